@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every external package, under the label its upstream Bazel build gives it."""
+
+load("//third_party/system:repository.bzl", "system_repository")
+
+def system_dependencies():
+    system_repository(
+        name = "com_google_absl",
+        # The label, and the pkg-config module that Debian gives it.
+        targets = {
+            "absl/algorithm:container": ["absl_algorithm_container"],
+            "absl/base:core_headers": ["absl_core_headers"],
+            "absl/cleanup:cleanup": ["absl_cleanup"],
+            "absl/container:btree": ["absl_btree"],
+            "absl/container:fixed_array": ["absl_fixed_array"],
+            "absl/container:flat_hash_map": ["absl_flat_hash_map"],
+            "absl/container:flat_hash_set": ["absl_flat_hash_set"],
+            "absl/container:inlined_vector": ["absl_inlined_vector"],
+            "absl/container:node_hash_map": ["absl_node_hash_map"],
+            "absl/debugging:stacktrace": ["absl_stacktrace"],
+            "absl/debugging:symbolize": ["absl_symbolize"],
+            "absl/flags:flag": ["absl_flags"],
+            "absl/flags:parse": ["absl_flags_parse"],
+            "absl/flags:usage": ["absl_flags_usage"],
+            "absl/functional:any_invocable": ["absl_any_invocable"],
+            "absl/functional:function_ref": ["absl_function_ref"],
+            "absl/hash:hash": ["absl_hash"],
+            "absl/numeric:bits": ["absl_bits"],
+            "absl/random:random": ["absl_random_random"],
+            "absl/status:status": ["absl_status"],
+            "absl/status:statusor": ["absl_statusor"],
+            "absl/strings:cord": ["absl_cord"],
+            "absl/strings:str_format": ["absl_str_format"],
+            "absl/strings:strings": ["absl_strings"],
+            "absl/synchronization:synchronization": ["absl_synchronization"],
+            "absl/time:time": ["absl_time"],
+            "absl/types:optional": ["absl_optional"],
+            "absl/types:span": ["absl_span"],
+        },
+    )
+    system_repository(
+        name = "com_google_protobuf",
+        targets = {":protobuf": ["protobuf"]},
+        links = {
+            "bin/protoc": "/usr/bin/protoc",
+            "include/google/protobuf": "/usr/include/google/protobuf",
+        },
+        build_files = {"//third_party/system:protobuf.BUILD": ""},
+    )
+    system_repository(
+        name = "com_github_grpc_grpc",
+        targets = {
+            ":grpc++": ["grpc++", "@com_google_protobuf//:protobuf"],
+            ":grpc++_reflection": ["-lgrpc++_reflection", ":grpc++"],
+        },
+        links = {"bin/grpc_cpp_plugin": "/usr/bin/grpc_cpp_plugin"},
+        build_files = {"//third_party/system:grpc.BUILD": ""},
+    )
+    system_repository(
+        name = "com_google_googletest",
+        targets = {
+            ":gtest": ["gmock", "gtest"],
+            ":gtest_main": ["-lgmock_main", ":gtest"],
+        },
+    )
+    system_repository(
+        name = "com_github_google_benchmark",
+        targets = {
+            ":benchmark": ["benchmark"],
+            ":benchmark_main": ["-lbenchmark_main", ":benchmark"],
+        },
+    )
+    system_repository(name = "cli11", targets = {":cli11": ["CLI11"]})
+    system_repository(name = "eigen", targets = {":eigen": ["eigen3", "-DEIGEN_MPL2_ONLY"]})
+    system_repository(name = "isal", targets = {":isal": ["libisal"]})
+    system_repository(name = "leveldb", targets = {":leveldb": ["-lleveldb"]})
+    system_repository(name = "nlohmann_json", targets = {":json": ["nlohmann_json"]})
+    system_repository(name = "onednn", targets = {":onednn": ["-ldnnl"]})
+    system_repository(name = "openblas", targets = {":openblas": ["openblas"]})
+    system_repository(
+        name = "rdma_core",
+        targets = {
+            ":ibverbs": ["libibverbs"],
+            ":rdmacm": ["librdmacm", ":ibverbs"],
+        },
+    )
+    system_repository(name = "snappy", targets = {":snappy": ["snappy"]})
+    system_repository(name = "zlib", targets = {":zlib": ["zlib"]})

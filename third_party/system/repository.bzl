@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repositories whose targets stand for installed Debian -dev packages.
+
+A target is described by a list of words: a bare word is a pkg-config module, -l, -I and -D are
+taken as they are, and a label is a dependency.
+"""
+
+def _pkg_config(ctx, kind, modules):
+    result = ctx.execute(["pkg-config", kind] + modules)
+    if result.return_code != 0:
+        fail("pkg-config %s: %s\nRun tools/install_packages, which installs the list in %s." %
+             (modules, result.stderr, "tools/packages.txt"))
+    return [f for f in result.stdout.replace("\n", " ").split(" ") if f]
+
+def _unique(flags):
+    """Each -l once, at its last place; inner -Wl pairs would end ours early."""
+    last = {f: i for i, f in enumerate(flags)}
+    return [f for i, f in enumerate(flags) if last[f] == i and not f.startswith("-Wl")]
+
+def _target(ctx, name, words):
+    modules = [w for w in words if w[0] not in "-@:/"]
+    cflags = _pkg_config(ctx, "--cflags", modules) if modules else []
+    libs = _pkg_config(ctx, "--libs", modules) if modules else []
+    libs += [w for w in words if w.startswith("-l")]
+    linkopts = ["-Wl,--push-state,--as-needed"] + _unique(libs) + ["-Wl,--pop-state"]
+    return """
+system_library(
+    name = "%s",
+    defines = %r,
+    includes = %r,
+    linkopts = %r,
+    deps = %r,
+)
+""" % (
+        name,
+        [w[2:] for w in words if w.startswith("-D")],
+        [f[2:] for f in cflags + words if f.startswith("-I")],
+        linkopts if libs else [],
+        [w for w in words if w[0] in "@:/"],
+    )
+
+def _impl(ctx):
+    packages = {package: "" for package in ctx.attr.build_files.values()}
+    for label, words in ctx.attr.targets.items():
+        package, _, name = label.partition(":")
+        packages[package] = packages.get(package, "") + _target(ctx, name, words)
+    for build_file, package in ctx.attr.build_files.items():
+        packages[package] += ctx.read(build_file)
+    for link, path in ctx.attr.links.items():
+        if not ctx.path(path).exists:
+            fail("%s is missing. Run tools/install_packages." % path)
+        ctx.symlink(path, link)
+    for package, rules in packages.items():
+        ctx.file(
+            (package + "/" if package else "") + "BUILD.bazel",
+            "load(\"@penstock//third_party/system:library.bzl\", \"system_library\")\n" +
+            "package(default_visibility = [\"//visibility:public\"])\n" + rules,
+        )
+
+system_repository = repository_rule(
+    implementation = _impl,
+    attrs = {
+        # A BUILD file to append, and the package it goes to.
+        "build_files": attr.label_keyed_string_dict(),
+        # A path in the repository, and the system file or folder it links to.
+        "links": attr.string_dict(),
+        "targets": attr.string_list_dict(),
+    },
+    environ = ["PKG_CONFIG_PATH"],
+    local = True,
+)

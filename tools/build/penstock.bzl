@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One macro per kind of target. They hold the compiler's warnings and the common dependencies.
+
+    penstock_library    a library
+    penstock_test       a GoogleTest program; main is linked in
+    penstock_binary     a program
+    penstock_benchmark  a Google Benchmark program; main is linked in; built, not run, by the tests
+    penstock_ops        files that define ops and kernels; with --config=cuda also built by nvcc
+    penstock_proto      "x_proto" and its C++ library "x_cc_proto"
+    penstock_grpc       the gRPC stubs of a penstock_proto
+
+Visibility is private unless a target says otherwise: it is what keeps the layers apart. (Bazel's
+layering_check would need a compiler with header modules.)
+"""
+
+load("//tools/build:cuda.bzl", "cuda_objects")
+load("//tools/build:grpc.bzl", "grpc_sources")
+
+# Warnings stand here and not in .bazelrc, so that generated and foreign code is left alone.
+_COPTS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wnon-virtual-dtor",
+    "-Woverloaded-virtual",
+    "-Wsuggest-override",
+    "-Wunused",
+    # Designated initialisers leave out what has a default, on purpose.
+    "-Wno-missing-field-initializers",
+    "-Wno-unused-parameter",
+    "-Wno-sign-compare",
+    # The platform's calling convention for vectors changed between compilers; we ship no binaries.
+    "-Wno-psabi",
+    # GCC 12 reports these falsely in inlined library code (GCC bugs 105329, 105651, 106199).
+    "-Wno-restrict",
+    "-Wno-array-bounds",
+    "-Wno-stringop-overflow",
+    "-Wno-stringop-overread",
+    "-Wno-maybe-uninitialized",
+]
+
+_PRIVATE = ["//visibility:private"]
+
+_CUDA = "//third_party/cuda:enabled"
+
+def penstock_library(
+        name,
+        srcs = [],
+        hdrs = [],
+        deps = [],
+        copts = [],
+        visibility = _PRIVATE,
+        **kwargs):
+    native.cc_library(
+        name = name,
+        srcs = srcs,
+        hdrs = hdrs,
+        deps = deps,
+        copts = _COPTS + copts,
+        visibility = visibility,
+        **kwargs
+    )
+
+def penstock_test(name, srcs, deps = [], copts = [], size = "small", **kwargs):
+    native.cc_test(
+        name = name,
+        srcs = srcs,
+        deps = deps + ["@com_google_googletest//:gtest_main", "//tools:sanitizer_defaults"],
+        copts = _COPTS + copts,
+        size = size,
+        **kwargs
+    )
+
+def penstock_binary(name, srcs = [], deps = [], copts = [], visibility = _PRIVATE, **kwargs):
+    native.cc_binary(
+        name = name,
+        srcs = srcs,
+        deps = deps + ["//tools:sanitizer_defaults"],
+        copts = _COPTS + copts,
+        visibility = visibility,
+        **kwargs
+    )
+
+def penstock_benchmark(name, srcs, deps = [], copts = [], visibility = _PRIVATE, **kwargs):
+    native.cc_binary(
+        name = name,
+        srcs = srcs,
+        deps = deps + [
+            "@com_github_google_benchmark//:benchmark_main",
+            "//tools:sanitizer_defaults",
+        ],
+        copts = _COPTS + copts,
+        testonly = True,
+        visibility = visibility,
+        **kwargs
+    )
+
+def penstock_ops(
+        name,
+        srcs,
+        hdrs = [],
+        deps = [],
+        copts = [],
+        cuda = True,
+        cuda_srcs = [],
+        cuda_deps = [],
+        visibility = _PRIVATE,
+        **kwargs):
+    """Files whose static initialisers register ops and kernels: always linked in whole.
+
+    With --config=cuda the host compiler sees PENSTOCK_CUDA=1, and every .cc of `srcs` is compiled
+    once more by nvcc, as CUDA, with PENSTOCK_CUDA_DEVICE=1 as well.
+
+    Args:
+      name: the library.
+      srcs: .cc files, and private headers.
+      hdrs: public headers.
+      deps: libraries that both passes need.
+      copts: more flags for the host compiler.
+      cuda: False keeps nvcc away from `srcs`.
+      cuda_srcs: .cu files and .cuh headers that only nvcc compiles.
+      cuda_deps: libraries of the CUDA build only, such as @local_cuda//:cublas.
+      visibility: as everywhere.
+      **kwargs: passed on to cc_library.
+    """
+    cuda_objects(
+        name = name + "_cuda",
+        srcs = cuda_srcs + (srcs if cuda else []),
+        hdrs = hdrs,
+        deps = deps + cuda_deps + ["@local_cuda//:cudart"],
+        tags = ["manual"],
+    )
+    native.cc_library(
+        name = name,
+        srcs = srcs + select({
+            _CUDA: [":" + name + "_cuda"],
+            "//conditions:default": [],
+        }),
+        hdrs = hdrs,
+        deps = deps + select({
+            _CUDA: cuda_deps + ["@local_cuda//:cudart"],
+            "//conditions:default": [],
+        }),
+        copts = _COPTS + copts,
+        local_defines = select({
+            _CUDA: ["PENSTOCK_CUDA=1"],
+            "//conditions:default": [],
+        }),
+        alwayslink = True,
+        visibility = visibility,
+        **kwargs
+    )
+
+def _stem(name):
+    if not name.endswith("_proto"):
+        fail("%s: the name of a proto target ends in _proto" % name)
+    return name[:-len("_proto")]
+
+def penstock_proto(name, srcs, deps = [], visibility = _PRIVATE):
+    """name = "x_proto" gives the proto_library x_proto and the C++ library x_cc_proto."""
+    native.proto_library(name = name, srcs = srcs, deps = deps, visibility = visibility)
+    native.cc_proto_library(
+        name = _stem(name) + "_cc_proto",
+        deps = [":" + name],
+        visibility = visibility,
+    )
+
+def penstock_grpc(name, proto, visibility = _PRIVATE):
+    """gRPC stubs for one penstock_proto of the same package; by custom called "x_cc_grpc"."""
+    grpc_sources(name = name + "_sources", proto = proto)
+    native.cc_library(
+        name = name,
+        srcs = [":" + name + "_sources"],
+        hdrs = [":" + name + "_sources"],
+        deps = [_stem(proto) + "_cc_proto", "@com_github_grpc_grpc//:grpc++"],
+        visibility = visibility,
+    )

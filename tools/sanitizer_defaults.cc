@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Suppressions built into every test and binary, so that --config=tsan needs no file beside it.
+// Debian's libraries are not instrumented: TSan does not see their locks, and so takes what they
+// protect for races.
+
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:libgrpc.so\n"
+         "race:libgrpc++.so\n"
+         "race:libgpr.so\n"
+         "race:libprotobuf.so\n"
+         "race:libabsl_\n"
+         "race:libcrypto.so\n"
+         "race:grpc::\n"
+         "race:google::protobuf\n";
+}
