@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Env: the clock, randomness and files, handed in through constructors so that the same code runs
+// on the real machine and under a simulated one. No code of ours reads a clock, makes a random
+// number or opens a file behind its back.
+//
+// Time is monotonic nanoseconds (immune to wall-clock jumps); wall time is for stamps only.
+// Thread-safe. File errors name the path and what the system said.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace penstock {
+
+// Appends to one file. Errors are sticky: after one, Close reports it again.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual Status Append(string_view data) = 0;
+  virtual Status Sync() = 0;   // to the disk, not only to the kernel
+  virtual Status Close() = 0;  // must be called; destruction without it discards errors
+};
+
+// Reads any range of one file. Thread-safe.
+class RandomAccessFile {
+ public:
+  virtual ~RandomAccessFile() = default;
+  virtual int64_t size() const = 0;
+  // Exactly `count` bytes from `offset` into `buffer`, or OutOfRange naming file and offset.
+  virtual Status Read(int64_t offset, int64_t count, char* buffer) const = 0;
+};
+
+class Env {
+ public:
+  virtual ~Env() = default;
+
+  // The real machine. Lives for ever.
+  static Env& Real();
+
+  virtual int64_t NowNanos() = 0;
+  virtual int64_t WallMicros() = 0;
+  virtual void SleepForNanos(int64_t nanos) = 0;
+  virtual uint64_t RandomU64() = 0;  // unpredictable: ids, incarnations, seeds left open
+
+  virtual StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) = 0;
+  virtual StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) = 0;
+  virtual StatusOr<std::string> ReadFile(const std::string& path) = 0;  // whole
+  virtual bool FileExists(const std::string& path) = 0;
+  virtual StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;  // names
+  virtual Status CreateDirectories(const std::string& path) = 0;
+  virtual Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
+  virtual Status RemoveFile(const std::string& path) = 0;
+  virtual Status RemoveDirectory(const std::string& path) = 0;  // must be empty
+  virtual Status SyncDirectory(const std::string& path) = 0;    // makes renames in it durable
+
+  // Beside, synced, renamed, directory synced: a reader sees the old file or the new one, whole.
+  Status WriteFileAtomically(const std::string& path, string_view contents);
+};
+
+}  // namespace penstock

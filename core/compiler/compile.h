@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compile: the one road from a client's graph to what tasks run: prune to feeds, fetches and
+// targets; optimise; place; partition. Used by every session, local and remote.
+//
+// The input graph is not changed. The graph is validated after each pass. Thread-safe (no state).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/compiler/partition.h"
+#include "core/graph/graph.h"
+#include "core/op/device_name.h"
+
+namespace penstock {
+
+class CostModel;
+
+struct CompileOptions {
+  std::vector<TensorName> feeds;
+  std::vector<TensorName> fetches;
+  std::vector<std::string> targets;   // node names
+  bool allow_soft_placement = false;  // a device constraint that cannot be met is relaxed
+  bool optimize = true;               // constant folding, common subexpressions
+  // The device that feeds enter and fetches leave by: the client's side of the master's task.
+  DeviceName client_device;
+  const CostModel* cost_model = nullptr;  // null: static estimates
+  // Called with the graph after each pass, by the pass's name ("prune", "place", ...).
+  std::function<void(string_view pass, const Graph&)> dump = nullptr;
+};
+
+// Partitions in order of device name. Errors name the feed, fetch, target or node:
+// NotFound "FeedInputs: unable to find feed output X:0", "FetchOutputs node X:0: not found",
+// "PruneForTargets: Some target nodes not found: ...".
+StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<DeviceInfo>& devices,
+                                         const CompileOptions& options);
+
+// The names that `dump` sees, in order.
+std::vector<std::string> PassNames();
+
+}  // namespace penstock

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Graph: what a program is: nodes (ops with attributes) joined by data and control edges.
+//
+// Nodes have dense ids in order of creation; ids stay valid (a removed node leaves a hole). Edges
+// are kept at both ends. Loops are legal only through NextIteration nodes. Copyable (Clone). Not
+// thread-safe; const methods may run concurrently.
+// Invariants (checked by Validate): names are unique; every op is in the registry and attributes
+// are complete; edge types agree at both ends; no cycle other than loops.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/base/status.h"
+#include "core/op/attr.h"
+#include "core/op/op_def.h"
+#include "core/op/registry.h"
+
+namespace penstock {
+
+class Node;
+
+// One end of a data edge: output `index` of `node`.
+struct Endpoint {
+  Node* node = nullptr;
+  int index = 0;
+  bool operator==(const Endpoint&) const = default;
+};
+
+// One consumer of an output.
+struct OutEdge {
+  Node* dst = nullptr;
+  int src_index = 0;  // which output
+  int dst_index = 0;  // which input
+  bool operator==(const OutEdge&) const = default;
+};
+
+class Node {
+ public:
+  int id() const { return id_; }
+  const std::string& name() const { return name_; }
+  const OpDef& op() const { return *op_; }
+  const std::string& op_name() const { return op_->name; }
+  const Attrs& attrs() const { return attrs_; }  // complete
+  const AttrValue* FindAttr(string_view name) const;
+  template <class T>
+  const T* attr(string_view name) const {
+    const AttrValue* value = FindAttr(name);
+    return value == nullptr ? nullptr : value->get<T>();
+  }
+  // As the user wrote it ("" where they said nothing), and where the placer put it (full name).
+  const std::string& requested_device() const { return requested_device_; }
+  const std::string& assigned_device() const { return assigned_device_; }
+
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_outputs() const { return static_cast<int>(output_types_.size()); }
+  Endpoint input(int i) const { return inputs_[i]; }
+  EdgeType input_type(int i) const { return input_types_[i]; }
+  EdgeType output_type(int i) const { return output_types_[i]; }
+  const std::vector<Endpoint>& inputs() const { return inputs_; }
+  const std::vector<EdgeType>& input_types() const { return input_types_; }
+  const std::vector<EdgeType>& output_types() const { return output_types_; }
+  const std::vector<Node*>& control_inputs() const { return control_inputs_; }
+  const std::vector<OutEdge>& out_edges() const { return out_edges_; }
+  const std::vector<Node*>& control_outputs() const { return control_outputs_; }
+
+ private:
+  friend class Graph;
+  int id_ = -1;
+  std::string name_;
+  const OpDef* op_ = nullptr;
+  Attrs attrs_;
+  std::string requested_device_, assigned_device_;
+  std::vector<Endpoint> inputs_;
+  std::vector<EdgeType> input_types_, output_types_;
+  std::vector<Node*> control_inputs_, control_outputs_;
+  std::vector<OutEdge> out_edges_;
+};
+
+class Graph {
+ public:
+  explicit Graph(const Registry& registry) : registry_(&registry) {}
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+  Graph Clone() const;  // same ids
+
+  const Registry& registry() const { return *registry_; }
+  int num_nodes() const { return num_nodes_; }  // live ones
+  int max_id() const { return static_cast<int>(nodes_.size()); }
+  Node* node(int id) const { return nodes_[id].get(); }  // null where removed
+  Node* FindNode(string_view name) const;                // null where there is none
+  std::vector<Node*> nodes() const;                      // live, in order of id
+
+  // What a node is made of. Attributes are completed and checked, types derived; every input type
+  // is checked against its source. Errors name the node. `inputs` may be left empty-handed
+  // (Endpoint{}) for back edges and connected later with SetInput.
+  struct NodeSpec {
+    std::string name;
+    std::string op;
+    std::vector<Endpoint> inputs = {};
+    std::vector<Node*> control_inputs = {};
+    Attrs attrs = {};
+    std::string device = "";
+  };
+  StatusOr<Node*> AddNode(NodeSpec spec);
+
+  Status SetInput(Node* node, int index, Endpoint source);  // replaces; checks types
+  void AddControlEdge(Node* src, Node* dst);                // once; a second one is dropped
+  void RemoveControlEdge(Node* src, Node* dst);
+  // Moves every data consumer of `from` to `to` (types must agree).
+  Status ReplaceUses(Endpoint from, Endpoint to);
+  // REQUIRES no data consumers left. Control edges through it are dropped.
+  void RemoveNode(Node* node);
+  void set_requested_device(Node* node, std::string device) {
+    node->requested_device_ = std::move(device);
+  }
+  void set_assigned_device(Node* node, std::string device) {
+    node->assigned_device_ = std::move(device);
+  }
+  void set_attr(Node* node, const std::string& name, AttrValue value) {
+    node->attrs_[name] = std::move(value);
+  }
+  // `base`, or base_1, base_2, ...: the first that is free.
+  std::string UniqueName(string_view base) const;
+
+  // Nodes such that every edge but loop back edges goes forward. InvalidArgument names the nodes of
+  // a cycle.
+  StatusOr<std::vector<Node*>> TopologicalOrder() const;
+  // All the invariants. Errors name the node.
+  Status Validate() const;
+
+ private:
+  const Registry* registry_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  absl::flat_hash_map<std::string, Node*> by_name_;
+  int num_nodes_ = 0;
+};
+
+// "name" or "name:3" or "^name" as written in GraphDefs, feeds and fetches.
+struct TensorName {
+  std::string node;
+  int index = 0;
+  bool control = false;
+  static StatusOr<TensorName> Parse(string_view text);
+  std::string ToString() const;
+  bool operator==(const TensorName&) const = default;
+};
+
+// The shapes of every output, inferred forwards over the whole graph (constants are looked into).
+// Shape errors name the node.
+using ShapeMap = std::vector<std::vector<PartialShape>>;  // by node id, by output
+StatusOr<ShapeMap> InferShapes(const Graph& graph);
+
+}  // namespace penstock

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GraphDef in and out: the border where the wire format becomes values. The messages are declared
+// only, so that includers do not pay for protobuf.
+//
+// Import checks everything (the bytes come from strangers): unknown op, missing or wrong attribute,
+// type mismatch, dangling input, duplicate name, cycle; errors name the node. Nodes may come in any
+// order; inputs may name nodes that the graph already has (Extend); attributes that an op does not
+// know are kept; defaults are filled in. A failed import leaves the graph as it was.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+#include "core/graph/graph.h"
+#include "core/tensor/tensor.h"
+
+namespace tensorflow {
+class AttrValue;
+class GraphDef;
+class NodeDef;
+class TensorProto;
+class TensorShapeProto;
+}  // namespace tensorflow
+
+namespace penstock {
+
+struct ImportLimits {
+  int64_t nodes_max = 1'000'000;
+  int64_t tensor_bytes_max = int64_t{1} << 34;  // of one constant, unpacked
+};
+Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits = {});
+// With assigned devices where there are any, else the requested ones.
+void ExportGraph(const Graph& graph, tensorflow::GraphDef* def);
+
+// Binary or text (told apart by content).
+StatusOr<Graph> ReadGraphFile(const std::string& path, const Registry& registry);
+// Text where the path ends in ".pbtxt", else binary.
+Status WriteGraphFile(const Graph& graph, const std::string& path);
+
+StatusOr<Tensor> TensorFromProto(const tensorflow::TensorProto& proto,
+                                 int64_t bytes_max = int64_t{1} << 34);
+// Numbers go as raw bytes (tensor_content), strings and handles in their typed fields.
+void TensorToProto(const Tensor& tensor, tensorflow::TensorProto* proto);
+StatusOr<AttrValue> AttrFromProto(const tensorflow::AttrValue& proto);
+void AttrToProto(const AttrValue& attr, tensorflow::AttrValue* proto);
+StatusOr<PartialShape> ShapeFromProto(const tensorflow::TensorShapeProto& proto);
+void ShapeToProto(const PartialShape& shape, tensorflow::TensorShapeProto* proto);
+
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeviceName: "/job:worker/replica:0/task:17/device:GPU:3", whole or in part. Strings become values
+// here, once. Parts that are absent or "*" mean any. Legacy forms "/cpu:0", "/gpu:1", "/CPU:0" are
+// understood.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/base/status.h"
+
+namespace penstock {
+
+struct DeviceName {
+  std::optional<std::string> job;
+  std::optional<int> replica;
+  std::optional<int> task;
+  std::optional<std::string> type;  // "CPU", "GPU"; upper case
+  std::optional<int> index;
+
+  // InvalidArgument shows the text and says which part is wrong.
+  static StatusOr<DeviceName> Parse(string_view text);
+  auto operator<=>(const DeviceName&) const = default;
+  std::string ToString() const;  // "" where nothing is said
+  bool full() const { return job && replica && task && type && index; }
+
+  // True where every part that this one states is stated equally by `full_name`.
+  bool Matches(const DeviceName& full_name) const;
+  // Both constraints together; InvalidArgument where they contradict. With `soft`, a conflict in
+  // type or index drops those parts instead.
+  StatusOr<DeviceName> Merge(const DeviceName& other, bool soft = false) const;
+  // The same task: "/job:worker/replica:0/task:17".
+  DeviceName Task() const;
+  bool SameTask(const DeviceName& other) const;
+};
+
+// What the compiler and clients know of a device of the cluster.
+struct DeviceInfo {
+  DeviceName name;           // full
+  uint64_t incarnation = 0;  // of the process that owns it; never 0 for a live one
+  int64_t memory_limit = 0;  // bytes
+  std::string description = "";
+};
+
+}  // namespace penstock

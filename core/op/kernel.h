@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernel: the implementation of an op on one kind of device for some types; KernelContext: what one
+// execution of it sees.
+//
+//   template <class T>
+//   class BiasAdd : public Kernel {
+//     Status Init(const KernelInit& node) override { return node.Attr("data_format", &format_); }
+//     Status Compute(KernelContext& ctx) override { ... }
+//     std::string format_;
+//   };
+//   KERNEL(BiasAdd, BiasAdd, float, double);
+//
+// One Kernel object serves all steps of one node of one compiled graph, many at a time: Compute
+// must not change the object (keep state in resources). Every kernel validates ranks, types,
+// indices and divisors itself before touching memory, whatever shape inference said: graphs come
+// from outside. Errors name input and value; the executor adds the node.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/cancellation.h"
+#include "core/base/done.h"
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/op/attr.h"
+#include "core/op/op_def.h"
+#include "core/op/resource.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+class Env;
+class Rendezvous;  // core/runtime/rendezvous.h; only kernels/flow looks inside
+
+// What a kernel may know of its node, once, when it is made.
+struct KernelInit {
+  const std::string& name;  // of the node
+  const OpDef& op;
+  const Attrs& attrs;         // complete
+  const std::string& device;  // full name
+  const std::vector<EdgeType>& input_types;
+  const std::vector<EdgeType>& output_types;
+
+  // Copies an attribute into *value; InvalidArgument names node, attribute and the kind found.
+  // For DType values the attribute's base type is taken.
+  template <class T>
+  Status Attr(string_view attr, T* value) const;
+  Status Attr(string_view attr, DType* value) const;
+  Status Attr(string_view attr, int* value) const;  // range-checked
+  Status Attr(string_view attr, std::vector<DType>* value) const;
+};
+
+// The services of the running step; the same for all kernels of a step on a device.
+struct StepContext {
+  int64_t step_id = 0;
+  ResourceStore* resources = nullptr;       // of the device (or of the session, if isolated)
+  ResourceStore* step_resources = nullptr;  // dropped when the step ends
+  Rendezvous* rendezvous = nullptr;
+  Cancellation* cancellation = nullptr;
+  ThreadPool* threads = nullptr;  // for ParallelFor and for async work
+  Env* env = nullptr;
+  int64_t deadline_ns = 0;  // Env::NowNanos() scale; 0: none
+};
+
+class KernelContext {
+ public:
+  // Filled in by the executor; arrays are borrowed for the time of the call (until Done, if async).
+  struct Params {
+    StepContext* step = nullptr;
+    const std::string* node_name = nullptr;
+    const std::string* device_name = nullptr;
+    Allocator* allocator = nullptr;       // of the device
+    Allocator* host_allocator = nullptr;  // == allocator on CPU devices
+    void* stream = nullptr;               // cudaStream_t on CUDA devices, else null
+    void* device_handles = nullptr;       // what the device lends kernels (cuBLAS, ...), or null
+    Tensor* inputs = nullptr;
+    Tensor* outputs = nullptr;
+    const EdgeType* output_types = nullptr;
+    const bool* output_on_host = nullptr;  // per output; null: none (all on the device)
+    int num_inputs = 0;
+    int num_outputs = 0;
+  };
+  explicit KernelContext(const Params& params) : p_(params) {}
+
+  int num_inputs() const { return p_.num_inputs; }
+  int num_outputs() const { return p_.num_outputs; }
+  const Tensor& input(int i) const { return p_.inputs[i]; }
+  // Takes input i away, so that its buffer may be written if unique().
+  Tensor TakeInput(int i) { return std::move(p_.inputs[i]); }
+  EdgeType output_type(int i) const { return p_.output_types[i]; }
+
+  // A new tensor for output i, of the type that the graph says. ResourceExhausted where there is no
+  // memory. The pointer is valid until the kernel ends.
+  Status Allocate(int i, const Shape& shape, Tensor** output);
+  // As Allocate, but reuses the buffer of input `from` where nobody else holds it, its size and
+  // type fit, and it lives on the right side (host or device). Input `from` stays readable,
+  // aliasing the output: for elementwise kernels that read each element before they write it.
+  Status ForwardOrAllocate(int from, int i, const Shape& shape, Tensor** output);
+  void SetOutput(int i, Tensor value) { p_.outputs[i] = std::move(value); }
+  // Scratch memory on the device.
+  StatusOr<Tensor> Temporary(DType dtype, const Shape& shape);
+
+  const std::string& node_name() const { return *p_.node_name; }
+  const std::string& device_name() const { return *p_.device_name; }
+  StepContext& step() const { return *p_.step; }
+  ResourceStore& resources() const { return *p_.step->resources; }
+  ThreadPool& threads() const { return *p_.step->threads; }
+  void* stream() const { return p_.stream; }
+  void* device_handles() const { return p_.device_handles; }
+  Allocator& allocator() const { return *p_.allocator; }
+
+ private:
+  Params p_;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual Status Init(const KernelInit& node) { return OkStatus(); }
+  virtual Status Compute(KernelContext& ctx) = 0;
+  // Rough nanoseconds of one execution, where the kernel knows better than "about a microsecond":
+  // the executor runs cheap ones inline and hands expensive ones to the pool. 0: unknown, measured.
+  virtual int64_t CostNanos() const { return 0; }
+  virtual class AsyncKernel* AsAsync() { return nullptr; }
+};
+
+// A kernel that waits for something outside (Recv, queues, I/O): it must not hold a thread.
+class AsyncKernel : public Kernel {
+ public:
+  // `ctx` lives until `done` is called, on any thread. A kernel that waits registers with
+  // ctx.step().cancellation and ends with its status when cancelled.
+  virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
+  Status Compute(KernelContext& ctx) final { return Internal("async kernel run synchronously"); }
+  AsyncKernel* AsAsync() final { return this; }
+};
+
+template <class T>
+Status KernelInit::Attr(string_view attr, T* value) const {
+  const auto it = attrs.find(attr);
+  if (it == attrs.end()) return InvalidArgument("node '", name, "': no attribute '", attr, "'");
+  const T* found = it->second.template get<T>();
+  if (found == nullptr) {
+    // The wire format cannot say what an empty list is a list of.
+    if (it->second.template get<EmptyList>() != nullptr) {
+      *value = T{};
+      return OkStatus();
+    }
+    return InvalidArgument("node '", name, "': attribute '", attr, "' is of kind ",
+                           it->second.kind());
+  }
+  *value = *found;
+  return OkStatus();
+}
+
+}  // namespace penstock

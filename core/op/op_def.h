@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OpDef: everything that an op is, apart from its kernels: names and types of inputs, outputs and
+// attributes, shape function, gradient, statefulness. Written once, beside its kernels:
+//
+//   OP(Concat, {
+//       .doc = "Joins tensors along one dimension.",
+//       .inputs = {{"concat_dim", "int32"}, {"values", Repeat("N", "T")}},
+//       .outputs = {{"output", "T"}},
+//       .types = {{"T", kAllTypes}},
+//       .attrs = {{"N", Ints{.min = 2}}},
+//       .shape = ConcatShape,
+//       .gradient = ConcatGradient,
+//   });
+//
+// Names, attributes and semantics are TensorFlow's, so that a GraphDef means the same thing here.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/op/attr.h"
+#include "core/tensor/dtype.h"
+
+namespace penstock {
+
+class ShapeScope;     // core/op/shape_scope.h
+class GradientScope;  // core/op/gradient.h
+struct Gradient;      // core/op/gradient.h
+
+// The type of an input or output: a fixed type ("int32"), a type attribute ("T"), N tensors of one
+// type (Repeat("N", "T")), a list of types (List("Tcomponents")), or a variable (Ref("T")).
+struct ArgType {
+  ArgType(const char* type) : type(type) {}  // NOLINT: {"x", "T"} is the common case
+  std::string type;   // a dtype's name, or the name of a type or list(type) attribute
+  std::string count;  // the int attribute that says how many, or empty
+  bool list = false;  // `type` names a list(type) attribute
+  bool ref = false;
+};
+inline ArgType Repeat(const char* count, ArgType type) {
+  type.count = count;
+  return type;
+}
+inline ArgType List(const char* types) {
+  ArgType t(types);
+  t.list = true;
+  return t;
+}
+inline ArgType Ref(ArgType type) {
+  type.ref = true;
+  return type;
+}
+
+struct ArgDef {
+  std::string name;
+  ArgType type;
+  std::string doc = "";
+};
+
+// A type attribute and what it may be. Optional where `default_type` is given, or inferred from the
+// inputs when a graph is built through our own API.
+struct TypeAttrDef {
+  std::string name;
+  DTypes allowed;
+  DType default_type = DType::kInvalid;
+};
+
+// Required attributes, by kind. `min` is the least value, or the least length of a list.
+struct Ints {
+  int64_t min = std::numeric_limits<int64_t>::min();
+};  // one int
+struct Floats {};
+struct Bools {};
+struct Strings {};
+struct OneOf {
+  std::vector<std::string> allowed;
+};  // a string; the first is NOT a default
+struct Shapes {};
+struct Tensors {};
+struct Functions {};
+struct IntList {
+  int64_t min_length = 0;
+};
+struct FloatList {};
+struct BoolList {};
+struct StringList {};
+struct TypeList {
+  int64_t min_length = 0;
+  DTypes allowed = {};
+};
+struct ShapeList {};
+struct TensorList {};
+struct FunctionList {};
+
+// One attribute that is not a type: a kind (required) or a default value of that kind; a string
+// default may come with the values allowed.
+struct AttrDef {
+  using Kind =
+      std::variant<Ints, Floats, Bools, Strings, OneOf, Shapes, Tensors, Functions, IntList,
+                   FloatList, BoolList, StringList, TypeList, ShapeList, TensorList, FunctionList>;
+  AttrDef(std::string name, Kind kind);
+  // Optional, of the kind of `default_value`. A default of an empty list needs the kind as well.
+  AttrDef(std::string name, AttrValue default_value);
+  AttrDef(std::string name, Kind kind, AttrValue default_value);
+
+  std::string name;
+  Kind kind;
+  AttrValue default_value;  // absent: required
+  bool required() const { return !default_value.present(); }
+};
+
+using ShapeFn = std::function<Status(ShapeScope&)>;
+// One entry per input, in order; an empty Gradient where none flows.
+using GradientFn = std::function<std::vector<Gradient>(const GradientScope&)>;
+
+struct OpDef {
+  std::string name = "";  // filled in by OP
+  std::string doc = "";
+  std::vector<ArgDef> inputs = {};
+  std::vector<ArgDef> outputs = {};
+  std::vector<TypeAttrDef> types = {};
+  std::vector<AttrDef> attrs = {};
+  // Null: every output is of unknown shape.
+  ShapeFn shape = nullptr;
+  // Null: asking for a gradient through the op is an error that names it. For ops that pass none
+  // on purpose use NoGradient (core/op/gradient.h).
+  GradientFn gradient = nullptr;
+  bool stateful = false;  // never merged, folded, or run twice for one
+  bool commutative = false;
+  bool aggregate = false;
+  bool allows_uninitialized_input = false;  // its ref inputs may not have been assigned yet
+};
+
+// How many tensors `arg` stands for and their types, given a node's complete attributes.
+// InvalidArgument names the attribute that is missing or wrong.
+Status AppendArgTypes(const ArgDef& arg, const Attrs& attrs, std::vector<EdgeType>* types);
+
+// Fills in defaults and checks every attribute of `def` in `attrs`: presence, kind, allowed values,
+// minima. Attributes that `def` does not know are kept and ignored.
+Status CompleteAttrs(const OpDef& def, Attrs* attrs);
+
+}  // namespace penstock

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OpRunner: runs one op alone, for tests: completes attributes, infers shapes, makes the kernel,
+// runs it (asynchronous ones too, waiting up to 10 s) and checks that what it produced is what its
+// shape function and its types promised.
+//
+//   OpRunner run("Concat");
+//   auto y = run.In(Tensor::Scalar<int32_t>(0)).InList({a, b}).Run1();
+//
+// An op's type, count and list attributes are inferred from the inputs, as the graph builder does.
+// For a Ref input pass a tensor holding a ResourceHandle. State lives in the runner: reuse its
+// store by constructing with another runner's `resources()`.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/op/attr.h"
+#include "core/op/registry.h"
+#include "core/op/resource.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+class OpRunner {
+ public:
+  explicit OpRunner(string_view op, std::shared_ptr<ResourceStore> resources = nullptr,
+                    const Registry& registry = Registry::Global());
+
+  OpRunner& In(Tensor tensor);
+  OpRunner& InList(std::vector<Tensor> tensors);
+  OpRunner& Attr(string_view name, AttrValue value);
+  OpRunner& NodeName(string_view name);       // default: the op's name
+  OpRunner& Device(string_view device_type);  // default "CPU"
+
+  StatusOr<std::vector<Tensor>> Run();
+  StatusOr<Tensor> Run1();  // REQUIRES exactly one output
+  const std::shared_ptr<ResourceStore>& resources() const { return resources_; }
+
+ private:
+  std::string op_, node_name_, device_type_ = "CPU";
+  const Registry& registry_;
+  std::shared_ptr<ResourceStore> resources_;
+  std::vector<std::vector<Tensor>> args_;
+  std::vector<bool> arg_is_list_;
+  Attrs attrs_;
+};
+
+}  // namespace penstock

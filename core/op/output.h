@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Output: one output of one node of a graph being built, and the arithmetic on it. The vocabulary
+// in which clients write programs and ops write their gradients.
+//
+//   Output y = Tanh(MatMul(x, w) + b);
+//
+// A value, as cheap as two words; it borrows the GraphSink, which must outlive it. Errors are
+// sticky in the sink: after the first one every call yields an invalid Output, and the sink's
+// status names the node and the mistake. Not thread-safe.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/op/attr.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/shape.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+class GraphSink;
+
+struct Output {
+  GraphSink* sink = nullptr;
+  int node = -1;
+  int index = 0;
+
+  bool valid() const { return sink != nullptr && node >= 0; }
+  // REQUIRES valid().
+  EdgeType type() const;
+  DType dtype() const { return type().dtype; }
+  PartialShape shape() const;  // as far as inference knows it
+  std::string name() const;    // "node:0"
+  bool operator==(const Output&) const = default;
+};
+using Outputs = std::vector<Output>;
+
+// An argument of an op: one tensor or a list of them.
+struct NodeInput {
+  NodeInput(Output output) : outputs{output} {}                            // NOLINT
+  NodeInput(Outputs outputs) : outputs(std::move(outputs)), list(true) {}  // NOLINT
+  Outputs outputs;
+  bool list = false;
+};
+
+// Where nodes are added. The graph builder (core/graph) is the real one.
+class GraphSink {
+ public:
+  virtual ~GraphSink() = default;
+  // Adds a node of `op`. Type, count and type-list attributes that the inputs determine are
+  // inferred; `attrs` holds the others (and may hold these too). `name` is a suggestion, made
+  // unique in the current scope; empty: the op's name. Returns the new node's id, or -1 after an
+  // error.
+  virtual int AddNode(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
+                      string_view name) = 0;
+  virtual int num_outputs(int node) const = 0;
+  virtual EdgeType output_type(int node, int index) const = 0;
+  virtual PartialShape output_shape(int node, int index) const = 0;
+  virtual std::string output_name(int node, int index) const = 0;
+  // The first error, or OK.
+  virtual Status status() const = 0;
+  virtual void Fail(Status status) = 0;
+};
+
+// Adds a node and returns its outputs. The sink is that of the first input that has one.
+Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});
+Outputs CallN(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});
+// For ops without inputs.
+Output CallIn(GraphSink& sink, string_view op, const std::vector<NodeInput>& inputs,
+              Attrs attrs = {});
+
+// A Const node.
+Output Constant(GraphSink& sink, Tensor value);
+// A scalar constant of `like`'s dtype (real number types).
+Output ConstantLike(Output like, double value);
+
+// The operators of arithmetic; numbers become constants of the other side's dtype. Integer division
+// is FloorDiv, as Python's and NumPy's //.
+Output operator+(Output a, Output b);
+Output operator-(Output a, Output b);
+Output operator*(Output a, Output b);
+Output operator/(Output a, Output b);
+Output operator-(Output a);
+Output operator+(Output a, double b);
+Output operator-(Output a, double b);
+Output operator*(Output a, double b);
+Output operator/(Output a, double b);
+Output operator+(double a, Output b);
+Output operator-(double a, Output b);
+Output operator*(double a, Output b);
+Output operator/(double a, Output b);
+
+}  // namespace penstock

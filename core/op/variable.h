@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Variable: a named tensor that outlives steps, behind both kinds of front: a resource handle
+// (VarHandleOp) and TensorFlow-1 reference edges (VariableV2).
+//
+// Reading yields a snapshot that shares the buffer; an update writes in place when nobody else
+// holds the buffer and into a copy when somebody does. So no reader ever sees half an update.
+// Thread-safe. Every change passes through Update (one variable or several at once), which raises
+// the version: replication, exactly-once recovery and staleness bounds stand on that one place.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "core/base/status.h"
+#include "core/op/resource.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+// Who changes a variable.
+struct UpdateOrigin {
+  int64_t step_id = 0;
+};
+
+class Variable final : public Resource {
+ public:
+  // `shape` is what the variable may hold; assignments of another shape are errors unless it is
+  // only partly known or the op says validate_shape=false.
+  Variable(std::string name, DType dtype, PartialShape shape);
+
+  const char* TypeName() const override { return "Variable"; }
+  std::string DebugString() const override;
+  const std::string& name() const { return name_; }
+  DType dtype() const { return dtype_; }
+  PartialShape shape() const;
+  bool initialized() const;
+  int64_t version() const;
+
+  // FailedPrecondition "Attempting to use uninitialized value NAME" before the first assignment
+  // (client programs depend on these words).
+  StatusOr<Tensor> Read() const;
+  // Calls `fn` with the value under the lock, without sharing the buffer: what Gather uses, so that
+  // reading a few rows never makes a concurrent update copy the table. `fn` must not call back.
+  Status Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const;
+
+  // Replaces the value (Assign). A new shape is taken where `validate_shape` is false.
+  Status Assign(Tensor value, bool validate_shape, const UpdateOrigin& origin);
+
+  // Changes the values of `variables` together: locks them (in address order, so that no two
+  // updates deadlock; one variable named twice is locked once), makes each buffer exclusively its
+  // own, and calls `fn` with the tensors in the order given. Uninitialized ones are
+  // FailedPrecondition. If `fn` fails, versions stay, and so must the tensors: fn validates before
+  // it writes.
+  static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
+                       absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
+
+ private:
+  const std::string name_;
+  const DType dtype_;
+  mutable std::mutex mu_;
+  PartialShape shape_;
+  Tensor value_;  // invalid until assigned
+  int64_t version_ = 0;
+};
+
+}  // namespace penstock

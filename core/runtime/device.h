@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device: memory, streams, and how a kernel is launched. CPU and CUDA are two of them; a third
+// could come from a loaded library.
+//
+// Thread-safe. Owned by the task that made it; outlives every executor and tensor on it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/done.h"
+#include "core/base/thread_pool.h"
+#include "core/op/device_name.h"
+#include "core/op/kernel.h"
+#include "core/op/resource.h"
+#include "core/tensor/allocator.h"
+
+namespace penstock {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  const DeviceInfo& info() const { return info_; }
+  const std::string& name() const { return name_; }             // full, as a string
+  const std::string& type() const { return *info_.name.type; }  // "CPU"
+  ResourceStore& resources() { return resources_; }
+
+  virtual Allocator& allocator() = 0;
+  // What KernelContext hands to kernels; null on CPU.
+  virtual void* stream() { return nullptr; }
+  virtual void* kernel_handles() { return nullptr; }
+  // True where kernels only launch work: the executor goes on without waiting, and values leave
+  // through the copies below, which are ordered after the launches.
+  virtual bool asynchronous() const { return false; }
+
+  // Between this device's memory and the host's. `done` is called when the bytes are there.
+  virtual void CopyToHost(const Tensor& from, Tensor* to, Done done) = 0;
+  virtual void CopyFromHost(const Tensor& from, Tensor* to, Done done) = 0;
+  // Waits for everything launched so far.
+  virtual Status Synchronize() { return OkStatus(); }
+
+ protected:
+  explicit Device(DeviceInfo info) : info_(std::move(info)), name_(info_.name.ToString()) {}
+
+ private:
+  const DeviceInfo info_;
+  const std::string name_;
+  ResourceStore resources_;
+};
+
+// The devices of a task: "/job:J/replica:0/task:T/device:CPU:0", and a GPU for each that CUDA sees
+// in a build with CUDA (at most `gpus_max`). `task` names job, replica and task.
+struct DeviceOptions {
+  DeviceName task;
+  uint64_t incarnation = 1;
+  int gpus_max = 64;
+};
+StatusOr<std::vector<std::unique_ptr<Device>>> MakeDevices(const DeviceOptions& options);
+
+}  // namespace penstock

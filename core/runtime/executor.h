@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Executor: runs one partition on one device, step after step, many steps at a time.
+//
+// Made once from a partition: kernels are created, the graph becomes flat arrays (per node the
+// kernel, the pending count, the range of out-edges). A ready node that is cheap runs inline, an
+// expensive one goes to the pool while others are ready. No allocation, lock or string per op on
+// the hot path; per-step state is pooled between steps.
+// Thread-safe: Run may be called concurrently. The executor outlives its running steps.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/done.h"
+#include "core/base/env.h"
+#include "core/graph/graph.h"
+#include "core/op/kernel.h"
+#include "core/runtime/device.h"
+#include "core/runtime/rendezvous.h"
+#include "core/runtime/step_stats.h"
+
+namespace penstock {
+
+// What one step brings to an executor. Borrowed until `done`.
+struct StepArgs {
+  int64_t step_id = 0;
+  Rendezvous* rendezvous = nullptr;
+  Cancellation* cancellation = nullptr;
+  ResourceStore* resources = nullptr;  // null: the device's own
+  ResourceStore* step_resources = nullptr;
+  int64_t deadline_ns = 0;        // Env::NowNanos() scale; 0: none
+  const Tensor* feeds = nullptr;  // indexed by _Feed's attribute "index"
+  int num_feeds = 0;
+  Tensor* fetches = nullptr;  // indexed by _Fetch's attribute "index"
+  int num_fetches = 0;
+  StepStatsCollector* stats = nullptr;  // null: nothing is recorded
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // Runs every node once and calls `done` when nothing of the step runs any more. The first failure
+  // aborts the rendezvous, cancels the step, and is the status; it names the node:
+  // "text\n\t [[{{node NAME}}]]".
+  virtual void RunAsync(const StepArgs& args, Done done) = 0;
+  // As RunAsync, on this thread, returning when the step has ended. The quickest way for small
+  // steps: nothing leaves the thread unless it pays.
+  virtual Status Run(const StepArgs& args) = 0;
+};
+
+struct ExecutorOptions {
+  Device* device = nullptr;
+  ThreadPool* threads = nullptr;
+  Env* env = nullptr;
+};
+// `graph` is the Partition's. Errors name the node (no kernel, bad attribute).
+StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options);
+
+}  // namespace penstock

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rendezvous: where the two ends of a cut edge meet. One per step and task.
+//
+// Either end may come first. Send never blocks. A key is sent once and received once: a second Send
+// or Recv of a key is an error. After Abort(status) every pending and later call ends with that
+// status. Thread-safe. No lock is held while a continuation runs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+// The name of one tensor on its way between two devices, in one step. A value; parsed and hashed
+// once, when a graph is compiled, never per step. `frame_iteration` is 0 outside loops.
+struct RendezvousKey {
+  std::string src_device;  // full names
+  uint64_t src_incarnation = 0;
+  std::string dst_device;
+  std::string tensor;  // unique per cut edge in its graph, "edge_12_weights:0"
+  uint64_t frame_iteration = 0;
+
+  auto operator<=>(const RendezvousKey&) const = default;
+  uint64_t Hash() const;
+  // "src;incarnation;dst;tensor;frame:iteration", the form that travels; Parse checks it.
+  std::string ToString() const;
+  static StatusOr<RendezvousKey> Parse(string_view text);
+};
+
+// A key with its hash, computed once.
+struct HashedKey {
+  explicit HashedKey(RendezvousKey k) : key(std::move(k)), hash(key.Hash()) {}
+  RendezvousKey key;
+  uint64_t hash;
+};
+
+class Rendezvous {
+ public:
+  // `is_dead`: the value of an untaken branch.
+  using Received = absl::AnyInvocable<void(Status, Tensor, bool is_dead) &&>;
+
+  virtual ~Rendezvous() = default;
+  virtual Status Send(const HashedKey& key, Tensor value, bool is_dead) = 0;
+  // `received` is called exactly once, possibly before Recv returns, on any thread.
+  virtual void Recv(const HashedKey& key, Received received) = 0;
+  // The first call wins. `why` must not be OK.
+  virtual void Abort(const Status& why) = 0;
+};
+
+// Meets within one process.
+std::unique_ptr<Rendezvous> NewLocalRendezvous();
+
+}  // namespace penstock

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepStatsCollector: what happened in one step: when each node became ready, ran and ended, on
+// which thread, with what outputs. Any run may ask for it; a run that does not pays one branch per
+// node.
+//
+// Thread-safe while the step runs; read it when the step has ended.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/tensor/dtype.h"
+#include "core/tensor/shape.h"
+
+namespace penstock {
+
+struct NodeStats {
+  std::string node;
+  std::string label;         // "NAME = Op(IN1, IN2)", which timeline viewers parse
+  int64_t scheduled_ns = 0;  // became ready; all times: wall clock, nanoseconds
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t thread = 0;
+  struct Out {
+    DType dtype = DType::kInvalid;
+    Shape shape;
+    int64_t bytes = 0;
+  };
+  std::vector<Out> outputs;
+};
+
+struct DeviceStats {
+  std::string device;
+  std::vector<NodeStats> nodes;
+};
+
+class StepStatsCollector {
+ public:
+  void Add(const std::string& device, NodeStats stats);
+  std::vector<DeviceStats> Take();
+
+ private:
+  std::mutex mu_;
+  std::vector<DeviceStats> devices_;
+};
+
+}  // namespace penstock

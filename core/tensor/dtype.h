@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DType: the element types of tensors, with TensorFlow's public numbers; half and bfloat16; and the
+// map between C++ types and DTypes. An edge that carries a variable itself rather than its value
+// has a reference type: base + 100.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/tensor/float16.h"
+
+namespace penstock {
+
+struct ResourceHandle;  // core/tensor/resource_handle.h
+
+enum class DType : int {
+  kInvalid = 0,
+  kFloat = 1,
+  kDouble = 2,
+  kInt32 = 3,
+  kUint8 = 4,
+  kInt16 = 5,
+  kInt8 = 6,
+  kString = 7,
+  kComplex64 = 8,
+  kInt64 = 9,
+  kBool = 10,
+  kQint8 = 11,
+  kQuint8 = 12,
+  kQint32 = 13,
+  kBfloat16 = 14,
+  kQint16 = 15,
+  kQuint16 = 16,
+  kUint16 = 17,
+  kComplex128 = 18,
+  kHalf = 19,
+  kResource = 20,
+  kVariant = 21,
+  kUint32 = 22,
+  kUint64 = 23,
+};
+
+// Reference types exist only on graph edges, as a flag beside the base type.
+struct EdgeType {
+  DType dtype = DType::kInvalid;
+  bool ref = false;
+  bool operator==(const EdgeType&) const = default;
+};
+
+// Lists that ops are declared with.
+using DTypes = std::vector<DType>;
+extern const DTypes kFloating;   // half, bfloat16, float, double
+extern const DTypes kIntegers;   // all signed and unsigned widths
+extern const DTypes kReal;       // kFloating + kIntegers
+extern const DTypes kComplex;    // complex64, complex128
+extern const DTypes kNumber;     // kReal + kComplex
+extern const DTypes kIndex;      // int32, int64
+extern const DTypes kQuantized;  // q types
+extern const DTypes kAllTypes;   // everything that a tensor can hold
+
+// Bytes of one element in memory; for string and resource the size of the C++ object.
+size_t SizeOf(DType dtype);
+// True where elements are plain bytes that may be copied with memcpy and sent as they are.
+bool IsPlain(DType dtype);
+bool IsFloating(DType dtype);
+bool IsInteger(DType dtype);
+bool IsComplex(DType dtype);
+
+// "float", "int32", ..., and "float_ref" for edges: TensorFlow's spelling.
+const char* Name(DType dtype);
+std::string Name(EdgeType type);
+// kInvalid where the name is none of the above.
+DType DTypeFromName(string_view name);
+// From the wire. InvalidArgument names the number.
+StatusOr<DType> DTypeFromNumber(int number);
+StatusOr<EdgeType> EdgeTypeFromNumber(int number);
+inline int Number(DType dtype) { return static_cast<int>(dtype); }
+
+// Quantized integers are distinct C++ types over the plain ones, as they are distinct DTypes.
+template <class Base, int kTag>
+struct Quantized {
+  Base value = 0;
+  bool operator==(const Quantized&) const = default;
+};
+using qint8 = Quantized<int8_t, 11>;
+using quint8 = Quantized<uint8_t, 12>;
+using qint32 = Quantized<int32_t, 13>;
+using qint16 = Quantized<int16_t, 15>;
+using quint16 = Quantized<uint16_t, 16>;
+
+template <class T>
+struct DTypeOfType;  // not defined for types that tensors cannot hold
+#define PENSTOCK_DTYPE(T, Enum)                 \
+  template <>                                   \
+  struct DTypeOfType<T> {                       \
+    static constexpr DType value = DType::Enum; \
+  };
+PENSTOCK_DTYPE(float, kFloat)
+PENSTOCK_DTYPE(double, kDouble)
+PENSTOCK_DTYPE(int32_t, kInt32)
+PENSTOCK_DTYPE(uint8_t, kUint8)
+PENSTOCK_DTYPE(int16_t, kInt16)
+PENSTOCK_DTYPE(int8_t, kInt8)
+PENSTOCK_DTYPE(std::string, kString)
+PENSTOCK_DTYPE(std::complex<float>, kComplex64)
+PENSTOCK_DTYPE(int64_t, kInt64)
+PENSTOCK_DTYPE(bool, kBool)
+PENSTOCK_DTYPE(qint8, kQint8)
+PENSTOCK_DTYPE(quint8, kQuint8)
+PENSTOCK_DTYPE(qint32, kQint32)
+PENSTOCK_DTYPE(bfloat16, kBfloat16)
+PENSTOCK_DTYPE(qint16, kQint16)
+PENSTOCK_DTYPE(quint16, kQuint16)
+PENSTOCK_DTYPE(uint16_t, kUint16)
+PENSTOCK_DTYPE(std::complex<double>, kComplex128)
+PENSTOCK_DTYPE(half, kHalf)
+PENSTOCK_DTYPE(ResourceHandle, kResource)
+PENSTOCK_DTYPE(uint32_t, kUint32)
+PENSTOCK_DTYPE(uint64_t, kUint64)
+#undef PENSTOCK_DTYPE
+
+template <class T>
+inline constexpr DType kDTypeOf = DTypeOfType<T>::value;
+
+}  // namespace penstock

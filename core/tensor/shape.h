@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shape: the dimensions of a tensor; PartialShape: what is known of them before a step has run.
+//
+// Values: copy, compare, print ("[2,3]", "[2,?]", "?"). Invariants of a Shape: every dimension is
+// >= 0, at most kMaxRank of them, and the product fits in int64 (so num_elements never overflows).
+// Anything that comes from outside enters through Make, which checks; the other constructors CHECK.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "core/base/check.h"
+#include "core/base/status.h"
+
+namespace penstock {
+
+inline constexpr int kMaxRank = 254;
+using Dims = absl::InlinedVector<int64_t, 4>;
+
+// The product, or InvalidArgument on a negative dimension or int64 overflow. The one function
+// through which all size arithmetic on foreign numbers goes.
+StatusOr<int64_t> CheckedProduct(absl::Span<const int64_t> dims);
+
+class Shape {
+ public:
+  Shape() = default;  // scalar
+  Shape(std::initializer_list<int64_t> dims) : Shape(absl::Span<const int64_t>(dims)) {}
+  explicit Shape(absl::Span<const int64_t> dims);
+  static StatusOr<Shape> Make(absl::Span<const int64_t> dims);
+
+  int rank() const { return static_cast<int>(dims_.size()); }
+  int64_t dim(int i) const { return dims_[i]; }
+  int64_t num_elements() const { return num_elements_; }
+  absl::Span<const int64_t> dims() const { return dims_; }
+
+  // These keep the invariants; CHECK on overflow, so use Make for foreign numbers.
+  void set_dim(int i, int64_t size);
+  void AddDim(int64_t size);
+  void InsertDim(int i, int64_t size);
+  void RemoveDim(int i);
+
+  bool operator==(const Shape& other) const { return dims_ == other.dims_; }
+  std::string ToString() const;  // "[2,3]"
+
+ private:
+  void Recount();
+  Dims dims_;
+  int64_t num_elements_ = 1;
+};
+
+class PartialShape {
+ public:
+  static constexpr int64_t kUnknown = -1;
+
+  PartialShape() = default;          // unknown rank
+  PartialShape(const Shape& shape);  // NOLINT: every shape is a partial shape
+  PartialShape(std::initializer_list<int64_t> dims)
+      : PartialShape(absl::Span<const int64_t>(dims)) {}
+  explicit PartialShape(absl::Span<const int64_t> dims);  // entries >= -1
+  static StatusOr<PartialShape> Make(absl::Span<const int64_t> dims);
+  static PartialShape UnknownOfRank(int rank);
+  static PartialShape Scalar() { return PartialShape(Shape()); }
+
+  bool known_rank() const { return known_rank_; }
+  int rank() const { return known_rank_ ? static_cast<int>(dims_.size()) : -1; }
+  int64_t dim(int i) const { return dims_[i]; }  // -1 where unknown
+  void set_dim(int i, int64_t size) { dims_[i] = size; }
+  void AddDim(int64_t size) {
+    known_rank_ = true;
+    dims_.push_back(size);
+  }
+  absl::Span<const int64_t> dims() const { return dims_; }
+
+  bool fully_known() const;
+  // REQUIRES fully_known().
+  Shape ToShape() const;
+  // True where some Shape satisfies both.
+  bool Compatible(const PartialShape& other) const;
+  // What both say together, or InvalidArgument where they contradict each other.
+  StatusOr<PartialShape> Merge(const PartialShape& other) const;
+
+  bool operator==(const PartialShape&) const = default;
+  std::string ToString() const;  // "?", "[2,?]"
+
+ private:
+  bool known_rank_ = false;
+  Dims dims_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensor: a typed, shaped, reference-counted block of memory. The value that flows along edges.
+//
+// Copying shares the buffer; Slice and Reshaped share it too. So a Tensor is written only by who
+// made it, before anybody else has a copy, or where unique() says that nobody else has. Thread
+// safety: as a value; distinct Tensors may share a buffer across threads as long as nobody writes.
+// Strings hold std::string, resources ResourceHandle; both live in the buffer as C++ objects.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/check.h"
+#include "core/base/status.h"
+#include "core/tensor/allocator.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/shape.h"
+
+namespace penstock {
+
+// Ref-counted memory. Made by Buffer::New, or by a subclass that wraps foreign memory (a received
+// message, a mapped file, registered RDMA memory).
+class Buffer {
+ public:
+  // Null where the allocator has no memory. Elements of string and resource type are constructed;
+  // plain ones are left as they are.
+  static Buffer* New(Allocator& allocator, DType dtype, int64_t num_elements);
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref() {
+    if (refs_.load(std::memory_order_acquire) == 1 ||
+        refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      Destroy();
+    }
+  }
+  bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+  virtual Allocator* allocator() const { return nullptr; }  // null: foreign memory
+
+ protected:
+  Buffer(void* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  virtual ~Buffer() = default;
+  virtual void Destroy() { delete this; }
+
+ private:
+  void* data_;
+  size_t bytes_;
+  std::atomic<int32_t> refs_{1};
+};
+
+class Tensor {
+ public:
+  Tensor() = default;  // invalid: dtype kInvalid, no buffer
+  // CHECKs where there is no memory: for small tensors of our own making. Anything whose size comes
+  // from outside goes through Make.
+  Tensor(DType dtype, const Shape& shape);
+  static StatusOr<Tensor> Make(Allocator& allocator, DType dtype, const Shape& shape);
+  // Takes over one reference of `buffer`, whose memory must hold the tensor.
+  static Tensor FromBuffer(DType dtype, Shape shape, Buffer* buffer);
+
+  Tensor(const Tensor& other)
+      : shape_(other.shape_), buffer_(other.buffer_), data_(other.data_), dtype_(other.dtype_) {
+    if (buffer_ != nullptr) buffer_->Ref();
+  }
+  Tensor(Tensor&& other) noexcept
+      : shape_(std::move(other.shape_)),
+        buffer_(std::exchange(other.buffer_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
+        dtype_(std::exchange(other.dtype_, DType::kInvalid)) {}
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(shape_, other.shape_);
+    std::swap(buffer_, other.buffer_);
+    std::swap(data_, other.data_);
+    std::swap(dtype_, other.dtype_);
+    return *this;
+  }
+  ~Tensor() {
+    if (buffer_ != nullptr) buffer_->Unref();
+  }
+
+  // Shorthands that tests, clients and constants use.
+  template <class T>
+  static Tensor Scalar(const T& value) {
+    return Of<T>({}, {value});
+  }
+  template <class T>
+  static Tensor Vector(const std::vector<T>& values) {
+    return Of<T>({static_cast<int64_t>(values.size())}, values);
+  }
+  template <class T>
+  static Tensor Of(const Shape& shape, const std::vector<T>& values) {
+    Tensor t(kDTypeOf<T>, shape);
+    CHECK(static_cast<int64_t>(values.size()) == shape.num_elements());
+    auto flat = t.mutable_flat<T>();
+    for (size_t i = 0; i < values.size(); ++i) flat[i] = values[i];
+    return t;
+  }
+
+  bool valid() const { return dtype_ != DType::kInvalid; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  int64_t dim(int i) const { return shape_.dim(i); }
+  int64_t num_elements() const { return shape_.num_elements(); }
+  // Of the elements in memory: for strings the C++ objects, not their characters.
+  size_t bytes() const { return num_elements() * SizeOf(dtype_); }
+
+  const void* raw_data() const { return data_; }
+  void* mutable_raw_data() { return data_; }
+  template <class T>
+  const T* data() const {
+    CheckType(kDTypeOf<T>);
+    return static_cast<const T*>(data_);
+  }
+  template <class T>
+  T* mutable_data() {
+    CheckType(kDTypeOf<T>);
+    return static_cast<T*>(data_);
+  }
+  template <class T>
+  absl::Span<const T> flat() const {
+    return {data<T>(), static_cast<size_t>(num_elements())};
+  }
+  template <class T>
+  absl::Span<T> mutable_flat() {
+    return {mutable_data<T>(), static_cast<size_t>(num_elements())};
+  }
+  // REQUIRES one element.
+  template <class T>
+  const T& scalar() const {
+    CHECK(num_elements() == 1);
+    return *data<T>();
+  }
+
+  // True where nobody else shares the buffer and it is ours to write.
+  bool unique() const { return buffer_ != nullptr && buffer_->unique(); }
+  Buffer* buffer() const { return buffer_; }
+  bool SharesBufferWith(const Tensor& other) const {
+    return buffer_ != nullptr && buffer_ == other.buffer_;
+  }
+
+  // Rows [begin, end) of dimension 0, sharing the buffer. REQUIRES rank >= 1 and a valid range.
+  Tensor Slice(int64_t begin, int64_t end) const;
+  // The same elements under another shape. REQUIRES equal num_elements.
+  Tensor Reshaped(const Shape& shape) const;
+  // The same bytes under another dtype of equal element size (Bitcast; q types).
+  Tensor Reinterpreted(DType dtype, const Shape& shape) const;
+  // A copy with a buffer of its own, on the CPU.
+  Tensor Clone() const;
+
+  // "float[2,2] 1 2 3 4"; at most `max_elements` of them.
+  std::string ToString(int max_elements = 10) const;
+
+ private:
+  void CheckType(DType wanted) const {
+    CHECK(dtype_ == wanted, "tensor is ", Name(dtype_), ", accessed as ", Name(wanted));
+  }
+
+  Shape shape_;
+  Buffer* buffer_ = nullptr;
+  void* data_ = nullptr;
+  DType dtype_ = DType::kInvalid;
+};
+
+}  // namespace penstock
