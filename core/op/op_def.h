@@ -16,9 +16,11 @@
 // Names, attributes and semantics are TensorFlow's, so that a GraphDef means the same thing here.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/base/status.h"
@@ -141,5 +143,12 @@ Status AppendArgTypes(const ArgDef& arg, const Attrs& attrs, std::vector<EdgeTyp
 // Fills in defaults and checks every attribute of `def` in `attrs`: presence, kind, allowed values,
 // minima. Attributes that `def` does not know are kept and ignored.
 Status CompleteAttrs(const OpDef& def, Attrs* attrs);
+
+// Adds to `attrs` what the inputs say: type, count and type-list attributes. `args` holds one entry
+// per declared input (the types of the tensors given for it), `is_list` whether it was given as a
+// list. InvalidArgument, naming input and type, where inputs contradict the declaration, each other,
+// or an attribute already in `attrs`. Call it before CompleteAttrs.
+Status InferAttrs(const OpDef& def, const std::vector<std::vector<EdgeType>>& args,
+                  const std::vector<bool>& is_list, Attrs* attrs);
 
 }  // namespace penstock

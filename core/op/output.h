@@ -31,7 +31,9 @@ struct Output {
   int index = 0;
 
   bool valid() const { return sink != nullptr && node >= 0; }
-  // REQUIRES valid().
+  // Output i of the same node.
+  Output Sibling(int i) const { return {sink, node, i}; }
+  // Of an invalid output: kInvalid, unknown shape, "".
   EdgeType type() const;
   DType dtype() const { return type().dtype; }
   PartialShape shape() const;  // as far as inference knows it
@@ -67,7 +69,9 @@ class GraphSink {
   virtual void Fail(Status status) = 0;
 };
 
-// Adds a node and returns its outputs. The sink is that of the first input that has one.
+// Adds a node and returns its outputs. The sink is that of the first input that has one. After an
+// error: an invalid Output that knows its sink; of CallN, a few of them, so that code that indexes
+// them keeps working until somebody looks at the sink's status.
 Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});
 Outputs CallN(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});
 // For ops without inputs.
