@@ -4,6 +4,7 @@
 // Debian's libraries are not instrumented: TSan does not see their locks, and so takes what they
 // protect for races.
 
+// The name is the runtime's choice. NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" const char* __tsan_default_suppressions() {
   return "race:libgrpc.so\n"
          "race:libgrpc++.so\n"

@@ -113,27 +113,22 @@ TEST(Wire, Checkpoint) {
   EXPECT_EQ(Fields(TensorSliceProto::Extent::descriptor()), "1 start: int64; 2 length: int64");
 }
 
-// Bytes written down by hand: tag, length, content.
+// A field that has a length: tag, length, content. Written by hand, all lengths below 128.
+std::string Field(int number, const std::string& content) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(content.size())} +
+         content;
+}
+
 TEST(Wire, ParsesBytesOfAGraph) {
-  const std::string tensor = std::string("\x08\x01") +            // dtype = DT_FLOAT
-                             "\x12\x04\x12\x02\x08\x02"           // tensor_shape.dim.size = 2
-                             "\x2a\x04" +                         // float_val, packed
-                             std::string("\x00\x00\xc0\x3f", 4);  // 1.5
-  const std::string value = std::string("\x42") + char(tensor.size()) + tensor;
-  const std::string entry =
-      std::string("\x0a\x05value\x12") + char(value.size()) + value;  // attr["value"].tensor
-  const std::string node = std::string(
-                               "\x0a\x01"
-                               "c"
-                               "\x12\x05"
-                               "Const"
-                               "\x1a\x02^d"
-                               "\x22\x06/cpu:0"
-                               "\x2a") +
-                           char(entry.size()) + entry;
-  std::string graph = std::string("\x0a") + char(node.size()) + node;
-  graph += "\x22\x03\x08\xa8\x06";  // versions.producer = 808
-  graph += "\xf2\x01\x02hi";        // field 30, which nobody knows
+  const std::string one_and_a_half("\x00\x00\xc0\x3f", 4);
+  const std::string tensor = "\x08\x01" +                      // dtype = DT_FLOAT
+                             Field(2, Field(2, "\x08\x02")) +  // tensor_shape.dim.size = 2
+                             Field(5, one_and_a_half);         // float_val, packed
+  const std::string attr = Field(1, "value") + Field(2, Field(8, tensor));
+  const std::string node =
+      Field(1, "c") + Field(2, "Const") + Field(3, "^d") + Field(4, "/cpu:0") + Field(5, attr);
+  const std::string graph = Field(1, node) + Field(4, "\x08\xa8\x06") +  // producer = 808
+                            "\xf2\x01\x02hi";                            // 30: nobody knows it
 
   GraphDef def;
   ASSERT_TRUE(def.ParseFromString(graph));

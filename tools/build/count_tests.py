@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints "N passed, N failed" for one run of `bazel test`, from its event file.
+
+Cases are counted in each test's test.xml. A test that failed without saying which case did (a
+crash, a timeout) or that could not be built counts as one failure. Exits with 0 only if nothing
+failed and Bazel itself was content.
+"""
+
+import argparse
+import json
+import sys
+import urllib.parse
+import xml.etree.ElementTree
+
+# Bazel's exit status when there was nothing to test.
+NO_TESTS = 4
+
+
+def read_events(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+def cases(uri):
+    """(passed, failed) of one test.xml."""
+    path = urllib.parse.unquote(urllib.parse.urlparse(uri).path)
+    passed = failed = 0
+    for case in xml.etree.ElementTree.parse(path).iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+        elif case.find("skipped") is None and case.get("status") != "notrun":
+            passed += 1
+    return passed, failed
+
+
+def count(events):
+    """(passed, failed, labels of the failed tests)"""
+    tests = set()
+    built = set()
+    outcome = {}
+    xmls = {}
+    for event in events:
+        kind, _ = next(iter(event["id"].items()), ("", None))
+        if kind == "targetConfigured" and "testSize" in event.get("configured", {}):
+            tests.add(event["id"][kind]["label"])
+        elif kind == "targetCompleted" and event.get("completed", {}).get("success"):
+            built.add(event["id"][kind]["label"])
+        elif kind == "testSummary":
+            outcome[event["id"][kind]["label"]] = event["testSummary"]["overallStatus"]
+        elif kind == "testResult":
+            key = event["id"][kind]
+            for output in event["testResult"].get("testActionOutput", []):
+                if output["name"] == "test.xml":
+                    # A later attempt at a shard or run replaces the earlier one.
+                    shard = (key.get("shard"), key.get("run"))
+                    xmls.setdefault(key["label"], {})[shard] = output["uri"]
+    passed = failed = 0
+    bad = []
+    for label in sorted(tests | set(outcome)):
+        if label in outcome:
+            good = outcome[label] in ("PASSED", "FLAKY")
+        else:
+            good = label in built  # Left out by a tag filter.
+        case_passed = case_failed = 0
+        for uri in xmls.get(label, {}).values():
+            try:
+                p, f = cases(uri)
+            except (OSError, xml.etree.ElementTree.ParseError):
+                p, f = 0, 0
+            case_passed += p
+            case_failed += f
+        if not good:
+            bad.append(label)
+            case_failed = max(case_failed, 1)
+        passed += case_passed
+        failed += case_failed
+    return passed, failed, bad
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("events", help="the file given to --build_event_json_file")
+    parser.add_argument("--bazel_status", type=int, default=0, help="exit status of bazel test")
+    args = parser.parse_args()
+    passed, failed, bad = count(read_events(args.events))
+    if args.bazel_status not in (0, NO_TESTS) and failed == 0:
+        print("The build failed before any test did.")
+        failed = 1
+    if bad:
+        print("Failed:", *bad, sep="\n  ")
+    print(f"{passed} passed, {failed} failed")
+    sys.stdout.flush()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
