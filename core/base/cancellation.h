@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <thread>
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/status.h"
@@ -32,12 +31,13 @@ class Cancellation {
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;
 
-  // Relaxed read, for the hot path.
+  // One load, for the hot path.
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   // OK until cancelled.
   Status status() const;
 
-  // Calls every registered callback on this thread. `why` must not be OK. Later calls do nothing.
+  // Calls every registered callback on this thread, oldest first. `why` must not be OK. Later calls
+  // do nothing, and may return before the first one's callbacks have run.
   void Cancel(const Status& why);
 
   // Returns false, registering nothing, when already cancelled: the caller then ends with status().
@@ -50,10 +50,9 @@ class Cancellation {
  private:
   std::atomic<bool> cancelled_{false};
   mutable std::mutex mu_;
-  std::condition_variable callbacks_done_;
+  std::condition_variable callback_done_;
   Status status_;
-  bool running_callbacks_ = false;
-  std::thread::id runner_;
+  Token running_ = 0;  // the callback now being called; 0: none
   Token next_token_ = 1;
   absl::flat_hash_map<Token, Callback> callbacks_;
 };

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/cancellation.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+
+namespace penstock {
+
+Status Cancellation::status() const {
+  if (!cancelled()) return OkStatus();
+  std::lock_guard<std::mutex> lock(mu_);
+  return status_;
+}
+
+void Cancellation::Cancel(const Status& why) {
+  CHECK(!why.ok(), "cancelled with an OK status");
+  std::unique_lock<std::mutex> lock(mu_);
+  if (cancelled()) return;
+  status_ = why;
+  cancelled_.store(true, std::memory_order_release);
+
+  // In the order of registration: a simulated run must repeat itself.
+  std::vector<Token> tokens;
+  tokens.reserve(callbacks_.size());
+  for (const auto& [token, callback] : callbacks_) tokens.push_back(token);
+  std::sort(tokens.begin(), tokens.end());
+
+  for (Token token : tokens) {
+    const auto it = callbacks_.find(token);
+    if (it == callbacks_.end()) continue;  // deregistered meanwhile
+    Callback callback = std::move(it->second);
+    callbacks_.erase(it);
+    running_ = token;
+    lock.unlock();
+    callback(why);
+    callback = nullptr;  // what it captured goes before Deregister may return
+    lock.lock();
+    running_ = 0;
+    callback_done_.notify_all();
+  }
+}
+
+bool Cancellation::Register(Callback callback, Token* token) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (cancelled()) return false;
+  *token = next_token_++;
+  callbacks_.emplace(*token, std::move(callback));
+  return true;
+}
+
+void Cancellation::Deregister(Token token) {
+  Callback removed;  // destroyed after the lock is released
+  std::unique_lock<std::mutex> lock(mu_);
+  const auto it = callbacks_.find(token);
+  if (it != callbacks_.end()) {
+    removed = std::move(it->second);
+    callbacks_.erase(it);
+    lock.unlock();
+    return;
+  }
+  callback_done_.wait(lock, [&] { return running_ != token; });
+}
+
+void Cancellation::Reset() {
+  std::lock_guard<std::mutex> lock(mu_);
+  CHECK(callbacks_.empty() && running_ == 0, "reset while callbacks are registered");
+  status_ = OkStatus();
+  cancelled_.store(false, std::memory_order_release);
+}
+
+}  // namespace penstock

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/env.h"
+
+#include "absl/strings/numbers.h"
+
+namespace penstock {
+namespace {
+
+Status WriteAndSync(Env& env, const std::string& path, string_view contents) {
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, env.NewWritableFile(path));
+  Status status = file->Append(contents);
+  if (status.ok()) status = file->Sync();
+  const Status closed = file->Close();
+  return status.ok() ? closed : status;
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+Status Env::WriteFileAtomically(const std::string& path, string_view contents) {
+  // A name of its own, so that two writers of one path do not write into each other's file.
+  const std::string beside = StrCat(path, ".tmp.", absl::Hex(RandomU64()));
+  Status status = WriteAndSync(*this, beside, contents);
+  if (status.ok()) status = Rename(beside, path);
+  if (!status.ok()) {
+    RemoveFile(beside).IgnoreError();  // the first error is the one that matters
+    return status;
+  }
+  return SyncDirectory(DirectoryOf(path));
+}
+
+}  // namespace penstock

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/thread_pool.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+
+namespace penstock {
+namespace {
+
+// What an idle thread burns before it blocks: about what waking it would cost (50-100 us on virtual
+// machines).
+constexpr auto kSpin = std::chrono::microseconds(50);
+// A thread joins a loop for no less: below this the hand-over costs more than it saves.
+constexpr double kShareNanosMin = 5'000;
+// Blocks per thread and loop: enough to even out threads that were held up.
+constexpr int64_t kBlocksPerThread = 4;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Returns true as soon as `ready` does, false after kSpin.
+template <class Ready>
+bool SpinUntil(Ready ready) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (ready()) return true;
+      Pause();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  return false;
+}
+
+// One ParallelFor, on its caller's stack.
+struct Loop {
+  absl::FunctionRef<void(int64_t, int64_t)> fn;
+  const int64_t total;
+  const int64_t block;
+  int wanted;                    // threads that may still join; guarded by the pool's lock
+  std::atomic<int64_t> next{0};  // first unit that nobody has taken
+  std::atomic<int> helpers{0};   // threads that joined and have not left; changed under the lock
+
+  // Takes blocks until none is left.
+  void Work() {
+    for (;;) {
+      const int64_t begin = next.fetch_add(block, std::memory_order_relaxed);
+      if (begin >= total) return;
+      fn(begin, std::min(begin + block, total));
+    }
+  }
+};
+
+}  // namespace
+
+// Idle threads look at `open` (queued closures and places in loops) without the lock; everything
+// else changes under it.
+struct ThreadPool::State {
+  std::mutex mu;
+  std::condition_variable work_available;
+  std::condition_variable helper_left;
+  std::deque<absl::AnyInvocable<void() &&>> queue;
+  std::vector<Loop*> loops;  // that want threads; the youngest last
+  std::atomic<int64_t> open{0};
+  int spinning = 0;
+  int sleeping = 0;
+  int callers_blocked = 0;
+  bool stopping = false;
+  std::vector<std::thread> threads;
+
+  void Run();
+  // Does one thing, and reports whether there was any. Enters and leaves with the lock held.
+  bool RunOne(std::unique_lock<std::mutex>& lock);
+  void Help(Loop* loop, std::unique_lock<std::mutex>& lock);
+  // Waits for something to do: false when there is nothing and the pool is stopping.
+  bool WaitForWork(std::unique_lock<std::mutex>& lock);
+  // Wakes as many as `open` asks for beyond those who are looking anyway. REQUIRES the lock.
+  void Wake();
+  void Share(Loop& loop);
+};
+
+ThreadPool::ThreadPool(const std::string& name, int num_threads)
+    : state_(std::make_unique<State>()) {
+  CHECK(num_threads >= 0, "num_threads is ", num_threads);
+  if (num_threads == 0) num_threads = std::max(1u, std::thread::hardware_concurrency());
+  for (int i = 0; i < num_threads; ++i) {
+    std::thread& thread = state_->threads.emplace_back([state = state_.get()] { state->Run(); });
+    const std::string label = absl::StrCat(absl::string_view(name).substr(0, 11), "/", i);
+    pthread_setname_np(thread.native_handle(), label.substr(0, 15).c_str());  // the system's limit
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard<std::mutex> lock(state_->mu);
+    state_->stopping = true;
+    state_->work_available.notify_all();
+  }
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+int ThreadPool::num_threads() const { return static_cast<int>(state_->threads.size()); }
+
+void ThreadPool::Schedule(absl::AnyInvocable<void() &&> closure) {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  state_->queue.push_back(std::move(closure));
+  state_->open.fetch_add(1, std::memory_order_relaxed);
+  state_->Wake();
+}
+
+void ThreadPool::ParallelFor(int64_t total, double cost_ns,
+                             absl::FunctionRef<void(int64_t, int64_t)> fn) {
+  if (total <= 0) return;
+  const double shares = total * std::max(cost_ns, 0.0) / kShareNanosMin;
+  const int64_t parts =
+      std::min<int64_t>(total, static_cast<int64_t>(std::min<double>(shares, num_threads())));
+  if (parts < 2) return fn(0, total);
+
+  // No block below a fifth of a share, so that taking it costs nothing beside it.
+  const int64_t block_min = static_cast<int64_t>(kShareNanosMin / 5 / cost_ns) + 1;
+  const int64_t blocks = parts * kBlocksPerThread;
+  int64_t block = std::max((total + blocks - 1) / blocks, block_min);
+  if (block > 64) block = (block + 15) / 16 * 16;  // whole vectors and cache lines
+  Loop loop{fn, total, block, static_cast<int>(parts - 1)};
+  state_->Share(loop);
+}
+
+void ThreadPool::State::Share(Loop& loop) {
+  {
+    std::lock_guard<std::mutex> lock(mu);
+    loops.push_back(&loop);
+    open.fetch_add(loop.wanted, std::memory_order_relaxed);
+    Wake();
+  }
+  loop.Work();
+  {
+    std::lock_guard<std::mutex> lock(mu);
+    if (loop.wanted > 0) {
+      open.fetch_sub(loop.wanted, std::memory_order_relaxed);
+      loops.erase(std::find(loops.begin(), loops.end(), &loop));
+    }
+  }
+  const auto all_left = [&loop] { return loop.helpers.load(std::memory_order_acquire) == 0; };
+  if (SpinUntil(all_left)) return;
+  std::unique_lock<std::mutex> lock(mu);
+  ++callers_blocked;
+  helper_left.wait(lock, all_left);
+  --callers_blocked;
+}
+
+void ThreadPool::State::Help(Loop* loop, std::unique_lock<std::mutex>& lock) {
+  loop->helpers.fetch_add(1, std::memory_order_relaxed);
+  open.fetch_sub(1, std::memory_order_relaxed);
+  if (--loop->wanted == 0) loops.erase(std::find(loops.begin(), loops.end(), loop));
+  lock.unlock();
+  loop->Work();
+  lock.lock();
+  // The caller may return, and the loop be gone, as soon as this is zero.
+  if (loop->helpers.fetch_sub(1, std::memory_order_release) == 1 && callers_blocked > 0) {
+    helper_left.notify_all();
+  }
+}
+
+bool ThreadPool::State::RunOne(std::unique_lock<std::mutex>& lock) {
+  if (!loops.empty()) {
+    Help(loops.back(), lock);
+    return true;
+  }
+  if (queue.empty()) return false;
+  {
+    absl::AnyInvocable<void()&&> closure = std::move(queue.front());
+    queue.pop_front();
+    open.fetch_sub(1, std::memory_order_relaxed);
+    lock.unlock();
+    std::move(closure)();
+  }
+  lock.lock();
+  return true;
+}
+
+void ThreadPool::State::Wake() {
+  const int64_t wanted = open.load(std::memory_order_relaxed) - spinning;
+  for (int64_t n = std::min<int64_t>(wanted, sleeping); n > 0; --n) work_available.notify_one();
+}
+
+bool ThreadPool::State::WaitForWork(std::unique_lock<std::mutex>& lock) {
+  const auto has_work = [this] { return open.load(std::memory_order_relaxed) > 0; };
+  if (stopping) return false;
+  ++spinning;
+  lock.unlock();
+  SpinUntil(has_work);
+  lock.lock();
+  --spinning;
+  ++sleeping;
+  work_available.wait(lock, [&] { return has_work() || stopping; });
+  --sleeping;
+  return true;
+}
+
+void ThreadPool::State::Run() {
+  std::unique_lock<std::mutex> lock(mu);
+  do {
+    while (RunOne(lock)) {
+    }
+  } while (WaitForWork(lock));
+}
+
+}  // namespace penstock
