@@ -5,6 +5,8 @@
 // earlier steps) implements the same questions. Thread-safe once built.
 #pragma once
 
+#include <memory>
+
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
 
@@ -21,6 +23,6 @@ class CostModel {
 };
 
 // Estimates by op family from floating-point operations and bytes moved.
-std::unique_ptr<CostModel> NewStaticCostModel(const Graph& graph, const ShapeMap& shapes);
+std::unique_ptr<CostModel> NewStaticCostModel(ShapeMap shapes);
 
 }  // namespace penstock

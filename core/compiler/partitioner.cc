@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/partitioner.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+class Partitioner {
+ public:
+  Partitioner(const Graph& graph, const std::vector<DeviceInfo>& devices)
+      : graph_(graph), copies_(graph.max_id(), nullptr) {
+    for (const DeviceInfo& device : devices)
+      incarnations_[device.name.ToString()] = device.incarnation;
+  }
+
+  StatusOr<std::vector<Partition>> Run() {
+    ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+    for (const Node* node : order) RETURN_IF_ERROR(Copy(*node));
+    for (const auto& [node, input] : back_edges_) {
+      ASSIGN_OR_RETURN(const Endpoint source, SourceFor(node->input(input), Device(*node)));
+      RETURN_IF_ERROR(GraphOf(Device(*node)).SetInput(copies_[node->id()], input, source));
+    }
+    std::vector<Partition> partitions;
+    for (auto& [device, part] : graphs_) {
+      RETURN_IF_ERROR(Annotate(part.Validate(), StrCat("partition of ", device)));
+      partitions.push_back({device, std::move(part)});
+    }
+    return partitions;
+  }
+
+ private:
+  static const std::string& Device(const Node& node) { return node.assigned_device(); }
+
+  Graph& GraphOf(const std::string& device) {
+    return graphs_.try_emplace(device, graph_.registry()).first->second;
+  }
+
+  Status Copy(const Node& node) {
+    const std::string& device = Device(node);
+    CHECK(incarnations_.count(device) > 0, "node ", node.name(), " on unknown device ", device);
+    Graph::NodeSpec spec{
+        .name = node.name(), .op = node.op_name(), .attrs = node.attrs(), .device = device};
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Endpoint in = node.input(i);
+      if (copies_[in.node->id()] == nullptr) {  // a loop's back edge
+        back_edges_.emplace_back(&node, i);
+        spec.inputs.push_back({});
+        continue;
+      }
+      if (Device(*in.node) != device && node.input_type(i).ref) {
+        return InvalidArgument("node '", node.name(), "' on ", device, " changes variable '",
+                               in.node->name(), "', which is on ", Device(*in.node),
+                               ": give both the same device");
+      }
+      ASSIGN_OR_RETURN(const Endpoint source, SourceFor(in, device));
+      spec.inputs.push_back(source);
+    }
+    for (Node* control : node.control_inputs()) {
+      ASSIGN_OR_RETURN(Node * source, ControlSourceFor(control, device));
+      spec.control_inputs.push_back(source);
+    }
+    ASSIGN_OR_RETURN(copies_[node.id()], Add(device, std::move(spec)));
+    return OkStatus();
+  }
+
+  // Adds to `device`'s graph, with its device assigned.
+  StatusOr<Node*> Add(const std::string& device, Graph::NodeSpec spec) {
+    Graph& part = GraphOf(device);
+    if (part.FindNode(spec.name) != nullptr) spec.name = part.UniqueName(spec.name);
+    ASSIGN_OR_RETURN(Node * node, part.AddNode(std::move(spec)));
+    part.set_assigned_device(node, device);
+    return node;
+  }
+
+  // Where consumers on `device` find the value of `source`.
+  StatusOr<Endpoint> SourceFor(const Endpoint& source, const std::string& device) {
+    if (Device(*source.node) == device) return Endpoint{copies_[source.node->id()], source.index};
+    Node*& received = received_[{source.node->id(), source.index, device}];
+    if (received == nullptr) {
+      if (source.node->op_name() == "Const" && source.node->control_inputs().empty()) {
+        ASSIGN_OR_RETURN(received, Add(device, {.name = source.node->name(),
+                                                .op = "Const",
+                                                .attrs = source.node->attrs(),
+                                                .device = device}));
+      } else {
+        const Endpoint local{copies_[source.node->id()], source.index};
+        const std::string tensor =
+            StrCat("edge_", source.node->id(), "_", source.node->name(), ":", source.index);
+        ASSIGN_OR_RETURN(received, Transfer(local, tensor, Device(*source.node), device));
+      }
+    }
+    return Endpoint{received, 0};
+  }
+
+  // A node on `device` that runs after `source` has.
+  StatusOr<Node*> ControlSourceFor(Node* source, const std::string& device) {
+    if (Device(*source) == device) return copies_[source->id()];
+    Node*& received = received_[{source->id(), -1, device}];
+    if (received == nullptr) {
+      const std::string& from = Device(*source);
+      ASSIGN_OR_RETURN(Node * token,
+                       Add(from, {.name = StrCat("_token_", source->name()),
+                                  .op = "Const",
+                                  .control_inputs = {copies_[source->id()]},
+                                  .attrs = {{"dtype", DType::kFloat},
+                                            {"value", Tensor(DType::kFloat, Shape({0}))}},
+                                  .device = from}));
+      const std::string tensor = StrCat("edge_", source->id(), "_^", source->name());
+      ASSIGN_OR_RETURN(received, Transfer({token, 0}, tensor, from, device));
+    }
+    return received;
+  }
+
+  // The pair of ends of one tensor's way. Returns the _Recv.
+  StatusOr<Node*> Transfer(Endpoint source, const std::string& tensor, const std::string& from,
+                           const std::string& to) {
+    const Attrs names = {{"tensor_name", tensor},
+                         {"send_device", from},
+                         {"send_device_incarnation", static_cast<int64_t>(incarnations_.at(from))},
+                         {"recv_device", to},
+                         {"client_terminated", false}};
+    const DType dtype = source.node->output_type(source.index).dtype;
+    Attrs send = names;
+    send["T"] = dtype;
+    RETURN_IF_ERROR(Add(from, {.name = StrCat("_send_", source.node->name(), "_", source.index),
+                               .op = "_Send",
+                               .inputs = {source},
+                               .attrs = std::move(send),
+                               .device = from})
+                        .status());
+    Attrs recv = names;
+    recv["tensor_type"] = dtype;
+    return Add(to, {.name = StrCat("_recv_", source.node->name(), "_", source.index),
+                    .op = "_Recv",
+                    .attrs = std::move(recv),
+                    .device = to});
+  }
+
+  const Graph& graph_;
+  std::map<std::string, uint64_t> incarnations_;  // by device
+  std::map<std::string, Graph> graphs_;           // by device
+  std::vector<Node*> copies_;                     // by original id
+  // (original id, output or -1 for control, destination) -> what stands for it there
+  std::map<std::tuple<int, int, std::string>, Node*> received_;
+  std::vector<std::pair<const Node*, int>> back_edges_;
+};
+
+}  // namespace
+
+StatusOr<std::vector<Partition>> PartitionGraph(const Graph& graph,
+                                                const std::vector<DeviceInfo>& devices) {
+  return Partitioner(graph, devices).Run();
+}
+
+}  // namespace penstock

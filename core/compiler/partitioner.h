@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PartitionGraph: cuts a placed graph into one graph per device (white paper 3.2.2).
+//
+// Each cut data edge becomes a _Send beside its source and a _Recv beside its consumers: one pair
+// per source tensor and destination device, however many consumers there are (canonical Recv). A
+// cut control edge becomes such a pair for an empty tensor. Constants are not sent: each device
+// that uses one gets its own copy.
+#pragma once
+
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/compiler/partition.h"
+#include "core/graph/graph.h"
+#include "core/op/device_name.h"
+
+namespace penstock {
+
+// REQUIRES every node to have an assigned device among `devices`. In order of device name.
+StatusOr<std::vector<Partition>> PartitionGraph(const Graph& graph,
+                                                const std::vector<DeviceInfo>& devices);
+
+}  // namespace penstock

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
+#include "core/compiler/passes/passes.h"
+
+namespace penstock {
+namespace {
+
+bool MayMerge(const Node& node) {
+  if (node.op().stateful || node.op_name()[0] == '_') return false;
+  if (node.num_inputs() == 0 && node.op_name() != "Const") return false;  // placeholders have names
+  // A loop's frame is known by its own nodes.
+  for (const char* op : {"Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond"}) {
+    if (node.op_name() == op) return false;
+  }
+  const auto is_ref = [](const EdgeType& type) { return type.ref; };
+  return std::none_of(node.input_types().begin(), node.input_types().end(), is_ref) &&
+         std::none_of(node.output_types().begin(), node.output_types().end(), is_ref);
+}
+
+std::vector<int> ControlIds(const Node& node) {
+  std::vector<int> ids;
+  for (const Node* control : node.control_inputs()) ids.push_back(control->id());
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::vector<std::pair<int, int>> InputIds(const Node& node) {
+  std::vector<std::pair<int, int>> ids;
+  for (const Endpoint& in : node.inputs()) ids.emplace_back(in.node->id(), in.index);
+  if (node.op().commutative) std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+size_t HashOf(const Node& node) {
+  size_t hash = absl::HashOf(node.op_name(), InputIds(node), ControlIds(node),
+                             node.requested_device(), node.attrs().size());
+  const Tensor* value = node.attr<Tensor>("value");
+  if (value != nullptr && IsPlain(value->dtype())) {
+    const size_t sample = std::min<size_t>(value->bytes(), 64);
+    hash = absl::HashOf(hash, Number(value->dtype()), value->num_elements(),
+                        absl::string_view(static_cast<const char*>(value->raw_data()), sample));
+  }
+  return hash;
+}
+
+bool Same(const Node& a, const Node& b) {
+  return a.op_name() == b.op_name() && a.requested_device() == b.requested_device() &&
+         InputIds(a) == InputIds(b) && ControlIds(a) == ControlIds(b) && a.attrs() == b.attrs();
+}
+
+}  // namespace
+
+Status EliminateCommonSubexpressions(Graph* graph) {
+  ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
+  absl::flat_hash_map<size_t, std::vector<Node*>> seen;
+  for (Node* node : order) {
+    if (!MayMerge(*node)) continue;
+    std::vector<Node*>& alike = seen[HashOf(*node)];
+    const auto twin =
+        std::find_if(alike.begin(), alike.end(), [&](Node* other) { return Same(*node, *other); });
+    if (twin == alike.end()) {
+      alike.push_back(node);
+      continue;
+    }
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      RETURN_IF_ERROR(graph->ReplaceUses({node, i}, {*twin, i}));
+    }
+    for (Node* after : std::vector<Node*>(node->control_outputs())) {
+      graph->AddControlEdge(*twin, after);
+      graph->RemoveControlEdge(node, after);
+    }
+    // What remains of the node is dead unless it is a target; RemoveDeadNodes knows.
+  }
+  return OkStatus();
+}
+
+Status RemoveDeadNodes(Graph* graph, const std::vector<std::string>& targets) {
+  ASSIGN_OR_RETURN(std::vector<Node*> order, graph->TopologicalOrder());
+  const absl::flat_hash_map<std::string, bool> wanted = [&] {
+    absl::flat_hash_map<std::string, bool> names;
+    for (const std::string& name : targets) names[name] = true;
+    return names;
+  }();
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    Node* node = *it;
+    const bool dead = node->out_edges().empty() && node->control_outputs().empty() &&
+                      !node->op().stateful && node->op_name() != "_Fetch" &&
+                      wanted.count(node->name()) == 0;
+    if (dead) graph->RemoveNode(node);
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/base/env.h"
+#include "core/compiler/passes/passes.h"
+#include "core/op/kernel.h"
+
+namespace penstock {
+namespace {
+
+// A folded constant lives as long as the compiled graph, once per use of the graph: above this it
+// is cheaper to compute it in each step than to keep it.
+constexpr int64_t kFoldedBytesMax = 10 << 20;
+
+bool IsConst(const Node& node) { return node.op_name() == "Const"; }
+
+bool MayFold(const Node& node) {
+  if (node.op().stateful || node.name().empty() || node.op_name()[0] == '_') return false;
+  if (IsConst(node) || node.num_outputs() == 0 || !node.control_inputs().empty()) return false;
+  for (const EdgeType& type : node.output_types()) {
+    const bool data = IsPlain(type.dtype) || type.dtype == DType::kString;
+    if (type.ref || !data) return false;
+  }
+  return true;
+}
+
+class Folder {
+ public:
+  explicit Folder(Graph* graph) : graph_(*graph), threads_("fold", 1) {}
+
+  Status Run() {
+    ASSIGN_OR_RETURN(const ShapeMap shapes, InferShapes(graph_));
+    ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+    for (Node* node : order) {
+      if (!MayFold(*node)) continue;
+      std::vector<Tensor> values = KnownShape(*node, shapes);
+      if (values.empty()) values = Evaluate(*node);
+      if (!values.empty()) RETURN_IF_ERROR(Replace(node, std::move(values)));
+    }
+    return OkStatus();
+  }
+
+ private:
+  // Shape, Size and Rank of a tensor whose shape inference knows.
+  std::vector<Tensor> KnownShape(const Node& node, const ShapeMap& shapes) {
+    const std::string& op = node.op_name();
+    if (op != "Shape" && op != "Size" && op != "Rank") return {};
+    const Endpoint in = node.input(0);
+    // Constants that this pass added are younger than the inference.
+    if (static_cast<size_t>(in.node->id()) >= shapes.size()) return {};
+    const PartialShape& shape = shapes[in.node->id()][in.index];
+    if (op == "Rank") {
+      if (!shape.known_rank()) return {};
+      return {Tensor::Scalar<int32_t>(shape.rank())};
+    }
+    if (!shape.fully_known()) return {};
+    const Shape known = shape.ToShape();
+    std::vector<int64_t> numbers(known.dims().begin(), known.dims().end());
+    if (op == "Size") numbers = {known.num_elements()};
+    const Shape result_shape =
+        op == "Size" ? Shape() : Shape({static_cast<int64_t>(numbers.size())});
+    if (node.output_type(0).dtype == DType::kInt64) {
+      return {Tensor::Of<int64_t>(result_shape, numbers)};
+    }
+    for (int64_t n : numbers) {
+      if (n > std::numeric_limits<int32_t>::max()) return {};  // an error, but the kernel's
+    }
+    return {
+        Tensor::Of<int32_t>(result_shape, std::vector<int32_t>(numbers.begin(), numbers.end()))};
+  }
+
+  // Runs the node's CPU kernel on constant inputs; empty where that cannot be done.
+  std::vector<Tensor> Evaluate(const Node& node) {
+    if (node.num_inputs() == 0) return {};
+    std::vector<Tensor> inputs;
+    for (const Endpoint& in : node.inputs()) {
+      if (!IsConst(*in.node)) return {};
+      const Tensor* value = in.node->attr<Tensor>("value");
+      if (value == nullptr) return {};
+      inputs.push_back(*value);
+    }
+    const std::string device = "/device:CPU:0";
+    const KernelInit init{.name = node.name(),
+                          .op = node.op(),
+                          .attrs = node.attrs(),
+                          .device = device,
+                          .input_types = node.input_types(),
+                          .output_types = node.output_types()};
+    StatusOr<std::unique_ptr<Kernel>> kernel = graph_.registry().MakeKernel("CPU", init);
+    if (!kernel.ok() || (*kernel)->AsAsync() != nullptr) return {};
+    std::vector<Tensor> outputs(node.num_outputs());
+    StepContext step{.resources = &resources_,
+                     .step_resources = &resources_,
+                     .cancellation = &cancellation_,
+                     .threads = &threads_,
+                     .env = &Env::Real()};
+    KernelContext ctx({.step = &step,
+                       .node_name = &node.name(),
+                       .device_name = &device,
+                       .allocator = &CpuAllocator(),
+                       .host_allocator = &CpuAllocator(),
+                       .inputs = inputs.data(),
+                       .outputs = outputs.data(),
+                       .output_types = node.output_types().data(),
+                       .num_inputs = node.num_inputs(),
+                       .num_outputs = node.num_outputs()});
+    // A node that fails will say so, under its own name, if it is ever run.
+    if (!(*kernel)->Compute(ctx).ok()) return {};
+    for (const Tensor& output : outputs) {
+      if (!output.valid() || static_cast<int64_t>(output.bytes()) > kFoldedBytesMax) return {};
+    }
+    return outputs;
+  }
+
+  Status Replace(Node* node, std::vector<Tensor> values) {
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      Graph::NodeSpec spec{.name = graph_.UniqueName(StrCat(node->name(), "/folded")),
+                           .op = "Const",
+                           .attrs = {{"dtype", values[i].dtype()}, {"value", values[i]}},
+                           .device = node->requested_device()};
+      if (const AttrValue* group = node->FindAttr("_class")) spec.attrs["_class"] = *group;
+      ASSIGN_OR_RETURN(Node * constant, graph_.AddNode(std::move(spec)));
+      RETURN_IF_ERROR(graph_.ReplaceUses({node, i}, {constant, 0}));
+    }
+    return OkStatus();
+  }
+
+  Graph& graph_;
+  ThreadPool threads_;
+  ResourceStore resources_;
+  Cancellation cancellation_;
+};
+
+}  // namespace
+
+Status FoldConstants(Graph* graph) { return Folder(graph).Run(); }
+
+}  // namespace penstock

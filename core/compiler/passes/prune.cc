@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_join.h"
+#include "core/compiler/passes/passes.h"
+
+namespace penstock {
+namespace {
+
+// Fed endpoints are told apart by (node id, output).
+using FeedMap = std::map<std::pair<int, int>, int>;
+
+StatusOr<FeedMap> ResolveFeeds(const Graph& graph, const CompileOptions& options) {
+  FeedMap feeds;
+  for (size_t i = 0; i < options.feeds.size(); ++i) {
+    const TensorName& name = options.feeds[i];
+    const Node* node = graph.FindNode(name.node);
+    if (node == nullptr || name.index < 0 || name.index >= node->num_outputs()) {
+      return NotFound("FeedInputs: unable to find feed output ", name.ToString());
+    }
+    if (!feeds.emplace(std::pair(node->id(), name.index), static_cast<int>(i)).second) {
+      return InvalidArgument("Tensor ", name.ToString(), " is fed twice");
+    }
+  }
+  return feeds;
+}
+
+StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const CompileOptions& options,
+                                               const FeedMap& feeds) {
+  std::vector<Endpoint> fetches;
+  for (const TensorName& name : options.fetches) {
+    Node* node = graph.FindNode(name.node);
+    if (node == nullptr || name.index < 0 || name.index >= node->num_outputs()) {
+      return NotFound("FetchOutputs node ", name.ToString(), ": not found");
+    }
+    if (feeds.count({node->id(), name.index}) > 0) {
+      return InvalidArgument("Tensor ", name.ToString(), " is both fed and fetched");
+    }
+    fetches.push_back({node, name.index});
+  }
+  return fetches;
+}
+
+StatusOr<std::vector<Node*>> ResolveTargets(const Graph& graph, const CompileOptions& options) {
+  std::vector<Node*> targets;
+  std::vector<std::string> missing;
+  for (const std::string& name : options.targets) {
+    Node* node = graph.FindNode(name);
+    if (node == nullptr) {
+      missing.push_back(name);
+    } else {
+      targets.push_back(node);
+    }
+  }
+  if (!missing.empty()) {
+    return NotFound("PruneForTargets: Some target nodes not found: ", absl::StrJoin(missing, " "));
+  }
+  return targets;
+}
+
+bool IsBackEdge(const Node& dst, const Endpoint& source) {
+  return source.node->op_name() == "NextIteration" || source.node->op_name() == "RefNextIteration";
+}
+
+// Copies the needed part of a graph, sources before their users.
+class Pruner {
+ public:
+  Pruner(const Graph& from, FeedMap feeds, const CompileOptions& options)
+      : to_(from.registry()), feeds_(std::move(feeds)), options_(options) {}
+
+  Status Need(Node* root) {
+    RETURN_IF_ERROR(Visit(root));
+    // Visiting the far end of a loop can find further loops.
+    while (!back_edges_.empty()) {
+      std::vector<std::pair<Node*, int>> edges = std::move(back_edges_);
+      back_edges_.clear();
+      for (const auto& [node, input] : edges) {
+        RETURN_IF_ERROR(Visit(node->input(input).node));
+        RETURN_IF_ERROR(to_.SetInput(copies_.at(node), input, Copied(node->input(input))));
+      }
+    }
+    return OkStatus();
+  }
+
+  Status AddFetch(Endpoint source, int index) {
+    if (source.node == nullptr) return Internal("fetch without a source");
+    RETURN_IF_ERROR(Need(source.node));
+    const DType dtype = source.node->output_type(source.index).dtype;
+    ASSIGN_OR_RETURN(Node * fetch,
+                     to_.AddNode({.name = to_.UniqueName(StrCat("_fetch_", source.node->name())),
+                                  .op = "_Fetch",
+                                  .inputs = {Copied(source)},
+                                  .attrs = {{"index", index}, {"T", dtype}},
+                                  .device = options_.client_device.ToString()}));
+    return fetch == nullptr ? Internal("no fetch node") : OkStatus();
+  }
+
+  Graph Take() && { return std::move(to_); }
+
+ private:
+  bool Fed(const Endpoint& e) const { return feeds_.count({e.node->id(), e.index}) > 0; }
+  bool Copyable(const Endpoint& e) const { return Fed(e) || copies_.count(e.node) > 0; }
+
+  // Depth first without recursion: graphs are deeper than stacks.
+  Status Visit(Node* root) {
+    std::vector<Node*> stack = {root};
+    while (!stack.empty()) {
+      Node* node = stack.back();
+      if (copies_.count(node) > 0) {
+        stack.pop_back();
+        continue;
+      }
+      if (!PushMissing(node, &stack)) {
+        stack.pop_back();
+        RETURN_IF_ERROR(Copy(node));
+      }
+    }
+    return OkStatus();
+  }
+
+  bool PushMissing(Node* node, std::vector<Node*>* stack) {
+    const size_t before = stack->size();
+    for (const Endpoint& input : node->inputs()) {
+      if (!Copyable(input) && !IsBackEdge(*node, input)) stack->push_back(input.node);
+    }
+    for (Node* control : node->control_inputs()) {
+      if (copies_.count(control) == 0) stack->push_back(control);
+    }
+    return stack->size() > before;
+  }
+
+  Status Copy(Node* node) {
+    Graph::NodeSpec spec{.name = node->name(),
+                         .op = node->op_name(),
+                         .attrs = node->attrs(),
+                         .device = node->requested_device()};
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      const Endpoint input = node->input(i);
+      if (Fed(input)) RETURN_IF_ERROR(AddFeed(input));
+      if (!Copyable(input)) back_edges_.emplace_back(node, i);
+      spec.inputs.push_back(Copyable(input) ? Copied(input) : Endpoint{});
+    }
+    for (Node* control : node->control_inputs()) {
+      spec.control_inputs.push_back(copies_.at(control));
+    }
+    ASSIGN_OR_RETURN(Node * copy, to_.AddNode(std::move(spec)));
+    copies_[node] = copy;
+    return OkStatus();
+  }
+
+  Status AddFeed(const Endpoint& fed) {
+    const std::pair key(fed.node->id(), fed.index);
+    if (feed_nodes_.count(key) > 0) return OkStatus();
+    ASSIGN_OR_RETURN(feed_nodes_[key],
+                     to_.AddNode({.name = to_.UniqueName(StrCat("_feed_", fed.node->name())),
+                                  .op = "_Feed",
+                                  .attrs = {{"index", feeds_.at(key)},
+                                            {"T", fed.node->output_type(fed.index).dtype}},
+                                  .device = options_.client_device.ToString()}));
+    return OkStatus();
+  }
+
+  Endpoint Copied(const Endpoint& e) const {
+    const auto feed = feed_nodes_.find({e.node->id(), e.index});
+    if (feed != feed_nodes_.end()) return {feed->second, 0};
+    return {copies_.at(e.node), e.index};
+  }
+
+  Graph to_;
+  const FeedMap feeds_;
+  const CompileOptions& options_;
+  absl::flat_hash_map<const Node*, Node*> copies_;
+  std::map<std::pair<int, int>, Node*> feed_nodes_;
+  std::vector<std::pair<Node*, int>> back_edges_;  // (original node, input) to connect at the end
+};
+
+}  // namespace
+
+StatusOr<Graph> Prune(const Graph& graph, const CompileOptions& options) {
+  if (options.fetches.empty() && options.targets.empty()) {
+    return InvalidArgument("Must specify at least one target to fetch or execute.");
+  }
+  ASSIGN_OR_RETURN(FeedMap feeds, ResolveFeeds(graph, options));
+  ASSIGN_OR_RETURN(const std::vector<Endpoint> fetches, ResolveFetches(graph, options, feeds));
+  ASSIGN_OR_RETURN(const std::vector<Node*> targets, ResolveTargets(graph, options));
+  Pruner pruner(graph, std::move(feeds), options);
+  for (Node* target : targets) RETURN_IF_ERROR(pruner.Need(target));
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    RETURN_IF_ERROR(pruner.AddFetch(fetches[i], static_cast<int>(i)));
+  }
+  return std::move(pruner).Take();
+}
+
+}  // namespace penstock

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Place: chooses the device of every node: constraints first, then greedily by estimated finish
+// time (white paper 3.2.1: simulated execution, the device where the node would end soonest,
+// transfers included).
+//
+// Rules:
+// (1) A node's devices are those that its requested device matches and that have a kernel for it. A
+//     node that names no job may run on the client's task only, which is what clients expect.
+// (2) Nodes that share state are placed together: `_class: loc:@other`, users of a reference edge
+//     or of a resource handle with its owner.
+// (3) Groups that hold state go to the first of their devices, not to the quickest: where a
+//     variable lives must not depend on what else a step computes.
+// Errors name the nodes and the constraints that contradict each other.
+#pragma once
+
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/compiler/cost_model.h"
+#include "core/graph/graph.h"
+#include "core/op/device_name.h"
+
+namespace penstock {
+
+struct PlaceOptions {
+  bool allow_soft_placement = false;
+  DeviceName client_device;
+};
+
+// Sets assigned_device on every node. `devices` in order of preference within a task.
+Status Place(const std::vector<DeviceInfo>& devices, const CostModel& costs,
+             const PlaceOptions& options, Graph* graph);
+
+}  // namespace penstock
