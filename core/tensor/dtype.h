@@ -63,10 +63,11 @@ extern const DTypes kIndex;      // int32, int64
 extern const DTypes kQuantized;  // q types
 extern const DTypes kAllTypes;   // everything that a tensor can hold
 
-// Bytes of one element in memory; for string and resource the size of the C++ object.
-size_t SizeOf(DType dtype);
+// Bytes of one element in memory; for string and resource the size of the C++ object; 0 for types
+// that no tensor can hold (invalid, variant).
+inline size_t SizeOf(DType dtype);
 // True where elements are plain bytes that may be copied with memcpy and sent as they are.
-bool IsPlain(DType dtype);
+inline bool IsPlain(DType dtype);
 bool IsFloating(DType dtype);
 bool IsInteger(DType dtype);
 bool IsComplex(DType dtype);
@@ -79,7 +80,9 @@ DType DTypeFromName(string_view name);
 // From the wire. InvalidArgument names the number.
 StatusOr<DType> DTypeFromNumber(int number);
 StatusOr<EdgeType> EdgeTypeFromNumber(int number);
-inline int Number(DType dtype) { return static_cast<int>(dtype); }
+constexpr int Number(DType dtype) { return static_cast<int>(dtype); }
+inline constexpr int kRefOffset = 100;
+inline int Number(EdgeType type) { return Number(type.dtype) + (type.ref ? kRefOffset : 0); }
 
 // Quantized integers are distinct C++ types over the plain ones, as they are distinct DTypes.
 template <class Base, int kTag>
@@ -126,5 +129,20 @@ PENSTOCK_DTYPE(uint64_t, kUint64)
 
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOfType<T>::value;
+
+// sizeof(ResourceHandle), which is only declared here; checked where it is defined.
+inline constexpr size_t kResourceHandleBytes = 168;
+
+// Table look-ups: both stand on the path of every op.
+inline size_t SizeOf(DType dtype) {
+  static constexpr uint8_t kBytes[] = {0, 4, 8, 4, 1, 2,  1, sizeof(std::string),  8, 8, 1, 1, 1,
+                                       4, 2, 2, 2, 2, 16, 2, kResourceHandleBytes, 0, 4, 8};
+  return kBytes[Number(dtype)];
+}
+inline bool IsPlain(DType dtype) {
+  constexpr uint32_t kNotPlain = 1u << Number(DType::kInvalid) | 1u << Number(DType::kString) |
+                                 1u << Number(DType::kResource) | 1u << Number(DType::kVariant);
+  return (kNotPlain >> Number(dtype) & 1) == 0;
+}
 
 }  // namespace penstock

@@ -31,5 +31,6 @@ struct ResourceHandle {
   // Null in a handle that came over the wire, until the store has resolved it by name.
   std::shared_ptr<Resource> resource;
 };
+static_assert(sizeof(ResourceHandle) == kResourceHandleBytes);
 
 }  // namespace penstock

@@ -21,8 +21,9 @@ namespace penstock {
 inline constexpr int kMaxRank = 254;
 using Dims = absl::InlinedVector<int64_t, 4>;
 
-// The product, or InvalidArgument on a negative dimension or int64 overflow. The one function
-// through which all size arithmetic on foreign numbers goes.
+// The product, or InvalidArgument on a negative dimension or int64 overflow (of the dimensions that
+// are not zero, so that any part of them may be multiplied safely). The one function through which
+// all size arithmetic on foreign numbers goes.
 StatusOr<int64_t> CheckedProduct(absl::Span<const int64_t> dims);
 
 class Shape {
@@ -68,6 +69,7 @@ class PartialShape {
   bool known_rank() const { return known_rank_; }
   int rank() const { return known_rank_ ? static_cast<int>(dims_.size()) : -1; }
   int64_t dim(int i) const { return dims_[i]; }  // -1 where unknown
+  // -1 makes it unknown.
   void set_dim(int i, int64_t size) { dims_[i] = size; }
   void AddDim(int64_t size) {
     known_rank_ = true;
@@ -75,6 +77,8 @@ class PartialShape {
   }
   absl::Span<const int64_t> dims() const { return dims_; }
 
+  // True where exactly one Shape satisfies it. (Inference may come to known dimensions of which no
+  // Shape can exist, because their product overflows.)
   bool fully_known() const;
   // REQUIRES fully_known().
   Shape ToShape() const;

@@ -31,6 +31,8 @@ class Buffer {
   // Null where the allocator has no memory. Elements of string and resource type are constructed;
   // plain ones are left as they are.
   static Buffer* New(Allocator& allocator, DType dtype, int64_t num_elements);
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
 
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
@@ -74,11 +76,14 @@ class Tensor {
         buffer_(std::exchange(other.buffer_, nullptr)),
         data_(std::exchange(other.data_, nullptr)),
         dtype_(std::exchange(other.dtype_, DType::kInvalid)) {}
-  Tensor& operator=(Tensor other) noexcept {
-    std::swap(shape_, other.shape_);
-    std::swap(buffer_, other.buffer_);
-    std::swap(data_, other.data_);
-    std::swap(dtype_, other.dtype_);
+  Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
+  Tensor& operator=(Tensor&& other) noexcept {
+    if (this == &other) return *this;
+    if (buffer_ != nullptr) buffer_->Unref();
+    shape_ = std::move(other.shape_);
+    buffer_ = std::exchange(other.buffer_, nullptr);
+    data_ = std::exchange(other.data_, nullptr);
+    dtype_ = std::exchange(other.dtype_, DType::kInvalid);
     return *this;
   }
   ~Tensor() {
@@ -152,16 +157,20 @@ class Tensor {
   Tensor Reshaped(const Shape& shape) const;
   // The same bytes under another dtype of equal element size (Bitcast; q types).
   Tensor Reinterpreted(DType dtype, const Shape& shape) const;
-  // A copy with a buffer of its own, on the CPU.
+  // A copy with a buffer of its own, on the CPU. CHECKs where there is no memory; the other form
+  // says ResourceExhausted. REQUIRES host memory.
   Tensor Clone() const;
+  StatusOr<Tensor> TryClone() const;
 
   // "float[2,2] 1 2 3 4"; at most `max_elements` of them.
   std::string ToString(int max_elements = 10) const;
 
  private:
   void CheckType(DType wanted) const {
-    CHECK(dtype_ == wanted, "tensor is ", Name(dtype_), ", accessed as ", Name(wanted));
+    if (dtype_ != wanted) [[unlikely]]
+      WrongType(wanted);
   }
+  [[noreturn]] void WrongType(DType wanted) const;
 
   Shape shape_;
   Buffer* buffer_ = nullptr;

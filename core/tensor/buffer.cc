@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Buffer::New. A small buffer is one allocation, the header in front of the elements; above that
+// the header would push sizes that are powers of two into the next size class, so it stands alone.
+#include <memory>
+#include <new>
+
+#include "core/tensor/resource_handle.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+namespace {
+
+constexpr size_t kHeaderBytes = Allocator::kAlignment;
+constexpr size_t kOneAllocationBytesMax = 4096;
+
+// Elements right behind the header, in one allocation.
+class InlineBuffer final : public Buffer {
+ public:
+  InlineBuffer(Allocator& allocator, size_t bytes)
+      : Buffer(reinterpret_cast<char*>(this) + kHeaderBytes, bytes), allocator_(allocator) {}
+  Allocator* allocator() const override { return &allocator_; }
+
+ private:
+  void Destroy() override {
+    Allocator& allocator = allocator_;
+    const size_t total = kHeaderBytes + bytes();
+    this->~InlineBuffer();
+    allocator.Deallocate(this, total);
+  }
+  Allocator& allocator_;
+};
+static_assert(sizeof(InlineBuffer) <= kHeaderBytes);
+
+// Elements elsewhere, perhaps in a device's memory.
+class OutlineBuffer : public Buffer {
+ public:
+  OutlineBuffer(Allocator& allocator, void* data, size_t bytes)
+      : Buffer(data, bytes), allocator_(allocator) {}
+  ~OutlineBuffer() override { allocator_.Deallocate(data(), bytes()); }
+  Allocator* allocator() const override { return &allocator_; }
+
+  static void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+    return CpuAllocator().Allocate(bytes);
+  }
+  static void operator delete(void* pointer, size_t bytes) {
+    CpuAllocator().Deallocate(pointer, bytes);
+  }
+
+ private:
+  Allocator& allocator_;
+};
+
+// Elements that are C++ objects.
+template <class T>
+class ObjectBuffer final : public OutlineBuffer {
+ public:
+  ObjectBuffer(Allocator& allocator, void* data, int64_t count)
+      : OutlineBuffer(allocator, data, count * sizeof(T)) {
+    std::uninitialized_value_construct_n(static_cast<T*>(data), count);
+  }
+  ~ObjectBuffer() override { std::destroy_n(static_cast<T*>(data()), bytes() / sizeof(T)); }
+};
+
+Buffer* NewOutline(Allocator& allocator, DType dtype, int64_t count, size_t bytes) {
+  void* data = allocator.Allocate(bytes);
+  if (data == nullptr) return nullptr;
+  Buffer* buffer = dtype == DType::kString ? new (std::nothrow)
+                                                 ObjectBuffer<std::string>(allocator, data, count)
+                   : dtype == DType::kResource
+                       ? new (std::nothrow) ObjectBuffer<ResourceHandle>(allocator, data, count)
+                       : new (std::nothrow) OutlineBuffer(allocator, data, bytes);
+  if (buffer == nullptr) allocator.Deallocate(data, bytes);
+  return buffer;
+}
+
+}  // namespace
+
+Buffer* Buffer::New(Allocator& allocator, DType dtype, int64_t num_elements) {
+  size_t bytes;
+  if (__builtin_mul_overflow(static_cast<size_t>(num_elements), SizeOf(dtype), &bytes)) {
+    return nullptr;
+  }
+  if (bytes > kOneAllocationBytesMax || !IsPlain(dtype) || !allocator.host_accessible()) {
+    CHECK(IsPlain(dtype) || allocator.host_accessible(), Name(dtype), " on ", allocator.name());
+    return NewOutline(allocator, dtype, num_elements, bytes);
+  }
+  void* memory = allocator.Allocate(kHeaderBytes + bytes);
+  return memory == nullptr ? nullptr : new (memory) InlineBuffer(allocator, bytes);
+}
+
+}  // namespace penstock
