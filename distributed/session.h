@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Session: a graph and the means to run parts of it, on this process or on a cluster. What client
+// code programs against; local and remote sessions behave alike.
+//
+// Thread-safe: any number of threads may Run at the same time; an Extend orders itself between
+// them. A session stays usable after an error of one of its steps. Every call ends within its
+// deadline, in success or in one error that names the first cause.
+//
+// Which errors mean what to a training loop: Aborted (a task was restarted, the session is gone)
+// and Unavailable (a task cannot be reached): make a new session and go on from the last
+// checkpoint. OutOfRange: the input has ended. Anything else: a mistake, or a limit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/cancellation.h"
+#include "core/base/status.h"
+#include "core/graph/graph.h"
+#include "core/op/device_name.h"
+#include "core/runtime/step_stats.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+struct SessionOptions {
+  // Deadline of every operation that does not bring one. 0: a minute for those that only talk to
+  // tasks; a day for steps of several tasks; none for steps of this process.
+  int64_t operation_timeout_ms = 0;
+  // A device constraint that cannot be met is relaxed.
+  bool allow_soft_placement = false;
+  // Constant folding and common subexpressions.
+  bool optimize = true;
+  // Remote: variables, queues and the like are the session's own and go with it. Local sessions
+  // always are so.
+  bool isolate_state = false;
+  // Remote: only tasks that match one of these ("/job:ps", "/job:worker/task:0") are contacted and
+  // used, besides the one that is addressed. Empty: all.
+  std::vector<std::string> device_filters = {};
+};
+
+struct RunOptions {
+  int64_t timeout_ms = 0;         // 0: the session's
+  bool trace = false;             // fill RunMetadata::step_stats
+  bool partition_graphs = false;  // fill RunMetadata::partition_graphs
+  // Ends the step early. Borrowed until Run returns.
+  Cancellation* cancellation = nullptr;
+};
+
+struct RunMetadata {
+  std::vector<DeviceStats> step_stats;
+  // What the step was compiled to, in order of device name.
+  std::vector<std::pair<std::string, Graph>> partition_graphs;
+};
+
+// By tensor name, "x:0" or "x".
+using Feeds = std::vector<std::pair<std::string, Tensor>>;
+
+// A step that is prepared once and run many times, without looking names up again.
+struct CallableSpec {
+  std::vector<std::string> feeds;
+  std::vector<std::string> fetches;
+  std::vector<std::string> targets;
+};
+
+class Session {
+ public:
+  using CallableId = int64_t;
+
+  // Closes it.
+  virtual ~Session() = default;
+
+  // Takes over the nodes that `graph` has gained since the last call. `graph` is the whole graph;
+  // nodes that the session has already seen must still be there and are not looked at again.
+  virtual Status Extend(const Graph& graph) = 0;
+
+  // Runs what `fetches` (tensors, "y:0" or "y") and `targets` (nodes) need, with the values of
+  // `feeds` in place of what the graph would compute for them. `outputs` are in the order of
+  // `fetches`: all of them, or none and an error. `metadata` may be null.
+  virtual Status Run(const RunOptions& options, const Feeds& feeds,
+                     const std::vector<std::string>& fetches,
+                     const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
+                     RunMetadata* metadata) = 0;
+
+  virtual StatusOr<CallableId> MakeCallable(const CallableSpec& spec) = 0;
+  // `feeds` and `outputs` in the order of the CallableSpec.
+  virtual Status RunCallable(CallableId callable, const RunOptions& options,
+                             absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                             RunMetadata* metadata) = 0;
+  virtual Status ReleaseCallable(CallableId callable) = 0;
+
+  // Those that nodes may be placed on; the first is where feeds enter.
+  virtual StatusOr<std::vector<DeviceInfo>> ListDevices() = 0;
+
+  // Cancels running steps, waits for their end and frees what the session holds. Later calls end
+  // with FailedPrecondition "Session is closed.".
+  virtual Status Close() = 0;
+};
+
+// In this process, on its devices, with variables of its own.
+StatusOr<std::unique_ptr<Session>> NewLocalSession(const SessionOptions& options);
+
+// On the cluster of the task at `target`, "grpc://host:port". Contacts nobody before the first
+// Extend or Run.
+StatusOr<std::unique_ptr<Session>> NewRemoteSession(const std::string& target,
+                                                    const SessionOptions& options);
+
+// Closes every session of the master at `target` and drops what the named containers hold on all
+// tasks; an empty list means the default container.
+Status ResetCluster(const std::string& target, const std::vector<std::string>& containers,
+                    const SessionOptions& options);
+
+}  // namespace penstock
