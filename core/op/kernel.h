@@ -114,6 +114,11 @@ class KernelContext {
   Allocator& allocator() const { return *p_.allocator; }
 
  private:
+  Allocator& OutputAllocator(int i) const {
+    const bool on_host = p_.output_on_host != nullptr && p_.output_on_host[i];
+    return on_host ? *p_.host_allocator : *p_.allocator;
+  }
+
   Params p_;
 };
 

@@ -118,6 +118,22 @@ using ShapeFn = std::function<Status(ShapeScope&)>;
 // One entry per input, in order; an empty Gradient where none flows.
 using GradientFn = std::function<std::vector<Gradient>(const GradientScope&)>;
 
+// A call of the op that works: what documentation shows and what the conformance test runs for
+// every type, with shape inference and gradients. Ops whose inputs may be any tensors of equal
+// shape need none.
+struct ExampleTensor {
+  Dims shape;
+  // Converted to the argument's type; left out: distinct numbers between 0.1 and 0.9 (integers:
+  // 1, 2, 3, ...; strings: "a", "b", ...).
+  std::vector<double> values = {};
+};
+struct Example {
+  std::vector<std::vector<ExampleTensor>> inputs;  // per argument; a list argument has several
+  Attrs attrs = {};                                // without those that the inputs determine
+  // False where central differences do not apply: random, discontinuous or integer-valued there.
+  bool check_gradient = true;
+};
+
 struct OpDef {
   std::string name = "";  // filled in by OP
   std::string doc = "";
@@ -130,6 +146,7 @@ struct OpDef {
   // Null: asking for a gradient through the op is an error that names it. For ops that pass none
   // on purpose use NoGradient (core/op/gradient.h).
   GradientFn gradient = nullptr;
+  std::vector<Example> examples = {};
   bool stateful = false;  // never merged, folded, or run twice for one
   bool commutative = false;
   bool aggregate = false;
@@ -146,8 +163,8 @@ Status CompleteAttrs(const OpDef& def, Attrs* attrs);
 
 // Adds to `attrs` what the inputs say: type, count and type-list attributes. `args` holds one entry
 // per declared input (the types of the tensors given for it), `is_list` whether it was given as a
-// list. InvalidArgument, naming input and type, where inputs contradict the declaration, each other,
-// or an attribute already in `attrs`. Call it before CompleteAttrs.
+// list. InvalidArgument, naming input and type, where inputs contradict the declaration, each
+// other, or an attribute already in `attrs`. Call it before CompleteAttrs.
 Status InferAttrs(const OpDef& def, const std::vector<std::vector<EdgeType>>& args,
                   const std::vector<bool>& is_list, Attrs* attrs);
 

@@ -5,8 +5,9 @@
 //
 // Reading yields a snapshot that shares the buffer; an update writes in place when nobody else
 // holds the buffer and into a copy when somebody does. So no reader ever sees half an update.
-// Thread-safe. Every change passes through Update (one variable or several at once), which raises
-// the version: replication, exactly-once recovery and staleness bounds stand on that one place.
+// Thread-safe. Every change (Assign, Update of one variable or several at once) passes through
+// Changed, which raises the version: replication, exactly-once recovery and staleness bounds stand
+// on that one place.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +61,12 @@ class Variable final : public Resource {
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
 
  private:
+  // These need the lock.
+  Status CheckInitialized() const;
+  Status MakeExclusive();
+  // Where every change passes through.
+  void Changed(const UpdateOrigin& origin);
+
   const std::string name_;
   const DType dtype_;
   mutable std::mutex mu_;

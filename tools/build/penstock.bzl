@@ -37,6 +37,7 @@ _COPTS = [
     "-Wno-stringop-overflow",
     "-Wno-stringop-overread",
     "-Wno-maybe-uninitialized",
+    "-Wno-uninitialized",  # moving an empty absl::InlinedVector copies its inline storage
 ]
 
 _PRIVATE = ["//visibility:private"]
