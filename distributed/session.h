@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session: a graph and the means to run parts of it, on this process or on a cluster. What client
-// code programs against; local and remote sessions behave alike.
+// SessionInterface: a graph and the means to run parts of it, on this process or on a cluster. What
+// the client library wraps; local and remote sessions behave alike.
 //
 // Thread-safe: any number of threads may Run at the same time; an Extend orders itself between
 // them. A session stays usable after an error of one of its steps. Every call ends within its
@@ -68,12 +68,12 @@ struct CallableSpec {
   std::vector<std::string> targets;
 };
 
-class Session {
+class SessionInterface {
  public:
   using CallableId = int64_t;
 
   // Closes it.
-  virtual ~Session() = default;
+  virtual ~SessionInterface() = default;
 
   // Takes over the nodes that `graph` has gained since the last call. `graph` is the whole graph;
   // nodes that the session has already seen must still be there and are not looked at again.
@@ -103,12 +103,12 @@ class Session {
 };
 
 // In this process, on its devices, with variables of its own.
-StatusOr<std::unique_ptr<Session>> NewLocalSession(const SessionOptions& options);
+StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions& options);
 
 // On the cluster of the task at `target`, "grpc://host:port". Contacts nobody before the first
 // Extend or Run.
-StatusOr<std::unique_ptr<Session>> NewRemoteSession(const std::string& target,
-                                                    const SessionOptions& options);
+StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
+                                                             const SessionOptions& options);
 
 // Closes every session of the master at `target` and drops what the named containers hold on all
 // tasks; an empty list means the default container.
