@@ -8,13 +8,13 @@
 // Not thread-safe. Owns its graph. Outputs borrow it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/graph/graph.h"
 #include "core/op/output.h"
-#include "core/op/resource.h"
 
 namespace penstock {
 
@@ -39,7 +39,7 @@ class GraphBuilder final : public GraphSink {
   Output OutputOf(const Node* node, int index = 0);
   Node* NodeOf(Output output) const;
 
-  // A scope is in force while the object lives; scopes nest.
+  // A scope is in force while the object lives; scopes nest: the last one opened closes first.
   class [[nodiscard]] Scope {
    public:
     Scope(Scope&& other) noexcept;
@@ -50,18 +50,29 @@ class GraphBuilder final : public GraphSink {
     explicit Scope(GraphBuilder* builder) : builder_(builder) {}
     GraphBuilder* builder_;
   };
-  Scope NameScope(string_view name);  // "a/b/"
+  // Names of nodes begin with "outer/name/"; a scope of the same name opened twice is "name_1" the
+  // second time. A name that ends in "/" is taken as it is, from the root: how to come back to a
+  // scope. "" is the root.
+  Scope NameScope(string_view name);
+  std::string name_scope() const;  // "outer/name/", or ""
   // Parts given here override those of outer scopes; "" clears nothing.
   Scope DeviceScope(string_view device);
-  // Called for each node added, after the scopes: returns the device to ask for.
+  // Called for each node added; returns the device to ask for. The spec's device is what the scopes
+  // inside this one ask for; scopes outside fill in the parts that the result leaves open.
   using DeviceFunction = std::function<std::string(const Graph::NodeSpec&)>;
   Scope DeviceFunctionScope(DeviceFunction function);
-  Scope ControlDependencies(const std::vector<Output>& after);  // and whole nodes: any output of it
+  // Every new node runs after these nodes (any output stands for its node) and those of outer
+  // scopes.
+  Scope ControlDependencies(const std::vector<Output>& after);
   Scope ClearControlDependencies();
+  // New nodes go where the node of `with` goes. Devices of outer scopes do not count inside.
   Scope ColocateWith(Output with);
 
  private:
   struct State;
+  Scope Open();
+  StatusOr<int> TryAddNode(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
+                           string_view name);
   std::unique_ptr<State> state_;
 };
 

@@ -3,15 +3,17 @@
 // Graph: what a program is: nodes (ops with attributes) joined by data and control edges.
 //
 // Nodes have dense ids in order of creation; ids stay valid (a removed node leaves a hole). Edges
-// are kept at both ends. Loops are legal only through NextIteration nodes. Copyable (Clone). Not
-// thread-safe; const methods may run concurrently.
+// are kept at both ends; adding and removing one takes constant time, so the order of a node's
+// consumers is deterministic but means nothing. Loops are legal only through NextIteration nodes.
+// Copied by Clone. Not thread-safe; const methods may run concurrently.
 // Invariants (checked by Validate): names are unique; every op is in the registry and attributes
 // are complete; edge types agree at both ends; no cycle other than loops.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -79,6 +81,8 @@ class Node {
   std::vector<EdgeType> input_types_, output_types_;
   std::vector<Node*> control_inputs_, control_outputs_;
   std::vector<OutEdge> out_edges_;
+  std::vector<int> out_slots_;  // per input: where its OutEdge stands at the source
+  bool attrs_checked_ = false;  // false once set_attr has changed them
 };
 
 class Graph {
@@ -108,13 +112,17 @@ class Graph {
   };
   StatusOr<Node*> AddNode(NodeSpec spec);
 
-  Status SetInput(Node* node, int index, Endpoint source);  // replaces; checks types
-  void AddControlEdge(Node* src, Node* dst);                // once; a second one is dropped
+  // Replaces; checks types. Endpoint{} disconnects.
+  Status SetInput(Node* node, int index, Endpoint source);
+  void AddControlEdge(Node* src, Node* dst);  // once; a second one is dropped
   void RemoveControlEdge(Node* src, Node* dst);
   // Moves every data consumer of `from` to `to` (types must agree).
   Status ReplaceUses(Endpoint from, Endpoint to);
   // REQUIRES no data consumers left. Control edges through it are dropped.
   void RemoveNode(Node* node);
+  // Takes back the nodes with ids from `first_id` on, in whatever state their edges are; REQUIRES
+  // that no older node depends on them.
+  void RemoveNodesFrom(int first_id);
   void set_requested_device(Node* node, std::string device) {
     node->requested_device_ = std::move(device);
   }
@@ -123,9 +131,10 @@ class Graph {
   }
   void set_attr(Node* node, const std::string& name, AttrValue value) {
     node->attrs_[name] = std::move(value);
+    node->attrs_checked_ = false;  // Validate looks again
   }
-  // `base`, or base_1, base_2, ...: the first that is free.
-  std::string UniqueName(string_view base) const;
+  // `base`, or base_1, base_2, ...: one that is free. Numbers once given are not given again.
+  std::string UniqueName(string_view base);
 
   // Nodes such that every edge but loop back edges goes forward. InvalidArgument names the nodes of
   // a cycle.
@@ -134,13 +143,32 @@ class Graph {
   Status Validate() const;
 
  private:
+  using ControlEdge = std::pair<int, int>;  // ids of source and destination
+  struct ControlSlots {
+    int at_src = 0, at_dst = 0;  // where the edge stands in control_outputs_ and control_inputs_
+  };
+
+  Status CheckInput(const Node& node, int index, Endpoint source) const;
+  void Connect(Node* node, int index, Endpoint source);
+  void Disconnect(Node* node, int index);
+  Status ValidateNode(const Node& node) const;
+
   const Registry* registry_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  absl::flat_hash_map<std::string, Node*> by_name_;
+  absl::flat_hash_map<string_view, Node*> by_name_;  // keys are the nodes' own names
+  absl::flat_hash_map<ControlEdge, ControlSlots> control_edges_;
+  absl::flat_hash_map<std::string, int> suffixes_;  // the last one given, by base name
   int num_nodes_ = 0;
 };
 
-// "name" or "name:3" or "^name" as written in GraphDefs, feeds and fetches.
+// True for the edge that closes a loop: NextIteration to Merge. The only one that may go backwards.
+bool IsLoopBackEdge(const Node& src, const Node& dst);
+
+// Letters, digits and any of _.\/>- after a first letter, digit, dot or underscore (which marks the
+// names that the runtime itself gives).
+bool IsValidNodeName(string_view name);
+
+// "name", "name:3" or "^name", as written in GraphDefs, feeds and fetches.
 struct TensorName {
   std::string node;
   int index = 0;

@@ -6,11 +6,14 @@
 // Import checks everything (the bytes come from strangers): unknown op, missing or wrong attribute,
 // type mismatch, dangling input, duplicate name, cycle; errors name the node. Nodes may come in any
 // order; inputs may name nodes that the graph already has (Extend); attributes that an op does not
-// know are kept; defaults are filled in. A failed import leaves the graph as it was.
+// know are kept as far as this version can read them; defaults are filled in. Functions of the
+// library cannot be called (Unimplemented). A failed import leaves the graph as it was.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
+#include "core/base/env.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
 #include "core/tensor/tensor.h"
@@ -26,23 +29,25 @@ class TensorShapeProto;
 namespace penstock {
 
 struct ImportLimits {
-  int64_t nodes_max = 1'000'000;
-  int64_t tensor_bytes_max = int64_t{1} << 34;  // of one constant, unpacked
+  int64_t nodes_max = 1'000'000;                // of one import
+  int64_t tensor_bytes_max = int64_t{1} << 34;  // of all its constants together, unpacked
 };
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits = {});
 // With assigned devices where there are any, else the requested ones.
 void ExportGraph(const Graph& graph, tensorflow::GraphDef* def);
 
 // Binary or text (told apart by content).
-StatusOr<Graph> ReadGraphFile(const std::string& path, const Registry& registry);
-// Text where the path ends in ".pbtxt", else binary.
-Status WriteGraphFile(const Graph& graph, const std::string& path);
+StatusOr<Graph> ReadGraphFile(const std::string& path, const Registry& registry,
+                              Env& env = Env::Real());
+// Text where the path ends in ".pbtxt", else binary. Equal graphs give equal files.
+Status WriteGraphFile(const Graph& graph, const std::string& path, Env& env = Env::Real());
 
 StatusOr<Tensor> TensorFromProto(const tensorflow::TensorProto& proto,
                                  int64_t bytes_max = int64_t{1} << 34);
 // Numbers go as raw bytes (tensor_content), strings and handles in their typed fields.
 void TensorToProto(const Tensor& tensor, tensorflow::TensorProto* proto);
-StatusOr<AttrValue> AttrFromProto(const tensorflow::AttrValue& proto);
+StatusOr<AttrValue> AttrFromProto(const tensorflow::AttrValue& proto,
+                                  int64_t bytes_max = int64_t{1} << 34);
 void AttrToProto(const AttrValue& attr, tensorflow::AttrValue* proto);
 StatusOr<PartialShape> ShapeFromProto(const tensorflow::TensorShapeProto& proto);
 void ShapeToProto(const PartialShape& shape, tensorflow::TensorShapeProto* proto);

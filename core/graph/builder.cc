@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/builder.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "core/base/check.h"
+#include "core/graph/infer_shapes.h"
+#include "core/op/device_name.h"
+
+namespace penstock {
+
+namespace {
+
+// What the open scopes say together. Opening one copies this and changes the copy.
+struct Scopes {
+  std::string prefix;  // "a/b/"
+  std::vector<std::variant<DeviceName, GraphBuilder::DeviceFunction>> devices;
+  std::vector<Node*> control_inputs;
+  std::vector<std::string> colocate;  // "loc:@x"
+  std::string colocated_device;
+};
+
+// `inner` where it says something, else `outer`.
+DeviceName Override(const DeviceName& outer, const DeviceName& inner) {
+  DeviceName merged = inner;
+  if (!merged.job) merged.job = outer.job;
+  if (!merged.replica) merged.replica = outer.replica;
+  if (!merged.task) merged.task = outer.task;
+  if (!merged.type) merged.type = outer.type;
+  if (!merged.index) merged.index = outer.index;
+  return merged;
+}
+
+// Goes from the innermost device scope to the outermost.
+StatusOr<std::string> DeviceFor(const Scopes& scopes, Graph::NodeSpec* spec) {
+  if (scopes.devices.empty()) return scopes.colocated_device;
+  DeviceName device;
+  for (auto scope = scopes.devices.rbegin(); scope != scopes.devices.rend(); ++scope) {
+    if (const auto* name = std::get_if<DeviceName>(&*scope)) {
+      device = Override(*name, device);
+    } else {
+      spec->device = device.ToString();
+      ASSIGN_OR_RETURN(device,
+                       DeviceName::Parse(std::get<GraphBuilder::DeviceFunction>(*scope)(*spec)));
+    }
+  }
+  if (!scopes.colocated_device.empty()) {
+    ASSIGN_OR_RETURN(const DeviceName outer, DeviceName::Parse(scopes.colocated_device));
+    device = Override(outer, device);
+  }
+  return device.ToString();
+}
+
+void AddColocation(const std::vector<std::string>& groups, Attrs* attrs) {
+  if (groups.empty()) return;
+  std::vector<std::string> all = groups;
+  if (const auto it = attrs->find("_class"); it != attrs->end()) {
+    if (const auto* given = it->second.get<std::vector<std::string>>()) {
+      all.insert(all.end(), given->begin(), given->end());
+    }
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  (*attrs)["_class"] = std::move(all);
+}
+
+}  // namespace
+
+struct GraphBuilder::State {
+  explicit State(Graph g) : graph(std::move(g)) {}
+
+  // Nodes and name scopes share one name space.
+  std::string UniqueName(const std::string& base) {
+    const auto taken = [this](const std::string& name) {
+      return graph.FindNode(name) != nullptr || scope_names.contains(name);
+    };
+    if (!taken(base)) return base;
+    int& suffix = suffixes[base];
+    std::string name;
+    do {
+      name = StrCat(base, "_", ++suffix);
+    } while (taken(name));
+    return name;
+  }
+
+  Graph graph;
+  ShapeInference shapes{graph};
+  Status status;
+  std::vector<Scopes> scopes{1};  // the last is in force
+  absl::flat_hash_set<std::string> scope_names;
+  absl::flat_hash_map<std::string, int> suffixes;
+};
+
+GraphBuilder::GraphBuilder(const Registry& registry) : GraphBuilder(Graph(registry)) {}
+GraphBuilder::GraphBuilder(Graph graph) : state_(std::make_unique<State>(std::move(graph))) {}
+GraphBuilder::~GraphBuilder() = default;
+
+StatusOr<int> GraphBuilder::TryAddNode(string_view op, const std::vector<NodeInput>& inputs,
+                                       Attrs attrs, string_view name) {
+  const Scopes& scopes = state_->scopes.back();
+  Graph::NodeSpec spec{.name = state_->UniqueName(StrCat(scopes.prefix, name.empty() ? op : name)),
+                       .op = std::string(op)};
+  const auto at_node = [&spec](const Status& status) {
+    return Annotate(status, StrCat("node '", spec.name, "' (op ", spec.op, ")"));
+  };
+  const StatusOr<const OpDef*> def = state_->graph.registry().GetOp(op);
+  if (!def.ok()) return at_node(def.status());
+
+  std::vector<std::vector<EdgeType>> types(inputs.size());
+  std::vector<bool> is_list(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    is_list[i] = inputs[i].list;
+    for (const Output& output : inputs[i].outputs) {
+      if (!output.valid()) return at_node(InvalidArgument("argument ", i, " is not a tensor"));
+      if (output.sink != this) {
+        return at_node(InvalidArgument("argument ", i, " is of another graph"));
+      }
+      const Node* source = NodeOf(output);
+      if (source == nullptr || output.index < 0 || output.index >= source->num_outputs()) {
+        return at_node(InvalidArgument("argument ", i, " is output ", output.index, " of node ",
+                                       output.node, ", which does not exist"));
+      }
+      types[i].push_back(source->output_type(output.index));
+      spec.inputs.push_back({NodeOf(output), output.index});
+    }
+  }
+  RETURN_IF_ERROR(at_node(InferAttrs(**def, types, is_list, &attrs)));
+  AddColocation(scopes.colocate, &attrs);
+  spec.attrs = std::move(attrs);
+  spec.control_inputs = scopes.control_inputs;
+  StatusOr<std::string> device = DeviceFor(scopes, &spec);
+  if (!device.ok()) return at_node(device.status());
+  spec.device = *std::move(device);
+
+  RETURN_IF_ERROR(state_->shapes.Update());  // of nodes added behind our back
+  ASSIGN_OR_RETURN(Node * node, state_->graph.AddNode(std::move(spec)));
+  const Status shapes = state_->shapes.Update();
+  if (!shapes.ok()) {
+    state_->graph.RemoveNode(node);
+    return shapes;
+  }
+  return node->id();
+}
+
+int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
+                          string_view name) {
+  if (!state_->status.ok()) return -1;
+  const StatusOr<int> id = TryAddNode(op, inputs, std::move(attrs), name);
+  if (id.ok()) return *id;
+  Fail(id.status());
+  return -1;
+}
+
+int GraphBuilder::num_outputs(int node) const { return state_->graph.node(node)->num_outputs(); }
+
+EdgeType GraphBuilder::output_type(int node, int index) const {
+  const Node* n = state_->graph.node(node);
+  return index < n->num_outputs() ? n->output_type(index) : EdgeType{};
+}
+
+PartialShape GraphBuilder::output_shape(int node, int index) const {
+  if (node >= state_->shapes.num_seen()) {
+    const Status status = state_->shapes.Update();
+    if (state_->status.ok()) state_->status = status;
+  }
+  return index < num_outputs(node) ? state_->shapes.shape(node, index) : PartialShape();
+}
+
+std::string GraphBuilder::output_name(int node, int index) const {
+  return StrCat(state_->graph.node(node)->name(), ":", index);
+}
+
+Status GraphBuilder::status() const { return state_->status; }
+
+void GraphBuilder::Fail(Status status) {
+  if (state_->status.ok()) state_->status = std::move(status);
+}
+
+const Graph& GraphBuilder::graph() const { return state_->graph; }
+Graph& GraphBuilder::mutable_graph() { return state_->graph; }
+
+Output GraphBuilder::OutputOf(const Node* node, int index) { return {this, node->id(), index}; }
+
+Node* GraphBuilder::NodeOf(Output output) const {
+  CHECK(output.sink == this, "output of another graph");
+  return output.node < 0 || output.node >= state_->graph.max_id() ? nullptr
+                                                                  : state_->graph.node(output.node);
+}
+
+GraphBuilder::Scope::Scope(Scope&& other) noexcept
+    : builder_(std::exchange(other.builder_, nullptr)) {}
+
+GraphBuilder::Scope::~Scope() {
+  if (builder_ != nullptr) builder_->state_->scopes.pop_back();
+}
+
+GraphBuilder::Scope GraphBuilder::Open() {
+  // Not push_back(back()): the argument would lie in the memory that is being moved.
+  Scopes copy = state_->scopes.back();
+  state_->scopes.push_back(std::move(copy));
+  return Scope(this);
+}
+
+GraphBuilder::Scope GraphBuilder::NameScope(string_view name) {
+  Scope scope = Open();
+  std::string& prefix = state_->scopes.back().prefix;
+  if (name.empty() || absl::EndsWith(name, "/")) {
+    prefix = std::string(name);
+  } else {
+    const std::string unique = state_->UniqueName(StrCat(prefix, name));
+    state_->scope_names.insert(unique);
+    prefix = StrCat(unique, "/");
+  }
+  return scope;
+}
+
+std::string GraphBuilder::name_scope() const { return state_->scopes.back().prefix; }
+
+GraphBuilder::Scope GraphBuilder::DeviceScope(string_view device) {
+  Scope scope = Open();
+  StatusOr<DeviceName> parsed = DeviceName::Parse(device);
+  if (parsed.ok()) {
+    state_->scopes.back().devices.emplace_back(*std::move(parsed));
+  } else {
+    Fail(Annotate(parsed.status(), "device scope"));
+  }
+  return scope;
+}
+
+GraphBuilder::Scope GraphBuilder::DeviceFunctionScope(DeviceFunction function) {
+  Scope scope = Open();
+  state_->scopes.back().devices.emplace_back(std::move(function));
+  return scope;
+}
+
+GraphBuilder::Scope GraphBuilder::ControlDependencies(const std::vector<Output>& after) {
+  Scope scope = Open();
+  for (const Output& output : after) {
+    Node* node = output.valid() && output.sink == this ? NodeOf(output) : nullptr;
+    if (node == nullptr) {
+      Fail(InvalidArgument("control dependency on something that is no node of this graph"));
+    } else {
+      state_->scopes.back().control_inputs.push_back(node);
+    }
+  }
+  return scope;
+}
+
+GraphBuilder::Scope GraphBuilder::ClearControlDependencies() {
+  Scope scope = Open();
+  state_->scopes.back().control_inputs.clear();
+  return scope;
+}
+
+GraphBuilder::Scope GraphBuilder::ColocateWith(Output with) {
+  Scope scope = Open();
+  Node* node = with.valid() && with.sink == this ? NodeOf(with) : nullptr;
+  if (node == nullptr) {
+    Fail(InvalidArgument("colocation with something that is no node of this graph"));
+    return scope;
+  }
+  Scopes& now = state_->scopes.back();
+  now.devices.clear();
+  now.colocated_device = node->requested_device();
+  if (const auto* groups = node->attr<std::vector<std::string>>("_class")) {
+    now.colocate.insert(now.colocate.end(), groups->begin(), groups->end());
+  } else {
+    now.colocate.push_back(StrCat("loc:@", node->name()));
+  }
+  return scope;
+}
+
+}  // namespace penstock

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/graph_proto.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph/tensor_name.h"
+#include "proto/tensorflow/graph.pb.h"
+
+namespace penstock {
+
+namespace {
+
+bool Declares(const OpDef& op, const std::string& attr) {
+  for (const TypeAttrDef& def : op.types) {
+    if (def.name == attr) return true;
+  }
+  for (const AttrDef& def : op.attrs) {
+    if (def.name == attr) return true;
+  }
+  return false;
+}
+
+int64_t TensorBytes(const AttrValue& attr) {
+  int64_t bytes = 0;
+  if (const Tensor* t = attr.get<Tensor>()) bytes += static_cast<int64_t>(t->bytes());
+  if (const auto* list = attr.get<std::vector<Tensor>>()) {
+    for (const Tensor& t : *list) bytes += static_cast<int64_t>(t.bytes());
+  }
+  return bytes;
+}
+
+// One import. Nodes are added in the order of the GraphDef, so that a graph written out again is
+// the same; inputs from nodes that come later are connected at the end.
+class Importer {
+ public:
+  Importer(const tensorflow::GraphDef& def, const ImportLimits& limits, Graph* graph)
+      : def_(def), limits_(limits), graph_(*graph), bytes_left_(limits.tensor_bytes_max) {}
+
+  Status Run();
+
+ private:
+  struct Later {
+    Node* node;
+    int input;  // of its data inputs; unused for a control edge
+    TensorNameView source;
+  };
+
+  Status AddNode(const tensorflow::NodeDef& def);
+  Status ReadInputs(const tensorflow::NodeDef& def, Graph::NodeSpec* spec);
+  Status ReadAttrs(const tensorflow::NodeDef& def, Attrs* attrs);
+  Status Connect(const Later& edge);
+  bool IsFunction(const std::string& op) const;
+
+  const tensorflow::GraphDef& def_;
+  const ImportLimits& limits_;
+  Graph& graph_;
+  int64_t bytes_left_;
+  std::vector<Later> later_;
+};
+
+Status Importer::Run() {
+  if (def_.node_size() > limits_.nodes_max) {
+    return ResourceExhausted("the graph has ", def_.node_size(), " nodes, at most ",
+                             limits_.nodes_max, " are allowed");
+  }
+  for (const tensorflow::NodeDef& node : def_.node()) RETURN_IF_ERROR(AddNode(node));
+  for (const Later& edge : later_) RETURN_IF_ERROR(Connect(edge));
+  return graph_.TopologicalOrder().status();
+}
+
+Status Importer::AddNode(const tensorflow::NodeDef& def) {
+  if (graph_.registry().FindOp(def.op()) == nullptr && IsFunction(def.op())) {
+    return Unimplemented("node '", def.name(), "': op '", def.op(),
+                         "' is a function of the graph's library; functions cannot be called");
+  }
+  Graph::NodeSpec spec{.name = def.name(), .op = def.op(), .device = def.device()};
+  const size_t first_later = later_.size();
+  RETURN_IF_ERROR(Annotate(ReadInputs(def, &spec), StrCat("node '", def.name(), "'")));
+  RETURN_IF_ERROR(Annotate(ReadAttrs(def, &spec.attrs), StrCat("node '", def.name(), "'")));
+  ASSIGN_OR_RETURN(Node * node, graph_.AddNode(std::move(spec)));
+  for (size_t i = first_later; i < later_.size(); ++i) later_[i].node = node;
+  return OkStatus();
+}
+
+Status Importer::ReadInputs(const tensorflow::NodeDef& def, Graph::NodeSpec* spec) {
+  bool controls = false;
+  spec->inputs.reserve(def.input_size());
+  for (const std::string& text : def.input()) {
+    ASSIGN_OR_RETURN(const TensorNameView source, TensorNameView::Parse(text));
+    if (controls && !source.control) {
+      return InvalidArgument("input '", text, "' stands after a control input");
+    }
+    controls = source.control;
+    Node* node = graph_.FindNode(source.node);
+    if (node == nullptr) {
+      later_.push_back({nullptr, static_cast<int>(spec->inputs.size()), source});
+    }
+    if (!controls) {
+      spec->inputs.push_back(node == nullptr ? Endpoint{} : Endpoint{node, source.index});
+    } else if (node != nullptr) {
+      spec->control_inputs.push_back(node);
+    }
+  }
+  return OkStatus();
+}
+
+Status Importer::ReadAttrs(const tensorflow::NodeDef& def, Attrs* attrs) {
+  const OpDef* op = graph_.registry().FindOp(def.op());
+  for (const auto& [name, proto] : def.attr()) {
+    StatusOr<AttrValue> value = AttrFromProto(proto, bytes_left_);
+    if (value.ok()) {
+      bytes_left_ -= TensorBytes(*value);
+      attrs->emplace(name, *std::move(value));
+    } else if (op != nullptr && Declares(*op, name)) {
+      return Annotate(value.status(), StrCat("attribute '", name, "'"));
+    }
+    // Else it is some other program's note, of a kind that this version does not know.
+  }
+  return OkStatus();
+}
+
+Status Importer::Connect(const Later& edge) {
+  Node* source = graph_.FindNode(edge.source.node);
+  if (source == nullptr) {
+    return InvalidArgument("node '", edge.node->name(), "': its input '", edge.source.node,
+                           "' does not exist");
+  }
+  if (!edge.source.control) {
+    return graph_.SetInput(edge.node, edge.input, {source, edge.source.index});
+  }
+  graph_.AddControlEdge(source, edge.node);
+  return OkStatus();
+}
+
+bool Importer::IsFunction(const std::string& op) const {
+  for (const tensorflow::FunctionDef& function : def_.library().function()) {
+    if (function.signature().name() == op) return true;
+  }
+  return false;
+}
+
+void ExportNode(const Node& node, tensorflow::NodeDef* def) {
+  def->set_name(node.name());
+  def->set_op(node.op_name());
+  def->set_device(node.assigned_device().empty() ? node.requested_device()
+                                                 : node.assigned_device());
+  for (const Endpoint& input : node.inputs()) {
+    const std::string& source = input.node->name();
+    def->add_input(input.index == 0 ? source : StrCat(source, ":", input.index));
+  }
+  for (const Node* before : node.control_inputs()) def->add_input(StrCat("^", before->name()));
+  for (const auto& [name, value] : node.attrs()) AttrToProto(value, &(*def->mutable_attr())[name]);
+}
+
+}  // namespace
+
+Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits) {
+  const int first_id = graph->max_id();
+  const Status status = Importer(def, limits, graph).Run();
+  if (!status.ok()) graph->RemoveNodesFrom(first_id);
+  return status;
+}
+
+void ExportGraph(const Graph& graph, tensorflow::GraphDef* def) {
+  // The format of TensorFlow 1.0: later numbers only forbid ops, and this one has shape inference.
+  constexpr int kProducer = 22;
+  def->Clear();
+  def->mutable_versions()->set_producer(kProducer);
+  for (const Node* node : graph.nodes()) ExportNode(*node, def->add_node());
+}
+
+}  // namespace penstock

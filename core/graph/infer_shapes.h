@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ShapeInference: the shapes of a graph's outputs, kept up with the graph as it grows. Beside
+// shapes it knows small integer values (Const, Shape of a known shape, Pack of scalars, ...) and
+// what resource handles hold, because shape functions ask for them.
+//
+// Nodes are inferred once, sources first; what comes around a loop, and unconnected inputs, are of
+// unknown shape. Borrows the graph. Not thread-safe.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/base/status.h"
+#include "core/graph/graph.h"
+#include "core/tensor/resource_handle.h"
+
+namespace penstock {
+
+class ShapeInference {
+ public:
+  explicit ShapeInference(const Graph& graph) : graph_(graph) {}
+
+  // Infers the nodes added since the last call. After an error the shapes of the node that it names
+  // are unknown; calling again goes on behind it.
+  Status Update();
+  // REQUIRES that Update has seen the node.
+  const PartialShape& shape(int node, int index) const { return shapes_[node][index]; }
+  int num_seen() const { return static_cast<int>(shapes_.size()); }
+  ShapeMap TakeShapes() { return std::move(shapes_); }
+
+ private:
+  Status InferWithSources(const Node& node);
+  Status Infer(const Node& node);
+  bool Ready(Endpoint source, const Node& dst) const;
+  const Tensor* ConstantOf(Endpoint source) const;
+  const ResourceHandle::Element* ElementOf(Endpoint source) const;
+  void Evaluate(const Node& node);
+
+  using Key = std::pair<int, int>;  // node, output
+  static Key KeyOf(Endpoint e) { return {e.node->id(), e.index}; }
+
+  const Graph& graph_;
+  ShapeMap shapes_;
+  std::vector<bool> visited_;
+  absl::flat_hash_map<Key, Tensor> constants_;  // apart from Const nodes
+  absl::flat_hash_map<Key, ResourceHandle::Element> elements_;
+};
+
+}  // namespace penstock

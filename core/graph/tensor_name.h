@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TensorNameView: a TensorName that borrows its text: imports read hundreds of thousands of them.
+#pragma once
+
+#include "core/base/status.h"
+
+namespace penstock {
+
+struct TensorNameView {
+  string_view node;
+  int index = 0;
+  bool control = false;
+  static StatusOr<TensorNameView> Parse(string_view text);
+};
+
+}  // namespace penstock
