@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-class GraphBuilder final : public GraphSink {
+class GraphBuilder : public GraphSink {
  public:
   explicit GraphBuilder(const Registry& registry = Registry::Global());
   ~GraphBuilder() override;
