@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ClusterSpec: which tasks a cluster has and where they listen; TaskConfig: a cluster and which of
+// its tasks this process is, from command-line flags or from TF_CONFIG.
+//
+// Values. Every mistake is one line of InvalidArgument that names the flag (or TF_CONFIG) and says
+// what to write instead.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace penstock {
+
+class ClusterSpec {
+ public:
+  // Task index -> "host:port". Indices may have gaps.
+  using Tasks = std::map<int, std::string>;
+
+  // InvalidArgument where the address is not "host:port" (an IPv6 host stands in brackets), or is
+  // another task's, or the task is there already. Port 0, "any free one", may be given many times.
+  Status AddTask(const std::string& job, int index, const std::string& address);
+
+  const std::map<std::string, Tasks>& jobs() const { return jobs_; }
+  bool empty() const { return jobs_.empty(); }
+  // "" where there is no such task.
+  std::string Address(const std::string& job, int index) const;
+  bool operator==(const ClusterSpec&) const = default;
+  // "ps: 0=a:2222 1=b:2222; worker: 0=c:2222".
+  std::string ToString() const;
+
+ private:
+  std::map<std::string, Tasks> jobs_;
+};
+
+struct TaskConfig {
+  ClusterSpec cluster;
+  std::string job;
+  int task = 0;
+
+  std::string address() const { return cluster.Address(job, task); }
+  // "/job:ps/replica:0/task:1".
+  std::string name() const;
+  // The task that initialises, saves and writes summaries: the chief (or master) where there is
+  // such a job, else worker 0.
+  bool is_chief() const;
+};
+
+// The values of the flags of the same names.
+struct ClusterFlags {
+  std::string ps_hosts;      // "host:port,host:port"
+  std::string worker_hosts;  //
+  std::string job_name;      // "ps" or "worker"
+  int task_index = 0;
+};
+StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags);
+
+// {"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": .., "index": ..}}.
+// A job may also be an object {"1": "host:port"}, which need not name all its tasks. A task of type
+// "evaluator" is not in the cluster and has no address.
+StatusOr<TaskConfig> TaskConfigFromJson(string_view json);
+
+// "host:port" or "[v6]:port" in parts; the error says what is wrong with it.
+struct HostPort {
+  std::string host;
+  int port = 0;
+  static StatusOr<HostPort> Parse(string_view address);
+  std::string ToString() const;
+};
+
+}  // namespace penstock
