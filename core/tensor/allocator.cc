@@ -1,52 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/allocator.h"
 
-#include <stdlib.h>
-
-#include <atomic>
+#include "core/tensor/caching_allocator.h"
+#include "core/tensor/system_allocator.h"
 
 namespace penstock {
-namespace {
-
-class SystemAllocator final : public Allocator {
- public:
-  const std::string& name() const override { return name_; }
-
-  void* Allocate(size_t bytes) override {
-    void* pointer = nullptr;
-    if (posix_memalign(&pointer, kAlignment, bytes == 0 ? 1 : bytes) != 0) return nullptr;
-    const int64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    allocations_.fetch_add(1, std::memory_order_relaxed);
-    int64_t peak = peak_.load(std::memory_order_relaxed);
-    while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-    }
-    return pointer;
-  }
-
-  void Deallocate(void* pointer, size_t bytes) override {
-    in_use_.fetch_sub(bytes, std::memory_order_relaxed);
-    free(pointer);
-  }
-
-  AllocatorStats stats() const override {
-    const int64_t in_use = in_use_.load(std::memory_order_relaxed);
-    return {.bytes_in_use = in_use,
-            .peak_bytes_in_use = peak_.load(std::memory_order_relaxed),
-            .num_allocations = allocations_.load(std::memory_order_relaxed),
-            .bytes_reserved = in_use};
-  }
-
- private:
-  const std::string name_ = "CPU memory";
-  std::atomic<int64_t> in_use_{0};
-  std::atomic<int64_t> peak_{0};
-  std::atomic<int64_t> allocations_{0};
-};
-
-}  // namespace
 
 Allocator& CpuAllocator() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   static Allocator& allocator = *new SystemAllocator;
+#else
+  static Allocator& allocator = CachingAllocator::Get();
+#endif
   return allocator;
 }
 

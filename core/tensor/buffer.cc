@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffer::New. A small buffer is one allocation, the header in front of the elements; above that
-// the header would push sizes that are powers of two into the next size class, so it stands alone.
+// Buffer::New. A small buffer is one allocation, the header in front of the elements, and a scalar
+// even shares the header's cache line. Above 4 KiB the header stands alone: it would push sizes
+// that are powers of two into the next size class.
 #include <memory>
 #include <new>
 
@@ -12,25 +13,30 @@ namespace penstock {
 namespace {
 
 constexpr size_t kHeaderBytes = Allocator::kAlignment;
+constexpr size_t kTinyHeaderBytes = 48;
+constexpr size_t kTinyBytesMax = kHeaderBytes - kTinyHeaderBytes;
 constexpr size_t kOneAllocationBytesMax = 4096;
 
 // Elements right behind the header, in one allocation.
 class InlineBuffer final : public Buffer {
  public:
   InlineBuffer(Allocator& allocator, size_t bytes)
-      : Buffer(reinterpret_cast<char*>(this) + kHeaderBytes, bytes), allocator_(allocator) {}
+      : Buffer(reinterpret_cast<char*>(this) + HeaderBytes(bytes), bytes), allocator_(allocator) {}
+  static size_t HeaderBytes(size_t bytes) {
+    return bytes <= kTinyBytesMax ? kTinyHeaderBytes : kHeaderBytes;
+  }
   Allocator* allocator() const override { return &allocator_; }
 
  private:
   void Destroy() override {
     Allocator& allocator = allocator_;
-    const size_t total = kHeaderBytes + bytes();
+    const size_t total = HeaderBytes(bytes()) + bytes();
     this->~InlineBuffer();
     allocator.Deallocate(this, total);
   }
   Allocator& allocator_;
 };
-static_assert(sizeof(InlineBuffer) <= kHeaderBytes);
+static_assert(sizeof(InlineBuffer) <= kTinyHeaderBytes);
 
 // Elements elsewhere, perhaps in a device's memory.
 class OutlineBuffer : public Buffer {
@@ -85,7 +91,7 @@ Buffer* Buffer::New(Allocator& allocator, DType dtype, int64_t num_elements) {
     CHECK(IsPlain(dtype) || allocator.host_accessible(), Name(dtype), " on ", allocator.name());
     return NewOutline(allocator, dtype, num_elements, bytes);
   }
-  void* memory = allocator.Allocate(kHeaderBytes + bytes);
+  void* memory = allocator.Allocate(InlineBuffer::HeaderBytes(bytes) + bytes);
   return memory == nullptr ? nullptr : new (memory) InlineBuffer(allocator, bytes);
 }
 

@@ -5,7 +5,9 @@
 // Copying shares the buffer; Slice and Reshaped share it too. So a Tensor is written only by who
 // made it, before anybody else has a copy, or where unique() says that nobody else has. Thread
 // safety: as a value; distinct Tensors may share a buffer across threads as long as nobody writes.
-// Strings hold std::string, resources ResourceHandle; both live in the buffer as C++ objects.
+// The data is aligned to Allocator::kAlignment; that of tensors of up to 16 bytes to 16; that of
+// slices and of foreign buffers only to the element. Strings hold std::string, resources
+// ResourceHandle; both live in the buffer as C++ objects.
 #pragma once
 
 #include <atomic>

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arena: hands out pieces of large regions of memory and takes them back, joining free neighbours,
+// so that blocks of one size serve requests of another. For blocks from a few KiB up, of any kind
+// of memory: it never looks inside (host pages here; a device's or a network card's memory
+// elsewhere).
+//
+// A request takes the first free block of its own size class that fits (the last one freed, hence
+// warm), else one of the next class that has any: constant time. Thread-safe. Null where the source
+// has no memory.
+// When more than cached_bytes_max lies free, all of it but the block freed last returns to the
+// source: what is still in use comes back soon, what is stale does not. Invariants: (1) the blocks
+// of a region cover it without gaps; (2) no two neighbours are both free.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace penstock {
+
+// Where regions come from. Called under the arena's lock.
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  virtual void* Map(size_t bytes) = 0;  // null: no memory
+  virtual void Unmap(void* region, size_t bytes) = 0;
+  // Gives back the physical memory behind part of a region, keeping the addresses. False where it
+  // cannot; then only whole regions are returned.
+  virtual bool Discard(void* /*part*/, size_t /*bytes*/) { return false; }
+};
+
+class Arena {
+ public:
+  struct Options {
+    size_t granule = 4096;              // blocks are multiples of it; a power of two
+    size_t region_bytes = 64ull << 20;  // least size of a region; a power of two
+    size_t cached_bytes_max = SIZE_MAX;
+    size_t bytes_limit = 0;  // of all regions together; 0: none
+  };
+  struct Stats {
+    int64_t bytes_mapped = 0;  // of all regions
+    int64_t bytes_in_use = 0;  // handed out
+    int64_t bytes_cached = 0;  // free, but probably backed by physical memory
+  };
+
+  Arena(MemorySource& source, const Options& options);
+  ~Arena();  // returns all regions; REQUIRES that nothing is in use
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  void* Allocate(size_t bytes);
+  void Deallocate(void* pointer);
+  // What Allocate makes of `bytes`.
+  size_t RoundUp(size_t bytes) const;
+  Stats stats() const;
+
+ private:
+  struct Block {
+    char* address;
+    size_t bytes;
+    size_t touched;                 // of a free block: bytes that may have physical memory
+    Block *before, *after;          // neighbours in the region; null at its ends
+    Block *bin_before, *bin_after;  // in the list of free blocks of the class
+    bool free;
+  };
+  static constexpr int kBinsPerDoubling = 8;
+  static constexpr int kNumBins = 64 * kBinsPerDoubling;
+
+  static int BinOf(size_t bytes);
+  void AddFree(Block* block);
+  void RemoveFree(Block* block);
+  Block* FindFree(size_t bytes);
+  Block* MapRegion(size_t bytes);
+  // Cuts what is above `bytes` off a block that is in no bin, and frees it.
+  void Split(Block* block, size_t bytes);
+  Block* JoinNeighbours(Block* block);
+  // Gives the memory of a block that is in no bin back. True where the block is gone with its
+  // region.
+  bool Release(Block* block);
+  // Releases whatever is free.
+  void Trim();
+  Block* NewBlock();
+
+  MemorySource& source_;
+  const Options options_;
+  mutable std::mutex mu_;
+  Stats stats_;
+  size_t trim_at_;  // cached bytes that call for a Trim
+  std::array<Block*, kNumBins> bins_{};
+  std::array<uint64_t, kNumBins / 64> nonempty_{};  // one bit a bin
+  absl::flat_hash_map<void*, Block*> in_use_;
+  std::deque<Block> blocks_;  // all that were ever needed at once
+  Block* spare_blocks_ = nullptr;
+};
+
+}  // namespace penstock

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CachingAllocator: the CPU's allocator, where allocation is on the path of every op.
+//
+//   up to 32 KiB   size classes; each thread keeps freed blocks of its own (no lock, no shared
+//   cache
+//                  line), and trades batches of them with a central list
+//   above          an Arena over huge pages
+//
+// Blocks freed on another thread than they were made on (fetched tensors, sent ones) wander through
+// the central list, a batch at a time. Thread-safe; lives for ever: it is one per process because a
+// thread's cache belongs to it. Unused memory that is kept: 32 KiB a class and thread, and
+// kCentralBytesMax in the central lists, and an eighth of the machine's memory, at most 2 GiB, in
+// the arena.
+// The peak is exact up to 64 KiB a thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/tensor/allocator.h"
+#include "core/tensor/arena.h"
+
+namespace penstock {
+
+class CachingAllocator final : public Allocator {
+ public:
+  static CachingAllocator& Get();
+
+  const std::string& name() const override { return name_; }
+  void* Allocate(size_t bytes) override;
+  void Deallocate(void* pointer, size_t bytes) override;
+  AllocatorStats stats() const override;
+
+  static constexpr size_t kSmallBytesMax = 32 << 10;
+  static constexpr int64_t kCentralBytesMax = 256 << 20;
+
+ private:
+  static constexpr int kNumClasses = 32;
+  struct FreeBlock;
+  struct FreeList;
+  struct ThreadCache;
+  struct ThreadCacheOwner;
+  struct Batch {
+    FreeBlock* first;
+    int count;
+  };
+  struct Central {
+    std::mutex mu;
+    std::vector<Batch> batches;
+  };
+
+  CachingAllocator();
+  static int ClassOf(size_t bytes);
+  static size_t ClassBytes(int size_class);
+  static int BatchCount(int size_class);
+  static ThreadCache* AttachThread();
+
+  void* AllocateSlowly(size_t bytes);
+  void DeallocateSlowly(void* pointer, size_t bytes);
+  bool Refill(ThreadCache& cache, int size_class);
+  void Give(int size_class, Batch batch);  // to the central list, or to the system
+  void Detach(ThreadCache& cache);
+  void Publish(int64_t bytes);  // in the shared statistics
+
+  static constinit thread_local ThreadCache* thread_cache_;
+  static constinit thread_local bool thread_ended_;
+
+  const std::string name_ = "CPU memory";
+  Arena arena_;
+  std::array<Central, kNumClasses> central_;
+  std::atomic<int64_t> central_bytes_{0};
+  std::atomic<int64_t> small_bytes_{0};  // had from the system, in use or kept
+  std::atomic<int64_t> in_use_{0};       // without what threads have not published yet
+  std::atomic<int64_t> peak_{0};
+  std::atomic<int64_t> allocations_{0};  // of threads that ended, and of uncommon paths
+  mutable std::mutex threads_mu_;
+  std::vector<ThreadCache*> threads_;
+};
+
+}  // namespace penstock
