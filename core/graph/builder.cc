@@ -171,6 +171,11 @@ PartialShape GraphBuilder::output_shape(int node, int index) const {
   return index < num_outputs(node) ? state_->shapes.shape(node, index) : PartialShape();
 }
 
+const Tensor* GraphBuilder::output_constant(int node, int index) const {
+  Node* source = state_->graph.node(node);
+  return source == nullptr ? nullptr : state_->shapes.ConstantOf({source, index});
+}
+
 std::string GraphBuilder::output_name(int node, int index) const {
   return StrCat(state_->graph.node(node)->name(), ":", index);
 }

@@ -31,6 +31,7 @@ class GraphBuilder : public GraphSink {
   EdgeType output_type(int node, int index) const override;
   PartialShape output_shape(int node, int index) const override;
   std::string output_name(int node, int index) const override;
+  const Tensor* output_constant(int node, int index) const override;
   Status status() const override;
   void Fail(Status status) override;
 

@@ -27,6 +27,8 @@ class ShapeInference {
   Status Update();
   // REQUIRES that Update has seen the node.
   const PartialShape& shape(int node, int index) const { return shapes_[node][index]; }
+  // The value of an output where it is known; else null. Valid until the next Update.
+  const Tensor* ConstantOf(Endpoint source) const;
   int num_seen() const { return static_cast<int>(shapes_.size()); }
   ShapeMap TakeShapes() { return std::move(shapes_); }
 
@@ -34,7 +36,6 @@ class ShapeInference {
   Status InferWithSources(const Node& node);
   Status Infer(const Node& node);
   bool Ready(Endpoint source, const Node& dst) const;
-  const Tensor* ConstantOf(Endpoint source) const;
   const ResourceHandle::Element* ElementOf(Endpoint source) const;
   void Evaluate(const Node& node);
 

@@ -81,6 +81,9 @@ EdgeType Output::type() const { return valid() ? sink->output_type(node, index) 
 PartialShape Output::shape() const {
   return valid() ? sink->output_shape(node, index) : PartialShape();
 }
+const Tensor* Output::constant() const {
+  return valid() ? sink->output_constant(node, index) : nullptr;
+}
 std::string Output::name() const { return valid() ? sink->output_name(node, index) : ""; }
 
 Output CallIn(GraphSink& sink, string_view op, const std::vector<NodeInput>& inputs, Attrs attrs) {

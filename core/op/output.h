@@ -38,6 +38,8 @@ struct Output {
   DType dtype() const { return type().dtype; }
   PartialShape shape() const;  // as far as inference knows it
   std::string name() const;    // "node:0"
+  // The value, where it is known while building (a constant, a known shape); else null.
+  const Tensor* constant() const;
   bool operator==(const Output&) const = default;
 };
 using Outputs = std::vector<Output>;
@@ -64,6 +66,8 @@ class GraphSink {
   virtual EdgeType output_type(int node, int index) const = 0;
   virtual PartialShape output_shape(int node, int index) const = 0;
   virtual std::string output_name(int node, int index) const = 0;
+  // The value, where it is known while building; else null. Valid until the next node is added.
+  virtual const Tensor* output_constant(int node, int index) const { return nullptr; }
   // The first error, or OK.
   virtual Status status() const = 0;
   virtual void Fail(Status status) = 0;
