@@ -75,7 +75,7 @@ def system_dependencies():
     system_repository(name = "isal", targets = {":isal": ["libisal"]})
     system_repository(name = "leveldb", targets = {":leveldb": ["-lleveldb"]})
     system_repository(name = "nlohmann_json", targets = {":json": ["nlohmann_json"]})
-    system_repository(name = "onednn", targets = {":onednn": ["-ldnnl"]})
+    system_repository(name = "onednn", targets = {":onednn": ["-ldnnl", "-l:libgomp.so.1"]})
     system_repository(name = "openblas", targets = {":openblas": ["openblas"]})
     system_repository(
         name = "rdma_core",

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BiasAdd, BiasAddV1 and BiasAddGrad: one number per channel added to, or summed from, a tensor
+// whose channels are last (NHWC) or second (NCHW).
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+namespace {
+
+#define NUMBER_TYPES                                                                             \
+  float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, \
+      uint64_t, std::complex<float>, std::complex<double>
+
+// A tensor seen as [outer, channels, inner].
+struct Channels {
+  int64_t outer = 1, channels = 0, inner = 1;
+};
+
+StatusOr<Channels> SplitAtChannels(const Shape& shape, const std::string& format) {
+  if (shape.rank() < 2) {
+    return InvalidArgument("input must have at least 2 dimensions, has shape ", shape.ToString());
+  }
+  const int axis = format == "NCHW" ? 1 : shape.rank() - 1;
+  Channels c{.channels = shape.dim(axis)};
+  for (int i = 0; i < axis; ++i) c.outer *= shape.dim(i);
+  for (int i = axis + 1; i < shape.rank(); ++i) c.inner *= shape.dim(i);
+  return c;
+}
+
+template <class T>
+class BiasAddKernel final : public Kernel {
+  Status Init(const KernelInit& node) override {
+    if (node.attrs.count("data_format") == 0) return OkStatus();  // V1
+    return node.Attr("data_format", &format_);
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& value = ctx.input(0);
+    const Tensor& bias = ctx.input(1);
+    ASSIGN_OR_RETURN(const Channels c, SplitAtChannels(value.shape(), format_));
+    if (bias.rank() != 1 || bias.dim(0) != c.channels) {
+      return InvalidArgument("bias must have shape [", c.channels, "], one number per channel of ",
+                             value.shape().ToString(), ", has shape ", bias.shape().ToString());
+    }
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, value.shape(), &out));
+    const T* x = value.template data<T>();
+    const T* b = bias.template data<T>();
+    T* y = out->template mutable_data<T>();
+    const int64_t row = c.channels * c.inner;
+    ctx.threads().ParallelFor(c.outer, 0.3 * row, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) AddRow(x + r * row, b, y + r * row, c);
+    });
+    return OkStatus();
+  }
+  static void AddRow(const T* x, const T* b, T* y, const Channels& c) {
+    if (c.inner == 1) {
+      for (int64_t i = 0; i < c.channels; ++i) y[i] = x[i] + b[i];
+      return;
+    }
+    for (int64_t i = 0; i < c.channels; ++i, x += c.inner, y += c.inner) {
+      for (int64_t j = 0; j < c.inner; ++j) y[j] = x[j] + b[i];
+    }
+  }
+  std::string format_ = "NHWC";
+};
+
+// 16-bit floats are summed in float.
+template <class T>
+using Sum = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
+template <class T>
+class BiasAddGradKernel final : public Kernel {
+  Status Init(const KernelInit& node) override { return node.Attr("data_format", &format_); }
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const Channels c, SplitAtChannels(ctx.input(0).shape(), format_));
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.Allocate(0, Shape({c.channels}), &out));
+    const T* dy = ctx.input(0).template data<T>();
+    T* db = out->template mutable_data<T>();
+    // Channels are split over threads, so that the order of summation does not depend on their
+    // number; at least a cache line of them each.
+    const int64_t blocks = (c.channels + kBlock - 1) / kBlock;
+    const double block_ns = 0.3 * static_cast<double>(c.outer * c.inner * kBlock);
+    ctx.threads().ParallelFor(blocks, block_ns, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        SumBlock(dy, db, c, b * kBlock, std::min(c.channels, (b + 1) * kBlock));
+      }
+    });
+    return OkStatus();
+  }
+  static constexpr int64_t kBlock = 64;
+  // Rows are added up in groups: the error grows with the number of groups, not of rows.
+  static constexpr int64_t kGroup = 256;
+
+  static void SumBlock(const T* dy, T* db, const Channels& c, int64_t first, int64_t last) {
+    Sum<T> total[kBlock] = {};
+    for (int64_t r = 0; r < c.outer; r += kGroup) {
+      Sum<T> group[kBlock] = {};
+      for (int64_t k = r; k < std::min(c.outer, r + kGroup); ++k) {
+        AddChannels(dy + k * c.channels * c.inner, group, c.inner, first, last);
+      }
+      for (int64_t i = 0; i < last - first; ++i) total[i] += group[i];
+    }
+    for (int64_t i = first; i < last; ++i) db[i] = T(total[i - first]);
+  }
+  static void AddChannels(const T* row, Sum<T>* sums, int64_t inner, int64_t first, int64_t last) {
+    if (inner == 1) {
+      for (int64_t i = first; i < last; ++i) sums[i - first] += Sum<T>(row[i]);
+      return;
+    }
+    for (int64_t i = first; i < last; ++i) {
+      Sum<T> sum(0);
+      for (int64_t j = 0; j < inner; ++j) sum += Sum<T>(row[i * inner + j]);
+      sums[i - first] += sum;
+    }
+  }
+  std::string format_;
+};
+
+Status BiasAddShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape value, s.WithRankAtLeast(0, 2));
+  ASSIGN_OR_RETURN(const PartialShape bias, s.WithRank(1, 1));
+  s.set_output(0, value);
+  if (!value.known_rank() || !bias.known_rank()) return OkStatus();
+  const auto format = s.attrs().find("data_format");
+  const bool second = format != s.attrs().end() && format->second == AttrValue("NCHW");
+  const int axis = second ? 1 : value.rank() - 1;
+  const int64_t channels = value.dim(axis);
+  if (channels >= 0 && bias.dim(0) >= 0 && channels != bias.dim(0)) {
+    return InvalidArgument("bias has ", bias.dim(0), " elements, value ", value.ToString(), " has ",
+                           channels, " channels");
+  }
+  return OkStatus();
+}
+
+Status BiasAddGradShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape dy, s.WithRankAtLeast(0, 2));
+  PartialShape out = PartialShape::UnknownOfRank(1);
+  if (dy.known_rank()) {
+    out.set_dim(0, dy.dim(s.attr<std::string>("data_format") == "NCHW" ? 1 : dy.rank() - 1));
+  }
+  s.set_output(0, out);
+  return OkStatus();
+}
+
+std::vector<Gradient> BiasAddGradient(const GradientScope& g) {
+  const auto format = g.attrs().find("data_format");
+  const AttrValue value = format == g.attrs().end() ? AttrValue("NHWC") : format->second;
+  return {g.dy(), Call("BiasAddGrad", {g.dy()}, {{"data_format", value}})};
+}
+
+// BiasAddGrad sums, so its gradient repeats: over all dimensions but the channels'.
+std::vector<Gradient> BiasAddGradGradient(const GradientScope& g) {
+  Output per_channel = g.dy();
+  if (g.attr<std::string>("data_format") == "NCHW") {
+    // [C] becomes [C, 1, ..., 1], which broadcasts from the second dimension on.
+    const Output ones =
+        Fill(ExpandDims(RankOf(g.x()) - 2.0, g.Const<int32_t>(0)), g.Const<int32_t>(1));
+    const Output shape = ConcatV2({ShapeOf(g.dy()), ones}, g.Const<int32_t>(0));
+    per_channel = Reshape(g.dy(), shape);
+  }
+  return {BroadcastTo(per_channel, ShapeOf(g.x()))};
+}
+
+}  // namespace
+
+OP(BiasAdd,
+   {
+       .doc = "Adds `bias[c]` to every element of channel c of `value`.",
+       .inputs = {{"value", "T"}, {"bias", "T"}},
+       .outputs = {{"output", "T"}},
+       .types = {{"T", kNumber}},
+       .attrs = {{"data_format", OneOf{{"NHWC", "NCHW"}}, "NHWC"}},
+       .shape = BiasAddShape,
+       .gradient = BiasAddGradient,
+       .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}},
+                    {.inputs = {{{{2, 3, 2, 2}}}, {{{3}}}}, .attrs = {{"data_format", "NCHW"}}}},
+   });
+KERNEL(BiasAdd, BiasAddKernel, NUMBER_TYPES);
+
+OP(BiasAddV1, {
+                  .doc = "BiasAdd with the channels last.",
+                  .inputs = {{"value", "T"}, {"bias", "T"}},
+                  .outputs = {{"output", "T"}},
+                  .types = {{"T", kNumber}},
+                  .shape = BiasAddShape,
+                  .gradient = BiasAddGradient,
+                  .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}}},
+              });
+KERNEL(BiasAddV1, BiasAddKernel, NUMBER_TYPES);
+
+OP(BiasAddGrad,
+   {
+       .doc = "The gradient of BiasAdd for `bias`: sums `out_backprop` over all but the channels.",
+       .inputs = {{"out_backprop", "T"}},
+       .outputs = {{"output", "T"}},
+       .types = {{"T", kNumber}},
+       .attrs = {{"data_format", OneOf{{"NHWC", "NCHW"}}, "NHWC"}},
+       .shape = BiasAddGradShape,
+       .gradient = BiasAddGradGradient,
+       .examples = {{.inputs = {{{{2, 3}}}}},
+                    {.inputs = {{{{2, 3, 2, 2}}}}, .attrs = {{"data_format", "NCHW"}}}},
+   });
+KERNEL(BiasAddGrad, BiasAddGradKernel, NUMBER_TYPES);
+
+}  // namespace penstock

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution of floats: oneDNN on this runtime's own threads.
+//
+// The batch is split over the thread pool, and each piece runs oneDNN on one thread (its OpenMP
+// team would fight with the pool). Primitives are made once for each geometry and kept.
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "dnnl.hpp"
+#include "kernels/nn/conv_geometry.h"
+
+// From libgomp, under oneDNN: the calling thread's own teams have one member from now on.
+extern "C" void omp_set_num_threads(int);
+
+namespace penstock {
+namespace {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+enum class Kind { kForward, kImageGradient, kFilterGradient };
+
+memory::desc Desc(memory::dims dims, Tag tag) {
+  return memory::desc(std::move(dims), memory::data_type::f32, tag);
+}
+
+// One of the three computations for one geometry, with oneDNN's own layouts where it wants them.
+class Primitive {
+ public:
+  // Throws dnnl::error.
+  Primitive(Kind kind, const ConvGeometry& g) : kind_(kind) {
+    // NHWC as it comes is quickest where oneDNN has code for it; its reference code is not.
+    Make(g, Tag::nhwc);
+    if (std::strncmp(description_.impl_info_str(), "ref", 3) == 0) Make(g, Tag::any);
+    image_ = Desc({g.batch, g.in_channels, g.h.in, g.w.in}, Tag::nhwc);
+    filter_ = Desc({g.out_channels, g.in_channels, g.h.size, g.w.size}, Tag::hwio);
+    output_ = Desc({g.batch, g.out_channels, g.h.out, g.w.out}, Tag::nhwc);
+  }
+
+  // Thread-safe. One of the three is the result.
+  void Run(float* image, float* filter, float* output) const {
+    dnnl::stream stream(Engine());
+    Operand x(image_, Wanted(Kind::kForward), image);
+    Operand w(filter_, Wanted(Kind::kImageGradient), filter);
+    Operand y(output_, Wanted(Kind::kFilterGradient), output);
+    if (kind_ != Kind::kImageGradient) x.Load(stream);
+    if (kind_ != Kind::kFilterGradient) w.Load(stream);
+    if (kind_ != Kind::kForward) y.Load(stream);
+    std::vector<char> scratch(description_.scratchpad_desc().get_size() + kAlignment);
+    void* aligned = scratch.data();
+    size_t space = scratch.size();
+    std::align(kAlignment, space - kAlignment, aligned, space);
+    const bool forward = kind_ == Kind::kForward;
+    const int image_arg = kind_ == Kind::kImageGradient ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
+    const int filter_arg =
+        kind_ == Kind::kFilterGradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS;
+    primitive_.execute(
+        stream, {{image_arg, x.inside()},
+                 {filter_arg, w.inside()},
+                 {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y.inside()},
+                 {DNNL_ARG_SCRATCHPAD, memory(description_.scratchpad_desc(), Engine(), aligned)}});
+    if (kind_ == Kind::kImageGradient) x.Store(stream);
+    if (kind_ == Kind::kFilterGradient) w.Store(stream);
+    if (kind_ == Kind::kForward) y.Store(stream);
+    stream.wait();
+  }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+
+  // A tensor of ours and, where layouts differ, its form inside oneDNN.
+  class Operand {
+   public:
+    Operand(const memory::desc& ours, const memory::desc& wanted, float* data)
+        : ours_(ours, Engine(), data), inside_(ours_) {
+      if (ours != wanted) inside_ = memory(wanted, Engine());
+    }
+    void Load(dnnl::stream& stream) { Reorder(stream, ours_, inside_); }
+    void Store(dnnl::stream& stream) { Reorder(stream, inside_, ours_); }
+    memory& inside() { return inside_; }
+
+   private:
+    static void Reorder(dnnl::stream& stream, memory& from, memory& to) {
+      if (from.get() != to.get()) dnnl::reorder(from, to).execute(stream, from, to);
+    }
+    memory ours_, inside_;
+  };
+
+  void Make(const ConvGeometry& g, Tag images) {
+    const memory::dims strides = {g.h.stride, g.w.stride};
+    const memory::dims dilations = {g.h.dilation - 1, g.w.dilation - 1};
+    const memory::dims before = {g.h.pad_before, g.w.pad_before};
+    const memory::dims after = {g.h.pad_after, g.w.pad_after};
+    const auto x = Desc({g.batch, g.in_channels, g.h.in, g.w.in}, images);
+    const auto w = Desc({g.out_channels, g.in_channels, g.h.size, g.w.size}, Tag::any);
+    const auto y = Desc({g.batch, g.out_channels, g.h.out, g.w.out}, images);
+    const auto algorithm = dnnl::algorithm::convolution_direct;
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::convolution_forward::primitive_desc forward(
+        {dnnl::prop_kind::forward_training, algorithm, x, w, y, strides, dilations, before, after},
+        attr, Engine());
+    if (kind_ == Kind::kForward) {
+      Keep<dnnl::convolution_forward>(forward);
+    } else if (kind_ == Kind::kImageGradient) {
+      Keep<dnnl::convolution_backward_data>(dnnl::convolution_backward_data::primitive_desc(
+          {algorithm, x, w, y, strides, dilations, before, after}, attr, Engine(), forward));
+    } else {
+      Keep<dnnl::convolution_backward_weights>(dnnl::convolution_backward_weights::primitive_desc(
+          {algorithm, x, w, y, strides, dilations, before, after}, attr, Engine(), forward));
+    }
+  }
+
+  template <class P>
+  void Keep(const typename P::primitive_desc& description) {
+    description_ = description;
+    primitive_ = P(description);
+  }
+
+  // The layout that oneDNN chose for the image, filter or output (named by the Kind that lacks it
+  // among its inputs, or by the forward one for the image).
+  memory::desc Wanted(Kind operand) const {
+    const bool forward = kind_ == Kind::kForward;
+    switch (operand) {
+      case Kind::kForward:
+        return kind_ == Kind::kImageGradient ? description_.query_md(dnnl::query::diff_src_md)
+                                             : description_.query_md(dnnl::query::src_md);
+      case Kind::kImageGradient:
+        return kind_ == Kind::kFilterGradient ? description_.query_md(dnnl::query::diff_weights_md)
+                                              : description_.query_md(dnnl::query::weights_md);
+      default:
+        return description_.query_md(forward ? dnnl::query::dst_md : dnnl::query::diff_dst_md);
+    }
+  }
+
+  const Kind kind_;
+  dnnl::primitive_desc_base description_;
+  dnnl::primitive primitive_;
+  memory::desc image_, filter_, output_;
+};
+
+// The primitives in use, by kind and geometry; the least recently used one goes when it is full.
+class PrimitiveCache {
+ public:
+  // Null where oneDNN cannot do it.
+  std::shared_ptr<const Primitive> Get(Kind kind, const ConvGeometry& g) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
+      return e.kind == kind && e.geometry == g;
+    });
+    if (found != entries_.end()) {
+      entries_.splice(entries_.begin(), entries_, found);
+      return found->primitive;
+    }
+    std::shared_ptr<const Primitive> primitive;
+    try {
+      primitive = std::make_shared<const Primitive>(kind, g);
+    } catch (const dnnl::error&) {
+      // Remembered as null: the unrolled form serves instead.
+    }
+    if (entries_.size() == kEntriesMax) entries_.pop_back();
+    entries_.push_front({kind, g, primitive});
+    return primitive;
+  }
+
+ private:
+  static constexpr size_t kEntriesMax = 256;  // a large model has some dozens of geometries
+  struct Entry {
+    Kind kind;
+    ConvGeometry geometry;
+    std::shared_ptr<const Primitive> primitive;
+  };
+  std::mutex mu_;
+  std::list<Entry> entries_;
+};
+
+PrimitiveCache& Primitives() {
+  static PrimitiveCache& cache = *new PrimitiveCache;
+  return cache;
+}
+
+// Runs `kind` on pieces of the batch. Returns false, having done nothing, where oneDNN cannot.
+// For the filter's gradient each piece has a result of its own; they are added up in order.
+bool RunOnPieces(Kind kind, const ConvGeometry& g, float* image, float* filter, float* output,
+                 ThreadPool& threads) {
+  const int64_t pieces =
+      std::clamp<int64_t>(threads.num_threads(), 1, std::max<int64_t>(g.batch, 1));
+  const int64_t image_size = g.h.in * g.w.in * g.in_channels;
+  const int64_t output_size = g.h.out * g.w.out * g.out_channels;
+  const int64_t filter_size = g.patch() * g.out_channels;
+  std::vector<std::shared_ptr<const Primitive>> primitives(pieces);
+  std::vector<int64_t> first(pieces + 1);
+  omp_set_num_threads(1);  // what a primitive is made for
+  for (int64_t p = 0; p <= pieces; ++p) first[p] = g.batch * p / pieces;
+  for (int64_t p = 0; p < pieces; ++p) {
+    ConvGeometry piece = g;
+    piece.batch = first[p + 1] - first[p];
+    primitives[p] = Primitives().Get(kind, piece);
+    if (primitives[p] == nullptr) return false;
+  }
+  const bool sum = kind == Kind::kFilterGradient && pieces > 1;
+  std::vector<float> parts(sum ? filter_size * (pieces - 1) : 0);
+  const double piece_ns = g.flops() / static_cast<double>(pieces) / 80;
+  threads.ParallelFor(pieces, piece_ns, [&](int64_t begin, int64_t end) {
+    omp_set_num_threads(1);
+    for (int64_t p = begin; p < end; ++p) {
+      primitives[p]->Run(image + first[p] * image_size,
+                         sum && p > 0 ? parts.data() + (p - 1) * filter_size : filter,
+                         output + first[p] * output_size);
+    }
+  });
+  for (size_t i = 0; i < parts.size(); ++i) filter[i % filter_size] += parts[i];
+  return true;
+}
+
+}  // namespace
+
+void ConvForward(const ConvGeometry& g, const float* image, const float* filter, float* output,
+                 ThreadPool& threads) {
+  if (!RunOnPieces(Kind::kForward, g, const_cast<float*>(image), const_cast<float*>(filter), output,
+                   threads)) {
+    UnrolledForward(g, image, filter, output, threads);
+  }
+}
+
+void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* doutput,
+                       float* dimage, ThreadPool& threads) {
+  if (!RunOnPieces(Kind::kImageGradient, g, dimage, const_cast<float*>(filter),
+                   const_cast<float*>(doutput), threads)) {
+    UnrolledImageGradient(g, filter, doutput, dimage, threads);
+  }
+}
+
+void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
+                        float* dfilter, ThreadPool& threads) {
+  // With a few channels in, oneDNN's gradient of the filter runs at a tenth of the peak and the
+  // unrolled form at a third.
+  constexpr int64_t kFewChannels = 8;
+  if (g.in_channels < kFewChannels ||
+      !RunOnPieces(Kind::kFilterGradient, g, const_cast<float*>(image), dfilter,
+                   const_cast<float*>(doutput), threads)) {
+    UnrolledFilterGradient(g, image, doutput, dfilter, threads);
+  }
+}
+
+}  // namespace penstock

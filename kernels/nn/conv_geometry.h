@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ConvGeometry: the numbers of one 2-D convolution of NHWC images with an HWIO filter; and the
+// engines that compute it and its two gradients.
+//
+// Images are [batch, h.in, w.in, in_channels], filters [h.size, w.size, in_channels, out_channels],
+// outputs [batch, h.out, w.out, out_channels]. All buffers are dense and do not overlap.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/tensor/shape.h"
+#include "kernels/nn/window.h"
+
+namespace penstock {
+
+struct ConvGeometry {
+  int64_t batch = 0, in_channels = 0, out_channels = 0;
+  Window h, w;
+  bool operator==(const ConvGeometry&) const = default;
+
+  // Checks ranks, channels and that no size overflows.
+  static StatusOr<ConvGeometry> Of(const WindowAttrs& window, const Shape& image,
+                                   const Shape& filter);
+  Shape image() const { return Shape({batch, h.in, w.in, in_channels}); }
+  Shape filter() const { return Shape({h.size, w.size, in_channels, out_channels}); }
+  Shape output() const { return Shape({batch, h.out, w.out, out_channels}); }
+  int64_t patch() const { return h.size * w.size * in_channels; }  // elements of one window
+  double flops() const {
+    return 2.0 * static_cast<double>(batch * h.out * w.out) * static_cast<double>(patch()) *
+           static_cast<double>(out_channels);
+  }
+};
+
+// The three computations, for float: by oneDNN where it is quicker, else as below.
+void ConvForward(const ConvGeometry& g, const float* image, const float* filter, float* output,
+                 ThreadPool& threads);
+void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* doutput,
+                       float* dimage, ThreadPool& threads);
+void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
+                        float* dfilter, ThreadPool& threads);
+
+// By unrolling windows into the rows of a matrix (im2col) and a matrix product: every type.
+// Defined for float, double and int32.
+template <class T>
+void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* output,
+                     ThreadPool& threads);
+template <class T>
+void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* doutput, T* dimage,
+                           ThreadPool& threads);
+template <class T>
+void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* doutput, T* dfilter,
+                            ThreadPool& threads);
+
+}  // namespace penstock

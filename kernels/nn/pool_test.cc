@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+#include <vector>
+
+#include "core/op/op_runner.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Pooling {
+  std::vector<int64_t> ksize, strides;
+  const char* padding;
+};
+const Pooling kTwoByTwo = {{1, 2, 2, 1}, {1, 2, 2, 1}, "VALID"};
+const Pooling kOverlapping = {{1, 2, 2, 1}, {1, 1, 1, 1}, "SAME"};
+
+StatusOr<Tensor> Pool(const char* op, const Pooling& p, std::vector<Tensor> inputs) {
+  OpRunner run(op);
+  run.Attr("ksize", p.ksize).Attr("strides", p.strides).Attr("padding", p.padding);
+  for (Tensor& input : inputs) run.In(std::move(input));
+  return run.Run1();
+}
+
+Tensor Image(int64_t height, int64_t width, const std::vector<float>& values) {
+  return Tensor::Of<float>({1, height, width, static_cast<int64_t>(values.size()) / height / width},
+                           values);
+}
+
+TEST(MaxPoolTest, TakesTheLargestOfEachWindow) {
+  const Tensor x = Image(2, 4, {1, 2, 3, 4, 8, 7, 6, 5});
+  const auto y = Pool("MaxPool", kTwoByTwo, {x});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_THAT(y->flat<float>(), ElementsAre(8, 6));
+  const auto z = Pool("MaxPool", kOverlapping, {x});
+  ASSERT_TRUE(z.ok()) << z.status();
+  EXPECT_THAT(z->flat<float>(), ElementsAre(8, 7, 6, 5, 8, 7, 6, 5));
+}
+
+TEST(MaxPoolTest, ChannelsAreSeparateAndNegativesAndNansSurvive) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto y = Pool("MaxPool", kTwoByTwo, {Image(2, 2, {-1, nan, -2, 1, -3, 2, -4, 3})});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_EQ(y->flat<float>()[0], -1);
+  EXPECT_TRUE(std::isnan(y->flat<float>()[1]));
+}
+
+TEST(MaxPoolTest, GradientGoesToTheFirstMaximum) {
+  const Tensor x = Image(2, 4, {5, 5, 1, 2, 5, 0, 2, 2});
+  const Tensor y = *Pool("MaxPool", kTwoByTwo, {x});
+  const auto dx = Pool("MaxPoolGrad", kTwoByTwo, {x, y, Image(1, 2, {10, 20})});
+  ASSERT_TRUE(dx.ok()) << dx.status();
+  EXPECT_THAT(dx->flat<float>(), ElementsAre(10, 0, 0, 20, 0, 0, 0, 0));
+  const auto back =
+      Pool("MaxPoolGradGrad", kTwoByTwo, {x, y, Image(2, 4, {1, 2, 3, 4, 5, 6, 7, 8})});
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_THAT(back->flat<float>(), ElementsAre(1, 4));
+}
+
+TEST(MaxPoolTest, OverlappingWindowsAddUp) {
+  const Tensor x = Image(1, 3, {0, 9, 0});
+  const Pooling p = {{1, 1, 2, 1}, {1, 1, 1, 1}, "VALID"};
+  const Tensor y = *Pool("MaxPool", p, {x});
+  EXPECT_THAT(Pool("MaxPoolGrad", p, {x, y, Image(1, 2, {3, 4})})->flat<float>(),
+              ElementsAre(0, 7, 0));
+}
+
+TEST(MaxPoolTest, V2TakesTheWindowAsInputs) {
+  const auto y = OpRunner("MaxPoolV2")
+                     .Attr("padding", "VALID")
+                     .In(Image(2, 2, {1, 2, 3, 4}))
+                     .In(Tensor::Vector<int32_t>({1, 2, 2, 1}))
+                     .In(Tensor::Vector<int32_t>({1, 2, 2, 1}))
+                     .Run1();
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_THAT(y->flat<float>(), ElementsAre(4));
+}
+
+TEST(AvgPoolTest, PaddingDoesNotCount) {
+  const auto y = Pool("AvgPool", kOverlapping, {Image(2, 2, {1, 2, 3, 6})});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_THAT(y->flat<float>(), ElementsAre(3, 4, 4.5, 6));
+}
+
+TEST(AvgPoolTest, GradientIsSpreadEvenly) {
+  const auto dx = Pool("AvgPoolGrad", kOverlapping,
+                      {Tensor::Vector<int32_t>({1, 2, 2, 1}), Image(2, 2, {4, 2, 2, 1})});
+  ASSERT_TRUE(dx.ok()) << dx.status();
+  EXPECT_THAT(dx->flat<float>(), ElementsAre(1, 2, 2, 4));
+}
+
+TEST(PoolTest, MistakesAreNamed) {
+  const Tensor x = Image(2, 2, {1, 2, 3, 4});
+  const auto message = [](const StatusOr<Tensor>& t) { return std::string(t.status().message()); };
+  EXPECT_THAT(message(Pool("MaxPool", kTwoByTwo, {Tensor::Vector<float>({1})})), HasSubstr("[1]"));
+  EXPECT_THAT(message(Pool("MaxPool", {{1, 3, 3, 1}, {1, 1, 1, 1}, "VALID"}, {x})),
+              HasSubstr("does not fit"));
+  EXPECT_THAT(message(Pool("MaxPool", {{1, 2, 2, 2}, {1, 1, 1, 1}, "VALID"}, {x})),
+              HasSubstr("ksize"));
+  EXPECT_THAT(message(Pool("MaxPoolGrad", kTwoByTwo, {x, x, x})), HasSubstr("orig_output"));
+  EXPECT_THAT(message(Pool("AvgPoolGrad", kTwoByTwo, {Tensor::Vector<int32_t>({1, -2, 2, 1}), x})),
+              HasSubstr("-2"));
+}
+
+}  // namespace
+}  // namespace penstock
