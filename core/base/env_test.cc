@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/env.h"
+
+#include <stdlib.h>
+
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class EnvTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "/env_test.XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  std::string Path(string_view name) { return StrCat(directory_, "/", name); }
+
+  Env& env_ = Env::Real();
+  std::string directory_;
+};
+
+TEST_F(EnvTest, ClocksAndRandomness) {
+  const int64_t start = env_.NowNanos();
+  env_.SleepForNanos(2'000'000);
+  EXPECT_GE(env_.NowNanos() - start, 2'000'000);
+  env_.SleepForNanos(-5);
+  EXPECT_GT(env_.WallMicros(), int64_t{1'600'000'000} * 1'000'000);
+  std::set<uint64_t> numbers;
+  for (int i = 0; i < 100; ++i) numbers.insert(env_.RandomU64());
+  EXPECT_EQ(numbers.size(), 100);
+}
+
+TEST_F(EnvTest, WritesAndReads) {
+  auto file = env_.NewWritableFile(Path("a"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE((*file)->Append("hello ").ok());
+  EXPECT_TRUE((*file)->Append(std::string(1 << 20, 'x')).ok());
+  EXPECT_TRUE((*file)->Append("").ok());
+  EXPECT_TRUE((*file)->Sync().ok());
+  EXPECT_TRUE((*file)->Close().ok());
+  EXPECT_EQ((*file)->Append("late").code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ((*file)->Sync().code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE((*file)->Close().ok());
+
+  const StatusOr<std::string> contents = env_.ReadFile(Path("a"));
+  ASSERT_TRUE(contents.ok());
+  EXPECT_EQ(*contents, "hello " + std::string(1 << 20, 'x'));
+
+  auto reader = env_.OpenFile(Path("a"));
+  ASSERT_TRUE(reader.ok());
+  EXPECT_EQ((*reader)->size(), 6 + (1 << 20));
+  char buffer[5];
+  EXPECT_TRUE((*reader)->Read(1, 5, buffer).ok());
+  EXPECT_EQ(std::string(buffer, 5), "ello ");
+  EXPECT_TRUE((*reader)->Read((*reader)->size(), 0, buffer).ok());
+}
+
+TEST_F(EnvTest, ReadsOutOfRange) {
+  ASSERT_TRUE(env_.WriteFileAtomically(Path("a"), "12345").ok());
+  auto reader = env_.OpenFile(Path("a"));
+  ASSERT_TRUE(reader.ok());
+  char buffer[16];
+  struct {
+    int64_t offset, count;
+  } const cases[] = {{0, 6}, {5, 1}, {6, 0}, {-1, 2}, {1, -1}, {INT64_MAX, 2}, {2, INT64_MAX}};
+  for (const auto& c : cases) {
+    const Status status = (*reader)->Read(c.offset, c.count, buffer);
+    EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << c.offset << " " << c.count;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(Path("a")));
+  }
+}
+
+TEST_F(EnvTest, FileCutBetweenOpenAndRead) {
+  ASSERT_TRUE(env_.WriteFileAtomically(Path("a"), "12345").ok());
+  auto reader = env_.OpenFile(Path("a"));
+  ASSERT_TRUE(reader.ok());
+  auto cut = env_.NewWritableFile(Path("a"));
+  ASSERT_TRUE(cut.ok());
+  ASSERT_TRUE((*cut)->Append("12").ok());
+  ASSERT_TRUE((*cut)->Close().ok());
+  char buffer[5];
+  EXPECT_EQ((*reader)->Read(0, 5, buffer).code(), StatusCode::kOutOfRange);
+}
+
+TEST_F(EnvTest, ErrorsNameThePathAndTheReason) {
+  const Status missing = env_.ReadFile(Path("none")).status();
+  EXPECT_EQ(missing.code(), StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.message()), HasSubstr(Path("none")));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("No such file"));
+
+  EXPECT_EQ(env_.OpenFile(Path("none")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(env_.NewWritableFile(Path("no/such")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(env_.RemoveFile(Path("none")).code(), StatusCode::kNotFound);
+  EXPECT_EQ(env_.Rename(Path("none"), Path("b")).code(), StatusCode::kNotFound);
+  EXPECT_EQ(env_.ListDirectory(Path("none")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(env_.SyncDirectory(Path("none")).code(), StatusCode::kNotFound);
+  EXPECT_FALSE(env_.OpenFile(directory_).ok());
+  EXPECT_FALSE(env_.ReadFile(directory_).ok());
+}
+
+TEST_F(EnvTest, WriteErrorsStay) {
+  auto full = env_.NewWritableFile("/dev/full");  // every write: no space left
+  ASSERT_TRUE(full.ok());
+  EXPECT_EQ((*full)->Append("x").code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ((*full)->Append("").code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ((*full)->Close().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(EnvTest, Directories) {
+  EXPECT_TRUE(env_.CreateDirectories(Path("x/y/z")).ok());
+  EXPECT_TRUE(env_.CreateDirectories(Path("x/y/z/")).ok());
+  EXPECT_TRUE(env_.FileExists(Path("x/y/z")));
+  ASSERT_TRUE(env_.WriteFileAtomically(Path("x/y/b"), "").ok());
+  ASSERT_TRUE(env_.WriteFileAtomically(Path("x/y/a"), "").ok());
+  EXPECT_THAT(*env_.ListDirectory(Path("x/y")), ElementsAre("a", "b", "z"));
+
+  const Status blocked = env_.CreateDirectories(Path("x/y/a/w"));
+  EXPECT_FALSE(blocked.ok());
+  EXPECT_THAT(std::string(blocked.message()), HasSubstr(Path("x/y/a")));
+
+  EXPECT_FALSE(env_.RemoveDirectory(Path("x/y")).ok());  // not empty
+  EXPECT_TRUE(env_.RemoveDirectory(Path("x/y/z")).ok());
+  EXPECT_TRUE(env_.RemoveFile(Path("x/y/a")).ok());
+  EXPECT_FALSE(env_.FileExists(Path("x/y/a")));
+}
+
+TEST_F(EnvTest, AtomicWriteReplacesAndLeavesNothingBehind) {
+  ASSERT_TRUE(env_.WriteFileAtomically(Path("state"), "old").ok());
+  ASSERT_TRUE(env_.WriteFileAtomically(Path("state"), "new").ok());
+  EXPECT_EQ(*env_.ReadFile(Path("state")), "new");
+  EXPECT_THAT(*env_.ListDirectory(directory_), ElementsAre("state"));
+
+  ASSERT_TRUE(env_.CreateDirectories(Path("taken/x")).ok());
+  EXPECT_FALSE(env_.WriteFileAtomically(Path("taken"), "file over directory").ok());
+  EXPECT_THAT(*env_.ListDirectory(directory_), ElementsAre("state", "taken"));
+}
+
+TEST_F(EnvTest, ReadsFilesThatHideTheirSize) {
+  const StatusOr<std::string> status = env_.ReadFile("/proc/self/status");
+  ASSERT_TRUE(status.ok());
+  EXPECT_THAT(*status, HasSubstr("Threads:"));
+}
+
+}  // namespace
+}  // namespace penstock
