@@ -133,11 +133,11 @@ class Tensor {
   }
   template <class T>
   absl::Span<const T> flat() const {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements()));
   }
   template <class T>
   absl::Span<T> mutable_flat() {
-    return {mutable_data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<T>(mutable_data<T>(), static_cast<size_t>(num_elements()));
   }
   // REQUIRES one element.
   template <class T>
