@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/gradients.h"
+
+#include "client/program.h"
+#include "core/graph/gradients.h"
+
+namespace penstock::client {
+namespace {
+
+Output SumOfSquares(Output x) {
+  const Output flat = Reshape(x, Constant(*x.sink, Tensor::Vector<int32_t>({-1})));
+  return Sum(Square(flat), Constant(*x.sink, Tensor::Scalar<int32_t>(0)));
+}
+
+}  // namespace
+
+std::vector<Gradient> Gradients(GraphBuilder& graph, const Outputs& ys, const Outputs& xs,
+                                const Outputs& dys) {
+  StatusOr<std::vector<Gradient>> gradients = AddGradients(graph, ys, xs, dys);
+  if (gradients.ok()) return *std::move(gradients);
+  graph.Fail(gradients.status());
+  return std::vector<Gradient>(xs.size());
+}
+
+ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients, double norm) {
+  ClippedGradients clipped{.gradients = gradients};
+  Outputs squares;
+  for (const VariableGradient& g : gradients) {
+    // Each sum is made where its gradient is made; only scalars travel.
+    if (!g.gradient.none()) squares.push_back(SumOfSquares(g.gradient.values));
+  }
+  if (squares.empty()) return clipped;
+  clipped.global_norm = Sqrt(AddN(squares));
+  const Output limit = ConstantLike(clipped.global_norm, norm);
+  // 1 where the gradients are short enough. The difference is 0, but NaN where the norm is not
+  // finite: gradients that have exploded are not to look like healthy ones.
+  const Output scale =
+      limit / Maximum(clipped.global_norm, limit) + (clipped.global_norm - clipped.global_norm);
+  for (VariableGradient& g : clipped.gradients) {
+    if (!g.gradient.none()) g.gradient.values = g.gradient.values * scale;
+  }
+  return clipped;
+}
+
+}  // namespace penstock::client

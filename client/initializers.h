@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Initializers: how a variable gets its first value. An Initializer adds the nodes that compute it;
+// the variable runs them on its own device.
+//
+// Random ones repeat themselves where `seed` is not 0; 0 gives different numbers in each run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/op/output.h"
+
+namespace penstock::client {
+
+using Initializer = std::function<Output(GraphSink& sink, DType dtype, const Shape& shape)>;
+
+Initializer Zeros();
+Initializer Ones();
+Initializer Filled(double value);
+Initializer RandomUniform(double low, double high, int64_t seed = 0);
+Initializer RandomNormal(double mean, double stddev, int64_t seed = 0);
+// Nothing beyond two standard deviations.
+Initializer TruncatedNormal(double mean, double stddev, int64_t seed = 0);
+// For weights before tanh and softmax: uniform, of variance 2 / (fan_in + fan_out).
+Initializer GlorotUniform(int64_t seed = 0);
+// For weights before relu: normal, truncated, of variance 2 / fan_in.
+Initializer HeNormal(int64_t seed = 0);
+
+}  // namespace penstock::client

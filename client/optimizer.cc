@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/optimizer.h"
+
+#include "absl/strings/str_join.h"
+
+namespace penstock::client {
+namespace {
+
+std::string NamesOf(const std::vector<Variable>& variables) {
+  return absl::StrJoin(variables, ", ",
+                       [](std::string* out, const Variable& v) { StrAppend(out, v.name()); });
+}
+
+}  // namespace
+
+Output Hyperparameter::Like(Output like) const {
+  return tensor_.valid() ? Cast(tensor_, like.dtype()) : ConstantLike(like, value_);
+}
+
+Gradient SumRepeatedRows(const Gradient& gradient) {
+  const Outputs unique = CallN("Unique", {gradient.indices}, {{"out_idx", DType::kInt32}});
+  const Output sums = Call("UnsortedSegmentSum", {gradient.values, unique[1], SizeOf(unique[0])});
+  return Gradient(sums, unique[0], gradient.dense_shape);
+}
+
+std::vector<VariableGradient> Optimizer::ComputeGradients(Program& program, Output loss,
+                                                          const std::vector<Variable>& variables) {
+  const std::vector<Variable> wanted = variables.empty() ? program.trainable() : variables;
+  Outputs handles;
+  for (const Variable& variable : wanted) handles.push_back(variable.handle());
+  const std::vector<Gradient> gradients = Gradients(program, {loss}, handles);
+  std::vector<VariableGradient> result;
+  bool any = false;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    any |= !gradients[i].none();
+    result.push_back({gradients[i], wanted[i]});
+  }
+  if (!any) {
+    program.Fail(InvalidArgument(name_, ": the loss '", loss.name(),
+                                 "' depends on none of the variables to train: ",
+                                 wanted.empty() ? "there are none" : NamesOf(wanted)));
+  }
+  return result;
+}
+
+Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
+                                 const std::optional<Variable>& global_step) {
+  const auto scope = program.NameScope(name_);
+  Outputs updates;
+  for (const VariableGradient& g : gradients) {
+    if (g.gradient.none()) continue;
+    if (updates.empty()) Prepare(program, g.variable);
+    updates.push_back(Apply(g.variable, g.gradient));
+  }
+  if (!program.status().ok()) return {&program, -1, 0};
+  updates = Finish(program, updates);
+  if (!global_step) return program.Group(updates, "update");
+  const Output all = program.Group(updates, "update", global_step->handle());
+  const auto after = program.ControlDependencies({all});
+  return global_step->AssignAdd(ConstantLike(global_step->Read(), 1));
+}
+
+Output Optimizer::Minimize(Program& program, Output loss, const std::vector<Variable>& variables) {
+  const std::vector<VariableGradient> gradients = ComputeGradients(program, loss, variables);
+  return ApplyGradients(program, gradients, program.GlobalStep());
+}
+
+Output Optimizer::Apply(const Variable& variable, const Gradient& gradient) {
+  Program& program = variable.program();
+  const auto scope = program.NameScope(StrCat("update_", variable.name()));
+  if (gradient.sparse()) return ApplySparse(variable, gradient);
+  const std::vector<Variable> slots = SlotsOf(variable);
+  const auto here = program.ColocateWith(variable.handle());
+  std::vector<NodeInput> inputs = {variable.handle()};
+  for (const Variable& slot : slots) inputs.push_back(slot.handle());
+  for (const Hyperparameter& h : rule_.before) inputs.push_back(h.Like(gradient.values));
+  inputs.push_back(gradient.values);
+  for (const Hyperparameter& h : rule_.after) inputs.push_back(h.Like(gradient.values));
+  return CallIn(program, StrCat(variable.ref() ? "Apply" : "ResourceApply", rule_.op), inputs,
+                rule_.attrs);
+}
+
+Output Optimizer::ApplySparse(const Variable& variable, const Gradient& gradient) {
+  Program& program = variable.program();
+  const Gradient rows = SumRepeatedRows(gradient);
+  const std::vector<Variable> slots = SlotsOf(variable);
+  const auto here = program.ColocateWith(variable.handle());
+  std::vector<NodeInput> inputs = {variable.handle()};
+  for (const Variable& slot : slots) inputs.push_back(slot.handle());
+  for (const Hyperparameter& h : rule_.before) inputs.push_back(h.Like(rows.values));
+  inputs.push_back(rows.values);
+  inputs.push_back(rows.indices);
+  for (const Hyperparameter& h : rule_.after) inputs.push_back(h.Like(rows.values));
+  return CallIn(program, StrCat(variable.ref() ? "SparseApply" : "ResourceSparseApply", rule_.op),
+                inputs, rule_.attrs);
+}
+
+Variable Optimizer::NewState(const Variable& beside, const std::string& name, const Shape& shape,
+                             double initial_value) {
+  Program& program = beside.program();
+  const auto root = program.NameScope("");
+  const auto here = program.ColocateWith(beside.handle());
+  slots_.emplace_back(program, name, shape, Filled(initial_value),
+                      VariableOptions{.dtype = beside.dtype(),
+                                      .trainable = false,
+                                      .local = beside.local(),
+                                      .ref = beside.ref()});
+  return slots_.back();
+}
+
+std::vector<Variable> Optimizer::SlotsOf(const Variable& variable) {
+  const auto known = slots_by_variable_.find(variable.name());
+  if (known != slots_by_variable_.end()) return known->second;
+  std::vector<Variable> slots;
+  if (!rule_.slots.empty() && !variable.shape().fully_known()) {
+    variable.program().Fail(InvalidArgument(name_, ": variable '", variable.name(), "' has shape ",
+                                            variable.shape().ToString(),
+                                            "; its slots need every dimension known"));
+    return std::vector<Variable>(rule_.slots.size(), variable);
+  }
+  for (const Rule::Slot& slot : rule_.slots) {
+    slots.push_back(NewState(variable, StrCat(variable.name(), "/", slot.name),
+                             variable.shape().ToShape(), slot.initial_value));
+  }
+  return slots_by_variable_[variable.name()] = slots;
+}
+
+}  // namespace penstock::client

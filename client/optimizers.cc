@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/optimizers.h"
+
+namespace penstock::client {
+
+GradientDescent::GradientDescent(Hyperparameter learning_rate)
+    : Optimizer("GradientDescent", {.op = "GradientDescent", .before = {learning_rate}}) {}
+
+Output GradientDescent::ApplySparse(const Variable& variable, const Gradient& gradient) {
+  // Scattering adds up repeated rows by itself.
+  const Output change = gradient.values * rule().before[0].Like(gradient.values);
+  const auto here = variable.program().ColocateWith(variable.handle());
+  return Call(variable.ref() ? "ScatterSub" : "ResourceScatterSub",
+              {variable.handle(), gradient.indices, change});
+}
+
+Momentum::Momentum(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov)
+    : Optimizer("Momentum", {.op = "Momentum",
+                             .slots = {{"Momentum"}},
+                             .before = {learning_rate},
+                             .after = {momentum},
+                             .attrs = {{"use_nesterov", use_nesterov}}}) {}
+
+Adagrad::Adagrad(Hyperparameter learning_rate, double initial_accumulator)
+    : Optimizer("Adagrad", {.op = "Adagrad",
+                            .slots = {{"Adagrad", initial_accumulator}},
+                            .before = {learning_rate}}) {}
+
+RmsProp::RmsProp(Hyperparameter learning_rate, const Options& options)
+    : Optimizer("RMSProp",
+                {.op = "RMSProp",
+                 .slots = {{"RMSProp", 1.0}, {"RMSProp_1"}},
+                 .before = {learning_rate, options.decay, options.momentum, options.epsilon}}) {}
+
+Adam::Adam(Hyperparameter learning_rate, const Options& options)
+    : Optimizer("Adam", {.op = "Adam",
+                         .slots = {{"Adam"}, {"Adam_1"}},
+                         .attrs = {{"use_nesterov", options.use_nesterov}}}),
+      learning_rate_(learning_rate),
+      options_(options) {}
+
+void Adam::Prepare(Program& program, const Variable& first) {
+  if (!beta1_power_) {
+    beta1_power_ = NewState(first, "beta1_power", Shape(), options_.beta1);
+    beta2_power_ = NewState(first, "beta2_power", Shape(), options_.beta2);
+  }
+  rule().before = {beta1_power_->Read(), beta2_power_->Read(), learning_rate_,
+                   options_.beta1,       options_.beta2,       options_.epsilon};
+}
+
+Outputs Adam::Finish(Program& program, const Outputs& updates) {
+  const Output all = program.Group(updates, "updates", beta1_power_->handle());
+  const auto after = program.ControlDependencies({all});
+  return {beta1_power_->Assign(*beta1_power_ * options_.beta1),
+          beta2_power_->Assign(*beta2_power_ * options_.beta2)};
+}
+
+Output Adam::ApplySparse(const Variable& variable, const Gradient& gradient) {
+  Program& program = variable.program();
+  const Gradient rows = SumRepeatedRows(gradient);
+  const std::vector<Variable> slots = SlotsOf(variable);
+  const auto here = program.ColocateWith(variable.handle());
+  const Output like = rows.values;
+  const Output rate = learning_rate_.Like(like) * Sqrt(1 - rule().before[1].Like(like)) /
+                      (1 - rule().before[0].Like(like));
+  // slot = beta * slot + (1 - beta) * g, where g is 0 but in the rows given.
+  const auto decay = [&](const Variable& slot, double beta, Output values) -> Output {
+    const Output decayed = slot.Assign(slot * ConstantLike(like, beta));
+    const auto after = program.ControlDependencies({decayed});
+    return Call(slot.ref() ? "ScatterAdd" : "ResourceScatterAdd",
+                {slot.handle(), rows.indices, values * (1 - beta)});
+  };
+  const Output m = decay(slots[0], options_.beta1, like);
+  const Output v = decay(slots[1], options_.beta2, Square(like));
+  const auto after = program.ControlDependencies({m, v});
+  return variable.AssignSub(rate * slots[0] / (Sqrt(slots[1]) + options_.epsilon.Like(like)));
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The methods of optimisation. Their formulas, names of slots and defaults are TensorFlow's; dense
+// gradients and sparse ones (of gathered rows) are understood by all.
+#pragma once
+
+#include <optional>
+
+#include "client/optimizer.h"
+
+namespace penstock::client {
+
+// w -= rate * g
+class GradientDescent : public Optimizer {
+ public:
+  explicit GradientDescent(Hyperparameter learning_rate);
+
+ protected:
+  Output ApplySparse(const Variable& variable, const Gradient& gradient) override;
+};
+
+// a = momentum * a + g;  w -= rate * a       (nesterov: w -= rate * (g + momentum * a))
+class Momentum : public Optimizer {
+ public:
+  Momentum(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov = false);
+};
+
+// a += g^2;  w -= rate * g / sqrt(a)
+class Adagrad : public Optimizer {
+ public:
+  explicit Adagrad(Hyperparameter learning_rate, double initial_accumulator = 0.1);
+};
+
+struct RmsPropOptions {
+  Hyperparameter decay = 0.9, momentum = 0.0, epsilon = 1e-10;
+};
+// s = decay * s + (1 - decay) * g^2;  m = momentum * m + rate * g / sqrt(s + epsilon);  w -= m
+class RmsProp : public Optimizer {
+ public:
+  using Options = RmsPropOptions;
+  explicit RmsProp(Hyperparameter learning_rate, const Options& options = {});
+};
+
+struct AdamOptions {
+  double beta1 = 0.9, beta2 = 0.999;
+  Hyperparameter epsilon = 1e-8;
+  bool use_nesterov = false;  // dense gradients only
+};
+// m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2;
+// w -= rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon)
+// A sparse gradient means 0 for the rows that it does not name: m and v decay in those as well.
+class Adam : public Optimizer {
+ public:
+  using Options = AdamOptions;
+  explicit Adam(Hyperparameter learning_rate, const Options& options = {});
+
+ protected:
+  Output ApplySparse(const Variable& variable, const Gradient& gradient) override;
+  void Prepare(Program& program, const Variable& first) override;
+  Outputs Finish(Program& program, const Outputs& updates) override;
+
+ private:
+  const Hyperparameter learning_rate_;
+  const Options options_;
+  std::optional<Variable> beta1_power_, beta2_power_;
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/program.h"
+
+#include <map>
+
+#include "core/op/gradient.h"
+
+namespace penstock::client {
+namespace {
+
+constexpr char kGlobalStep[] = "global_step";
+
+template <class Predicate>
+std::vector<Variable> Where(const std::vector<Variable>& variables, Predicate predicate) {
+  std::vector<Variable> found;
+  for (const Variable& variable : variables) {
+    if (predicate(variable)) found.push_back(variable);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Variable> Program::globals() const {
+  return Where(variables_, [](const Variable& v) { return !v.local(); });
+}
+std::vector<Variable> Program::trainable() const {
+  return Where(variables_, [](const Variable& v) { return v.trainable(); });
+}
+std::vector<Variable> Program::locals() const {
+  return Where(variables_, [](const Variable& v) { return v.local(); });
+}
+
+Variable Program::GlobalStep() {
+  for (const Variable& variable : variables_) {
+    if (variable.name() == kGlobalStep) return variable;
+  }
+  const auto root = NameScope("");
+  return Variable(*this, kGlobalStep, Shape(), Zeros(),
+                  {.dtype = DType::kInt64, .trainable = false});
+}
+
+Output Program::Group(const Outputs& ops, string_view name, Output beside) {
+  const auto unordered = ClearControlDependencies();
+  std::map<std::string, Outputs> by_device;
+  for (const Output& op : ops) {
+    if (!op.valid()) return {this, -1, 0};
+    by_device[NodeOf(op)->requested_device()].push_back(op);
+  }
+  Outputs groups;
+  if (by_device.size() <= 1) {
+    groups = ops;
+  } else {
+    for (const auto& [device, members] : by_device) {
+      const auto on = DeviceScope(device);
+      const auto after = ControlDependencies(members);
+      groups.push_back({this, AddNode("NoOp", {}, {}, StrCat(name, "_part")), 0});
+    }
+  }
+  const bool one_device = by_device.size() == 1;
+  const auto where = beside.valid() ? ColocateWith(beside)
+                                    : DeviceScope(one_device ? by_device.begin()->first : "");
+  const auto after = ControlDependencies(groups);
+  return {this, AddNode("NoOp", {}, {}, name), 0};
+}
+
+Output Program::Initialize(const std::vector<Variable>& variables, string_view name) {
+  Outputs initializers;
+  for (const Variable& variable : variables) initializers.push_back(variable.initializer());
+  return Group(initializers, name);
+}
+
+Output Program::AreInitialized(const std::vector<Variable>& variables) {
+  if (variables.empty()) return Constant(*this, Tensor(DType::kBool, {0}));
+  Outputs answers;
+  for (const Variable& variable : variables) answers.push_back(variable.IsInitialized());
+  return Pack(answers);
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/replicate.h"
+
+#include "client/device_setter.h"
+#include "core/graph/gradients.h"
+
+namespace penstock::client {
+namespace {
+
+// The mean over `towers`; a tower without a gradient counts as zero.
+Gradient Average(const Variable& variable, const std::vector<Gradient>& parts, double towers) {
+  std::vector<Gradient> given;
+  bool all_sparse = true;
+  for (const Gradient& part : parts) {
+    if (part.none()) continue;
+    given.push_back(part);
+    all_sparse &= part.sparse();
+  }
+  if (given.empty()) return {};
+  Outputs values, indices;
+  for (const Gradient& part : given) {
+    values.push_back(all_sparse ? part.values : Dense(part));
+    if (all_sparse) indices.push_back(part.indices);
+  }
+  const auto here = variable.program().ColocateWith(variable.handle());
+  if (!all_sparse) return AddN(values) / towers;
+  if (given.size() == 1) {
+    return Gradient(values[0] / towers, indices[0], given[0].dense_shape);
+  }
+  const Output axis = Constant(variable.program(), Tensor::Scalar<int32_t>(0));
+  return Gradient(ConcatV2(values, axis) / towers, ConcatV2(indices, axis), given[0].dense_shape);
+}
+
+}  // namespace
+
+Towers BuildTowers(Program& program, Optimizer& optimizer, const std::vector<std::string>& devices,
+                   const std::function<Output(int tower)>& loss) {
+  if (devices.empty()) {
+    program.Fail(InvalidArgument("towers: no devices given"));
+    return {.loss = {&program, -1, 0}};
+  }
+  const std::vector<Variable> variables = program.trainable();
+  std::vector<std::vector<Gradient>> by_variable(variables.size());
+  Outputs losses;
+  for (size_t tower = 0; tower < devices.size(); ++tower) {
+    const auto names = program.NameScope(StrCat("tower_", tower));
+    const auto on = program.DeviceFunctionScope(OnDevice(devices[tower]));
+    losses.push_back(loss(static_cast<int>(tower)));
+    const auto gradients = optimizer.ComputeGradients(program, losses.back(), variables);
+    for (size_t v = 0; v < variables.size(); ++v) by_variable[v].push_back(gradients[v].gradient);
+  }
+  const double count = static_cast<double>(devices.size());
+  Towers towers{.loss = AddN(losses) / count};
+  for (size_t v = 0; v < variables.size(); ++v) {
+    towers.gradients.push_back({Average(variables[v], by_variable[v], count), variables[v]});
+  }
+  return towers;
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/session.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+
+namespace penstock::client {
+namespace {
+
+constexpr char kRemote[] = "grpc://";
+
+std::vector<std::string> Names(const std::vector<TensorRef>& tensors) {
+  std::vector<std::string> names;
+  names.reserve(tensors.size());
+  for (const TensorRef& tensor : tensors) names.push_back(tensor.name);
+  return names;
+}
+
+// Any output stands for its node.
+std::vector<std::string> NodeNames(const std::vector<TensorRef>& tensors) {
+  std::vector<std::string> names;
+  names.reserve(tensors.size());
+  for (const TensorRef& tensor : tensors) {
+    names.push_back(tensor.name.substr(0, tensor.name.find(':')));
+  }
+  return names;
+}
+
+}  // namespace
+
+Callable::Callable(Callable&& other) noexcept
+    : session_(std::exchange(other.session_, nullptr)), id_(other.id_) {}
+
+Callable& Callable::operator=(Callable&& other) noexcept {
+  std::swap(session_, other.session_);
+  std::swap(id_, other.id_);
+  return *this;
+}
+
+Callable::~Callable() {
+  // An error means that the session is gone, and the callable with it.
+  if (session_ != nullptr) session_->ReleaseCallable(id_).IgnoreError();
+}
+
+StatusOr<std::vector<Tensor>> Callable::operator()(const std::vector<Tensor>& feeds,
+                                                   const RunOptions& options,
+                                                   RunMetadata* metadata) const {
+  CHECK(session_ != nullptr, "a callable that was moved from");
+  std::vector<Tensor> outputs;
+  RETURN_IF_ERROR(session_->RunCallable(id_, options, feeds, &outputs, metadata));
+  return outputs;
+}
+
+StatusOr<std::unique_ptr<Session>> Session::New(const GraphBuilder& graph,
+                                                const std::string& target,
+                                                const SessionOptions& options) {
+  if (!target.empty() && !absl::StartsWith(target, kRemote)) {
+    return InvalidArgument("session target '", target,
+                           "': expected \"grpc://host:port\", or \"\" for this process");
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<SessionInterface> session,
+                   target.empty() ? NewLocalSession(options) : NewRemoteSession(target, options));
+  return std::make_unique<Session>(graph, std::move(session));
+}
+
+Status Session::Extend() {
+  RETURN_IF_ERROR(graph_.status());
+  const int num_nodes = graph_.graph().max_id();
+  if (nodes_sent_.load(std::memory_order_acquire) == num_nodes) return OkStatus();
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (nodes_sent_.load(std::memory_order_relaxed) == num_nodes) return OkStatus();
+  RETURN_IF_ERROR(session_->Extend(graph_.graph()));
+  nodes_sent_.store(num_nodes, std::memory_order_release);
+  return OkStatus();
+}
+
+StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
+                                           const std::vector<TensorRef>& fetches,
+                                           const std::vector<TensorRef>& targets,
+                                           const RunOptions& options, RunMetadata* metadata) {
+  RETURN_IF_ERROR(Extend());
+  Feeds values;
+  values.reserve(feeds.size());
+  for (const Feed& feed : feeds) values.emplace_back(feed.tensor.name, feed.value);
+  std::vector<Tensor> outputs;
+  RETURN_IF_ERROR(
+      session_->Run(options, values, Names(fetches), NodeNames(targets), &outputs, metadata));
+  return outputs;
+}
+
+StatusOr<Tensor> Session::Fetch(const TensorRef& tensor, const std::vector<Feed>& feeds) {
+  ASSIGN_OR_RETURN(std::vector<Tensor> outputs, Run(feeds, {tensor}));
+  return std::move(outputs[0]);
+}
+
+Status Session::Execute(const TensorRef& op, const std::vector<Feed>& feeds) {
+  return Run(feeds, {}, {op}).status();
+}
+
+StatusOr<Callable> Session::MakeCallable(const std::vector<TensorRef>& feeds,
+                                         const std::vector<TensorRef>& fetches,
+                                         const std::vector<TensorRef>& targets) {
+  RETURN_IF_ERROR(Extend());
+  ASSIGN_OR_RETURN(
+      const SessionInterface::CallableId id,
+      session_->MakeCallable(
+          {.feeds = Names(feeds), .fetches = Names(fetches), .targets = NodeNames(targets)}));
+  return Callable(session_.get(), id);
+}
+
+StatusOr<std::vector<DeviceInfo>> Session::ListDevices() { return session_->ListDevices(); }
+
+Status Session::Reset(const std::string& target, const std::vector<std::string>& containers,
+                      const SessionOptions& options) {
+  if (!absl::StartsWith(target, kRemote)) {
+    return InvalidArgument("reset: target '", target, "': expected \"grpc://host:port\"");
+  }
+  return ResetCluster(target, containers, options);
+}
+
+}  // namespace penstock::client

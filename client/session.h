@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Session: runs parts of a graph, in this process or on a cluster, by target:
+//
+//   auto session = Session::New(program, "grpc://host:2222");  // "" is this process
+//   auto outputs = (*session)->Run({{x, batch}}, {loss, accuracy}, {train});
+//
+// Nodes added to the graph since the last call are sent along by themselves. Borrows the graph,
+// which must outlive it. Thread-safe, as long as nobody adds nodes to the graph at the same time.
+// Errors are those of SessionInterface (distributed/session.h); a mistake made while building the
+// graph comes back from the first call.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "distributed/session.h"
+
+namespace penstock::client {
+
+// What to feed, fetch or run: an Output of the graph, or its name ("x:0" or "x").
+struct TensorRef {
+  TensorRef(Output output) : name(output.name()) {}       // NOLINT: {{x, value}} and
+  TensorRef(const char* name) : name(name) {}             // NOLINT: {{"x:0", value}} should
+  TensorRef(std::string name) : name(std::move(name)) {}  // NOLINT: both read well
+  std::string name;
+};
+
+struct Feed {
+  TensorRef tensor;
+  Tensor value;
+};
+
+class Session;
+
+// A step prepared once and run many times, without looking names up again. Borrows its session.
+// Thread-safe, but for moving and destruction.
+class Callable {
+ public:
+  Callable(Callable&& other) noexcept;
+  Callable& operator=(Callable&& other) noexcept;
+  ~Callable();
+
+  // `feeds` and the result are in the order given to MakeCallable.
+  StatusOr<std::vector<Tensor>> operator()(const std::vector<Tensor>& feeds = {},
+                                           const RunOptions& options = {},
+                                           RunMetadata* metadata = nullptr) const;
+
+ private:
+  friend class Session;
+  Callable(SessionInterface* session, SessionInterface::CallableId id)
+      : session_(session), id_(id) {}
+  SessionInterface* session_;  // null where moved from
+  SessionInterface::CallableId id_;
+};
+
+class Session {
+ public:
+  // Talks to nobody before the first call that needs it. InvalidArgument on a target that is
+  // neither "" nor "grpc://host:port".
+  static StatusOr<std::unique_ptr<Session>> New(const GraphBuilder& graph,
+                                                const std::string& target = "",
+                                                const SessionOptions& options = {});
+  Session(const GraphBuilder& graph, std::unique_ptr<SessionInterface> session)
+      : graph_(graph), session_(std::move(session)) {}
+
+  // The values of `fetches`, in order, after `targets` have run too.
+  StatusOr<std::vector<Tensor>> Run(const std::vector<Feed>& feeds,
+                                    const std::vector<TensorRef>& fetches,
+                                    const std::vector<TensorRef>& targets = {},
+                                    const RunOptions& options = {},
+                                    RunMetadata* metadata = nullptr);
+  StatusOr<std::vector<Tensor>> Run(const std::vector<TensorRef>& fetches) {
+    return Run({}, fetches);
+  }
+  // One tensor.
+  StatusOr<Tensor> Fetch(const TensorRef& tensor, const std::vector<Feed>& feeds = {});
+  // For effect only. `op` is any output of the node, or its name.
+  Status Execute(const TensorRef& op, const std::vector<Feed>& feeds = {});
+
+  StatusOr<Callable> MakeCallable(const std::vector<TensorRef>& feeds,
+                                  const std::vector<TensorRef>& fetches,
+                                  const std::vector<TensorRef>& targets = {});
+
+  // Those that nodes may be placed on; the first is where feeds enter.
+  StatusOr<std::vector<DeviceInfo>> ListDevices();
+
+  // Closes every session of the master at `target` and drops what the named containers hold on all
+  // its tasks; no name means the default container.
+  static Status Reset(const std::string& target, const std::vector<std::string>& containers = {},
+                      const SessionOptions& options = {});
+
+  // Cancels running steps and frees what the session holds. Destruction closes too, without
+  // telling how it went.
+  Status Close() { return session_->Close(); }
+
+ private:
+  Status Extend();
+
+  const GraphBuilder& graph_;
+  const std::unique_ptr<SessionInterface> session_;
+  std::mutex mu_;
+  std::atomic<int> nodes_sent_{0};
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Variable: a named tensor that outlives steps; shared by all sessions and workers that name it.
+// Used as an Output, it reads itself:
+//
+//   Variable w(program, "w", {784, 10}, GlorotUniform());
+//   Output y = ops::MatMul(x, w);
+//
+// A value that borrows its Program; making one adds its nodes and enters it into the program's
+// collections. Has no value before its initializer op has run. Each conversion adds a read of its
+// own, which may see another update than the next: keep the Output where one value must serve
+// twice.
+#pragma once
+
+#include <string>
+
+#include "client/initializers.h"
+#include "core/op/output.h"
+
+namespace penstock::client {
+
+class Program;
+
+struct VariableOptions {
+  DType dtype = DType::kFloat;  // where an initializer makes the value
+  bool trainable = true;        // optimizers change it unless told otherwise
+  // The worker's own: not saved, not trainable, initialised by each worker.
+  bool local = false;
+  // As a reference edge (VariableV2) rather than a resource: what TensorFlow 1 made by default.
+  bool ref = false;
+  std::string container = "";    // "" is the default one
+  std::string shared_name = "";  // "" is the variable's name
+};
+
+class Variable {
+ public:
+  using Options = VariableOptions;
+
+  Variable(Program& program, string_view name, const Shape& shape, const Initializer& initializer,
+           const Options& options = {});
+  // Of the type and shape of `initial_value`. (Nodes that compute it stay on their own devices.)
+  Variable(Program& program, string_view name, Output initial_value, const Options& options = {});
+
+  // Unique in its program; its name in checkpoints.
+  const std::string& name() const { return name_; }
+  DType dtype() const { return dtype_; }
+  const PartialShape& shape() const { return shape_; }
+  bool trainable() const { return options_.trainable && !options_.local; }
+  bool local() const { return options_.local; }
+  bool ref() const { return options_.ref; }
+  Program& program() const { return *program_; }
+  // Where it was asked to live; "" where nobody said.
+  std::string device() const;
+
+  // The resource handle, or the reference. Differentiate with respect to this.
+  Output handle() const { return handle_; }
+  Output Read() const;
+  operator Output() const { return Read(); }     // NOLINT: a variable stands for its value
+  operator NodeInput() const { return Read(); }  // NOLINT
+
+  // These return the op, to run or to depend on.
+  Output Assign(Output value) const { return Update("Assign", value); }
+  Output AssignAdd(Output value) const { return Update("AssignAdd", value); }
+  Output AssignSub(Output value) const { return Update("AssignSub", value); }
+  Output initializer() const { return initializer_; }
+
+  Output IsInitialized() const;  // bool
+
+ private:
+  void AddHandle(string_view name);
+  Output Update(string_view verb, Output value) const;
+
+  Program* program_;
+  std::string name_;
+  DType dtype_;
+  PartialShape shape_;
+  Options options_;
+  Output handle_, initializer_;
+};
+
+}  // namespace penstock::client
