@@ -64,6 +64,11 @@ struct StepContext {
   ThreadPool* threads = nullptr;  // for ParallelFor and for async work
   Env* env = nullptr;
   int64_t deadline_ns = 0;  // Env::NowNanos() scale; 0: none
+  // What enters and leaves the step, by the attribute "index" of _Feed and _Fetch.
+  const Tensor* feeds = nullptr;
+  int num_feeds = 0;
+  Tensor* fetches = nullptr;
+  int num_fetches = 0;
 };
 
 class KernelContext {

@@ -35,7 +35,10 @@ class Device {
   // through the copies below, which are ordered after the launches.
   virtual bool asynchronous() const { return false; }
 
-  // Between this device's memory and the host's. `done` is called when the bytes are there.
+  // Between this device's memory and the host's, ordered after what was launched before. On return
+  // `*to` has its memory (none after an error); `done` is called, on any thread, when the bytes are
+  // there. `from` need not outlive the call. What CopyFromHost gives may be used by kernels
+  // launched after it has returned, without waiting for `done`.
   virtual void CopyToHost(const Tensor& from, Tensor* to, Done done) = 0;
   virtual void CopyFromHost(const Tensor& from, Tensor* to, Done done) = 0;
   // Waits for everything launched so far.
@@ -51,7 +54,8 @@ class Device {
 };
 
 // The devices of a task: "/job:J/replica:0/task:T/device:CPU:0", and a GPU for each that CUDA sees
-// in a build with CUDA (at most `gpus_max`). `task` names job, replica and task.
+// in a build with CUDA (at most `gpus_max`); where CUDA finds no driver, a line on stderr says so
+// and the CPU is all there is. `task` names job, replica (if not 0) and task.
 struct DeviceOptions {
   DeviceName task;
   uint64_t incarnation = 1;

@@ -31,7 +31,9 @@ struct StepArgs {
   Cancellation* cancellation = nullptr;
   ResourceStore* resources = nullptr;  // null: the device's own
   ResourceStore* step_resources = nullptr;
-  int64_t deadline_ns = 0;        // Env::NowNanos() scale; 0: none
+  // Env::NowNanos() scale; 0: none. The real clock's: under a simulated Env pass 0, and let the
+  // simulation cancel.
+  int64_t deadline_ns = 0;
   const Tensor* feeds = nullptr;  // indexed by _Feed's attribute "index"
   int num_feeds = 0;
   Tensor* fetches = nullptr;  // indexed by _Fetch's attribute "index"
@@ -42,9 +44,11 @@ struct StepArgs {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Runs every node once and calls `done` when nothing of the step runs any more. The first failure
-  // aborts the rendezvous, cancels the step, and is the status; it names the node:
-  // "text\n\t [[{{node NAME}}]]".
+  // Runs every node once and calls `done`, on a thread of the pool, when nothing of the step runs
+  // any more. The first failure aborts the rendezvous, cancels the step, and is the status; it
+  // names the node: "text\n\t [[{{node NAME}}]]". After one, some fetches may be filled in: the
+  // caller drops them. A cancellation from outside ends the step with its status, and with an abort
+  // of the rendezvous.
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
   // As RunAsync, on this thread, returning when the step has ended. The quickest way for small
   // steps: nothing leaves the thread unless it pays.

@@ -3,13 +3,15 @@
 // Rendezvous: where the two ends of a cut edge meet. One per step and task.
 //
 // Either end may come first. Send never blocks. A key is sent once and received once: a second Send
-// or Recv of a key is an error. After Abort(status) every pending and later call ends with that
-// status. Thread-safe. No lock is held while a continuation runs.
+// or Recv of a key is an error, also after the two have met. After Abort(status) every pending and
+// later call ends with that status; what was sent and not received is dropped. Destruction aborts.
+// Thread-safe. No lock is held while a continuation runs.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "core/base/status.h"
@@ -18,26 +20,38 @@
 namespace penstock {
 
 // The name of one tensor on its way between two devices, in one step. A value; parsed and hashed
-// once, when a graph is compiled, never per step. `frame_iteration` is 0 outside loops.
+// once, when a graph is compiled, never per step. Frame and iteration are 0 outside loops.
 struct RendezvousKey {
   std::string src_device;  // full names
   uint64_t src_incarnation = 0;
   std::string dst_device;
   std::string tensor;  // unique per cut edge in its graph, "edge_12_weights:0"
-  uint64_t frame_iteration = 0;
+  uint64_t frame = 0;
+  uint64_t iteration = 0;
 
   auto operator<=>(const RendezvousKey&) const = default;
-  uint64_t Hash() const;
-  // "src;incarnation;dst;tensor;frame:iteration", the form that travels; Parse checks it.
+  uint64_t Hash() const;  // the same in every process
+  // "src;incarnation;dst;tensor;frame:iteration", the form that travels: the incarnation is 16
+  // hexadecimal digits, frame and iteration are decimal. Parse checks all of it, and that the
+  // devices are full names; the tensor's name may hold semicolons.
   std::string ToString() const;
   static StatusOr<RendezvousKey> Parse(string_view text);
 };
 
-// A key with its hash, computed once.
-struct HashedKey {
-  explicit HashedKey(RendezvousKey k) : key(std::move(k)), hash(key.Hash()) {}
-  RendezvousKey key;
-  uint64_t hash;
+// A key with its hash, computed once. Copies share the key.
+class HashedKey {
+ public:
+  explicit HashedKey(RendezvousKey key)
+      : key_(std::make_shared<const RendezvousKey>(std::move(key))), hash_(key_->Hash()) {}
+  const RendezvousKey& key() const { return *key_; }
+  uint64_t hash() const { return hash_; }
+  bool operator==(const HashedKey& other) const {
+    return hash_ == other.hash_ && (key_ == other.key_ || *key_ == *other.key_);
+  }
+
+ private:
+  std::shared_ptr<const RendezvousKey> key_;
+  uint64_t hash_;
 };
 
 class Rendezvous {

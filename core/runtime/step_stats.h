@@ -23,23 +23,25 @@ struct NodeStats {
   int64_t scheduled_ns = 0;  // became ready; all times: wall clock, nanoseconds
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  uint32_t thread = 0;
+  uint32_t thread = 0;  // small numbers, one per thread of the process
   struct Out {
+    int index = 0;  // which output
     DType dtype = DType::kInvalid;
     Shape shape;
     int64_t bytes = 0;
   };
-  std::vector<Out> outputs;
+  std::vector<Out> outputs;  // those that carried a value
 };
 
 struct DeviceStats {
   std::string device;
-  std::vector<NodeStats> nodes;
+  std::vector<NodeStats> nodes;  // in the order in which they ended
 };
 
 class StepStatsCollector {
  public:
   void Add(const std::string& device, NodeStats stats);
+  // In order of device name. Leaves the collector empty.
   std::vector<DeviceStats> Take();
 
  private:

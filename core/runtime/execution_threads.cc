@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which thread runs which node of a step, and how Run's thread waits for the others.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/runtime/execution.h"
+
+namespace penstock {
+namespace {
+
+// What Run's thread burns before it blocks: about what waking it would cost on a virtual machine.
+constexpr int64_t kSpinNanos = 100'000;
+// The clock is read once in so many nodes, to see whether the deadline has passed.
+constexpr uint32_t kDeadlinePeriod = 64;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+constinit thread_local Execution::Runner* Execution::running_here_ = nullptr;
+
+void Execution::InitRunner(Runner* runner) {
+  runner->execution = this;
+  runner->outputs = std::make_unique<Tensor[]>(program_.outputs_max());
+  runner->params = {.step = &step_,
+                    .device_name = &device_.name(),
+                    .allocator = &device_.allocator(),
+                    .host_allocator = &CpuAllocator(),
+                    .stream = device_.stream(),
+                    .device_handles = device_.kernel_handles()};
+}
+
+Execution::Ready* Execution::ReadyHere() {
+  Runner* const runner = running_here_;
+  return runner != nullptr && runner->execution == this ? &runner->ready : nullptr;
+}
+
+void Execution::RunLoop(Runner& runner) {
+  Runner* const outer = std::exchange(running_here_, &runner);
+  Ready& ready = runner.ready;
+  for (;;) {
+    if (!ready.expensive.empty() && ready.expensive.size() + ready.cheap.size() > 1) Offer(ready);
+    uint32_t node;
+    if (!ready.cheap.empty()) {
+      node = ready.cheap.back();
+      ready.cheap.pop_back();
+    } else if (!ready.expensive.empty()) {
+      node = ready.expensive.back();
+      ready.expensive.pop_back();
+    } else if (!TakeShared(runner, &node)) {
+      break;
+    }
+    if (args_.deadline_ns != 0 && (observed_ || ++runner.nodes_run % kDeadlinePeriod == 0)) {
+      CheckDeadline();
+    }
+    if (cancellation_->cancelled()) [[unlikely]] {
+      stopped_.store(true, std::memory_order_relaxed);
+      ready.cheap.clear();
+      ready.expensive.clear();
+      continue;
+    }
+    Process(runner, node);
+  }
+  running_here_ = outer;
+}
+
+// When there is nothing the thread no longer counts as running, in one step with looking: who
+// offers a node later knows that it has to find another thread for it.
+bool Execution::TakeShared(const Runner& runner, uint32_t* node) {
+  if (!shared_) return false;
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!shared_nodes_.empty()) {
+    *node = shared_nodes_.back();
+    shared_nodes_.pop_back();
+    return true;
+  }
+  --num_running_;
+  if (&runner == &first_runner_ && !runs_async_) caller_idle_ = true;
+  return false;
+}
+
+// Gives expensive nodes to other threads while there is something else to do here. If nobody takes
+// them they come back through TakeShared.
+void Execution::Offer(Ready& ready) {
+  if (runners_max_ == 1) {
+    ready.cheap.insert(ready.cheap.end(), ready.expensive.begin(), ready.expensive.end());
+    ready.expensive.clear();
+    return;
+  }
+  const size_t keep = ready.cheap.empty() ? 1 : 0;
+  if (!shared_) shared_ = true;
+  Share(absl::MakeConstSpan(ready.expensive).subspan(keep));
+  ready.expensive.resize(keep);
+}
+
+void Execution::Share(absl::Span<const uint32_t> nodes) {
+  int threads;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    shared_nodes_.insert(shared_nodes_.end(), nodes.begin(), nodes.end());
+    threads = std::min(static_cast<int>(nodes.size()), runners_max_ - num_running_);
+    if (threads <= 0) return;
+    num_running_ += threads;
+    active_.fetch_add(threads, std::memory_order_relaxed);
+    if (caller_idle_) {
+      caller_idle_ = false;
+      signal_.store(Signal::kWork, std::memory_order_release);
+      if (caller_blocked_) caller_wakes_.notify_one();
+      --threads;
+    }
+  }
+  for (; threads > 0; --threads) options_.threads->Schedule([this] { RunOnPool(); });
+}
+
+void Execution::RunOnPool() {
+  Runner* runner = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (idle_runners_.empty()) {
+      runners_.push_back(std::make_unique<Runner>());
+      InitRunner(runners_.back().get());
+      idle_runners_.push_back(runners_.back().get());
+    }
+    runner = idle_runners_.back();
+    idle_runners_.pop_back();
+  }
+  RunLoop(*runner);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    idle_runners_.push_back(runner);
+  }
+  Leave(/*from_runner=*/true);
+}
+
+void Execution::AddActive() {
+  if (!shared_) shared_ = true;
+  active_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The last thing anybody does in a step.
+void Execution::Leave(bool from_runner) {
+  if (active_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!runs_async_) {
+    std::lock_guard<std::mutex> lock(mu_);
+    signal_.store(Signal::kEnded, std::memory_order_release);
+    if (caller_blocked_) caller_wakes_.notify_one();
+    return;
+  }
+  const auto end = [this] {
+    Ended ended = std::exchange(ended_, nullptr);
+    std::move(ended)(End());
+  };
+  if (from_runner) return end();
+  // Others may call from within a cancellation's callback or the timer's, which End waits for.
+  options_.threads->Schedule(end);
+}
+
+void Execution::WaitForOthers() {
+  while (active_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    if (AwaitSignal() == Signal::kEnded) return;
+    RunLoop(first_runner_);
+  }
+}
+
+Execution::Signal Execution::AwaitSignal() {
+  const auto signalled = [this] {
+    return signal_.load(std::memory_order_acquire) != Signal::kNone;
+  };
+  Env& env = *options_.env;
+  const int64_t spin_until = env.NowNanos() + kSpinNanos;
+  do {
+    for (int i = 0; i < 32 && !signalled(); ++i) Pause();
+  } while (!signalled() && env.NowNanos() < spin_until);
+
+  // Also after a successful spin: who signals holds the lock, and must be out of it before the step
+  // can go away.
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!signalled()) {
+    caller_blocked_ = true;
+    if (args_.deadline_ns == 0 || cancellation_->cancelled()) {
+      caller_wakes_.wait(lock, signalled);
+    } else {
+      const auto left = std::chrono::nanoseconds(args_.deadline_ns - env.NowNanos());
+      caller_wakes_.wait_for(lock, std::min<std::chrono::nanoseconds>(left, std::chrono::hours(1)));
+    }
+    caller_blocked_ = false;
+    if (signalled() || args_.deadline_ns == 0) break;
+    lock.unlock();
+    CheckDeadline();
+    lock.lock();
+  }
+  return signal_.exchange(Signal::kNone, std::memory_order_relaxed);
+}
+
+}  // namespace penstock

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/executor.h"
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/runtime/execution.h"
+#include "core/runtime/program.h"
+
+namespace penstock {
+namespace {
+
+class ProgramExecutor final : public Executor {
+ public:
+  ProgramExecutor(std::unique_ptr<Program> program, const ExecutorOptions& options)
+      : program_(std::move(program)), options_(options) {}
+  ~ProgramExecutor() override { delete spare_.load(); }
+
+  Status Run(const StepArgs& args) override {
+    Execution* const execution = Acquire();
+    Status status = execution->Run(args);
+    Release(execution);
+    return status;
+  }
+
+  void RunAsync(const StepArgs& args, Done done) override {
+    Execution* const execution = Acquire();
+    execution->RunAsync(args, [this, execution, done = std::move(done)](Status status) mutable {
+      Release(execution);  // before `done`, after which the executor may be gone
+      std::move(done)(std::move(status));
+    });
+  }
+
+ private:
+  // Steps mostly come one after the other: one execution changes hands without a lock.
+  Execution* Acquire() {
+    if (Execution* const spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
+    std::lock_guard<std::mutex> lock(mu_);
+    if (idle_.empty()) return new Execution(*program_, options_);
+    Execution* const execution = idle_.back().release();
+    idle_.pop_back();
+    return execution;
+  }
+
+  void Release(Execution* execution) {
+    Execution* none = nullptr;
+    if (spare_.compare_exchange_strong(none, execution, std::memory_order_release)) return;
+    std::lock_guard<std::mutex> lock(mu_);
+    idle_.emplace_back(execution);
+  }
+
+  const std::unique_ptr<Program> program_;
+  const ExecutorOptions options_;
+  std::atomic<Execution*> spare_{nullptr};
+  std::mutex mu_;
+  std::vector<std::unique_ptr<Execution>> idle_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options) {
+  CHECK(options.device != nullptr && options.threads != nullptr && options.env != nullptr);
+  ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
+                   Program::Make(std::move(graph), *options.device));
+  return std::make_unique<ProgramExecutor>(std::move(program), options);
+}
+
+}  // namespace penstock

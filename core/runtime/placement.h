@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the values of a node live on a device whose memory the host cannot read. Private to this
+// folder.
+//
+// An edge's value is on the host where the producer's KernelDef lists the output in `host_args`,
+// and wanted on the host where the consumer's lists the input; strings and resource handles, and so
+// references, are C++ objects and always on the host. Where the two ends differ, the executor
+// copies when it prepares the consumer's inputs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace penstock {
+
+struct Placement {
+  std::vector<bool> outputs_on_host;
+  std::vector<uint32_t> inputs_to_host;    // arrive on the device, wanted on the host
+  std::vector<uint32_t> inputs_to_device;  // the other way
+};
+// Errors: there is no kernel for `device_type`.
+StatusOr<Placement> PlaceValues(const Node& node, const Registry& registry,
+                                const std::string& device_type);
+
+}  // namespace penstock

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "core/runtime/placement.h"
+
+namespace penstock {
+namespace {
+
+// Above this a node is worth another thread: handing it over costs about a microsecond while the
+// pool is awake, several (a wake-up through the system) when it sleeps.
+constexpr int32_t kExpensiveNanos = 5'000;
+// Samples are cut here: a thread may lose its core for milliseconds in the middle of one.
+constexpr int64_t kSampleNanosMax = 4 * kExpensiveNanos;
+
+}  // namespace
+
+Status AtNode(const Status& status, string_view node) {
+  if (status.ok() || absl::StrContains(status.message(), "{{node ")) return status;
+  Status at(status.code(), StrCat(status.message(), "\n\t [[{{node ", node, "}}]]"));
+  status.ForEachPayload(
+      [&at](string_view url, const absl::Cord& payload) { at.SetPayload(url, payload); });
+  return at;
+}
+
+StatusOr<std::unique_ptr<Program>> Program::Make(Graph graph, Device& device) {
+  std::unique_ptr<Program> program(new Program(std::move(graph)));
+  ASSIGN_OR_RETURN(const std::vector<Node*> order, program->graph_.TopologicalOrder());
+  size_t num_outputs = 0;
+  for (const Node* node : order) num_outputs += node->num_outputs();
+  program->output_dtypes_.reserve(num_outputs);  // items point into it
+  program->items_.reserve(order.size());
+  for (Node* node : order) {
+    RETURN_IF_ERROR(AtNode(program->MakeItem(node, device), node->name()));
+  }
+  program->Connect();
+  return program;
+}
+
+Status Program::MakeItem(Node* node, Device& device) {
+  Item item = {.node = node};
+  Detail detail;
+  item.num_inputs = node->num_inputs();
+  item.num_outputs = node->num_outputs();
+  item.first_input = num_slots_;
+  num_slots_ += item.num_inputs;
+  outputs_max_ = std::max(outputs_max_, item.num_outputs);
+  item.output_dtypes = output_dtypes_.data() + output_dtypes_.size();
+  for (const EdgeType& type : node->output_types()) {
+    output_dtypes_.push_back(type.ref ? DType::kResource : type.dtype);
+  }
+  for (int i = 0; i < node->num_inputs(); ++i) {
+    const Endpoint source = node->input(i);
+    if (source.node == nullptr) return InvalidArgument("input ", i, " is not connected");
+    if (source.node->output_type(source.index).ref && !node->input_type(i).ref) {
+      detail.variable_inputs.push_back(i);
+    }
+  }
+  if (!detail.variable_inputs.empty()) item.special |= kReadsVariables;
+  RETURN_IF_ERROR(AddKernel(*node, device, &item, &detail));
+  if (item.special != 0) {
+    item.detail = static_cast<uint32_t>(details_.size());
+    if ((item.special & kAsync) != 0 || !detail.inputs_to_host.empty()) {
+      detail.wait = static_cast<int>(waiting_items_.size());
+      waiting_items_.push_back(static_cast<uint32_t>(items_.size()));
+    }
+    details_.push_back(std::move(detail));
+  }
+  items_.push_back(item);
+  return OkStatus();
+}
+
+Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* detail) {
+  const std::string& op = node.op_name();
+  if (op == "NoOp" || op == "ControlTrigger") {
+    item->special |= kNoOp;
+    return OkStatus();
+  }
+  const KernelInit init{node.name(),   node.op(),          node.attrs(),
+                        device.name(), node.input_types(), node.output_types()};
+  ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
+                   graph_.registry().MakeKernel(device.type(), init));
+  item->kernel = kernel.get();
+  detail->async = kernel->AsAsync();
+  kernels_.push_back(std::move(kernel));
+  if (detail->async != nullptr) item->special |= kAsync;
+  if (op == "_Recv" || op == "_HostRecv") item->special |= kMayBeDead;
+  if (op == "_Send" || op == "_HostSend" || op == "_Fetch") item->special |= kRunsDead;
+  if (device.allocator().host_accessible()) return OkStatus();
+
+  ASSIGN_OR_RETURN(Placement placement, PlaceValues(node, graph_.registry(), device.type()));
+  detail->inputs_to_host = std::move(placement.inputs_to_host);
+  detail->inputs_to_device = std::move(placement.inputs_to_device);
+  if (!detail->inputs_to_host.empty() || !detail->inputs_to_device.empty()) {
+    item->special |= kCopiesInputs;
+  }
+  const std::vector<bool>& on_host = placement.outputs_on_host;
+  if (std::find(on_host.begin(), on_host.end(), true) == on_host.end()) return OkStatus();
+  item->special |= kHostOutputs;
+  detail->output_on_host = std::make_unique<bool[]>(on_host.size());
+  std::copy(on_host.begin(), on_host.end(), detail->output_on_host.get());
+  return OkStatus();
+}
+
+void Program::Connect() {
+  std::vector<uint32_t> index(graph_.max_id());
+  for (uint32_t i = 0; i < num_items(); ++i) index[items_[i].node->id()] = i;
+  pending_ = std::make_unique<std::atomic<uint32_t>[]>(num_items());
+  cost_ns_ = std::make_unique<std::atomic<int32_t>[]>(num_items());
+
+  for (uint32_t i = 0; i < num_items(); ++i) {
+    Item& item = items_[i];
+    item.first_edge = static_cast<uint32_t>(edges_.size());
+    for (const OutEdge& edge : item.node->out_edges()) {
+      const uint32_t dst = index[edge.dst->id()];
+      edges_.push_back({.dst = dst,
+                        .slot = items_[dst].first_input + edge.dst_index,
+                        .output = static_cast<uint32_t>(edge.src_index),
+                        .last = 0});
+    }
+    item.num_edges = static_cast<uint32_t>(edges_.size()) - item.first_edge;
+    std::sort(edges_.end() - item.num_edges, edges_.end(), [](const Edge& a, const Edge& b) {
+      return std::pair(+a.output, a.slot) < std::pair(+b.output, b.slot);
+    });
+    uint32_t used = 0;
+    for (uint32_t e = item.first_edge; e < edges_.size(); ++e) {
+      edges_[e].last = e + 1 == edges_.size() || edges_[e + 1].output != edges_[e].output;
+      used += edges_[e].last;
+    }
+    item.drops_output = used < item.num_outputs;
+    item.first_control = static_cast<uint32_t>(controls_.size());
+    for (const Node* dst : item.node->control_outputs()) controls_.push_back(index[dst->id()]);
+    item.num_controls = static_cast<uint32_t>(controls_.size()) - item.first_control;
+
+    const size_t before = item.num_inputs + item.node->control_inputs().size();
+    const int64_t cost = item.kernel == nullptr ? 0 : item.kernel->CostNanos();
+    cost_ns_[i] = static_cast<int32_t>(std::clamp<int64_t>(cost, 0, kSampleNanosMax));
+    pending_[i] = static_cast<uint32_t>(before) | (cost > kExpensiveNanos ? kExpensive : 0);
+    if (before == 0) roots_.push_back(i);
+  }
+}
+
+void Program::RecordCost(uint32_t i, int64_t nanos) const {
+  const int32_t sample = static_cast<int32_t>(std::clamp<int64_t>(nanos, 1, kSampleNanosMax));
+  const int32_t old = cost_ns_[i].load(std::memory_order_relaxed);
+  // Down quickly, up slowly: noise only ever adds. The first sample stands as it is.
+  const int32_t cost = old == 0       ? sample
+                       : sample < old ? (old + sample) / 2
+                                      : old + (sample - old + 3) / 4;
+  cost_ns_[i].store(cost, std::memory_order_relaxed);
+  const uint32_t pending = pending_[i].load(std::memory_order_relaxed);
+  const uint32_t now = (pending & kCount) | (cost > kExpensiveNanos ? kExpensive : 0);
+  if (now != pending) pending_[i].store(now, std::memory_order_relaxed);
+}
+
+}  // namespace penstock

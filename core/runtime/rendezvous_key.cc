@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+
+#include "absl/strings/numbers.h"
+#include "core/op/device_name.h"
+#include "core/runtime/rendezvous.h"
+
+namespace penstock {
+namespace {
+
+// FNV-1a over the bytes, then the finaliser of MurmurHash3: stable across processes, and spread
+// well enough for a power-of-two table.
+class Hasher {
+ public:
+  void Add(string_view text) {
+    for (const char c : text) Mix(static_cast<unsigned char>(c));
+    Mix(0x100);  // ends the field: no byte has this value
+  }
+  void Add(uint64_t number) {
+    for (int i = 0; i < 8; ++i) Mix(number >> (8 * i) & 0xff);
+  }
+  uint64_t Finish() const {
+    uint64_t h = state_;
+    h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
+    h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
+    return h ^ h >> 33;
+  }
+
+ private:
+  void Mix(uint64_t unit) { state_ = (state_ ^ unit) * 0x100000001b3u; }
+  uint64_t state_ = 0xcbf29ce484222325u;
+};
+
+bool ParseHex16(string_view text, uint64_t* value) {
+  if (text.size() != 16) return false;
+  *value = 0;
+  for (const char c : text) {
+    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) return false;
+    *value = *value << 4 | static_cast<uint64_t>(digit);
+  }
+  return true;
+}
+
+bool IsFullDeviceName(string_view text) {
+  const StatusOr<DeviceName> name = DeviceName::Parse(text);
+  return name.ok() && name->full();
+}
+
+// Takes everything before the first (or last) `separator` off `rest`.
+bool TakeFirst(string_view* rest, char separator, string_view* part) {
+  const size_t at = rest->find(separator);
+  if (at == string_view::npos) return false;
+  *part = rest->substr(0, at);
+  rest->remove_prefix(at + 1);
+  return true;
+}
+
+}  // namespace
+
+uint64_t RendezvousKey::Hash() const {
+  Hasher hasher;
+  hasher.Add(src_device);
+  hasher.Add(src_incarnation);
+  hasher.Add(dst_device);
+  hasher.Add(tensor);
+  hasher.Add(frame);
+  hasher.Add(iteration);
+  return hasher.Finish();
+}
+
+std::string RendezvousKey::ToString() const {
+  char incarnation[17];
+  std::snprintf(incarnation, sizeof(incarnation), "%016llx",
+                static_cast<unsigned long long>(src_incarnation));
+  return StrCat(src_device, ";", incarnation, ";", dst_device, ";", tensor, ";", frame, ":",
+                iteration);
+}
+
+StatusOr<RendezvousKey> RendezvousKey::Parse(string_view text) {
+  const auto wrong = [text](string_view what) {
+    return InvalidArgument("rendezvous key '", text.substr(0, 512), "': ", what);
+  };
+  string_view rest = text, src, incarnation, dst;
+  if (!TakeFirst(&rest, ';', &src) || !TakeFirst(&rest, ';', &incarnation) ||
+      !TakeFirst(&rest, ';', &dst)) {
+    return wrong("expected src;incarnation;dst;tensor;frame:iteration");
+  }
+  const size_t tensor_end = rest.rfind(';');
+  if (tensor_end == string_view::npos) return wrong("no ';' after the tensor's name");
+  const string_view tensor = rest.substr(0, tensor_end);
+  string_view iteration = rest.substr(tensor_end + 1), frame;
+
+  RendezvousKey key;
+  if (!IsFullDeviceName(src)) return wrong("the source is not a full device name");
+  if (!ParseHex16(incarnation, &key.src_incarnation)) {
+    return wrong("the incarnation is not 16 lower-case hexadecimal digits");
+  }
+  if (!IsFullDeviceName(dst)) return wrong("the destination is not a full device name");
+  if (tensor.empty()) return wrong("the tensor has no name");
+  if (!TakeFirst(&iteration, ':', &frame) || !absl::SimpleAtoi(frame, &key.frame) ||
+      !absl::SimpleAtoi(iteration, &key.iteration)) {
+    return wrong("frame:iteration are not two numbers");
+  }
+  key.src_device = std::string(src);
+  key.dst_device = std::string(dst);
+  key.tensor = std::string(tensor);
+  return key;
+}
+
+}  // namespace penstock

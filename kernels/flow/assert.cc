@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Assert: ends the step where a condition does not hold, showing some tensors.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/flow/summarize.h"
+
+namespace penstock {
+namespace {
+
+class AssertKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("summarize", &summarize_); }
+
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& condition = ctx.input(0);
+    if (condition.rank() != 0) {
+      return InvalidArgument("In[0] should be a scalar: ", condition.shape().ToString());
+    }
+    if (condition.scalar<bool>()) return OkStatus();
+    std::string message = "assertion failed:";
+    for (int i = 1; i < ctx.num_inputs(); ++i) {
+      StrAppend(&message, " [", Summarize(ctx.input(i), summarize_), "]");
+    }
+    return InvalidArgument(message);
+  }
+  int64_t CostNanos() const override { return 20; }
+
+ private:
+  int64_t summarize_ = 3;
+};
+
+Status AssertShape(ShapeScope& s) { return s.WithRank(0, 0).status(); }
+
+OP(Assert,
+   {
+       .doc = "Fails, showing `summarize` elements of each of `data`, unless `condition` is true.",
+       .inputs = {{"condition", "bool"}, {"data", List("T")}},
+       .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAllTypes}}, {"summarize", 3}},
+       .shape = AssertShape,
+       .gradient = NoGradient,
+       .stateful = true,
+   });
+KERNEL_ANY_TYPE(Assert, AssertKernel);
+#if defined(PENSTOCK_CUDA)
+KERNEL_DEF({.op = "Assert",
+            .device = "GPU",
+            .host_args = {"condition", "data"},
+            .make = Make<AssertKernel>});
+#endif
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops that only give an order to others. The executor does not run them: their edges are all there
+// is to them.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+namespace {
+
+class NoOpKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override { return OkStatus(); }
+};
+
+OP(NoOp, {
+             .doc = "Does nothing: a place for control edges to meet.",
+             .shape = NoOutputs,
+             .gradient = NoGradient,
+         });
+OP(ControlTrigger, {
+                       .doc = "Does nothing, also where some of its control inputs are dead.",
+                       .shape = NoOutputs,
+                       .gradient = NoGradient,
+                   });
+KERNEL_ANY_TYPE(NoOp, NoOpKernel);
+KERNEL_ANY_TYPE(ControlTrigger, NoOpKernel);
+#if defined(PENSTOCK_CUDA)
+KERNEL_DEF({.op = "NoOp", .device = "GPU", .make = Make<NoOpKernel>});
+KERNEL_DEF({.op = "ControlTrigger", .device = "GPU", .make = Make<NoOpKernel>});
+#endif
+
+}  // namespace
+}  // namespace penstock
