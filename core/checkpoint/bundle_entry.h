@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The values of a bundle's index (FORMAT.md), and their bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/checkpoint/tensor_slice.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/shape.h"
+
+namespace penstock {
+
+// Where the bytes of one tensor are. One that was saved in slices has no bytes of its own.
+struct BundleEntry {
+  DType dtype = DType::kInvalid;
+  Shape shape;
+  int shard = 0;
+  int64_t offset = 0;
+  int64_t size = 0;  // bytes
+  uint32_t masked_crc = 0;
+  std::vector<TensorSlice> slices;  // each with an entry of its own, under SliceKey
+};
+
+std::string SerializeBundleEntry(const BundleEntry& entry);
+// DataLoss says what is malformed. Checks each field by itself, and that size fits dtype and shape.
+StatusOr<BundleEntry> ParseBundleEntry(string_view bytes);
+
+// The entry under the empty key.
+std::string SerializeBundleHeader(int num_shards);
+// The number of shards; Unimplemented for big-endian data and versions later than ours.
+StatusOr<int> ParseBundleHeader(string_view bytes);
+
+// "prefix.index", "prefix.data-00002-of-00004".
+std::string IndexPath(string_view prefix);
+std::string DataPath(string_view prefix, int shard, int num_shards);
+// The directory that a path is in: "." where it says none.
+std::string DirectoryOf(string_view path);
+
+}  // namespace penstock

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_format.h"
+#include "core/checkpoint/bundle_entry.h"
+#include "proto/tensorflow/checkpoint.pb.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kBundleVersion = 1;
+// TensorFlow writes five digits; more than that many tasks save no checkpoint together.
+constexpr int kShardsMax = 99999;
+
+void ToProto(const TensorSlice& slice, tensorflow::TensorSliceProto* proto) {
+  for (const TensorSlice::Extent& extent : slice.extents) {
+    auto* out = proto->add_extent();
+    if (extent.length == TensorSlice::kWhole) continue;
+    out->set_start(extent.start);
+    out->set_length(extent.length);
+  }
+}
+
+TensorSlice FromProto(const tensorflow::TensorSliceProto& proto) {
+  TensorSlice slice;
+  for (const auto& extent : proto.extent()) {
+    const bool whole = extent.has_length_case() != tensorflow::TensorSliceProto::Extent::kLength;
+    slice.extents.push_back({extent.start(), whole ? TensorSlice::kWhole : extent.length()});
+  }
+  return slice;
+}
+
+StatusOr<Shape> FromProto(const tensorflow::TensorShapeProto& proto) {
+  if (proto.unknown_rank()) return InvalidArgument("shape of unknown rank");
+  Dims dims;
+  for (const auto& dim : proto.dim()) dims.push_back(dim.size());
+  return Shape::Make(dims);
+}
+
+// Whether `size` bytes can be what a tensor of this type and shape takes.
+Status CheckSize(const BundleEntry& entry) {
+  const int64_t elements = entry.shape.num_elements();
+  if (entry.dtype == DType::kString) {
+    // At least one byte of length for each, and the checksum of the lengths.
+    if (entry.size - 4 < elements) {
+      return DataLoss("size ", entry.size, " is too small for ", elements, " strings");
+    }
+    return OkStatus();
+  }
+  if (!IsPlain(entry.dtype)) return Unimplemented("tensors of type ", Name(entry.dtype));
+  const auto expected = CheckedProduct({elements, static_cast<int64_t>(SizeOf(entry.dtype))});
+  if (!expected.ok() || *expected != entry.size) {
+    return DataLoss("size ", entry.size, " is not that of ", Name(entry.dtype),
+                    entry.shape.ToString());
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string SerializeBundleEntry(const BundleEntry& entry) {
+  tensorflow::BundleEntryProto proto;
+  proto.set_dtype(static_cast<tensorflow::DataType>(Number(entry.dtype)));
+  proto.mutable_shape();  // a scalar has one too
+  for (const int64_t size : entry.shape.dims()) proto.mutable_shape()->add_dim()->set_size(size);
+  proto.set_shard_id(entry.shard);
+  proto.set_offset(entry.offset);
+  proto.set_size(entry.size);
+  proto.set_crc32c(entry.masked_crc);
+  for (const TensorSlice& slice : entry.slices) ToProto(slice, proto.add_slices());
+  return proto.SerializeAsString();
+}
+
+StatusOr<BundleEntry> ParseBundleEntry(string_view bytes) {
+  tensorflow::BundleEntryProto proto;
+  if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return DataLoss("not a BundleEntryProto");
+  }
+  BundleEntry entry;
+  ASSIGN_OR_RETURN(entry.dtype, DTypeFromNumber(proto.dtype()));
+  ASSIGN_OR_RETURN(entry.shape, FromProto(proto.shape()));
+  entry.shard = proto.shard_id();
+  entry.offset = proto.offset();
+  entry.size = proto.size();
+  entry.masked_crc = proto.crc32c();
+  for (const auto& slice : proto.slices()) {
+    entry.slices.push_back(FromProto(slice));
+    RETURN_IF_ERROR(entry.slices.back().Within(entry.shape).status());
+  }
+  if (entry.shard < 0 || entry.offset < 0 || entry.size < 0 ||
+      entry.offset > std::numeric_limits<int64_t>::max() - entry.size) {
+    return DataLoss("shard ", entry.shard, ", offset ", entry.offset, ", size ", entry.size);
+  }
+  if (entry.slices.empty()) RETURN_IF_ERROR(CheckSize(entry));
+  return entry;
+}
+
+std::string SerializeBundleHeader(int num_shards) {
+  tensorflow::BundleHeaderProto proto;
+  proto.set_num_shards(num_shards);
+  proto.set_endianness(tensorflow::BundleHeaderProto::LITTLE);
+  proto.mutable_version()->set_producer(kBundleVersion);
+  return proto.SerializeAsString();
+}
+
+StatusOr<int> ParseBundleHeader(string_view bytes) {
+  tensorflow::BundleHeaderProto proto;
+  if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return DataLoss("the header is not a BundleHeaderProto");
+  }
+  if (proto.endianness() != tensorflow::BundleHeaderProto::LITTLE) {
+    return Unimplemented("the data are big-endian");
+  }
+  if (proto.version().min_consumer() > kBundleVersion) {
+    return Unimplemented("the data need a reader of version ", proto.version().min_consumer(),
+                         "; this one is ", kBundleVersion);
+  }
+  if (proto.num_shards() < 1 || proto.num_shards() > kShardsMax) {
+    return DataLoss("the header says ", proto.num_shards(), " shards");
+  }
+  return proto.num_shards();
+}
+
+std::string IndexPath(string_view prefix) { return StrCat(prefix, ".index"); }
+
+std::string DataPath(string_view prefix, int shard, int num_shards) {
+  return absl::StrFormat("%s.data-%05d-of-%05d", prefix, shard, num_shards);
+}
+
+std::string DirectoryOf(string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == string_view::npos) return ".";
+  return slash == 0 ? "/" : std::string(path.substr(0, slash));
+}
+
+}  // namespace penstock

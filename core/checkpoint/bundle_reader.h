@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BundleReader: reads a checkpoint in TensorFlow's V2 format (FORMAT.md), whole tensors or parts.
+//
+// What it returns has been verified: the index as a whole on opening, each tensor's checksum on
+// reading. The files may be hostile: nothing is allocated that they do not hold. Thread-safe.
+// Errors are DataLoss where the files are damaged, and name file and tensor.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/env.h"
+#include "core/base/status.h"
+#include "core/checkpoint/bundle_entry.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+class BundleReader {
+ public:
+  using Entries = std::map<std::string, BundleEntry, std::less<>>;
+
+  // NotFound where there is no index of that prefix. `env` must outlive the reader. Data files are
+  // opened when they are needed.
+  static StatusOr<std::unique_ptr<BundleReader>> Open(Env& env, std::string prefix);
+
+  const std::string& prefix() const { return prefix_; }
+  int num_shards() const { return num_shards_; }
+  // By name. Parts of a sliced tensor are not listed here.
+  const Entries& tensors() const { return tensors_; }
+  // NotFound "Key NAME not found in checkpoint" (client programs depend on these words).
+  StatusOr<const BundleEntry*> Find(string_view name) const;
+
+  // The entry of one of the slices of a tensor. REQUIRES that its entry lists it.
+  const BundleEntry& Slice(string_view name, const TensorSlice& slice) const;
+  // Whether every data file is there and holds what the index says, as far as sizes can tell.
+  Status CheckDataFiles() const;
+
+  StatusOr<Tensor> Read(string_view name, Allocator& allocator = CpuAllocator()) const;
+  // NotFound where the tensor was saved in slices that do not cover this one.
+  StatusOr<Tensor> ReadSlice(string_view name, const TensorSlice& slice,
+                             Allocator& allocator = CpuAllocator()) const;
+  // Reads every byte of a tensor and keeps none.
+  Status Verify(string_view name) const;
+
+ private:
+  // Bytes that hold the box `box` of a tensor.
+  struct Part {
+    const BundleEntry* entry;
+    TensorSlice box;
+    const RandomAccessFile* file;
+  };
+
+  BundleReader(Env& env, std::string prefix) : env_(env), prefix_(std::move(prefix)) {}
+  Status ReadIndex();
+  Status AddEntry(string_view key, string_view value);
+  Status CheckSlices(const std::string& name, const BundleEntry& entry) const;
+  StatusOr<const RandomAccessFile*> DataFile(const BundleEntry& entry) const;
+  // The parts that have elements in `box`, which they cover.
+  StatusOr<std::vector<Part>> PartsOf(string_view name, const BundleEntry& entry,
+                                      const TensorSlice& box) const;
+
+  Env& env_;
+  const std::string prefix_;
+  int num_shards_ = 0;
+  Entries tensors_;
+  Entries slices_;  // by SliceKey
+  mutable std::mutex mu_;
+  mutable std::map<int, std::unique_ptr<RandomAccessFile>> files_;  // by shard; guarded by mu_
+};
+
+}  // namespace penstock

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/checkpoint/part_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/base/crc32c.h"
+#include "core/checkpoint/tensor_bytes.h"
+
+namespace penstock {
+namespace {
+
+// Reads an entry's bytes from first to last, piece by piece.
+class PieceReader {
+ public:
+  PieceReader(const RandomAccessFile& file, const BundleEntry& entry)
+      : file_(file), entry_(entry) {}
+
+  int64_t position() const { return position_; }
+  int64_t left() const { return entry_.size - position_; }
+
+  // The next `count` bytes. REQUIRES count <= left().
+  Status Next(int64_t count, char* to) {
+    RETURN_IF_ERROR(file_.Read(entry_.offset + position_, count, to));
+    crc_ = ExtendCrc32c(crc_, {to, static_cast<size_t>(count)});
+    position_ += count;
+    return OkStatus();
+  }
+
+  Status Finish() const {
+    if (MaskCrc(crc_) == entry_.masked_crc) return OkStatus();
+    return DataLoss("the checksum is wrong: the data are damaged");
+  }
+
+ private:
+  const RandomAccessFile& file_;
+  const BundleEntry& entry_;
+  int64_t position_ = 0;
+  uint32_t crc_ = 0;
+};
+
+// All of the entry, straight to where it belongs.
+Status ReadWhole(const RandomAccessFile& file, const BundleEntry& entry, char* to) {
+  PieceReader reader(file, entry);
+  while (reader.left() > 0) {
+    RETURN_IF_ERROR(reader.Next(std::min(reader.left(), kPieceBytes), to + reader.position()));
+  }
+  return reader.Finish();
+}
+
+// Reads all of an entry through one piece of memory and copies runs of bytes out of it, which are
+// asked for in ascending order.
+class RunCopier {
+ public:
+  RunCopier(const RandomAccessFile& file, const BundleEntry& entry)
+      : reader_(file, entry), piece_(std::min(entry.size, kPieceBytes)) {}
+
+  void Copy(int64_t from, int64_t count, char* to) {
+    while (count > 0 && status_.ok()) {
+      if (from >= reader_.position()) {
+        Advance();
+        continue;
+      }
+      const int64_t copied = std::min(count, reader_.position() - from);
+      std::memcpy(to, piece_.data() + (from - piece_begin_), copied);
+      from += copied;
+      to += copied;
+      count -= copied;
+    }
+  }
+
+  Status Finish() {
+    while (status_.ok() && reader_.left() > 0) Advance();
+    RETURN_IF_ERROR(status_);
+    return reader_.Finish();
+  }
+
+ private:
+  void Advance() {
+    piece_begin_ = reader_.position();
+    status_ = reader_.Next(std::min(reader_.left(), kPieceBytes), piece_.data());
+  }
+
+  PieceReader reader_;
+  std::vector<char> piece_;
+  int64_t piece_begin_ = 0;
+  Status status_;
+};
+
+Status ReadPlain(const RandomAccessFile& file, const BundleEntry& entry, const TensorSlice& from,
+                 const TensorSlice& to, Tensor* tensor) {
+  const int64_t width = SizeOf(entry.dtype);
+  char* const out = static_cast<char*>(tensor->mutable_raw_data());
+  int64_t first_run = 0, first_run_to = 0;
+  ForEachCommonRun(from, to, [&](int64_t, int64_t to_element, int64_t count) {
+    if (first_run == 0) {
+      first_run = count;
+      first_run_to = to_element;
+    }
+  });
+  if (first_run == entry.shape.num_elements()) {
+    return ReadWhole(file, entry, out + first_run_to * width);
+  }
+  RunCopier copier(file, entry);
+  ForEachCommonRun(from, to, [&](int64_t from_element, int64_t to_element, int64_t count) {
+    copier.Copy(from_element * width, count * width, out + to_element * width);
+  });
+  return copier.Finish();
+}
+
+StatusOr<std::string> ReadBytes(const RandomAccessFile& file, const BundleEntry& entry) {
+  std::string bytes(entry.size, '\0');
+  RETURN_IF_ERROR(file.Read(entry.offset, entry.size, bytes.data()));
+  return bytes;
+}
+
+Status ReadStringPart(const RandomAccessFile& file, const BundleEntry& entry,
+                      const TensorSlice& from, const TensorSlice& to, Tensor* tensor) {
+  ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(file, entry));
+  std::vector<std::string> strings(entry.shape.num_elements());
+  RETURN_IF_ERROR(
+      ReadStrings(bytes, static_cast<int64_t>(strings.size()), entry.masked_crc, strings.data()));
+  std::string* const out = tensor->mutable_data<std::string>();
+  ForEachCommonRun(from, to, [&](int64_t from_element, int64_t to_element, int64_t count) {
+    std::move(strings.begin() + from_element, strings.begin() + from_element + count,
+              out + to_element);
+  });
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ReadPart(const RandomAccessFile& file, const BundleEntry& entry, const TensorSlice& from,
+                const TensorSlice& to, Tensor* tensor) {
+  if (entry.dtype == DType::kString) return ReadStringPart(file, entry, from, to, tensor);
+  RETURN_IF_ERROR(ReadPlain(file, entry, from, to, tensor));
+  if (entry.dtype == DType::kBool) {
+    // A byte that is neither 0 nor 1 must not get into a bool.
+    auto* const bytes = static_cast<uint8_t*>(tensor->mutable_raw_data());
+    for (int64_t i = 0; i < tensor->num_elements(); ++i) bytes[i] = bytes[i] != 0;
+  }
+  return OkStatus();
+}
+
+Status VerifyPart(const RandomAccessFile& file, const BundleEntry& entry) {
+  if (entry.dtype == DType::kString) {
+    ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(file, entry));
+    return ReadStrings(bytes, entry.shape.num_elements(), entry.masked_crc, nullptr);
+  }
+  return RunCopier(file, entry).Finish();
+}
+
+}  // namespace penstock

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/checkpoint/publish.h"
+
+#include "absl/strings/numbers.h"
+#include "core/checkpoint/table.h"
+
+namespace penstock {
+namespace {
+
+Status WriteSynced(Env& env, const std::string& path, string_view contents) {
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, env.NewWritableFile(path));
+  Status status = file->Append(contents);
+  if (status.ok()) status = file->Sync();
+  const Status closed = file->Close();
+  return status.ok() ? closed : status;
+}
+
+// After this the temporary index has its final name, or nothing has.
+Status MoveIntoPlace(Env& env, const std::string& temporary_index, const std::string& index,
+                     const std::vector<std::pair<std::string, std::string>>& renames) {
+  const std::string directory = DirectoryOf(index);
+  // An old index must not describe new data.
+  if (env.FileExists(index)) {
+    RETURN_IF_ERROR(env.RemoveFile(index));
+    RETURN_IF_ERROR(env.SyncDirectory(directory));
+  }
+  for (const auto& [from, to] : renames) {
+    if (from != to) RETURN_IF_ERROR(env.Rename(from, to));
+  }
+  RETURN_IF_ERROR(env.SyncDirectory(directory));
+  RETURN_IF_ERROR(env.Rename(temporary_index, index));
+  return env.SyncDirectory(directory);
+}
+
+}  // namespace
+
+std::string TemporaryPath(Env& env, const std::string& path) {
+  return StrCat(path, ".tempstate", absl::Hex(env.RandomU64()));
+}
+
+Status PublishBundle(Env& env, const std::string& prefix, int num_shards,
+                     const std::map<std::string, BundleEntry>& entries,
+                     const std::vector<std::pair<std::string, std::string>>& renames) {
+  std::map<std::string, std::string> table = {{"", SerializeBundleHeader(num_shards)}};
+  for (const auto& [key, entry] : entries) table.emplace(key, SerializeBundleEntry(entry));
+  ASSIGN_OR_RETURN(const std::string contents, BuildTable(table));
+
+  const std::string index = IndexPath(prefix);
+  const std::string temporary = TemporaryPath(env, index);
+  Status status = WriteSynced(env, temporary, contents);
+  if (status.ok()) status = MoveIntoPlace(env, temporary, index, renames);
+  // The first error is the one that matters; after success there is nothing to remove.
+  if (!status.ok()) env.RemoveFile(temporary).IgnoreError();
+  return status;
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the elements of a tensor look like in a data file (FORMAT.md), and their checksum.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+// 1 MiB: a piece is still in the second-level cache when it is written after its checksum.
+inline constexpr int64_t kPieceBytes = 1 << 20;
+
+struct WrittenBytes {
+  int64_t size = 0;
+  uint32_t masked_crc = 0;
+};
+// Calls append with piece after piece. Unimplemented for types that cannot be saved.
+StatusOr<WrittenBytes> WriteTensorBytes(const Tensor& tensor,
+                                        absl::FunctionRef<Status(string_view)> append);
+
+// Takes the strings out of all the bytes of an entry, one for each of `strings`, or only checks
+// them where `strings` is null. DataLoss where the checksums or lengths are wrong; nothing is
+// allocated before they are known to be right.
+Status ReadStrings(string_view bytes, int64_t count, uint32_t masked_crc, std::string* strings);
+
+}  // namespace penstock

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A counter that ends: the old value of a variable, which then grows by one, up to a limit.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/state/variable_kernel.h"
+
+namespace penstock {
+namespace {
+
+template <class T>
+class CountUpToKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("limit", &limit_); }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, kDTypeOf<T>));
+    Tensor* output = nullptr;
+    RETURN_IF_ERROR(ctx.Allocate(0, {}, &output));
+    Variable* const one[] = {variable.get()};
+    return Variable::Update(one, Origin(ctx), [&](absl::Span<Tensor* const> values) -> Status {
+      Tensor& value = *values[0];
+      if (value.rank() != 0) {
+        return InvalidArgument("the variable must be a scalar, has shape ",
+                               value.shape().ToString());
+      }
+      T& counter = *value.mutable_data<T>();
+      if (counter >= limit_) return OutOfRange("Reached limit of ", limit_);
+      *output->mutable_data<T>() = counter++;
+      return OkStatus();
+    });
+  }
+
+ private:
+  int64_t limit_ = 0;
+};
+
+OP(CountUpTo, {
+                  .doc = "Counts a variable up to a limit; OutOfRange once it is there.",
+                  .inputs = {{"ref", Ref("T")}},
+                  .outputs = {{"output", "T"}},
+                  .types = {{"T", kIndex}},
+                  .attrs = {{"limit", Ints{}}},
+                  .shape = ScalarShape,
+                  .gradient = NoGradient,
+              });
+KERNEL(CountUpTo, CountUpToKernel, int32_t, int64_t);
+
+OP(ResourceCountUpTo, {
+                          .doc = "Counts a variable up to a limit; OutOfRange once it is there.",
+                          .inputs = {{"resource", "resource"}},
+                          .outputs = {{"output", "T"}},
+                          .types = {{"T", kIndex}},
+                          .attrs = {{"limit", Ints{}}},
+                          .shape = ScalarShape,
+                          .gradient = NoGradient,
+                          .stateful = true,
+                      });
+KERNEL(ResourceCountUpTo, CountUpToKernel, int32_t, int64_t);
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading variables through handles: whole, their shape, some of their rows.
+#include <cstring>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/state/indices.h"
+#include "kernels/state/variable_kernel.h"
+
+namespace penstock {
+namespace {
+
+class ReadKernel : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, ctx.output_type(0).dtype));
+    ASSIGN_OR_RETURN(Tensor value, variable->Read());
+    ctx.SetOutput(0, std::move(value));
+    return OkStatus();
+  }
+};
+
+class VariableShapeKernel : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0));
+    Shape shape;
+    RETURN_IF_ERROR(variable->Inspect([&](const Tensor& value) {
+      shape = value.shape();
+      return OkStatus();
+    }));
+    Tensor* output = nullptr;
+    RETURN_IF_ERROR(ctx.Allocate(0, {shape.rank()}, &output));
+    for (int d = 0; d < shape.rank(); ++d) RETURN_IF_ERROR(SetDim(shape.dim(d), d, *output));
+    return OkStatus();
+  }
+
+ private:
+  static Status SetDim(int64_t size, int d, Tensor& output) {
+    if (output.dtype() == DType::kInt64) {
+      output.mutable_flat<int64_t>()[d] = size;
+    } else if (size <= std::numeric_limits<int32_t>::max()) {
+      output.mutable_flat<int32_t>()[d] = static_cast<int32_t>(size);
+    } else {
+      return InvalidArgument("dimension ", d, " of the variable is ", size,
+                             ", which does not fit in int32: ask for out_type int64");
+    }
+    return OkStatus();
+  }
+};
+
+void CopyRow(const Tensor& from, int64_t from_row, int64_t length, int64_t to_row, Tensor* to) {
+  if (IsPlain(from.dtype())) {
+    const size_t bytes = length * SizeOf(from.dtype());
+    std::memcpy(static_cast<char*>(to->mutable_raw_data()) + to_row * bytes,
+                static_cast<const char*>(from.raw_data()) + from_row * bytes, bytes);
+    return;
+  }
+  const std::string* const source = from.data<std::string>() + from_row * length;
+  std::copy(source, source + length, to->mutable_data<std::string>() + to_row * length);
+}
+
+// Rows are copied under the variable's lock, so that it need never be copied whole.
+class GatherKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    int64_t batch_dims = 0;
+    RETURN_IF_ERROR(node.Attr("batch_dims", &batch_dims));
+    if (batch_dims != 0) {
+      return Unimplemented("ResourceGather with batch_dims = ", batch_dims,
+                           "; only 0 is supported");
+    }
+    return OkStatus();
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, ctx.output_type(0).dtype));
+    return variable->Inspect([&](const Tensor& value) { return Gather(ctx, value); });
+  }
+
+ private:
+  static Status Gather(KernelContext& ctx, const Tensor& value) {
+    const Tensor& indices = ctx.input(1);
+    ASSIGN_OR_RETURN(const Rows rows, RowsOf(value.shape(), "the variable"));
+    RETURN_IF_ERROR(CheckIndices(indices, rows.count));
+    Dims dims(indices.shape().dims().begin(), indices.shape().dims().end());
+    dims.insert(dims.end(), value.shape().dims().begin() + 1, value.shape().dims().end());
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+    Tensor* output = nullptr;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+    const double cost_ns = 10 + rows.length * SizeOf(value.dtype()) / 8.0;
+    return VisitIndices(indices, [&](auto span) {
+      ctx.threads().ParallelFor(span.size(), cost_ns, [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) CopyRow(value, span[k], rows.length, k, output);
+      });
+      return OkStatus();
+    });
+  }
+};
+
+Status ReadShape(ShapeScope& s) {
+  const ResourceHandle::Element* element = s.element(0);
+  const DType dtype = s.attr<EdgeType>("dtype").dtype;
+  if (element != nullptr && element->dtype != dtype) {
+    return InvalidArgument("the variable holds ", Name(element->dtype), ", is read as ",
+                           Name(dtype));
+  }
+  s.set_output(0, VariableShape(s, 0, VariableForm::kResource));
+  return OkStatus();
+}
+
+Status VariableShapeShape(ShapeScope& s) {
+  const PartialShape shape = VariableShape(s, 0, VariableForm::kResource);
+  s.set_output(0, PartialShape({shape.known_rank() ? shape.rank() : PartialShape::kUnknown}));
+  return OkStatus();
+}
+
+Status GatherShape(ShapeScope& s) {
+  const PartialShape variable = VariableShape(s, 0, VariableForm::kResource);
+  if (variable.rank() == 0) return InvalidArgument("cannot gather from a scalar variable");
+  const PartialShape& indices = s.input(1);
+  if (!variable.known_rank() || !indices.known_rank()) return OkStatus();
+  PartialShape output = indices;
+  for (int64_t size : variable.dims().subspan(1)) output.AddDim(size);
+  s.set_output(0, std::move(output));
+  return OkStatus();
+}
+
+std::vector<Gradient> ReadGradient(const GradientScope& g) { return {g.raw_dy()}; }
+
+// Row k of dy adds to row indices[k] of the variable.
+std::vector<Gradient> GatherGradient(const GradientScope& g) {
+  if (!g.has_dy()) return {Gradient(), Gradient()};
+  const Output handle = g.x(0);
+  const Output shape = Call("VariableShape", {handle}, {{"out_type", DType::kInt32}});
+  const Output count = ExpandDims(SizeOf(g.x(1)), g.Const<int32_t>(0));
+  const Output row = Call("Slice", {shape, g.Const(Tensor::Vector<int32_t>({1})),
+                                    g.Const(Tensor::Vector<int32_t>({-1}))});
+  const Output values = Reshape(g.dy(), ConcatV2({count, row}, g.Const<int32_t>(0)));
+  return {Gradient(values, Reshape(g.x(1), count), shape), Gradient()};
+}
+
+OP(ReadVariableOp, {
+                       .doc = "The value of a variable, as a snapshot.",
+                       .inputs = {{"resource", "resource"}},
+                       .outputs = {{"value", "dtype"}},
+                       .types = {{"dtype", kAllTypes}},
+                       .shape = ReadShape,
+                       .gradient = ReadGradient,
+                       .stateful = true,
+                   });
+KERNEL_ANY_TYPE(ReadVariableOp, ReadKernel);
+
+OP(VariableShape, {
+                      .doc = "The shape of a variable.",
+                      .inputs = {{"input", "resource"}},
+                      .outputs = {{"output", "out_type"}},
+                      .types = {{"out_type", kIndex, DType::kInt32}},
+                      .shape = VariableShapeShape,
+                      .gradient = NoGradient,
+                      .stateful = true,
+                  });
+KERNEL_ANY_TYPE(VariableShape, VariableShapeKernel);
+
+OP(ResourceGather, {
+                       .doc = "Rows of a variable: output[k] = variable[indices[k]].",
+                       .inputs = {{"resource", "resource"}, {"indices", "Tindices"}},
+                       .outputs = {{"output", "dtype"}},
+                       .types = {{"dtype", kAllTypes}, {"Tindices", kIndex}},
+                       .attrs = {{"batch_dims", 0}, {"validate_indices", true}},
+                       .shape = GatherShape,
+                       .gradient = GatherGradient,
+                       .stateful = true,
+                   });
+KERNEL_ANY_TYPE(ResourceGather, GatherKernel);
+
+}  // namespace
+}  // namespace penstock

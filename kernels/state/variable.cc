@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops that make variables, tell whether they have a value, and drop them.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/state/variable_kernel.h"
+
+namespace penstock {
+namespace {
+
+// Finds or makes the variable and hands out its handle. One kernel for both fronts.
+class VariableKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("dtype", &dtype_));
+    RETURN_IF_ERROR(node.Attr("shape", &shape_));
+    RETURN_IF_ERROR(node.Attr("container", &container_));
+    RETURN_IF_ERROR(node.Attr("shared_name", &name_));
+    if (container_.empty()) container_ = kDefaultContainer;
+    if (name_.empty()) name_ = node.name;
+    // Programs older than VariableV2 say "[]" where they do not know the shape.
+    if (node.op.name == "Variable" && shape_.rank() == 0) shape_ = PartialShape();
+    return OkStatus();
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    const auto make = [this]() -> StatusOr<std::shared_ptr<Resource>> {
+      return std::make_shared<Variable>(name_, dtype_, shape_);
+    };
+    ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
+                     ctx.resources().LookupOrCreate(container_, name_, "Variable", make));
+    const DType dtype = static_cast<const Variable&>(*resource).dtype();
+    if (dtype != dtype_) {  // another graph made it
+      return InvalidArgument("variable '", name_, "' exists already, as ", Name(dtype),
+                             " where this node says ", Name(dtype_));
+    }
+    ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
+                                                   .container = container_,
+                                                   .name = name_,
+                                                   .type = "Variable",
+                                                   .elements = {{dtype_, shape_}},
+                                                   .resource = std::move(resource)}));
+    return OkStatus();
+  }
+
+ private:
+  DType dtype_ = DType::kInvalid;
+  PartialShape shape_;
+  std::string container_, name_;
+};
+
+class IsInitializedKernel : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const auto variable = VariableInput(ctx, 0);
+    if (!variable.ok() && variable.status().code() != StatusCode::kNotFound) {
+      return variable.status();
+    }
+    Tensor* output = nullptr;
+    RETURN_IF_ERROR(ctx.Allocate(0, {}, &output));
+    *output->mutable_data<bool>() = variable.ok() && (*variable)->initialized();
+    return OkStatus();
+  }
+};
+
+class DestroyResourceKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    return node.Attr("ignore_lookup_error", &ignore_lookup_error_);
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    if (input.dtype() != DType::kResource || input.num_elements() != 1) {
+      return InvalidArgument("input 0 must be one resource handle, is ", Name(input.dtype()),
+                             input.shape().ToString());
+    }
+    const ResourceHandle& handle = input.scalar<ResourceHandle>();
+    const Status removed = ctx.resources().Remove(handle.container, handle.name);
+    if (ignore_lookup_error_ && removed.code() == StatusCode::kNotFound) return OkStatus();
+    return removed;
+  }
+
+ private:
+  bool ignore_lookup_error_ = true;
+};
+
+Status LegacyVariableShape(ShapeScope& s) {
+  const PartialShape& shape = s.attr<PartialShape>("shape");
+  s.set_output(0, shape.rank() == 0 ? PartialShape() : shape);
+  return OkStatus();
+}
+
+Status HandleShape(ShapeScope& s) {
+  s.set_output(0, PartialShape::Scalar());
+  s.set_output_element(0, {s.attr<EdgeType>("dtype").dtype, s.attr<PartialShape>("shape")});
+  return OkStatus();
+}
+
+OP(Variable, {
+                 .doc = "A variable, as a reference edge. The shape [] means unknown.",
+                 .outputs = {{"ref", Ref("dtype")}},
+                 .types = {{"dtype", kAllTypes}},
+                 .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
+                 .shape = LegacyVariableShape,
+                 .gradient = NoGradient,
+                 .stateful = true,
+             });
+KERNEL_ANY_TYPE(Variable, VariableKernel);
+
+OP(VariableV2, {
+                   .doc = "A variable, as a reference edge.",
+                   .outputs = {{"ref", Ref("dtype")}},
+                   .types = {{"dtype", kAllTypes}},
+                   .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
+                   .shape = ShapeFromAttr,
+                   .gradient = NoGradient,
+                   .stateful = true,
+               });
+KERNEL_ANY_TYPE(VariableV2, VariableKernel);
+
+OP(VarHandleOp, {
+                    .doc = "The handle of a variable.",
+                    .outputs = {{"resource", "resource"}},
+                    .types = {{"dtype", kAllTypes}},
+                    .attrs = {{"shape", Shapes{}},
+                              {"container", ""},
+                              {"shared_name", ""},
+                              {"allowed_devices", StringList{}, std::vector<std::string>{}},
+                              {"debug_name", ""}},
+                    .shape = HandleShape,
+                    .gradient = NoGradient,
+                    .stateful = true,
+                });
+KERNEL_ANY_TYPE(VarHandleOp, VariableKernel);
+
+OP(IsVariableInitialized, {
+                              .doc = "Whether a variable has been assigned.",
+                              .inputs = {{"ref", Ref("dtype")}},
+                              .outputs = {{"is_initialized", "bool"}},
+                              .types = {{"dtype", kAllTypes}},
+                              .shape = ScalarShape,
+                              .gradient = NoGradient,
+                              .allows_uninitialized_input = true,
+                          });
+KERNEL_ANY_TYPE(IsVariableInitialized, IsInitializedKernel);
+
+OP(VarIsInitializedOp, {
+                           .doc = "Whether a variable exists and has been assigned.",
+                           .inputs = {{"resource", "resource"}},
+                           .outputs = {{"is_initialized", "bool"}},
+                           .shape = ScalarShape,
+                           .gradient = NoGradient,
+                           .stateful = true,
+                       });
+KERNEL_ANY_TYPE(VarIsInitializedOp, IsInitializedKernel);
+
+OP(DestroyResourceOp, {
+                          .doc = "Drops a resource by its handle.",
+                          .inputs = {{"resource", "resource"}},
+                          .attrs = {{"ignore_lookup_error", true}},
+                          .shape = NoOutputs,
+                          .gradient = NoGradient,
+                          .stateful = true,
+                      });
+KERNEL_ANY_TYPE(DestroyResourceOp, DestroyResourceKernel);
+
+}  // namespace
+}  // namespace penstock

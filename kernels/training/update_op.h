@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine of the training ops: an update rule is a small class that changes one element; this
+// makes of it the ops ApplyX and ResourceApplyX (dense gradients), SparseApplyX and
+// ResourceSparseApplyX (rows of gradients), for every element type.
+//
+//   template <class C>  // what to compute in: T itself, float for half and bfloat16
+//   struct GradientDescentRule {
+//     static RuleSignature Signature() { return {.before = {"alpha"}, .gradient = "delta"}; }
+//     static constexpr int kSlots = 0;
+//     GradientDescentRule(const C* h, bool flag) : alpha(h[0]) {}  // hyperparameters, in input
+//     order void operator()(C& var, C grad) const { var -= alpha * grad; } C alpha;
+//   };
+//   DENSE_UPDATE(GradientDescent, GradientDescentRule, "doc", kNumber, float, double);
+//
+// A rule may have `static Status Check(const C* hyperparameters)`. Everything is checked before
+// anything is written; the variable and its slots change together, under their locks. Rows of a
+// sparse update are applied in order, so that repeated indices add up.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/math/types.h"
+#include "kernels/state/indices.h"
+#include "kernels/state/variable_kernel.h"
+
+namespace penstock {
+
+// The inputs of a rule's ops: variable, slots, scalars, gradient (indices), more scalars.
+struct RuleSignature {
+  std::vector<const char*> slots = {};   // state beside the variable, of its shape
+  std::vector<const char*> before = {};  // hyperparameters before the gradient
+  const char* gradient = "grad";
+  std::vector<const char*> after = {};  // and after it; "global_step" is an int64
+  const char* flag = nullptr;           // one more boolean attribute
+  bool flag_default = false;
+};
+
+enum class GradientForm { kDense, kSparse };
+struct UpdateForm {
+  VariableForm variable;
+  GradientForm gradient;
+};
+inline constexpr UpdateForm kApply{VariableForm::kRef, GradientForm::kDense};
+inline constexpr UpdateForm kResourceApply{VariableForm::kResource, GradientForm::kDense};
+inline constexpr UpdateForm kSparseApply{VariableForm::kRef, GradientForm::kSparse};
+inline constexpr UpdateForm kResourceSparseApply{VariableForm::kResource, GradientForm::kSparse};
+
+OpDef UpdateOpDef(const char* doc, const RuleSignature& rule, UpdateForm form, DTypes types);
+
+// Where the inputs of an update stand.
+struct UpdateInputs {
+  UpdateInputs(const RuleSignature& rule, GradientForm form);
+  int gradient = 0;
+  int indices = 0;  // sparse only
+  std::vector<int> hyperparameters;
+};
+
+// A sparse update's rows and the variable's: InvalidArgument where they do not fit.
+Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& indices);
+// Every slot and, if dense, the gradient must have the variable's shape.
+Status CheckSameShape(const RuleSignature& rule, absl::Span<Tensor* const> state);
+Status CheckDense(const RuleSignature& rule, const Shape& variable, const Tensor& gradient);
+// A number of type T, or an int64, as C.
+template <class T, class C>
+Status ReadHyperparameter(const KernelContext& ctx, int i, const char* name, C* value) {
+  const Tensor& input = ctx.input(i);
+  if (input.rank() != 0) {
+    return InvalidArgument(name, " is not a scalar: ", input.shape().ToString());
+  }
+  if (input.dtype() == DType::kInt64) {
+    *value = static_cast<C>(input.scalar<int64_t>());
+  } else {
+    *value = static_cast<C>(input.scalar<T>());
+  }
+  return OkStatus();
+}
+
+template <class T>
+using ComputeType =
+    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
+// The rule on elements [0, n): state[0] is the variable, then its slots.
+template <class Rule, class C, class T, size_t... kSlot>
+void ApplyRule(const Rule& rule, const std::array<T*, sizeof...(kSlot) + 1>& state, const T* grad,
+               int64_t n, std::index_sequence<kSlot...>) {
+  // Distinct tensors: Variable::Update has given every one a buffer of its own.
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    C var = static_cast<C>(state[0][i]);
+    C slots[sizeof...(kSlot) + 1] = {static_cast<C>(state[kSlot + 1][i])...};
+    rule(var, slots[kSlot]..., static_cast<C>(grad[i]));
+    state[0][i] = static_cast<T>(var);
+    ((state[kSlot + 1][i] = static_cast<T>(slots[kSlot])), ...);
+  }
+}
+
+template <template <class> class RuleOf, class T, GradientForm kForm>
+class UpdateKernel : public Kernel {
+  using C = ComputeType<T>;
+  using Rule = RuleOf<C>;
+  static constexpr int kState = Rule::kSlots + 1;
+  static constexpr int kMaxHyperparameters = 8;
+  // What memory bandwidth makes of the state read and written and the gradient read, at 8 GB/s, and
+  // about a nanosecond for the arithmetic.
+  static constexpr double kElementNanos = 1 + (2 * kState + 1) * sizeof(T) / 8.0;
+
+ public:
+  Status Init(const KernelInit& node) override {
+    if (signature_.flag == nullptr) return OkStatus();
+    return node.Attr(signature_.flag, &flag_);
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const Rule rule, MakeRule(ctx));
+    std::array<std::shared_ptr<Variable>, kState> variables;
+    std::array<Variable*, kState> pointers;
+    for (int i = 0; i < kState; ++i) {
+      ASSIGN_OR_RETURN(variables[i], VariableInput(ctx, i, kDTypeOf<T>));
+      pointers[i] = variables[i].get();
+    }
+    RETURN_IF_ERROR(
+        Variable::Update(pointers, Origin(ctx), [&](absl::Span<Tensor* const> state) -> Status {
+          RETURN_IF_ERROR(CheckSameShape(signature_, state));
+          std::array<T*, kState> data;
+          for (int i = 0; i < kState; ++i) data[i] = state[i]->mutable_data<T>();
+          if constexpr (kForm == GradientForm::kDense) {
+            return ApplyDense(ctx, rule, state[0]->shape(), data);
+          } else {
+            return ApplySparse(ctx, rule, state[0]->shape(), data);
+          }
+        }));
+    if (ctx.num_outputs() > 0) ctx.SetOutput(0, ctx.input(0));
+    return OkStatus();
+  }
+
+ private:
+  using Slots = std::make_index_sequence<Rule::kSlots>;
+
+  StatusOr<Rule> MakeRule(const KernelContext& ctx) const {
+    C values[kMaxHyperparameters];
+    CHECK(inputs_.hyperparameters.size() <= kMaxHyperparameters);
+    for (size_t k = 0; k < inputs_.hyperparameters.size(); ++k) {
+      const char* name = k < signature_.before.size()
+                             ? signature_.before[k]
+                             : signature_.after[k - signature_.before.size()];
+      RETURN_IF_ERROR(ReadHyperparameter<T>(ctx, inputs_.hyperparameters[k], name, &values[k]));
+    }
+    if constexpr (requires { Rule::Check(values); }) RETURN_IF_ERROR(Rule::Check(values));
+    return Rule(values, flag_);
+  }
+
+  Status ApplyDense(KernelContext& ctx, const Rule& rule, const Shape& shape,
+                    const std::array<T*, kState>& state) const {
+    const Tensor& gradient = ctx.input(inputs_.gradient);
+    RETURN_IF_ERROR(CheckDense(signature_, shape, gradient));
+    const T* const grad = gradient.data<T>();
+    ctx.threads().ParallelFor(
+        gradient.num_elements(), kElementNanos, [&](int64_t begin, int64_t end) {
+          ApplyRule<Rule, C, T>(rule, At(state, begin), grad + begin, end - begin, Slots());
+        });
+    return OkStatus();
+  }
+
+  Status ApplySparse(KernelContext& ctx, const Rule& rule, const Shape& shape,
+                     const std::array<T*, kState>& state) const {
+    const Tensor& gradient = ctx.input(inputs_.gradient);
+    const Tensor& indices = ctx.input(inputs_.indices);
+    RETURN_IF_ERROR(CheckSparse(shape, gradient, indices));
+    ASSIGN_OR_RETURN(const Rows rows, RowsOf(shape, "var"));
+    const T* const grad = gradient.data<T>();
+    const int64_t length = rows.length;
+    return VisitIndices(indices, [&](auto span) {
+      ForEachRowUpdate(ctx.threads(), span, 10 + length * kElementNanos,
+                       [&](int64_t k, int64_t row) {
+                         ApplyRule<Rule, C, T>(rule, At(state, row * length), grad + k * length,
+                                               length, Slots());
+                       });
+      return OkStatus();
+    });
+  }
+
+  static std::array<T*, kState> At(std::array<T*, kState> state, int64_t offset) {
+    for (T*& data : state) data += offset;
+    return state;
+  }
+
+  const RuleSignature signature_ = Rule::Signature();
+  const UpdateInputs inputs_{signature_, kForm};
+  bool flag_ = false;
+};
+
+#define PENSTOCK_UPDATE_OP(Op, Rule, doc, form, types, ...)          \
+  OP(Op, (UpdateOpDef(doc, Rule<float>::Signature(), form, types))); \
+  template <class T>                                                 \
+  using Op##Kernel = UpdateKernel<Rule, T, form.gradient>;           \
+  KERNEL(Op, Op##Kernel, __VA_ARGS__)
+// ApplyName and ResourceApplyName.
+#define DENSE_UPDATE(Name, Rule, doc, types, ...)                         \
+  PENSTOCK_UPDATE_OP(Apply##Name, Rule, doc, kApply, types, __VA_ARGS__); \
+  PENSTOCK_UPDATE_OP(ResourceApply##Name, Rule, doc, kResourceApply, types, __VA_ARGS__)
+// SparseApplyName and ResourceSparseApplyName.
+#define SPARSE_UPDATE(Name, Rule, doc, types, ...)                                    \
+  PENSTOCK_UPDATE_OP(SparseApply##Name, Rule, doc, kSparseApply, types, __VA_ARGS__); \
+  PENSTOCK_UPDATE_OP(ResourceSparseApply##Name, Rule, doc, kResourceSparseApply, types, __VA_ARGS__)
+// All four.
+#define UPDATE(Name, Rule, doc, types, ...)          \
+  DENSE_UPDATE(Name, Rule, doc, types, __VA_ARGS__); \
+  SPARSE_UPDATE(Name, Rule, doc, types, __VA_ARGS__)
+
+}  // namespace penstock
