@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How kernels are compiled: loops vectorised, and no attention to what nobody looks at."""
+
+KERNEL_COPTS = [
+    "-O3",
+    # Floating-point exceptions: nobody reads the flags, and they keep loops from being vectorised.
+    "-fno-trapping-math",
+    # Complex products without the search for infinities hidden in (NaN, NaN).
+    "-fcx-fortran-rules",
+]

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/engine/elementwise.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+const char* At(const void* base, int64_t index, size_t size) {
+  return static_cast<const char*>(base) + index * size;
+}
+char* At(void* base, int64_t index, size_t size) { return static_cast<char*>(base) + index * size; }
+
+Status CheckTypes(const KernelInit& node, DType in, DType out) {
+  for (const EdgeType& type : node.input_types) {
+    if (type.dtype != in) {
+      return InvalidArgument("node '", node.name, "': an input is ", Name(type.dtype),
+                             ", this kernel is for ", Name(in));
+    }
+  }
+  if (node.output_types.size() != 1 || node.output_types[0].dtype != out) {
+    return InvalidArgument("node '", node.name, "': ", node.op.name, " of ", Name(in), " gives ",
+                           Name(out), ", not ", Name(node.output_types[0].dtype));
+  }
+  return OkStatus();
+}
+
+void RunFloat16(const UnaryLoop& loop, const void* x, void* y, int64_t n) {
+  float in[kFloat16Block], out[kFloat16Block];
+  for (int64_t i = 0; i < n; i += kFloat16Block) {
+    const int64_t m = std::min(kFloat16Block, n - i);
+    Float16ToFloat(loop.in, At(x, i, 2), in, m);
+    if (IsFloat16(loop.out)) {
+      loop.run(in, out, m);
+      FloatToFloat16(loop.out, out, At(y, i, 2), m);
+    } else {
+      loop.run(in, At(y, i, SizeOf(loop.out)), m);
+    }
+  }
+}
+
+void RunFloat16(const BinaryLoop& loop, const BinaryRows& rows) {
+  float x[kFloat16Block], y[kFloat16Block], z[kFloat16Block];
+  const size_t z_size = SizeOf(loop.out);
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    for (int64_t i = 0; i < rows.n; i += kFloat16Block) {
+      const int64_t m = std::min(kFloat16Block, rows.n - i);
+      const int64_t x_at = r * rows.x_step + (rows.x_repeats ? 0 : i);
+      const int64_t y_at = r * rows.y_step + (rows.y_repeats ? 0 : i);
+      Float16ToFloat(loop.in, At(rows.x, x_at, 2), x, rows.x_repeats ? 1 : m);
+      Float16ToFloat(loop.in, At(rows.y, y_at, 2), y, rows.y_repeats ? 1 : m);
+      void* out = At(rows.z, r * rows.n + i, z_size);
+      const bool convert = IsFloat16(loop.out);
+      loop.run({x, y, convert ? z : out, 1, m, 0, 0, rows.x_repeats, rows.y_repeats});
+      if (convert) FloatToFloat16(loop.out, z, out, m);
+    }
+  }
+}
+
+void RunRows(const BinaryLoop& loop, const BinaryRows& rows) {
+  IsFloat16(loop.in) ? RunFloat16(loop, rows) : loop.run(rows);
+}
+
+}  // namespace
+
+UnaryKernel::UnaryKernel(const UnaryLoop& loop)
+    : loop_(loop), x_size_(SizeOf(loop.in)), y_size_(SizeOf(loop.out)) {}
+
+Status UnaryKernel::Init(const KernelInit& node) { return CheckTypes(node, loop_.in, loop_.out); }
+
+Status UnaryKernel::Compute(KernelContext& ctx) {
+  const Shape shape = ctx.input(0).shape();
+  Tensor* y;
+  RETURN_IF_ERROR(loop_.in == loop_.out ? ctx.ForwardOrAllocate(0, 0, shape, &y)
+                                        : ctx.Allocate(0, shape, &y));
+  const void* in = ctx.input(0).raw_data();
+  void* out = y->mutable_raw_data();
+  const int64_t n = shape.num_elements();
+  if (n == 0) return OkStatus();
+  if (loop_.launch != nullptr) return loop_.launch(ctx.stream(), in, out, n);
+  const bool float16 = IsFloat16(loop_.in);
+  ForEachBlock(ctx.threads(), n, loop_.nanos, [&](int64_t begin, int64_t end) {
+    const void* x = At(in, begin, x_size_);
+    void* y = At(out, begin, y_size_);
+    float16 ? RunFloat16(loop_, x, y, end - begin) : loop_.run(x, y, end - begin);
+  });
+  return OkStatus();
+}
+
+BinaryKernel::BinaryKernel(const BinaryLoop& loop)
+    : loop_(loop), in_size_(SizeOf(loop.in)), out_size_(SizeOf(loop.out)) {}
+
+Status BinaryKernel::Init(const KernelInit& node) { return CheckTypes(node, loop_.in, loop_.out); }
+
+Status BinaryKernel::Compute(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const Tensor& y = ctx.input(1);
+  // Most calls need no plan: equal shapes, or a scalar on one side.
+  const bool flat = x.shape() == y.shape() || x.rank() == 0 || y.rank() == 0;
+  BroadcastPlan plan;
+  if (!flat || loop_.launch != nullptr) {
+    ASSIGN_OR_RETURN(plan, BroadcastPlan::Make({&x.shape(), &y.shape()}));
+  }
+  const Shape shape = !flat ? plan.output() : x.rank() != 0 ? x.shape() : y.shape();
+  if (loop_.invalid != nullptr && shape.num_elements() > 0) {
+    const char* message = loop_.invalid(y.raw_data(), y.num_elements());
+    if (message != nullptr) return InvalidArgument(message);
+  }
+  Tensor* z;
+  RETURN_IF_ERROR(AllocateOutput(ctx, shape, &z));
+  if (shape.num_elements() == 0) return OkStatus();
+  if (loop_.launch != nullptr) {
+    return loop_.launch(ctx.stream(), plan, x.raw_data(), y.raw_data(), z->mutable_raw_data());
+  }
+  flat ? RunFlat(ctx, z) : RunBroadcast(ctx, plan, z);
+  return OkStatus();
+}
+
+Status BinaryKernel::AllocateOutput(KernelContext& ctx, const Shape& shape, Tensor** z) const {
+  if (loop_.in == loop_.out) {
+    for (int i = 0; i < 2; ++i) {
+      const Tensor& input = ctx.input(i);
+      if (input.num_elements() == shape.num_elements() && input.unique()) {
+        return ctx.ForwardOrAllocate(i, 0, shape, z);
+      }
+    }
+  }
+  return ctx.Allocate(0, shape, z);
+}
+
+void BinaryKernel::RunFlat(KernelContext& ctx, Tensor* z) const {
+  const Tensor& x = ctx.input(0);
+  const Tensor& y = ctx.input(1);
+  const int64_t n = z->num_elements();
+  // A side with one element goes with everything on the other.
+  const bool x_repeats = x.rank() == 0 && n > 1;
+  const bool y_repeats = y.rank() == 0 && n > 1;
+  ForEachBlock(ctx.threads(), n, loop_.nanos, [&](int64_t begin, int64_t end) {
+    RunRows(loop_, {At(x.raw_data(), x_repeats ? 0 : begin, in_size_),
+                    At(y.raw_data(), y_repeats ? 0 : begin, in_size_),
+                    At(z->mutable_raw_data(), begin, out_size_), 1, end - begin, 0, 0, x_repeats,
+                    y_repeats});
+  });
+}
+
+void BinaryKernel::RunBroadcast(KernelContext& ctx, const BroadcastPlan& plan, Tensor* z) const {
+  const void* x = ctx.input(0).raw_data();
+  const void* y = ctx.input(1).raw_data();
+  plan.ForEachPanel(ctx.threads(), loop_.nanos, [&](const BroadcastPanel& p) {
+    BinaryRows rows = {At(x, p.offset[0], in_size_),
+                       At(y, p.offset[1], in_size_),
+                       At(z->mutable_raw_data(), p.out, out_size_),
+                       p.rows,
+                       p.n,
+                       p.row_step[0],
+                       p.row_step[1],
+                       p.repeats[0],
+                       p.repeats[1]};
+    RunRows(loop_, rows);
+  });
+}
+
+}  // namespace penstock

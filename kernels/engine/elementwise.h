@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels made of one functor each (functor.h): y = fn(x) and z = fn(x, y) with NumPy broadcasting.
+//
+//   KERNEL(Exp, UnaryElementwise<ExpFn>::Kernel, half, bfloat16, float, double);
+//   KERNEL(Less, BinaryElementwise<LessFn>::Kernel, float, int32_t);  // output: what the functor
+//   gives
+//
+// Only the inner loops are templates. All else (shapes, buffers, broadcasting, splitting over
+// threads, 16-bit floats) is in UnaryKernel and BinaryKernel, which are compiled once.
+// An input's buffer is written in place where types and sizes match and nobody else holds it.
+#pragma once
+
+#include <cstdint>
+
+#include "core/op/registry.h"
+#include "kernels/engine/broadcast.h"
+#include "kernels/engine/float16_blocks.h"
+#include "kernels/engine/functor.h"
+
+namespace penstock {
+
+// What a unary kernel needs to know of its functor and types.
+struct UnaryLoop {
+  DType in, out;
+  double nanos;  // per element, memory traffic included
+  // CPU: n elements. 16-bit floats come as floats.
+  void (*run)(const void* x, void* y, int64_t n) = nullptr;
+  // Other devices instead: n elements on `stream`, without waiting.
+  Status (*launch)(void* stream, const void* x, void* y, int64_t n) = nullptr;
+};
+
+class UnaryKernel : public Kernel {
+ public:
+  explicit UnaryKernel(const UnaryLoop& loop);
+  Status Init(const KernelInit& node) override;
+  Status Compute(KernelContext& ctx) override;
+
+ private:
+  const UnaryLoop& loop_;
+  const size_t x_size_, y_size_;
+};
+
+// Operands of a binary inner loop: `rows` rows of `n` elements, the output without gaps.
+struct BinaryRows {
+  const void* x;
+  const void* y;
+  void* z;
+  int64_t rows, n;
+  int64_t x_step, y_step;     // elements from one row to the next
+  bool x_repeats, y_repeats;  // one element serves the whole row
+};
+
+struct BinaryLoop {
+  DType in, out;
+  double nanos;
+  void (*run)(const BinaryRows& rows) = nullptr;
+  Status (*launch)(void* stream, const BroadcastPlan& plan, const void* x, const void* y,
+                   void* z) = nullptr;
+  // Null, or what is wrong with one of n right operands (division by zero).
+  const char* (*invalid)(const void* y, int64_t n) = nullptr;
+};
+
+class BinaryKernel : public Kernel {
+ public:
+  explicit BinaryKernel(const BinaryLoop& loop);
+  Status Init(const KernelInit& node) override;
+  Status Compute(KernelContext& ctx) override;
+
+ private:
+  Status AllocateOutput(KernelContext& ctx, const Shape& shape, Tensor** z) const;
+  void RunFlat(KernelContext& ctx, Tensor* z) const;
+  void RunBroadcast(KernelContext& ctx, const BroadcastPlan& plan, Tensor* z) const;
+  const BinaryLoop& loop_;
+  const size_t in_size_, out_size_;
+};
+
+// Memory traffic of one element, in nanoseconds.
+constexpr double TrafficNanos(size_t bytes) { return 0.04 * bytes; }
+
+#if defined(PENSTOCK_CUDA_DEVICE)
+}  // namespace penstock
+#include "kernels/engine/elementwise.cuh"
+namespace penstock {
+#else
+
+template <class Fn, class T>
+void RunUnary(const void* in, void* out, int64_t n) {
+  using Y = decltype(Fn()(T()));
+  const T* x = static_cast<const T*>(in);
+  Y* y = static_cast<Y*>(out);
+  const Fn fn;
+  // In place or apart, never overlapping otherwise: no iteration needs another's result.
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = fn(x[i]);
+}
+
+template <class Fn, class T>
+void RunBinary(const BinaryRows& rows) {
+  using Z = decltype(Fn()(T(), T()));
+  const Fn fn;
+  const T* x = static_cast<const T*>(rows.x);
+  const T* y = static_cast<const T*>(rows.y);
+  Z* z = static_cast<Z*>(rows.z);
+  const int64_t n = rows.n;
+  for (int64_t r = 0; r < rows.rows; ++r, x += rows.x_step, y += rows.y_step, z += n) {
+    if (rows.x_repeats) {
+      const T left = *x;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) z[i] = fn(left, y[i]);
+    } else if (rows.y_repeats) {
+      const T right = *y;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) z[i] = fn(x[i], right);
+    } else {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) z[i] = fn(x[i], y[i]);
+    }
+  }
+}
+
+template <class Fn, class T>
+const char* FindInvalid(const void* operand, int64_t n) {
+  const T* y = static_cast<const T*>(operand);
+  for (int64_t i = 0; i < n; ++i) {
+    if (const char* message = Fn::Invalid(y[i])) return message;
+  }
+  return nullptr;
+}
+
+template <class Fn, class T>
+constexpr void SetLoops(UnaryLoop* loop) {
+  loop->run = RunUnary<Fn, LoopType<T>>;
+}
+
+template <class Fn, class T>
+constexpr void SetLoops(BinaryLoop* loop) {
+  loop->run = RunBinary<Fn, LoopType<T>>;
+  if constexpr (requires(T y) { Fn::Invalid(y); }) loop->invalid = FindInvalid<Fn, T>;
+}
+
+#endif
+
+template <class Fn, class T>
+constexpr UnaryLoop UnaryLoopOf() {
+  using Y = ElementType<T, decltype(Fn()(LoopType<T>()))>;
+  UnaryLoop loop = {.in = kDTypeOf<T>,
+                    .out = kDTypeOf<Y>,
+                    .nanos = NanosOf<Fn>() + TrafficNanos(sizeof(T) + sizeof(Y))};
+  SetLoops<Fn, T>(&loop);
+  return loop;
+}
+
+template <class Fn, class T>
+constexpr BinaryLoop BinaryLoopOf() {
+  using Z = ElementType<T, decltype(Fn()(LoopType<T>(), LoopType<T>()))>;
+  BinaryLoop loop = {.in = kDTypeOf<T>,
+                     .out = kDTypeOf<Z>,
+                     .nanos = NanosOf<Fn>() + TrafficNanos(2 * sizeof(T) + sizeof(Z))};
+  SetLoops<Fn, T>(&loop);
+  return loop;
+}
+
+template <class Fn>
+struct UnaryElementwise {
+  template <class T>
+  struct Kernel final : UnaryKernel {
+    static constexpr UnaryLoop kLoop = UnaryLoopOf<Fn, T>();
+    Kernel() : UnaryKernel(kLoop) {}
+  };
+};
+
+template <class Fn>
+struct BinaryElementwise {
+  template <class T>
+  struct Kernel final : BinaryKernel {
+    static constexpr BinaryLoop kLoop = BinaryLoopOf<Fn, T>();
+    Kernel() : BinaryKernel(kLoop) {}
+  };
+};
+
+}  // namespace penstock

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What functors of elementwise ops are written with: DEVICE_FN, which lets them run on both kinds
+// of processor, and the types that inner loops compute in.
+//
+//   struct Log1pFn {
+//     template <class T> DEVICE_FN T operator()(T x) const {
+//       using std::log1p;  // or what argument-dependent lookup finds for complex on the device
+//       return log1p(x);
+//     }
+//   };
+//
+// A functor is a stateless type with one templated operator(). It may say more about itself:
+//   static constexpr double kNanos = 2;       // of one call, beyond reading and writing memory
+//   template <class T>                        // null, or what is wrong with the right operand of
+//   static const char* Invalid(const T& y);   // an integer op: it is asked before the loops start
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/tensor/dtype.h"
+#include "core/tensor/float16.h"
+#include "kernels/engine/vector_math.h"
+
+#if defined(PENSTOCK_CUDA_DEVICE)
+#include <cuda/std/complex>
+#define DEVICE_FN __host__ __device__
+#else
+#define DEVICE_FN
+#endif
+
+namespace penstock {
+
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+
+// std::complex is not for device code.
+#if defined(PENSTOCK_CUDA_DEVICE)
+template <class F>
+using LoopComplex = cuda::std::complex<F>;
+#else
+template <class F>
+using LoopComplex = std::complex<F>;
+#endif
+
+template <class T>
+inline constexpr bool kIsComplex = false;
+template <class F>
+inline constexpr bool kIsComplex<std::complex<F>> = true;
+#if defined(PENSTOCK_CUDA_DEVICE)
+template <class F>
+inline constexpr bool kIsComplex<cuda::std::complex<F>> = true;
+#endif
+
+// LoopType<T>: what elements of type T are computed in. The 16-bit floats compute in float, so no
+// functor ever sees them; complex numbers in what the device has.
+template <class T>
+struct LoopTypeOf {
+  using type = T;
+};
+template <>
+struct LoopTypeOf<half> {
+  using type = float;
+};
+template <>
+struct LoopTypeOf<bfloat16> {
+  using type = float;
+};
+template <class F>
+struct LoopTypeOf<std::complex<F>> {
+  using type = LoopComplex<F>;
+};
+template <class T>
+using LoopType = typename LoopTypeOf<T>::type;
+
+// The way back: the type of tensor elements that hold a result of loops over T.
+template <class T, class Result>
+struct ElementTypeOf {
+  using type = std::conditional_t<std::is_same_v<Result, LoopType<T>>, T, Result>;
+};
+template <class T, class F>
+struct ElementTypeOf<T, LoopComplex<F>> {
+  using type = std::complex<F>;
+};
+template <class T, class Result>
+using ElementType = typename ElementTypeOf<T, Result>::type;
+
+template <class T>
+struct RealOf {
+  using type = T;
+};
+template <class F>
+struct RealOf<LoopComplex<F>> {
+  using type = F;
+};
+template <class T>
+using Real = typename RealOf<T>::type;
+
+// Signed integers wrap around, as unsigned ones do, instead of being undefined. (At least 32 bits
+// wide, or the promotion to int brings the trouble back.)
+template <class T>
+using Wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+
+template <class Fn>
+constexpr double NanosOf() {
+  if constexpr (requires { Fn::kNanos; }) {
+    return Fn::kNanos;
+  } else {
+    return 0;
+  }
+}
+
+}  // namespace penstock

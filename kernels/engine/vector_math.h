@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells the compiler that glibc's libmvec has forms of these functions for whole vector registers
+// (at most 4 ulp off), so that plain loops over std::exp and the like are vectorised.
+//
+// Elsewhere (other libraries, other compilers, nvcc) the loops call the scalar functions.
+#pragma once
+
+#include <cmath>
+
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__CUDACC__)
+#if __GLIBC_PREREQ(2, 35)
+
+#define PENSTOCK_VECTOR_MATH_1(name)                                       \
+  __attribute__((simd("notinbranch"))) double name(double) noexcept(true); \
+  __attribute__((simd("notinbranch"))) float name##f(float) noexcept(true);
+#define PENSTOCK_VECTOR_MATH_2(name)                                               \
+  __attribute__((simd("notinbranch"))) double name(double, double) noexcept(true); \
+  __attribute__((simd("notinbranch"))) float name##f(float, float) noexcept(true);
+
+extern "C" {
+PENSTOCK_VECTOR_MATH_1(acos)
+PENSTOCK_VECTOR_MATH_1(acosh)
+PENSTOCK_VECTOR_MATH_1(asin)
+PENSTOCK_VECTOR_MATH_1(asinh)
+PENSTOCK_VECTOR_MATH_1(atan)
+PENSTOCK_VECTOR_MATH_1(atanh)
+PENSTOCK_VECTOR_MATH_1(cos)
+PENSTOCK_VECTOR_MATH_1(cosh)
+PENSTOCK_VECTOR_MATH_1(erf)
+PENSTOCK_VECTOR_MATH_1(erfc)
+PENSTOCK_VECTOR_MATH_1(exp)
+PENSTOCK_VECTOR_MATH_1(expm1)
+PENSTOCK_VECTOR_MATH_1(log)
+PENSTOCK_VECTOR_MATH_1(log1p)
+PENSTOCK_VECTOR_MATH_1(sin)
+PENSTOCK_VECTOR_MATH_1(sinh)
+PENSTOCK_VECTOR_MATH_1(tan)
+PENSTOCK_VECTOR_MATH_1(tanh)
+PENSTOCK_VECTOR_MATH_2(atan2)
+PENSTOCK_VECTOR_MATH_2(pow)
+}
+
+#undef PENSTOCK_VECTOR_MATH_1
+#undef PENSTOCK_VECTOR_MATH_2
+
+#endif
+#endif

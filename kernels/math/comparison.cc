@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Less, LessEqual, Greater, GreaterEqual, Maximum, Minimum.
+#include "kernels/engine/elementwise.h"
+#include "kernels/math/forms.h"
+#include "kernels/math/types.h"
+
+namespace penstock {
+namespace {
+
+struct LessFn {
+  template <class T>
+  DEVICE_FN bool operator()(T x, T y) const {
+    return x < y;
+  }
+};
+
+struct LessEqualFn {
+  template <class T>
+  DEVICE_FN bool operator()(T x, T y) const {
+    return x <= y;
+  }
+};
+
+struct GreaterFn {
+  template <class T>
+  DEVICE_FN bool operator()(T x, T y) const {
+    return x > y;
+  }
+};
+
+struct GreaterEqualFn {
+  template <class T>
+  DEVICE_FN bool operator()(T x, T y) const {
+    return x >= y;
+  }
+};
+
+// What is not a number wins.
+struct MaximumFn {
+  template <class T>
+  DEVICE_FN T operator()(T x, T y) const {
+    return x > y || x != x ? x : y;
+  }
+};
+
+struct MinimumFn {
+  template <class T>
+  DEVICE_FN T operator()(T x, T y) const {
+    return x < y || x != x ? x : y;
+  }
+};
+
+// All goes to the side that was taken; to the left one where both are equal.
+Gradients PickedGradient(const GradientScope& g, Output left_taken) {
+  const Output zero = ZerosLike(g.dy());
+  return SumToInputs(g, Select(left_taken, g.dy(), zero), Select(left_taken, zero, g.dy()));
+}
+
+}  // namespace
+
+OP(Less, (Comparison("True where x < y.", kReal)));
+KERNEL(Less, BinaryElementwise<LessFn>::Kernel, REAL_TYPES);
+OP(LessEqual, (Comparison("True where x <= y.", kReal)));
+KERNEL(LessEqual, BinaryElementwise<LessEqualFn>::Kernel, REAL_TYPES);
+OP(Greater, (Comparison("True where x > y.", kReal)));
+KERNEL(Greater, BinaryElementwise<GreaterFn>::Kernel, REAL_TYPES);
+OP(GreaterEqual, (Comparison("True where x >= y.", kReal)));
+KERNEL(GreaterEqual, BinaryElementwise<GreaterEqualFn>::Kernel, REAL_TYPES);
+
+OP(Maximum, (CommutativeOp("The larger of x and y; not a number where one of them is not.", kReal,
+                           [](const GradientScope& g) -> Gradients {
+                             return PickedGradient(g, GreaterEqual(g.x(0), g.x(1)));
+                           })));
+KERNEL(Maximum, BinaryElementwise<MaximumFn>::Kernel, REAL_TYPES);
+
+OP(Minimum, (CommutativeOp("The smaller of x and y; not a number where one of them is not.", kReal,
+                           [](const GradientScope& g) -> Gradients {
+                             return PickedGradient(g, LessEqual(g.x(0), g.x(1)));
+                           })));
+KERNEL(Minimum, BinaryElementwise<MinimumFn>::Kernel, REAL_TYPES);
+
+}  // namespace penstock

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Complex numbers and their parts: Complex, Real, Imag, ComplexAbs, Angle, Conj.
+#include "core/op/shape_scope.h"
+#include "kernels/engine/elementwise.h"
+#include "kernels/math/forms.h"
+#include "kernels/math/types.h"
+
+namespace penstock {
+namespace {
+
+struct ComplexFn {
+  template <class T>
+  DEVICE_FN LoopComplex<T> operator()(T re, T im) const {
+    return {re, im};
+  }
+};
+
+struct RealFn {
+  template <class T>
+  DEVICE_FN Real<T> operator()(T x) const {
+    return x.real();
+  }
+};
+
+struct ImagFn {
+  template <class T>
+  DEVICE_FN Real<T> operator()(T x) const {
+    return x.imag();
+  }
+};
+
+struct ComplexAbsFn {
+  static constexpr double kNanos = 3;
+  template <class T>
+  DEVICE_FN Real<T> operator()(T x) const {
+    return std::hypot(x.real(), x.imag());
+  }
+};
+
+struct AngleFn {
+  static constexpr double kNanos = 1;
+  template <class T>
+  DEVICE_FN Real<T> operator()(T x) const {
+    return std::atan2(x.imag(), x.real());
+  }
+};
+
+struct ConjFn {
+  template <class T>
+  DEVICE_FN T operator()(T x) const {
+    return T(x.real(), -x.imag());
+  }
+};
+
+Output ToComplex(Output re, Output im) {
+  const DType type = re.dtype() == DType::kFloat ? DType::kComplex64 : DType::kComplex128;
+  return Call("Complex", {re, im}, {{"Tout", type}});
+}
+Output PartOf(const char* op, Output x) {
+  const DType type = x.dtype() == DType::kComplex64 ? DType::kFloat : DType::kDouble;
+  return Call(op, {x}, {{"Tout", type}});
+}
+
+OpDef PartOp(const char* doc, GradientFn gradient) {
+  return {
+      .doc = doc,
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "Tout"}},
+      .types = {{"T", kComplex, DType::kComplex64},
+                {"Tout", {DType::kFloat, DType::kDouble}, DType::kFloat}},
+      .shape = SameShape,
+      .gradient = std::move(gradient),
+  };
+}
+
+}  // namespace
+
+OP(Complex, {
+                .doc = "The complex numbers real + i imag.",
+                .inputs = {{"real", "T"}, {"imag", "T"}},
+                .outputs = {{"out", "Tout"}},
+                .types = {{"T", {DType::kFloat, DType::kDouble}, DType::kFloat},
+                          {"Tout", kComplex, DType::kComplex64}},
+                .shape = BroadcastShape,
+                .gradient = [](const GradientScope& g) -> Gradients {
+                  return SumToInputs(g, PartOf("Real", g.dy()), PartOf("Imag", g.dy()));
+                },
+            });
+KERNEL(Complex, BinaryElementwise<ComplexFn>::Kernel, float, double);
+
+OP(Real, (PartOp("The real part.", [](const GradientScope& g) -> Gradients {
+     return {ToComplex(g.dy(), ZerosLike(g.dy()))};
+   })));
+KERNEL(Real, UnaryElementwise<RealFn>::Kernel, COMPLEX_TYPES);
+
+OP(Imag, (PartOp("The imaginary part.", [](const GradientScope& g) -> Gradients {
+     return {ToComplex(ZerosLike(g.dy()), g.dy())};
+   })));
+KERNEL(Imag, UnaryElementwise<ImagFn>::Kernel, COMPLEX_TYPES);
+
+OP(ComplexAbs,
+   {
+       .doc = "The absolute value of complex numbers.",
+       .inputs = {{"x", "T"}},
+       .outputs = {{"y", "Tout"}},
+       .types = {{"T", kComplex, DType::kComplex64},
+                 {"Tout", {DType::kFloat, DType::kDouble}, DType::kFloat}},
+       .shape = SameShape,
+       .gradient = [](const GradientScope& g) -> Gradients {
+         const Output zero = ZerosLike(g.dy());
+         return {Call("DivNoNan", {ToComplex(g.dy(), zero) * g.x(), ToComplex(g.y(), zero)})};
+       },
+   });
+KERNEL(ComplexAbs, UnaryElementwise<ComplexAbsFn>::Kernel, COMPLEX_TYPES);
+
+OP(Angle, (PartOp("The angle in the complex plane, in (-pi, pi].",
+                  [](const GradientScope& g) -> Gradients {
+                    const Output x = g.x();
+                    const Output turned = ToComplex(PartOf("Imag", x), PartOf("Real", x));
+                    return {-ToComplex(g.dy(), ZerosLike(g.dy())) * Reciprocal(turned)};
+                  })));
+KERNEL(Angle, UnaryElementwise<AngleFn>::Kernel, COMPLEX_TYPES);
+
+OP(Conj, {
+             .doc = "The complex conjugate.",
+             .inputs = {{"input", "T"}},
+             .outputs = {{"output", "T"}},
+             .types = {{"T", kComplex, DType::kComplex64}},
+             .shape = SameShape,
+             .gradient = [](const GradientScope& g) -> Gradients { return {Conj(g.dy())}; },
+         });
+KERNEL(Conj, UnaryElementwise<ConjFn>::Kernel, COMPLEX_TYPES);
+
+}  // namespace penstock

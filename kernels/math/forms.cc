@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/math/forms.h"
+
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+
+OpDef UnaryOp(const char* doc, const DTypes& types, GradientFn gradient) {
+  return UnaryOpTo("T", doc, types, std::move(gradient));
+}
+
+OpDef UnaryOpTo(const char* output_type, const char* doc, const DTypes& types,
+                GradientFn gradient) {
+  return {
+      .doc = doc,
+      .inputs = {{"x", "T"}},
+      .outputs = {{"y", output_type}},
+      .types = {{"T", types}},
+      .shape = SameShape,
+      .gradient = std::move(gradient),
+  };
+}
+
+OpDef BinaryOp(const char* doc, const DTypes& types, GradientFn gradient) {
+  return {
+      .doc = doc,
+      .inputs = {{"x", "T"}, {"y", "T"}},
+      .outputs = {{"z", "T"}},
+      .types = {{"T", types}},
+      .shape = BroadcastShape,
+      .gradient = std::move(gradient),
+  };
+}
+
+OpDef CommutativeOp(const char* doc, const DTypes& types, GradientFn gradient) {
+  OpDef op = BinaryOp(doc, types, std::move(gradient));
+  op.commutative = true;
+  return op;
+}
+
+OpDef Comparison(const char* doc, const DTypes& types) {
+  OpDef op = BinaryOp(doc, types, NoGradient);
+  op.outputs = {{"z", "bool"}};
+  return op;
+}
+
+OpDef GradientOp(const char* doc, const DTypes& types, GradientFn gradient) {
+  OpDef op = BinaryOp(doc, types, std::move(gradient));
+  op.inputs = {{"y", "T"}, {"dy", "T"}};
+  return op;
+}
+
+}  // namespace penstock

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Xlogy, Xlog1py and Xdivy: products with a left side that wins when it is zero, as entropies and
+// likelihoods need them.
+#include "kernels/engine/elementwise.h"
+#include "kernels/math/forms.h"
+#include "kernels/math/types.h"
+
+namespace penstock {
+namespace {
+
+struct XlogyFn {
+  static constexpr double kNanos = 0.6;
+  template <class T>
+  DEVICE_FN T operator()(T x, T y) const {
+    using std::log;
+    const T product = x * log(y);
+    return x == T(0) ? T(0) : product;
+  }
+};
+
+struct Xlog1pyFn {
+  static constexpr double kNanos = 1;
+  template <class T>
+  DEVICE_FN T operator()(T x, T y) const {
+    using std::log;
+    if constexpr (kIsComplex<T>) {
+      return x == T(0) ? T(0) : x * log(T(1) + y);
+    } else {
+      const T product = x * std::log1p(y);
+      return x == T(0) ? T(0) : product;
+    }
+  }
+};
+
+struct XdivyFn {
+  template <class T>
+  DEVICE_FN T operator()(T x, T y) const {
+    const T quotient = x / y;
+    return x == T(0) ? T(0) : quotient;
+  }
+};
+
+Output IsNonzero(Output x) { return Cast(Call("NotEqual", {x, ZerosLike(x)}), x.dtype()); }
+
+}  // namespace
+
+OP(Xlogy, (BinaryOp("x * log(y), and zero where x is.", kFloatingOrComplex,
+                    [](const GradientScope& g) -> Gradients {
+                      const Output x = g.x(0), y = g.x(1);
+                      return SumToInputs(g, g.dy() * Conj(Call("Xlogy", {IsNonzero(x), y})),
+                                         g.dy() * Conj(Call("Xdivy", {x, y})));
+                    })));
+KERNEL(Xlogy, BinaryElementwise<XlogyFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
+
+OP(Xlog1py, (BinaryOp("x * log(1 + y), and zero where x is.", kFloatingOrComplex,
+                      [](const GradientScope& g) -> Gradients {
+                        const Output x = g.x(0), y = g.x(1);
+                        return SumToInputs(g, g.dy() * Conj(Call("Xlog1py", {IsNonzero(x), y})),
+                                           g.dy() * Conj(Call("Xdivy", {x, y + 1.0})));
+                      })));
+KERNEL(Xlog1py, BinaryElementwise<Xlog1pyFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
+
+OP(Xdivy, (BinaryOp("x / y, and zero where x is.", kFloatingOrComplex,
+                    [](const GradientScope& g) -> Gradients {
+                      const Output x = g.x(0), y = g.x(1);
+                      return SumToInputs(g, g.dy() * Conj(Call("Xdivy", {IsNonzero(x), y})),
+                                         g.dy() * Conj(Call("Xdivy", {-x, Square(y)})));
+                    })));
+KERNEL(Xdivy, BinaryElementwise<XdivyFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
+
+}  // namespace penstock

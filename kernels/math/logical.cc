@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LogicalAnd, LogicalOr, LogicalNot on truth values; BitwiseAnd, -Or, -Xor, Invert, LeftShift and
+// RightShift on integers.
+#include "core/op/shape_scope.h"
+#include "kernels/engine/elementwise.h"
+#include "kernels/math/forms.h"
+#include "kernels/math/types.h"
+
+namespace penstock {
+namespace {
+
+// & and | rather than && and ||, in loops that the compiler vectorises; good for bool, too.
+struct AndFn {
+  template <class T>
+  DEVICE_FN T operator()(T x, T y) const {
+    return x & y;
+  }
+};
+
+struct OrFn {
+  template <class T>
+  DEVICE_FN T operator()(T x, T y) const {
+    return x | y;
+  }
+};
+
+struct XorFn {
+  template <class T>
+  DEVICE_FN T operator()(T x, T y) const {
+    return x ^ y;
+  }
+};
+
+struct NotFn {
+  DEVICE_FN bool operator()(bool x) const { return !x; }
+};
+
+struct InvertFn {
+  template <class T>
+  DEVICE_FN T operator()(T x) const {
+    return static_cast<T>(~x);
+  }
+};
+
+// Shifting by a negative count or by the width and more is undefined in C++: counts are clamped.
+template <class T>
+DEVICE_FN int ClampedShift(T count) {
+  constexpr int kLast = 8 * sizeof(T) - 1;
+  return count < 0 ? 0 : count > T(kLast) ? kLast : static_cast<int>(count);
+}
+
+struct LeftShiftFn {
+  template <class T>
+  DEVICE_FN T operator()(T x, T count) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(x) << ClampedShift(count));
+  }
+};
+
+struct RightShiftFn {
+  template <class T>
+  DEVICE_FN T operator()(T x, T count) const {
+    return static_cast<T>(x >> ClampedShift(count));
+  }
+};
+
+OpDef LogicalOp(const char* doc) {
+  return {
+      .doc = doc,
+      .inputs = {{"x", "bool"}, {"y", "bool"}},
+      .outputs = {{"z", "bool"}},
+      .shape = BroadcastShape,
+      .gradient = NoGradient,
+      .commutative = true,
+  };
+}
+
+}  // namespace
+
+OP(LogicalAnd, (LogicalOp("True where x and y are.")));
+KERNEL_ANY_TYPE(LogicalAnd, BinaryElementwise<AndFn>::Kernel<bool>);
+OP(LogicalOr, (LogicalOp("True where x or y is.")));
+KERNEL_ANY_TYPE(LogicalOr, BinaryElementwise<OrFn>::Kernel<bool>);
+OP(LogicalNot, {
+                   .doc = "True where x is false.",
+                   .inputs = {{"x", "bool"}},
+                   .outputs = {{"y", "bool"}},
+                   .shape = SameShape,
+                   .gradient = NoGradient,
+               });
+KERNEL_ANY_TYPE(LogicalNot, UnaryElementwise<NotFn>::Kernel<bool>);
+
+OP(BitwiseAnd, (CommutativeOp("The bits that are set in x and in y.", kIntegers, NoGradient)));
+KERNEL(BitwiseAnd, BinaryElementwise<AndFn>::Kernel, INTEGER_TYPES);
+OP(BitwiseOr, (CommutativeOp("The bits that are set in x or in y.", kIntegers, NoGradient)));
+KERNEL(BitwiseOr, BinaryElementwise<OrFn>::Kernel, INTEGER_TYPES);
+OP(BitwiseXor, (CommutativeOp("The bits in which x and y differ.", kIntegers, NoGradient)));
+KERNEL(BitwiseXor, BinaryElementwise<XorFn>::Kernel, INTEGER_TYPES);
+OP(Invert, (UnaryOp("x with every bit flipped.", kIntegers, NoGradient)));
+KERNEL(Invert, UnaryElementwise<InvertFn>::Kernel, INTEGER_TYPES);
+OP(LeftShift,
+   (BinaryOp("x shifted left by y bits; y is clamped to [0, width).", kIntegers, NoGradient)));
+KERNEL(LeftShift, BinaryElementwise<LeftShiftFn>::Kernel, INTEGER_TYPES);
+OP(RightShift, (BinaryOp("x shifted right by y bits, keeping the sign; y is clamped to [0, width).",
+                         kIntegers, NoGradient)));
+KERNEL(RightShift, BinaryElementwise<RightShiftFn>::Kernel, INTEGER_TYPES);
+
+}  // namespace penstock

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ceil, Floor, Round, Rint; and what kind of number x is: IsNan, IsInf, IsFinite.
+#include "kernels/engine/elementwise.h"
+#include "kernels/math/forms.h"
+#include "kernels/math/types.h"
+
+namespace penstock {
+namespace {
+
+struct CeilFn {
+  template <class T>
+  DEVICE_FN T operator()(T x) const {
+    return std::ceil(x);
+  }
+};
+
+struct FloorFn {
+  template <class T>
+  DEVICE_FN T operator()(T x) const {
+    return std::floor(x);
+  }
+};
+
+// Halves go to the even neighbour.
+struct RoundFn {
+  template <class T>
+  DEVICE_FN T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>) {
+      return x;
+    } else {
+      return std::rint(x);
+    }
+  }
+};
+
+struct IsNanFn {
+  template <class T>
+  DEVICE_FN bool operator()(T x) const {
+    return x != x;
+  }
+};
+
+struct IsInfFn {
+  template <class T>
+  DEVICE_FN bool operator()(T x) const {
+    return std::abs(x) == T(INFINITY);
+  }
+};
+
+struct IsFiniteFn {
+  template <class T>
+  DEVICE_FN bool operator()(T x) const {
+    return std::abs(x) < T(INFINITY);
+  }
+};
+
+}  // namespace
+
+OP(Ceil, (UnaryOp("The smallest integer not less than x.", kFloating, NoGradient)));
+KERNEL(Ceil, UnaryElementwise<CeilFn>::Kernel, FLOATING_TYPES);
+OP(Floor, (UnaryOp("The largest integer not greater than x.", kFloating, NoGradient)));
+KERNEL(Floor, UnaryElementwise<FloorFn>::Kernel, FLOATING_TYPES);
+OP(Round,
+   (UnaryOp("The integer nearest to x; halves go to the even one.", kSignedReal, NoGradient)));
+KERNEL(Round, UnaryElementwise<RoundFn>::Kernel, SIGNED_REAL_TYPES);
+OP(Rint, (UnaryOp("The integer nearest to x; halves go to the even one.", kFloating, NoGradient)));
+KERNEL(Rint, UnaryElementwise<RoundFn>::Kernel, FLOATING_TYPES);
+
+OP(IsNan, (UnaryOpTo("bool", "True where x is not a number.", kFloating, NoGradient)));
+KERNEL(IsNan, UnaryElementwise<IsNanFn>::Kernel, FLOATING_TYPES);
+OP(IsInf, (UnaryOpTo("bool", "True where x is infinite.", kFloating, NoGradient)));
+KERNEL(IsInf, UnaryElementwise<IsInfFn>::Kernel, FLOATING_TYPES);
+OP(IsFinite, (UnaryOpTo("bool", "True where x is a finite number.", kFloating, NoGradient)));
+KERNEL(IsFinite, UnaryElementwise<IsFiniteFn>::Kernel, FLOATING_TYPES);
+
+}  // namespace penstock
