@@ -49,6 +49,10 @@ Status CycleError(const Graph& graph, const std::vector<int>& pending) {
   }
   path.erase(path.begin(), path.begin() + seen[node->id()]);
   std::reverse(path.begin(), path.end());
+  std::rotate(path.begin(),
+              std::min_element(path.begin(), path.end(),
+                               [](const Node* a, const Node* b) { return a->id() < b->id(); }),
+              path.end());
   const std::string rest = path.size() > kCycleNodesShown ? " -> ..." : "";
   const size_t shown = std::min<size_t>(path.size(), kCycleNodesShown);
   return InvalidArgument(

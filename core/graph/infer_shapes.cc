@@ -93,9 +93,13 @@ void ShapeInference::Evaluate(const Node& node) {
 }
 
 Status ShapeInference::Infer(const Node& node) {
-  std::vector<PartialShape>& outputs = shapes_[node.id()];
-  outputs.resize(node.num_outputs());
-  if (!node.op().shape) return OkStatus();
+  shapes_[node.id()].resize(node.num_outputs());
+  if (node.op().shape) RETURN_IF_ERROR(RunShapeFunction(node));
+  Evaluate(node);
+  return OkStatus();
+}
+
+Status ShapeInference::RunShapeFunction(const Node& node) {
   std::vector<ShapeScope::Input> inputs(node.num_inputs());
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Endpoint source = node.input(i);
@@ -106,13 +110,12 @@ Status ShapeInference::Infer(const Node& node) {
   }
   ShapeScope scope(node.op(), node.attrs(), std::move(inputs), node.num_outputs());
   RETURN_IF_ERROR(Annotate(node.op().shape(scope), StrCat("node '", node.name(), "'")));
-  outputs = scope.outputs();
+  shapes_[node.id()] = scope.outputs();
   const auto& elements = scope.output_elements();
   for (size_t i = 0; i < elements.size(); ++i) {
     if (elements[i].dtype == DType::kInvalid) continue;
     elements_[{node.id(), static_cast<int>(i)}] = elements[i];
   }
-  Evaluate(node);
   return OkStatus();
 }
 

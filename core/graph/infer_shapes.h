@@ -35,6 +35,7 @@ class ShapeInference {
  private:
   Status InferWithSources(const Node& node);
   Status Infer(const Node& node);
+  Status RunShapeFunction(const Node& node);
   bool Ready(Endpoint source, const Node& dst) const;
   const ResourceHandle::Element* ElementOf(Endpoint source) const;
   void Evaluate(const Node& node);

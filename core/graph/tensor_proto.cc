@@ -126,18 +126,14 @@ Status FillHandles(const TensorProto& proto, Tensor* tensor) {
   return OkStatus();
 }
 
-// What the tensor will take in memory; everything that could make it large counts.
-StatusOr<int64_t> UnpackedBytes(const TensorProto& proto, DType dtype, int64_t n) {
-  ASSIGN_OR_RETURN(int64_t bytes, CheckedProduct({n, static_cast<int64_t>(SizeOf(dtype))}));
-  if (dtype == DType::kString && proto.string_val_size() > 0 && n > proto.string_val_size()) {
-    const std::string& last = proto.string_val(proto.string_val_size() - 1);
-    ASSIGN_OR_RETURN(const int64_t repeated,
-                     CheckedProduct({n, static_cast<int64_t>(last.size())}));
-    if (__builtin_add_overflow(bytes, repeated, &bytes)) {
-      return InvalidArgument("size overflows");
-    }
+// What the tensor will take in memory; INT64_MAX where no number can say it.
+int64_t UnpackedBytes(const TensorProto& proto, DType dtype, int64_t n) {
+  int64_t element = static_cast<int64_t>(SizeOf(dtype));
+  if (dtype == DType::kString && n > proto.string_val_size() && proto.string_val_size() > 0) {
+    element += proto.string_val(proto.string_val_size() - 1).size();  // the one that repeats
   }
-  return bytes;
+  int64_t bytes = 0;
+  return __builtin_mul_overflow(n, element, &bytes) ? INT64_MAX : bytes;
 }
 
 // Before memory is taken for it: a short message must not make a large tensor by mistake.
@@ -162,7 +158,7 @@ StatusOr<Tensor> TensorFromProto(const TensorProto& proto, int64_t bytes_max) {
     return InvalidArgument("a tensor of shape ", declared.ToString(), ": every size must be known");
   }
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(declared.dims()));
-  ASSIGN_OR_RETURN(const int64_t bytes, UnpackedBytes(proto, dtype, shape.num_elements()));
+  const int64_t bytes = UnpackedBytes(proto, dtype, shape.num_elements());
   if (bytes > bytes_max) {
     return ResourceExhausted("a ", Name(dtype), " tensor of shape ", shape.ToString(), " takes ",
                              bytes, " bytes, at most ", bytes_max, " are allowed here");
