@@ -120,10 +120,12 @@ Status Missing(const OpDef& def, const std::string& name, const std::string& exp
 }
 
 Status CompleteType(const OpDef& def, const TypeAttrDef& type, Attrs* attrs) {
-  const std::string expected = type.allowed.empty() ? "a type" : "one of " + Describe(type.allowed);
+  const auto expected = [&type] {
+    return type.allowed.empty() ? "a type" : "one of " + Describe(type.allowed);
+  };
   const auto it = attrs->find(type.name);
   if (it == attrs->end() || !it->second.present()) {
-    if (type.default_type == DType::kInvalid) return Missing(def, type.name, expected);
+    if (type.default_type == DType::kInvalid) return Missing(def, type.name, expected());
     (*attrs)[type.name] = type.default_type;
     return OkStatus();
   }
@@ -132,7 +134,7 @@ Status CompleteType(const OpDef& def, const TypeAttrDef& type, Attrs* attrs) {
     return OkStatus();
   }
   return InvalidArgument("attribute '", type.name, "' of op '", def.name, "' is ",
-                         it->second.ToString(), ", must be ", expected);
+                         it->second.ToString(), ", must be ", expected());
 }
 
 Status CompleteAttr(const OpDef& def, const AttrDef& attr, Attrs* attrs) {
