@@ -77,7 +77,7 @@ StatusOr<Node*> Graph::AddNode(NodeSpec spec) {
     return InvalidArgument("'", spec.name, "' is not a valid node name (op ", spec.op, ")");
   }
   const auto at_node = [&spec](const Status& status) {
-    return Annotate(status, StrCat("node '", spec.name, "'"));
+    return status.ok() ? status : Annotate(status, StrCat("node '", spec.name, "'"));
   };
   if (FindNode(spec.name) != nullptr) {
     return at_node(InvalidArgument("the graph already has a node of this name"));

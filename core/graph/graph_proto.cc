@@ -77,8 +77,9 @@ Status Importer::AddNode(const tensorflow::NodeDef& def) {
   }
   Graph::NodeSpec spec{.name = def.name(), .op = def.op(), .device = def.device()};
   const size_t first_later = later_.size();
-  RETURN_IF_ERROR(Annotate(ReadInputs(def, &spec), StrCat("node '", def.name(), "'")));
-  RETURN_IF_ERROR(Annotate(ReadAttrs(def, &spec.attrs), StrCat("node '", def.name(), "'")));
+  Status status = ReadInputs(def, &spec);
+  if (status.ok()) status = ReadAttrs(def, &spec.attrs);
+  if (!status.ok()) return Annotate(status, StrCat("node '", def.name(), "'"));
   ASSIGN_OR_RETURN(Node * node, graph_.AddNode(std::move(spec)));
   for (size_t i = first_later; i < later_.size(); ++i) later_[i].node = node;
   return OkStatus();

@@ -92,7 +92,7 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
 
 Status Graph::ValidateNode(const Node& node) const {
   const auto at_node = [&node](const Status& status) {
-    return Annotate(status, StrCat("node '", node.name_, "'"));
+    return status.ok() ? status : Annotate(status, StrCat("node '", node.name_, "'"));
   };
   if (FindNode(node.name_) != &node) return at_node(Internal("not found by its name"));
   if (!node.attrs_checked_) {

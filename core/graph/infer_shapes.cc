@@ -109,7 +109,9 @@ Status ShapeInference::RunShapeFunction(const Node& node) {
                  .element = ElementOf(source)};
   }
   ShapeScope scope(node.op(), node.attrs(), std::move(inputs), node.num_outputs());
-  RETURN_IF_ERROR(Annotate(node.op().shape(scope), StrCat("node '", node.name(), "'")));
+  if (const Status status = node.op().shape(scope); !status.ok()) {
+    return Annotate(status, StrCat("node '", node.name(), "'"));
+  }
   shapes_[node.id()] = scope.outputs();
   const auto& elements = scope.output_elements();
   for (size_t i = 0; i < elements.size(); ++i) {
