@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #if defined(__CUDACC__)
 #define PENSTOCK_HOST_DEVICE __host__ __device__
@@ -60,7 +61,7 @@ PENSTOCK_HOST_DEVICE inline uint16_t FloatToBfloat16(float f) {
     template <class N>                                                                             \
     PENSTOCK_HOST_DEVICE explicit Type(N n) : Type(static_cast<float>(n)) {}                       \
     PENSTOCK_HOST_DEVICE operator float() const { return to_float; }                               \
-    static PENSTOCK_HOST_DEVICE Type FromBits(uint16_t b) {                                        \
+    static PENSTOCK_HOST_DEVICE constexpr Type FromBits(uint16_t b) {                              \
       Type t;                                                                                      \
       t.bits = b;                                                                                  \
       return t;                                                                                    \
@@ -95,3 +96,23 @@ PENSTOCK_FLOAT16(bfloat16, float16::FloatToBfloat16(f), float16::FloatOf(uint32_
 #undef PENSTOCK_FLOAT16
 
 }  // namespace penstock
+
+// Without these, generic code would silently get zeros.
+#define PENSTOCK_LIMITS(Type, kDigits, kMin, kMax, kEpsilon, kInfinity, kNan, kDenormMin)         \
+  template <>                                                                                     \
+  struct std::numeric_limits<penstock::Type> {                                                    \
+    static constexpr bool is_specialized = true, is_signed = true, is_iec559 = true;              \
+    static constexpr bool is_integer = false, is_exact = false, has_infinity = true;              \
+    static constexpr bool has_quiet_NaN = true;                                                   \
+    static constexpr int digits = kDigits, radix = 2;                                             \
+    static constexpr penstock::Type min() { return penstock::Type::FromBits(kMin); }              \
+    static constexpr penstock::Type max() { return penstock::Type::FromBits(kMax); }              \
+    static constexpr penstock::Type lowest() { return penstock::Type::FromBits(kMax | 0x8000); }  \
+    static constexpr penstock::Type epsilon() { return penstock::Type::FromBits(kEpsilon); }      \
+    static constexpr penstock::Type infinity() { return penstock::Type::FromBits(kInfinity); }    \
+    static constexpr penstock::Type quiet_NaN() { return penstock::Type::FromBits(kNan); }        \
+    static constexpr penstock::Type denorm_min() { return penstock::Type::FromBits(kDenormMin); } \
+  };
+PENSTOCK_LIMITS(half, 11, 0x0400, 0x7bff, 0x1400, 0x7c00, 0x7e00, 0x0001)
+PENSTOCK_LIMITS(bfloat16, 8, 0x0080, 0x7f7f, 0x3c00, 0x7f80, 0x7fc0, 0x0001)
+#undef PENSTOCK_LIMITS
