@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/tensor/allocator.h"
+#include "core/tensor/huge_pages.h"
 
 namespace penstock {
 
@@ -19,6 +20,8 @@ class SystemAllocator final : public Allocator {
 
   void* Allocate(size_t bytes) override {
     void* pointer = nullptr;
+    // The sanitizers' own allocators abort on what no machine has.
+    if (bytes > MachineMemoryBytes()) return nullptr;
     if (posix_memalign(&pointer, kAlignment, bytes == 0 ? 1 : bytes) != 0) return nullptr;
     const int64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     allocations_.fetch_add(1, std::memory_order_relaxed);
