@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Join: one end for several asynchronous operations. Wait: a thread that waits for one.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "core/base/done.h"
+
+namespace penstock {
+
+//   auto join = std::make_shared<Join>(std::move(done));
+//   for (Task& task : tasks) task.Start(Join::Part(join));
+// `done` is called with the first error, or OK, when the parts and the Join itself are gone.
+class Join {
+ public:
+  explicit Join(Done done) : done_(std::move(done)) {}
+  ~Join() { std::move(done_)(std::move(status_)); }
+
+  static Done Part(std::shared_ptr<Join> join) {
+    return Done([join = std::move(join)](Status status) { join->Ended(std::move(status)); });
+  }
+
+ private:
+  void Ended(Status status) {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+  std::mutex mu_;
+  Status status_;
+  Done done_;
+};
+
+class Wait {
+ public:
+  // To be handed to the one operation. REQUIRES Get to be called before the Wait is destroyed.
+  Done done() {
+    return Done([this](Status status) {
+      std::lock_guard<std::mutex> lock(mu_);
+      status_ = std::move(status);
+      ended_.store(true, std::memory_order_release);
+      wake_.notify_one();
+    });
+  }
+  // Blocks until it has ended. The operation has a deadline of its own.
+  Status Get() {
+    std::unique_lock<std::mutex> lock(mu_);
+    wake_.wait(lock, [this] { return ended_.load(std::memory_order_relaxed); });
+    return std::move(status_);
+  }
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable wake_;
+  std::atomic<bool> ended_{false};
+  Status status_;
+};
+
+}  // namespace penstock

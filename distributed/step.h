@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Step: one task's part of one step of the cluster, while it runs: where its executors meet each
+// other (a local rendezvous), what they send to other tasks (an outbox per consumer), how it is
+// cancelled, and the resources that live no longer than it.
+//
+// Tensors from other tasks arrive through Deliver and meet their receivers in the local rendezvous.
+// Thread-safe. Held by shared pointers: the StepTable's, and those of tensors on their way out.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/cancellation.h"
+#include "core/base/done.h"
+#include "core/op/resource.h"
+#include "core/runtime/rendezvous.h"
+#include "distributed/transport/transport.h"
+
+namespace penstock {
+
+class Step final : public Rendezvous, public std::enable_shared_from_this<Step> {
+ public:
+  // `task`: "/job:J/replica:0/task:T", the task that this is; `session`: whose step it is.
+  Step(int64_t id, string_view task, std::string session);
+  ~Step() override;
+
+  int64_t id() const { return id_; }
+  const std::string& session() const { return session_; }
+  Cancellation& cancellation() { return cancellation_; }
+  ResourceStore& resources() { return resources_; }
+
+  // Rendezvous. A key whose destination is another task goes to the outbox of that task.
+  Status Send(const HashedKey& key, Tensor value, bool is_dead) override;
+  void Recv(const HashedKey& key, Received received) override;
+  void Abort(const Status& why) override;
+
+  // Cancels whatever runs or waits in the step.
+  void Cancel(const Status& why);
+
+  // A consumer asks for its tensors: those that are there and those to come.
+  void Subscribe(const std::string& consumer, std::shared_ptr<TensorSink> sink);
+  // A tensor from another task. Late and repeated ones are dropped.
+  void Deliver(const HashedKey& key, Tensor value, bool is_dead);
+
+  // Ends when everything sent so far has left for its consumer, or the step is aborted.
+  void WhenSent(Done done);
+
+ private:
+  struct Held {
+    HashedKey key;
+    Tensor value;
+    bool is_dead;
+  };
+  struct Outbox {
+    std::vector<Held> held;  // until the consumer subscribes
+    std::shared_ptr<TensorSink> sink;
+  };
+  bool IsLocal(string_view device) const;
+  TensorSink::HandedOver CountDown();
+  void HandedOver();
+
+  const int64_t id_;
+  const std::string device_prefix_;  // "/job:J/replica:0/task:T/device:"
+  const std::string session_;
+  Cancellation cancellation_;
+  ResourceStore resources_;
+  const std::unique_ptr<Rendezvous> local_;
+
+  std::mutex mu_;
+  Status aborted_;
+  std::map<std::string, Outbox, std::less<>> outboxes_;  // by consumer
+  int64_t unsent_ = 0;
+  std::optional<Done> when_sent_;
+};
+
+}  // namespace penstock
