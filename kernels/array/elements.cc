@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/array/elements.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/check.h"
+#include "core/tensor/resource_handle.h"
+
+namespace penstock {
+namespace {
+
+template <class Object>
+void CopyObjects(const void* from, void* to, int64_t count) {
+  std::copy_n(static_cast<const Object*>(from), count, static_cast<Object*>(to));
+}
+
+template <class Object>
+void FillObjects(const Object& value, void* to, int64_t count) {
+  std::fill_n(static_cast<Object*>(to), count, value);
+}
+
+// Alignment 1, so that it may stand for any plain type of that size.
+template <int kBytes>
+struct Bytes {
+  unsigned char bytes[kBytes];
+};
+
+template <int kBytes>
+void FillPlain(const void* value, void* to, int64_t count) {
+  FillObjects(*static_cast<const Bytes<kBytes>*>(value), to, count);
+}
+
+bool AllBytesEqual(const void* value, size_t bytes) {
+  const auto* b = static_cast<const unsigned char*>(value);
+  return std::all_of(b, b + bytes, [b](unsigned char x) { return x == b[0]; });
+}
+
+// One thread writes about 10 bytes a nanosecond.
+double CostNanos(DType dtype) { return IsPlain(dtype) ? 0.1 * SizeOf(dtype) : 10; }
+
+}  // namespace
+
+void CopyElements(DType dtype, const void* from, void* to, int64_t count) {
+  if (IsPlain(dtype)) {
+    if (count > 0) memcpy(to, from, count * SizeOf(dtype));
+  } else if (dtype == DType::kString) {
+    CopyObjects<std::string>(from, to, count);
+  } else {
+    CHECK(dtype == DType::kResource);
+    CopyObjects<ResourceHandle>(from, to, count);
+  }
+}
+
+void ZeroElements(DType dtype, void* to, int64_t count) {
+  if (IsPlain(dtype)) {
+    if (count > 0) memset(to, 0, count * SizeOf(dtype));
+  } else if (dtype == DType::kString) {
+    FillObjects(std::string(), to, count);
+  } else {
+    CHECK(dtype == DType::kResource);
+    FillObjects(ResourceHandle(), to, count);
+  }
+}
+
+void FillElements(DType dtype, const void* value, void* to, int64_t count) {
+  if (dtype == DType::kString)
+    return FillObjects(*static_cast<const std::string*>(value), to, count);
+  if (dtype == DType::kResource) {
+    return FillObjects(*static_cast<const ResourceHandle*>(value), to, count);
+  }
+  const size_t size = SizeOf(dtype);
+  if (count > 0 && AllBytesEqual(value, size)) {
+    memset(to, *static_cast<const unsigned char*>(value), count * size);
+    return;
+  }
+  switch (size) {
+    case 2:
+      return FillPlain<2>(value, to, count);
+    case 4:
+      return FillPlain<4>(value, to, count);
+    case 8:
+      return FillPlain<8>(value, to, count);
+    case 16:
+      return FillPlain<16>(value, to, count);
+    default:
+      CHECK(count == 0, "no elements of ", size, " bytes");
+  }
+}
+
+void Zero(Tensor& tensor, ThreadPool& threads) {
+  const DType dtype = tensor.dtype();
+  void* data = tensor.mutable_raw_data();
+  threads.ParallelFor(tensor.num_elements(), CostNanos(dtype), [&](int64_t begin, int64_t end) {
+    ZeroElements(dtype, ElementAt(data, dtype, begin), end - begin);
+  });
+}
+
+void FillWith(const void* value, Tensor& tensor, ThreadPool& threads) {
+  const DType dtype = tensor.dtype();
+  void* data = tensor.mutable_raw_data();
+  threads.ParallelFor(tensor.num_elements(), CostNanos(dtype), [&](int64_t begin, int64_t end) {
+    FillElements(dtype, value, ElementAt(data, dtype, begin), end - begin);
+  });
+}
+
+}  // namespace penstock

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GatherNd: slices of a tensor by index tuples.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/array/arguments.h"
+#include "kernels/array/gather_rows.h"
+#include "kernels/array/nd_index.h"
+#include "kernels/array/strided_copy.h"
+
+namespace penstock {
+namespace {
+
+class GatherNdKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor &params = ctx.input(0), &indices = ctx.input(1);
+    ASSIGN_OR_RETURN(const NdIndex list, NdIndex::Of(indices, params.shape()));
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(list.result));
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+    if (shape.num_elements() == 0) return OkStatus();
+    if (list.slices.empty()) {  // empty tuples: each is all of params
+      StridedCopy copy;
+      copy.Add(list.tuples, 0, list.slice_elements);
+      copy.Add(list.slice_elements, 1, 1);
+      CopyStrided(params.dtype(), copy, params.raw_data(), output->mutable_raw_data(),
+                  ctx.threads());
+      return OkStatus();
+    }
+    const GatherPlan plan{
+        .rows = list.num_slices, .row_elements = list.slice_elements, .count = list.tuples};
+    GatherRows(params.dtype(), plan, params.raw_data(), list.slices.data(),
+               output->mutable_raw_data(), ctx.threads());
+    return OkStatus();
+  }
+};
+
+Status GatherNdShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(PartialShape shape, NdIndexedShape(s.input(1), s.input(0)));
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
+  const Output indices = g.x(1);
+  const Output shape = ShapeOf(g.x(0), indices.dtype());
+  const PartialShape known = indices.shape();
+  if (known.rank() == 2 && known.dim(1) == 1) {  // rows of dimension 0
+    const Output rows = Reshape(indices, g.Const(Tensor::Vector<int32_t>({-1})));
+    return {Gradient(g.dy(), rows, shape), Gradient()};
+  }
+  return {Call("ScatterNd", {indices, g.dy(), shape}), Gradient()};
+}
+
+OP(GatherNd, {
+                 .doc = "The slices of params that the rows of indices name: "
+                        "output[i, ...] = params[indices[i, 0], ..., indices[i, -1], ...].",
+                 .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}},
+                 .outputs = {{"output", "Tparams"}},
+                 .types = {{"Tparams", kAllTypes}, {"Tindices", kIndex}},
+                 .shape = GatherNdShape,
+                 .gradient = GatherNdGradient,
+             });
+KERNEL_ANY_TYPE(GatherNd, GatherNdKernel);
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copying rows of a table by index: the loops of Gather, GatherNd and their kin, and the check of
+// indices that comes before.
+//
+// Memory latency is what costs here, so rows are prefetched a few indices ahead.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+// `batches` independent tables [outer, rows, row_elements] and index lists of `count` each make
+// [batches, outer, count, row_elements].
+struct GatherPlan {
+  int64_t batches = 1;
+  int64_t outer = 1;
+  int64_t rows = 0;
+  int64_t row_elements = 1;
+  int64_t count = 0;
+};
+
+// REQUIRES indices in [0, plan.rows). Index is int32_t or int64_t.
+template <class Index>
+void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Index* indices,
+                void* out, ThreadPool& threads);
+
+// InvalidArgument "indices[1,2] = 7 is not in [0, 5)" names the first index out of range, by its
+// place in the int32 or int64 tensor `indices`.
+Status CheckIndices(const Tensor& indices, int64_t limit, string_view name);
+
+// "1,2": the place of flat element `position` in a tensor of this shape.
+std::string PlaceOf(const Shape& shape, int64_t position);
+
+// GatherRows for either type of the tensor `indices`.
+void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Tensor& indices,
+                void* out, ThreadPool& threads);
+
+}  // namespace penstock

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops whose outputs are their inputs, by sharing the buffer: Identity and the ops that differ from
+// it only in what they tell the graph.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+namespace {
+
+class ForwardKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    for (int i = 0; i < ctx.num_inputs(); ++i) ctx.SetOutput(i, ctx.TakeInput(i));
+    return OkStatus();
+  }
+  int64_t CostNanos() const override { return 20; }
+};
+
+Status EachAsItsInput(ShapeScope& s) {
+  for (int i = 0; i < s.num_inputs(); ++i) {
+    s.set_output(i, s.input(i));
+    if (const auto* element = s.element(i)) s.set_output_element(i, *element);
+  }
+  return OkStatus();
+}
+
+std::vector<Gradient> PassOn(const GradientScope& g) {
+  std::vector<Gradient> dx;
+  for (int i = 0; i < g.num_inputs(); ++i) dx.push_back(g.raw_dy(i));
+  return dx;
+}
+
+std::vector<Gradient> Refuse(const GradientScope& g) {
+  g.sink().Fail(InvalidArgument("node '", g.node_name(), "': a gradient was asked for through ",
+                                "PreventGradient: ", g.attr<std::string>("message")));
+  return {Gradient()};
+}
+
+OP(Identity, {
+                 .doc = "The input.",
+                 .inputs = {{"input", "T"}},
+                 .outputs = {{"output", "T"}},
+                 .types = {{"T", kAllTypes}},
+                 .shape = EachAsItsInput,
+                 .gradient = PassOn,
+             });
+OP(IdentityN, {
+                  .doc = "Each input; all of them are there before any output is.",
+                  .inputs = {{"input", List("T")}},
+                  .outputs = {{"output", List("T")}},
+                  .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAllTypes}}},
+                  .shape = EachAsItsInput,
+                  .gradient = PassOn,
+              });
+OP(RefIdentity, {
+                    .doc = "The variable that the input is.",
+                    .inputs = {{"input", Ref("T")}},
+                    .outputs = {{"output", Ref("T")}},
+                    .types = {{"T", kAllTypes}},
+                    .shape = EachAsItsInput,
+                    .gradient = PassOn,
+                    .allows_uninitialized_input = true,
+                });
+OP(Snapshot, {
+                 .doc = "The input as it is now.",
+                 .inputs = {{"input", "T"}},
+                 .outputs = {{"output", "T"}},
+                 .types = {{"T", kAllTypes}},
+                 .shape = EachAsItsInput,
+                 .gradient = PassOn,
+             });
+OP(StopGradient, {
+                     .doc = "The input, as a constant to whoever differentiates.",
+                     .inputs = {{"input", "T"}},
+                     .outputs = {{"output", "T"}},
+                     .types = {{"T", kAllTypes}},
+                     .shape = EachAsItsInput,
+                     .gradient = NoGradient,
+                 });
+OP(PreventGradient,
+   {
+       .doc = "The input; differentiating through it is an error that shows `message`.",
+       .inputs = {{"input", "T"}},
+       .outputs = {{"output", "T"}},
+       .types = {{"T", kAllTypes}},
+       .attrs = {{"message", ""}},
+       .shape = EachAsItsInput,
+       .gradient = Refuse,
+   });
+
+KERNEL_ANY_TYPE(Identity, ForwardKernel);
+KERNEL_ANY_TYPE(IdentityN, ForwardKernel);
+KERNEL_ANY_TYPE(RefIdentity, ForwardKernel);
+KERNEL_ANY_TYPE(Snapshot, ForwardKernel);
+KERNEL_ANY_TYPE(StopGradient, ForwardKernel);
+KERNEL_ANY_TYPE(PreventGradient, ForwardKernel);
+
+#if defined(PENSTOCK_CUDA)
+// No element is touched, so the host's compiler is enough for the GPU.
+KERNEL_DEF({.op = "Identity", .device = "GPU", .make = Make<ForwardKernel>});
+KERNEL_DEF({.op = "IdentityN", .device = "GPU", .make = Make<ForwardKernel>});
+KERNEL_DEF({.op = "RefIdentity",
+            .device = "GPU",
+            .host_args = {"input", "output"},
+            .make = Make<ForwardKernel>});
+KERNEL_DEF({.op = "Snapshot", .device = "GPU", .make = Make<ForwardKernel>});
+KERNEL_DEF({.op = "StopGradient", .device = "GPU", .make = Make<ForwardKernel>});
+KERNEL_DEF({.op = "PreventGradient", .device = "GPU", .make = Make<ForwardKernel>});
+#endif
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/array/nd_index.h"
+
+#include "absl/strings/str_join.h"
+#include "kernels/array/arguments.h"
+#include "kernels/array/gather_rows.h"
+
+namespace penstock {
+namespace {
+
+Status CheckDepth(int64_t depth, int rank) {
+  if (depth <= rank) return OkStatus();
+  return InvalidArgument("index innermost dimension length must be <= params rank; saw: ", depth,
+                         " vs. ", rank);
+}
+
+template <class Index>
+Status Flatten(const Tensor& indices, int64_t depth, const Shape& target, NdIndex* list) {
+  const Index* tuple = indices.data<Index>();
+  for (size_t i = 0; i < list->slices.size(); ++i, tuple += depth) {
+    int64_t slice = 0;
+    bool inside = true;
+    for (int64_t d = 0; d < depth; ++d) {
+      inside = inside && tuple[d] >= 0 && tuple[d] < target.dim(d);
+      // Unsigned, for what it says of a tuple that lies outside does not matter.
+      slice = static_cast<int64_t>(static_cast<uint64_t>(slice) * target.dim(d) + tuple[d]);
+    }
+    if (!inside) {
+      Shape lists = indices.shape();
+      lists.RemoveDim(lists.rank() - 1);
+      return InvalidArgument("indices[", PlaceOf(lists, i), "] = [",
+                             absl::StrJoin(tuple, tuple + depth, ", "),
+                             "] does not index into shape ", target.ToString());
+    }
+    list->slices[i] = slice;
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target) {
+  if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
+  const int64_t depth = indices.dim(indices.rank() - 1);
+  RETURN_IF_ERROR(CheckDepth(depth, target.rank()));
+  NdIndex list;
+  for (int i = 0; i + 1 < indices.rank(); ++i) {
+    list.tuples *= indices.dim(i);
+    list.result.push_back(indices.dim(i));
+  }
+  for (int i = 0; i < target.rank(); ++i) {
+    if (i < depth) {
+      list.num_slices *= target.dim(i);
+    } else {
+      list.slice_elements *= target.dim(i);
+      list.result.push_back(target.dim(i));
+    }
+  }
+  // Empty tuples take no memory, so there may be more of them than a list could hold.
+  if (depth == 0) return list;
+  list.slices.resize(list.tuples);
+  const Status inside = indices.dtype() == DType::kInt32
+                            ? Flatten<int32_t>(indices, depth, target, &list)
+                            : Flatten<int64_t>(indices, depth, target, &list);
+  RETURN_IF_ERROR(inside);
+  return list;
+}
+
+StatusOr<PartialShape> NdIndexedShape(const PartialShape& indices, const PartialShape& target) {
+  if (!indices.known_rank() || !target.known_rank()) return PartialShape();
+  if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
+  const int64_t depth = indices.dim(indices.rank() - 1);
+  if (depth < 0) return PartialShape();
+  RETURN_IF_ERROR(CheckDepth(depth, target.rank()));
+  return JoinShapes(SubShape(indices, 0, indices.rank() - 1),
+                    SubShape(target, static_cast<int>(depth), target.rank()));
+}
+
+}  // namespace penstock

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NdIndex: a list of index tuples, each naming a slice of a tensor by its leading dimensions; what
+// GatherNd and ScatterNd read.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/op/shape_scope.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+struct NdIndex {
+  int64_t tuples = 1;
+  std::vector<int64_t> slices;  // per tuple, which slice in row-major order; none where depth is 0
+  int64_t slice_elements = 1;
+  int64_t num_slices = 1;  // that the tensor has
+  Dims result;             // indices.shape[:-1] + target.shape[depth:]
+
+  // `indices` is int32 or int64 [..., depth], each row a tuple into a tensor of shape `target`.
+  // InvalidArgument names the first tuple that does not index into it.
+  static StatusOr<NdIndex> Of(const Tensor& indices, const Shape& target);
+};
+
+// indices[:-1] + target[depth:], as far as known.
+StatusOr<PartialShape> NdIndexedShape(const PartialShape& indices, const PartialShape& target);
+
+}  // namespace penstock

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Paddings: how much to add before and after each dimension; what Pad, PadV2 and MirrorPad share.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/op/shape_scope.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+class Paddings {
+ public:
+  // From a matrix of `rank` rows and two columns. InvalidArgument where a value is negative.
+  static StatusOr<Paddings> Of(const Tensor& tensor, int rank);
+
+  int64_t before(int i) const { return pairs_[2 * i]; }
+  int64_t after(int i) const { return pairs_[2 * i + 1]; }
+  // `dims` with the padding added; kUnknown stays, and stands for what does not fit in 64 bits.
+  Dims Padded(absl::Span<const int64_t> dims) const;
+
+ private:
+  Dims pairs_;
+};
+
+// Copies `inner` to its place in `padded`.
+void CopyInner(const Paddings& pads, const Tensor& inner, Tensor& padded, ThreadPool& threads);
+
+// The shape function: input 0 padded by input 1.
+Status PaddedShape(ShapeScope& s);
+
+}  // namespace penstock

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops that look at the same elements under another shape: Reshape, ExpandDims, Squeeze. They share
+// the buffer.
+#include <algorithm>
+#include <utility>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/array/arguments.h"
+
+namespace penstock {
+namespace {
+
+// Replaces the one -1 in `dims`, if any, so that they hold `elements`.
+Status FillInMissing(int64_t elements, Dims* dims) {
+  int missing = -1;
+  for (int i = 0; i < static_cast<int>(dims->size()); ++i) {
+    const int64_t dim = (*dims)[i];
+    if (dim < -1) return InvalidArgument("size ", i, " must be non-negative, not ", dim);
+    if (dim >= 0) continue;
+    if (missing >= 0) {
+      return InvalidArgument("only one input size may be -1, not both ", missing, " and ", i);
+    }
+    missing = i;
+  }
+  if (missing < 0) return OkStatus();
+  (*dims)[missing] = 1;
+  ASSIGN_OR_RETURN(const int64_t others, CheckedProduct(*dims));
+  if (others == 0) {
+    if (elements != 0) {
+      return InvalidArgument("Input to reshape is a tensor with ", elements,
+                             " values, but the requested shape has 0 without the missing size");
+    }
+    return InvalidArgument("reshape cannot infer the missing input size for an empty tensor ",
+                           "unless all specified input sizes are non-zero");
+  }
+  if (elements % others != 0) {
+    return InvalidArgument("Input to reshape is a tensor with ", elements,
+                           " values, but the requested shape requires a multiple of ", others);
+  }
+  (*dims)[missing] = elements / others;
+  return OkStatus();
+}
+
+class ReshapeKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor input = ctx.TakeInput(0);
+    ASSIGN_OR_RETURN(Dims dims, IntVector(ctx.input(1), "shape"));
+    RETURN_IF_ERROR(FillInMissing(input.num_elements(), &dims));
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+    if (shape.num_elements() != input.num_elements()) {
+      return InvalidArgument("Input to reshape is a tensor with ", input.num_elements(),
+                             " values, but the requested shape has ", shape.num_elements());
+    }
+    ctx.SetOutput(0, input.Reshaped(shape));
+    return OkStatus();
+  }
+};
+
+Status ReshapeShape(ShapeScope& s) {
+  std::vector<int64_t> wanted;
+  if (!s.ConstantInts(1, &wanted)) {
+    ASSIGN_OR_RETURN(PartialShape shape, ShapeInput(s, 1));
+    s.set_output(0, std::move(shape));
+    return OkStatus();
+  }
+  Dims dims(wanted.begin(), wanted.end());
+  if (s.input(0).fully_known()) {
+    const int64_t elements = s.input(0).ToShape().num_elements();
+    RETURN_IF_ERROR(FillInMissing(elements, &dims));
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+    if (shape.num_elements() != elements) {
+      return InvalidArgument("cannot reshape a tensor with ", elements, " elements to shape ",
+                             shape.ToString());
+    }
+  }
+  return SetOutput(s, 0, dims);
+}
+
+std::vector<Gradient> ReshapeGradient(const GradientScope& g) {
+  std::vector<Gradient> dx(g.num_inputs());
+  dx[0] = Reshape(g.dy(), ShapeOf(g.x()));
+  return dx;
+}
+
+class ExpandDimsKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor input = ctx.TakeInput(0);
+    ASSIGN_OR_RETURN(const int64_t dim, IntScalar(ctx.input(1), "dim"));
+    const int rank = input.rank();
+    if (dim < -1 - rank || dim > rank) {
+      return InvalidArgument("Tried to expand dim index ", dim, " for tensor with ", rank,
+                             " dimensions.");
+    }
+    Dims dims(input.shape().dims().begin(), input.shape().dims().end());
+    dims.insert(dims.begin() + (dim < 0 ? dim + rank + 1 : dim), 1);
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+    ctx.SetOutput(0, input.Reshaped(shape));
+    return OkStatus();
+  }
+};
+
+Status ExpandDimsShape(ShapeScope& s) {
+  const PartialShape& input = s.input(0);
+  std::vector<int64_t> dim;
+  if (!input.known_rank()) return OkStatus();
+  if (!s.ConstantInts(1, &dim) || dim.size() != 1) {
+    if (input.rank() >= kMaxRank) return InvalidArgument("input has ", input.rank(), " dimensions");
+    s.set_output(0, PartialShape::UnknownOfRank(input.rank() + 1));
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(const int at, NormalAxis(dim[0], input.rank() + 1, "dim"));
+  Dims dims(input.dims().begin(), input.dims().end());
+  dims.insert(dims.begin() + at, 1);
+  return SetOutput(s, 0, dims);
+}
+
+// Which dimensions of `shape` go away: those in `chosen`, or all of size 1 where it is empty.
+// Unknown sizes count as 1 where they were chosen; *certain tells whether any was left to guess.
+Status Squeezed(const PartialShape& shape, const std::vector<int64_t>& chosen, Dims* kept,
+                bool* certain) {
+  std::vector<bool> drop(shape.rank(), false);
+  for (const int64_t axis : chosen) {
+    if (axis < -shape.rank() || axis >= shape.rank()) {
+      return InvalidArgument("Tried to squeeze dim index ", axis, " for tensor with ", shape.rank(),
+                             " dimensions.");
+    }
+    drop[axis < 0 ? axis + shape.rank() : axis] = true;
+  }
+  *certain = true;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const int64_t dim = shape.dim(i);
+    if (chosen.empty() && dim < 0) *certain = false;
+    if (drop[i] && dim != 1 && dim != PartialShape::kUnknown) {
+      return InvalidArgument("Can not squeeze dim[", i, "], expected a dimension of 1, got ", dim);
+    }
+    if (!drop[i] && !(chosen.empty() && dim == 1)) kept->push_back(dim);
+  }
+  return OkStatus();
+}
+
+class SqueezeKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("squeeze_dims", &chosen_); }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor input = ctx.TakeInput(0);
+    Dims kept;
+    bool certain;
+    RETURN_IF_ERROR(Squeezed(input.shape(), chosen_, &kept, &certain));
+    ctx.SetOutput(0, input.Reshaped(Shape(kept)));
+    return OkStatus();
+  }
+
+ private:
+  std::vector<int64_t> chosen_;
+};
+
+Status SqueezeShape(ShapeScope& s) {
+  if (!s.input(0).known_rank()) return OkStatus();
+  Dims kept;
+  bool certain;
+  RETURN_IF_ERROR(
+      Squeezed(s.input(0), s.attr<std::vector<int64_t>>("squeeze_dims"), &kept, &certain));
+  return certain ? SetOutput(s, 0, kept) : OkStatus();
+}
+
+OP(Reshape,
+   {
+       .doc = "The same elements under another shape; one size may be -1, for what remains.",
+       .inputs = {{"tensor", "T"}, {"shape", "Tshape"}},
+       .outputs = {{"output", "T"}},
+       .types = {{"T", kAllTypes}, {"Tshape", kIndex, DType::kInt32}},
+       .shape = ReshapeShape,
+       .gradient = ReshapeGradient,
+   });
+OP(ExpandDims, {
+                   .doc = "The input with a dimension of size 1 inserted before dimension `dim`.",
+                   .inputs = {{"input", "T"}, {"dim", "Tdim"}},
+                   .outputs = {{"output", "T"}},
+                   .types = {{"T", kAllTypes}, {"Tdim", kIndex, DType::kInt32}},
+                   .shape = ExpandDimsShape,
+                   .gradient = ReshapeGradient,
+               });
+OP(Squeeze, {
+                .doc = "The input without the dimensions `squeeze_dims`, or without all of size 1.",
+                .inputs = {{"input", "T"}},
+                .outputs = {{"output", "T"}},
+                .types = {{"T", kAllTypes}},
+                .attrs = {{"squeeze_dims", IntList{}, std::vector<int64_t>{}}},
+                .shape = SqueezeShape,
+                .gradient = ReshapeGradient,
+            });
+
+KERNEL_ANY_TYPE(Reshape, ReshapeKernel);
+KERNEL_ANY_TYPE(ExpandDims, ExpandDimsKernel);
+KERNEL_ANY_TYPE(Squeeze, SqueezeKernel);
+
+#if defined(PENSTOCK_CUDA)
+// No element is touched, so the host's compiler is enough for the GPU.
+KERNEL_DEF({.op = "Reshape", .device = "GPU", .host_args = {"shape"}, .make = Make<ReshapeKernel>});
+KERNEL_DEF(
+    {.op = "ExpandDims", .device = "GPU", .host_args = {"dim"}, .make = Make<ExpandDimsKernel>});
+KERNEL_DEF({.op = "Squeeze", .device = "GPU", .make = Make<SqueezeKernel>});
+#endif
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ScatterNd: zeros, with updates added at index tuples.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/array/arguments.h"
+#include "kernels/array/elements.h"
+#include "kernels/array/nd_index.h"
+#include "kernels/array/types.h"
+#include "kernels/math/types.h"
+
+namespace penstock {
+namespace {
+
+// Several updates of one place add up: numbers by sum, bools by or, strings one after the other.
+template <class T>
+void AddTo(T& place, const T& update) {
+  if constexpr (std::is_same_v<T, bool>) {
+    place = place || update;
+  } else if constexpr (std::is_integral_v<T>) {
+    place = static_cast<T>(static_cast<uint64_t>(place) + static_cast<uint64_t>(update));
+  } else {
+    place += update;
+  }
+}
+
+template <class T>
+class ScatterNdKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor &indices = ctx.input(0), &updates = ctx.input(1);
+    ASSIGN_OR_RETURN(const Shape shape, ShapeVector(ctx.input(2), "shape"));
+    if (shape.num_elements() == 0 && updates.num_elements() > 0) {
+      return InvalidArgument("Indices and updates specified for empty output shape");
+    }
+    ASSIGN_OR_RETURN(const NdIndex list, NdIndex::Of(indices, shape));
+    if (updates.shape().dims() != absl::Span<const int64_t>(list.result)) {
+      return InvalidArgument("updates must have shape indices.shape[:-1] + shape[depth:], has ",
+                             updates.shape().ToString(), " with indices.shape ",
+                             indices.shape().ToString(), " and shape ", shape.ToString());
+    }
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+    Zero(*output, ctx.threads());
+    if (updates.num_elements() == 0) return OkStatus();
+    const T* from = updates.data<T>();
+    // In the order of the tuples, so that sums of floats come out the same each time.
+    for (int64_t i = 0; i < list.tuples; ++i) {
+      const int64_t slice = list.slices.empty() ? 0 : list.slices[i];
+      T* to = output->mutable_data<T>() + slice * list.slice_elements;
+      for (int64_t k = 0; k < list.slice_elements; ++k) AddTo(to[k], *from++);
+    }
+    return OkStatus();
+  }
+};
+
+Status ScatterNdShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape shape, ShapeInput(s, 2));
+  ASSIGN_OR_RETURN(const PartialShape wanted, NdIndexedShape(s.input(0), shape));
+  if (!wanted.Compatible(s.input(1))) {
+    return InvalidArgument("updates must have shape ", wanted.ToString(), ", has ",
+                           s.input(1).ToString());
+  }
+  s.set_output(0, shape);
+  return OkStatus();
+}
+
+std::vector<Gradient> ScatterNdGradient(const GradientScope& g) {
+  return {Gradient(), Call("GatherNd", {g.dy(), g.x(0)}), Gradient()};
+}
+
+OP(ScatterNd,
+   {
+       .doc = "Zeros of shape `shape` with `updates` added at the places that the rows of indices "
+              "name.",
+       .inputs = {{"indices", "Tindices"}, {"updates", "T"}, {"shape", "Tindices"}},
+       .outputs = {{"output", "T"}},
+       .types = {{"T", With(kNumber, {DType::kBool, DType::kString})}, {"Tindices", kIndex}},
+       .shape = ScatterNdShape,
+       .gradient = ScatterNdGradient,
+   });
+KERNEL(ScatterNd, ScatterNdKernel, NUMBER_TYPES, bool, std::string);
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/array/strided_copy.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/tensor/resource_handle.h"
+
+namespace penstock {
+namespace {
+
+using Dim = StridedCopy::Dim;
+using Loops = absl::InlinedVector<Dim, 8>;  // outermost first
+
+// Stands for every plain element, or run of elements, of its size; alignment 1.
+template <int kBytes>
+struct Bytes {
+  unsigned char bytes[kBytes];
+};
+
+// Walks the positions of a loop nest in order, from any of them.
+class Odometer {
+ public:
+  Odometer(const Loops& loops, int64_t position) : loops_(loops), index_(loops.size()) {
+    for (int i = static_cast<int>(loops.size()) - 1; i >= 0; --i) {
+      index_[i] = position % loops[i].count;
+      position /= loops[i].count;
+      from_ += index_[i] * loops[i].from;
+      to_ += index_[i] * loops[i].to;
+    }
+  }
+  int64_t from() const { return from_; }
+  int64_t to() const { return to_; }
+  void Next() {
+    for (int i = static_cast<int>(loops_.size()) - 1; i >= 0; --i) {
+      from_ += loops_[i].from;
+      to_ += loops_[i].to;
+      if (++index_[i] < loops_[i].count) return;
+      index_[i] = 0;
+      from_ -= loops_[i].count * loops_[i].from;
+      to_ -= loops_[i].count * loops_[i].to;
+    }
+  }
+
+ private:
+  const Loops& loops_;
+  absl::InlinedVector<int64_t, 8> index_;
+  int64_t from_ = 0, to_ = 0;
+};
+
+int64_t Positions(const Loops& loops) {
+  int64_t product = 1;
+  for (const Dim& loop : loops) product *= loop.count;
+  return product;
+}
+
+// Calls body(from, to, piece) for every position of `outer` and every piece < pieces, on several
+// threads where it pays. from and to are offsets in the unit of the strides.
+template <class Body>
+void ForEachPiece(const Loops& outer, int64_t pieces, double piece_cost_ns, ThreadPool& threads,
+                  const Body& body) {
+  threads.ParallelFor(Positions(outer) * pieces, piece_cost_ns, [&](int64_t begin, int64_t end) {
+    Odometer position(outer, begin / pieces);
+    int64_t piece = begin % pieces;
+    for (int64_t i = begin; i < end; ++i) {
+      body(position.from(), position.to(), piece);
+      if (++piece == pieces) {
+        piece = 0;
+        position.Next();
+      }
+    }
+  });
+}
+
+// What a thread moves, roughly, in bytes per nanosecond.
+constexpr double kBytesPerNano = 8;
+
+// Rows of `row` bytes each.
+void CopyRows(int64_t row, const Loops& outer, const char* from, char* to, ThreadPool& threads) {
+  constexpr int64_t kPiece = 128 << 10;
+  const int64_t pieces = (row + kPiece - 1) / kPiece;
+  const double cost = 3 + std::min(row, kPiece) / kBytesPerNano;
+  ForEachPiece(outer, pieces, cost, threads, [&](int64_t f, int64_t t, int64_t piece) {
+    const int64_t begin = piece * kPiece;
+    memcpy(to + t + begin, from + f + begin, std::min(kPiece, row - begin));
+  });
+}
+
+// Single elements, `inner` strides apart.
+template <class Element>
+void CopyInner(const Dim& inner, const Loops& outer, const char* from, char* to,
+               ThreadPool& threads) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t pieces = (inner.count + kPiece - 1) / kPiece;
+  const double cost = 3 + 0.7 * std::min(inner.count, kPiece);
+  ForEachPiece(outer, pieces, cost, threads, [&](int64_t f, int64_t t, int64_t piece) {
+    const int64_t begin = piece * kPiece;
+    const int64_t count = std::min(kPiece, inner.count - begin);
+    const char* source = from + f + begin * inner.from;
+    char* target = to + t + begin * inner.to;
+    if (inner.from == 0 && inner.to == static_cast<int64_t>(sizeof(Element))) {
+      std::fill_n(reinterpret_cast<Element*>(target), count,
+                  *reinterpret_cast<const Element*>(source));
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i, source += inner.from, target += inner.to) {
+      *reinterpret_cast<Element*>(target) = *reinterpret_cast<const Element*>(source);
+    }
+  });
+}
+
+// Transposition of small squares in vector registers: to[j][i] = from[i][j].
+// An N x N square takes log2(N) rounds of interleaving row i with row i + N/2.
+template <class U>
+struct Square {
+  typedef U Vector __attribute__((vector_size(16)));
+  static constexpr int kSize = 16 / sizeof(U);
+
+  template <int kFirst, int... i>
+  static Vector Interleave(Vector a, Vector b, std::integer_sequence<int, i...>) {
+    return __builtin_shufflevector(a, b, (i / 2 + kFirst + (i % 2) * kSize)...);
+  }
+
+  static void Transpose(const char* from, int64_t from_stride, char* to, int64_t to_stride) {
+    constexpr auto kLanes = std::make_integer_sequence<int, kSize>();
+    Vector rows[kSize];
+    for (int i = 0; i < kSize; ++i) memcpy(&rows[i], from + i * from_stride, 16);
+    for (int round = 1; round < kSize; round *= 2) {
+      Vector next[kSize];
+      for (int i = 0; i < kSize / 2; ++i) {
+        next[2 * i] = Interleave<0>(rows[i], rows[i + kSize / 2], kLanes);
+        next[2 * i + 1] = Interleave<kSize / 2>(rows[i], rows[i + kSize / 2], kLanes);
+      }
+      memcpy(rows, next, sizeof rows);
+    }
+    for (int i = 0; i < kSize; ++i) memcpy(to + i * to_stride, &rows[i], 16);
+  }
+};
+
+// One block of a transposition: `rows` of the source, `row_stride` apart, of `columns` adjacent
+// elements each, become columns of the destination.
+struct Block {
+  int64_t rows, columns;
+  int64_t from_stride;  // between rows of the source
+  int64_t to_stride;    // between rows of the destination, that is columns of the source
+};
+
+template <class U>
+void TransposeScalars(const Block& block, const char* from, char* to) {
+  const auto move = [&](int64_t row, int64_t column) {
+    memcpy(to + column * block.to_stride + row * sizeof(U),
+           from + row * block.from_stride + column * sizeof(U), sizeof(U));
+  };
+  if (block.rows >= block.columns) {
+    for (int64_t c = 0; c < block.columns; ++c) {
+      for (int64_t r = 0; r < block.rows; ++r) move(r, c);
+    }
+  } else {
+    for (int64_t r = 0; r < block.rows; ++r) {
+      for (int64_t c = 0; c < block.columns; ++c) move(r, c);
+    }
+  }
+}
+
+// Squares first, then the ragged edges on the right and at the bottom.
+template <class U>
+void TransposeBlock(const Block& block, const char* from, char* to) {
+  constexpr int64_t kSize = Square<U>::kSize;
+  const int64_t rows = block.rows / kSize * kSize, columns = block.columns / kSize * kSize;
+  for (int64_t c = 0; c < columns; c += kSize) {
+    for (int64_t r = 0; r < rows; r += kSize) {
+      Square<U>::Transpose(from + r * block.from_stride + c * sizeof(U), block.from_stride,
+                           to + c * block.to_stride + r * sizeof(U), block.to_stride);
+    }
+  }
+  Block right = block, bottom = block;
+  right.columns = block.columns - columns;
+  bottom.rows = block.rows - rows;
+  bottom.columns = columns;
+  if (right.columns > 0) {
+    TransposeScalars<U>(right, from + columns * sizeof(U), to + columns * block.to_stride);
+  }
+  if (bottom.rows > 0) {
+    TransposeScalars<U>(bottom, from + rows * block.from_stride, to + rows * sizeof(U));
+  }
+}
+
+// The source runs along `columns`, the destination along `rows`. Blocks are one cache line wide in
+// the source, so that each of its lines is read once, and long in the destination; 256 rows keep
+// the pages that a block touches within the first-level TLBs' reach of the second level.
+template <class U>
+void CopyTransposed(const Dim& rows, const Dim& columns, const Loops& outer, const char* from,
+                    char* to, ThreadPool& threads) {
+  constexpr int64_t kColumns = 64 / sizeof(U), kRows = 256;
+  const int64_t across = (columns.count + kColumns - 1) / kColumns;
+  const int64_t down = (rows.count + kRows - 1) / kRows;
+  const double cost = 5 + 0.35 * std::min(kColumns, columns.count) * std::min(kRows, rows.count);
+  ForEachPiece(outer, across * down, cost, threads, [&](int64_t f, int64_t t, int64_t piece) {
+    const int64_t r = piece / across * kRows, c = piece % across * kColumns;
+    const Block block = {.rows = std::min(kRows, rows.count - r),
+                         .columns = std::min(kColumns, columns.count - c),
+                         .from_stride = rows.from,
+                         .to_stride = columns.to};
+    TransposeBlock<U>(block, from + f + r * rows.from + c * columns.from,
+                      to + t + r * rows.to + c * columns.to);
+  });
+}
+
+// Takes the last loop away.
+Dim TakeInner(Loops& loops) {
+  const Dim inner = loops.back();
+  loops.pop_back();
+  return inner;
+}
+
+// The transposition hidden in a nest: the destination runs along the last loop, the source along
+// another one.
+template <class U>
+bool TryTranspose(const Loops& loops, const char* from, char* to, ThreadPool& threads) {
+  if (loops.back().to != sizeof(U)) return false;
+  const auto columns = std::find_if(loops.begin(), loops.end(), [](const Dim& loop) {
+    return loop.from == static_cast<int64_t>(sizeof(U));
+  });
+  if (columns == loops.end()) return false;
+  Loops outer = loops;
+  outer.erase(outer.begin() + (columns - loops.begin()));
+  const Dim rows = TakeInner(outer);
+  CopyTransposed<U>(rows, *columns, outer, from, to, threads);
+  return true;
+}
+
+template <int kBytes>
+void CopyPlain(Loops loops, const char* from, char* to, ThreadPool& threads) {
+  if constexpr (kBytes == 1) {
+    if (TryTranspose<uint8_t>(loops, from, to, threads)) return;
+  } else if constexpr (kBytes == 2) {
+    if (TryTranspose<uint16_t>(loops, from, to, threads)) return;
+  } else if constexpr (kBytes == 4) {
+    if (TryTranspose<uint32_t>(loops, from, to, threads)) return;
+  } else if constexpr (kBytes == 8) {
+    if (TryTranspose<uint64_t>(loops, from, to, threads)) return;
+  }
+  // A short inner loop costs more in bookkeeping than the worse order of memory does.
+  const size_t n = loops.size();
+  if (n >= 2 && loops[n - 1].count < 8 && loops[n - 2].count > loops[n - 1].count) {
+    std::swap(loops[n - 1], loops[n - 2]);
+  }
+  const Dim inner = TakeInner(loops);
+  CopyInner<Bytes<kBytes>>(inner, loops, from, to, threads);
+}
+
+// Innermost = closest together in the destination; neighbours that continue each other become one.
+// Moves `from` and `to` to the far end of dimensions that the destination walks backwards.
+Loops Simplify(const StridedCopy& copy, int64_t* from, int64_t* to) {
+  Loops loops;
+  for (Dim dim : copy.dims) {
+    if (dim.count == 1) continue;
+    if (dim.to < 0) {
+      *from += (dim.count - 1) * dim.from;
+      *to += (dim.count - 1) * dim.to;
+      dim.from = -dim.from;
+      dim.to = -dim.to;
+    }
+    loops.push_back(dim);
+  }
+  std::stable_sort(loops.begin(), loops.end(),
+                   [](const Dim& a, const Dim& b) { return a.to > b.to; });
+  size_t kept = 0;
+  for (size_t i = 1; i < loops.size(); ++i) {
+    Dim& outer = loops[kept];
+    const Dim& inner = loops[i];
+    if (outer.from == inner.from * inner.count && outer.to == inner.to * inner.count) {
+      outer = {outer.count * inner.count, inner.from, inner.to};
+    } else {
+      loops[++kept] = inner;
+    }
+  }
+  if (!loops.empty()) loops.resize(kept + 1);
+  return loops;
+}
+
+template <class Object>
+void CopyObjects(const Loops& loops, const Object* from, Object* to, ThreadPool& threads) {
+  ForEachPiece(loops, 1, 20, threads, [&](int64_t f, int64_t t, int64_t) { to[t] = from[f]; });
+}
+
+}  // namespace
+
+void CopyStrided(DType dtype, const StridedCopy& copy, const void* from, void* to,
+                 ThreadPool& threads) {
+  for (const Dim& dim : copy.dims) {
+    if (dim.count == 0) return;
+  }
+  int64_t from_start = 0, to_start = 0;
+  Loops loops = Simplify(copy, &from_start, &to_start);
+  if (dtype == DType::kString) {
+    return CopyObjects(loops, static_cast<const std::string*>(from) + from_start,
+                       static_cast<std::string*>(to) + to_start, threads);
+  }
+  if (dtype == DType::kResource) {
+    return CopyObjects(loops, static_cast<const ResourceHandle*>(from) + from_start,
+                       static_cast<ResourceHandle*>(to) + to_start, threads);
+  }
+  CHECK(IsPlain(dtype), Name(dtype));
+  const int64_t size = SizeOf(dtype);
+  const char* source = static_cast<const char*>(from) + from_start * size;
+  char* target = static_cast<char*>(to) + to_start * size;
+  // A run that is adjacent on both sides moves as one piece.
+  int64_t run = size;
+  if (!loops.empty() && loops.back().from == 1 && loops.back().to == 1) {
+    run *= TakeInner(loops).count;
+  }
+  for (Dim& loop : loops) {
+    loop.from *= size;
+    loop.to *= size;
+  }
+  if (loops.empty()) return CopyRows(run, loops, source, target, threads);
+  switch (run) {
+    case 1:
+      return CopyPlain<1>(loops, source, target, threads);
+    case 2:
+      return CopyPlain<2>(loops, source, target, threads);
+    case 3:
+      return CopyPlain<3>(loops, source, target, threads);
+    case 4:
+      return CopyPlain<4>(loops, source, target, threads);
+    case 8:
+      return CopyPlain<8>(loops, source, target, threads);
+    case 12:
+      return CopyPlain<12>(loops, source, target, threads);
+    case 16:
+      return CopyPlain<16>(loops, source, target, threads);
+    case 32:
+      return CopyPlain<32>(loops, source, target, threads);
+    default:
+      return CopyRows(run, loops, source, target, threads);
+  }
+}
+
+Dims DenseStrides(absl::Span<const int64_t> dims) {
+  Dims strides(dims.size());
+  int64_t stride = 1;
+  for (int i = static_cast<int>(dims.size()) - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride *= dims[i];
+  }
+  return strides;
+}
+
+}  // namespace penstock

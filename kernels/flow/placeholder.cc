@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Placeholder, PlaceholderV2: values that every step must be fed with; PlaceholderWithDefault: one
+// that it may be fed with.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+namespace {
+
+// Runs only where the value was not fed.
+class PlaceholderKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("dtype", &dtype_));
+    return node.Attr("shape", &shape_);
+  }
+  Status Compute(KernelContext& ctx) override {
+    const std::string shape =
+        shape_.known_rank() && shape_.rank() > 0 ? StrCat(" and shape ", shape_.ToString()) : "";
+    return InvalidArgument("You must feed a value for placeholder tensor '", ctx.node_name(),
+                           "' with dtype ", Name(dtype_), shape);
+  }
+
+ private:
+  DType dtype_ = DType::kInvalid;
+  PartialShape shape_;
+};
+
+// Early clients wrote [] where they meant that the shape is unknown.
+Status PlaceholderShape(ShapeScope& s) {
+  const PartialShape& shape = s.attr<PartialShape>("shape");
+  s.set_output(0, shape.rank() == 0 ? PartialShape() : shape);
+  return OkStatus();
+}
+
+// Passes its input on; the attribute `shape` says which values may be fed instead.
+class PlaceholderWithDefaultKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("shape", &shape_); }
+  Status Compute(KernelContext& ctx) override {
+    if (!shape_.Compatible(ctx.input(0).shape())) {
+      return InvalidArgument("the default has shape ", ctx.input(0).shape().ToString(),
+                             ", the attribute says ", shape_.ToString());
+    }
+    ctx.SetOutput(0, ctx.TakeInput(0));
+    return OkStatus();
+  }
+
+ private:
+  PartialShape shape_;
+};
+
+Status PlaceholderWithDefaultShape(ShapeScope& s) {
+  const PartialShape& shape = s.attr<PartialShape>("shape");
+  if (!shape.Compatible(s.input(0))) {
+    return InvalidArgument("the default has shape ", s.input(0).ToString(), ", the attribute says ",
+                           shape.ToString());
+  }
+  s.set_output(0, shape);
+  return OkStatus();
+}
+
+OP(Placeholder, {
+                    .doc = "A value that each step must be fed with.",
+                    .outputs = {{"output", "dtype"}},
+                    .types = {{"dtype", kAllTypes}},
+                    .attrs = {{"shape", PartialShape()}},
+                    .shape = PlaceholderShape,
+                    .gradient = NoGradient,
+                });
+OP(PlaceholderV2, {
+                      .doc = "A value of shape `shape` that each step must be fed with.",
+                      .outputs = {{"output", "dtype"}},
+                      .types = {{"dtype", kAllTypes}},
+                      .attrs = {{"shape", Shapes{}}},
+                      .shape = ShapeFromAttr,
+                      .gradient = NoGradient,
+                  });
+OP(PlaceholderWithDefault,
+   {
+       .doc = "The input, where a step is not fed with another value.",
+       .inputs = {{"input", "dtype"}},
+       .outputs = {{"output", "dtype"}},
+       .types = {{"dtype", kAllTypes}},
+       .attrs = {{"shape", Shapes{}}},
+       .shape = PlaceholderWithDefaultShape,
+       .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.raw_dy()}; },
+   });
+
+KERNEL_ANY_TYPE(Placeholder, PlaceholderKernel);
+KERNEL_ANY_TYPE(PlaceholderV2, PlaceholderKernel);
+KERNEL_ANY_TYPE(PlaceholderWithDefault, PlaceholderWithDefaultKernel);
+
+#if defined(PENSTOCK_CUDA)
+// No element is touched, so the host's compiler is enough for the GPU.
+KERNEL_DEF({.op = "Placeholder", .device = "GPU", .make = Make<PlaceholderKernel>});
+KERNEL_DEF({.op = "PlaceholderV2", .device = "GPU", .make = Make<PlaceholderKernel>});
+KERNEL_DEF({.op = "PlaceholderWithDefault",
+            .device = "GPU",
+            .make = Make<PlaceholderWithDefaultKernel>});
+#endif
+
+}  // namespace
+}  // namespace penstock
