@@ -86,16 +86,17 @@ const Tensor* Output::constant() const {
 }
 std::string Output::name() const { return valid() ? sink->output_name(node, index) : ""; }
 
-Output CallIn(GraphSink& sink, string_view op, const std::vector<NodeInput>& inputs, Attrs attrs) {
+Output CallIn(GraphSink& sink, string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
+              string_view name) {
   if (!AllValid(inputs)) {
     if (sink.status().ok()) sink.Fail(InvalidArgument("an input of a new ", op, " is no output"));
     return {&sink, -1, 0};
   }
-  return {&sink, sink.AddNode(op, inputs, std::move(attrs), ""), 0};
+  return {&sink, sink.AddNode(op, inputs, std::move(attrs), name), 0};
 }
 
-Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs) {
-  return CallIn(SinkOf(op, inputs), op, inputs, std::move(attrs));
+Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs, string_view name) {
+  return CallIn(SinkOf(op, inputs), op, inputs, std::move(attrs), name);
 }
 
 Outputs CallN(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs) {

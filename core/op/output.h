@@ -75,12 +75,13 @@ class GraphSink {
 
 // Adds a node and returns its outputs. The sink is that of the first input that has one. After an
 // error: an invalid Output that knows its sink; of CallN, a few of them, so that code that indexes
-// them keeps working until somebody looks at the sink's status.
-Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});
+// them keeps working until somebody looks at the sink's status. `name` as for AddNode.
+Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {},
+            string_view name = "");
 Outputs CallN(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});
 // For ops without inputs.
 Output CallIn(GraphSink& sink, string_view op, const std::vector<NodeInput>& inputs,
-              Attrs attrs = {});
+              Attrs attrs = {}, string_view name = "");
 
 // A Const node.
 Output Constant(GraphSink& sink, Tensor value);
