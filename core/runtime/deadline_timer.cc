@@ -3,75 +3,103 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <thread>
 
 namespace penstock {
 namespace {
+
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 // Longer waits are cut into pieces, so that clock arithmetic inside the library cannot overflow.
 constexpr int64_t kSleepNanosMax = int64_t{3600} * 1'000'000'000;
+
+// The thread is woken only for a deadline earlier than the one it sleeps for; when what it slept
+// for has been disarmed it looks once and sleeps on.
+class ThreadTimer final : public DeadlineTimer {
+ public:
+  explicit ThreadTimer(Env& env) : env_(env) {}
+
+  ~ThreadTimer() override {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      stopping_ = true;
+      wake_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Token Arm(int64_t deadline_ns, std::function<void()> expired) override {
+    std::lock_guard<std::mutex> lock(mu_);
+    const Token token{deadline_ns, next_number_++};
+    armed_.emplace(token, std::move(expired));
+    if (!thread_.joinable()) {
+      thread_ = std::thread([this] { Run(); });
+    } else if (deadline_ns < sleeps_until_) {
+      wake_.notify_all();
+    }
+    return token;
+  }
+
+  void Disarm(const Token& token) override {
+    std::function<void()> removed;  // destroyed after the lock is released
+    std::unique_lock<std::mutex> lock(mu_);
+    const auto it = armed_.find(token);
+    if (it != armed_.end()) {
+      removed = std::move(it->second);
+      armed_.erase(it);
+      lock.unlock();
+      return;
+    }
+    ran_.wait(lock, [&] { return running_ != token; });
+  }
+
+ private:
+  void Run() {
+    std::unique_lock<std::mutex> lock(mu_);
+    while (!stopping_) {
+      const int64_t now = env_.NowNanos();
+      const int64_t next = armed_.empty() ? kForever : armed_.begin()->first.first;
+      if (next > now) {
+        const int64_t nanos = std::min(next - std::max<int64_t>(now, 0), kSleepNanosMax);
+        sleeps_until_ = next;
+        wake_.wait_for(lock, std::chrono::nanoseconds(nanos));
+        sleeps_until_ = 0;
+        continue;
+      }
+      auto first = armed_.extract(armed_.begin());
+      running_ = first.key();
+      lock.unlock();
+      first.mapped()();
+      first.mapped() = nullptr;
+      lock.lock();
+      running_ = {0, 0};
+      ran_.notify_all();
+    }
+  }
+
+  Env& env_;
+  std::mutex mu_;
+  std::condition_variable wake_, ran_;
+  std::map<Token, std::function<void()>> armed_;
+  uint64_t next_number_ = 1;
+  Token running_{0, 0};
+  int64_t sleeps_until_ = 0;  // while asleep
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
 }  // namespace
 
 DeadlineTimer& DeadlineTimer::Real() {
-  static DeadlineTimer& timer = *new DeadlineTimer(Env::Real());
+  static DeadlineTimer& timer = *new ThreadTimer(Env::Real());
   return timer;
 }
 
-DeadlineTimer::~DeadlineTimer() {
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    stopping_ = true;
-    wake_.notify_all();
-  }
-  if (thread_.joinable()) thread_.join();
-}
-
-DeadlineTimer::Token DeadlineTimer::Arm(int64_t deadline_ns, std::function<void()> expired) {
-  std::lock_guard<std::mutex> lock(mu_);
-  const Token token{deadline_ns, next_number_++};
-  armed_.emplace(token, std::move(expired));
-  if (!thread_.joinable()) {
-    thread_ = std::thread([this] { Run(); });
-  } else if (deadline_ns < sleeps_until_) {
-    wake_.notify_all();
-  }
-  return token;
-}
-
-void DeadlineTimer::Disarm(const Token& token) {
-  std::function<void()> removed;  // destroyed after the lock is released
-  std::unique_lock<std::mutex> lock(mu_);
-  const auto it = armed_.find(token);
-  if (it != armed_.end()) {
-    removed = std::move(it->second);
-    armed_.erase(it);
-    lock.unlock();
-    return;
-  }
-  ran_.wait(lock, [&] { return running_ != token; });
-}
-
-void DeadlineTimer::Run() {
-  std::unique_lock<std::mutex> lock(mu_);
-  while (!stopping_) {
-    const int64_t now = env_.NowNanos();
-    const int64_t next = armed_.empty() ? kForever : armed_.begin()->first.first;
-    if (next > now) {
-      const int64_t nanos = std::min(next - std::max<int64_t>(now, 0), kSleepNanosMax);
-      sleeps_until_ = next;
-      wake_.wait_for(lock, std::chrono::nanoseconds(nanos));
-      sleeps_until_ = 0;
-      continue;
-    }
-    auto node = armed_.extract(armed_.begin());
-    running_ = node.key();
-    lock.unlock();
-    node.mapped()();
-    node.mapped() = nullptr;
-    lock.lock();
-    running_ = {0, 0};
-    ran_.notify_all();
-  }
+std::unique_ptr<DeadlineTimer> NewThreadTimer(Env& env) {
+  return std::make_unique<ThreadTimer>(env);
 }
 
 }  // namespace penstock

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeadlineTimer: one thread that ends what has outlived its deadline.
+// DeadlineTimer: calls back when a point in time has come; what ends steps that outlive their
+// deadline.
 //
-// Deadlines are hardly ever reached, so arming and disarming must be cheap and the thread must
-// sleep: it is woken only for a deadline earlier than the one it sleeps for, and not at all by a
-// disarmed one. The thread starts with the first Arm. Thread-safe. A task has one; it outlives
-// everything armed with it.
+// Deadlines are hardly ever reached, so arming and disarming are cheap. Thread-safe. It outlives
+// everything armed with it. Under a simulated clock, hand in an implementation that belongs to it.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <mutex>
-#include <thread>
+#include <memory>
 #include <utility>
 
 #include "core/base/env.h"
@@ -25,32 +21,19 @@ class DeadlineTimer {
   // The time at which it rings, and a number that makes it unique.
   using Token = std::pair<int64_t, uint64_t>;
 
-  explicit DeadlineTimer(Env& env) : env_(env) {}
-  ~DeadlineTimer();
-  DeadlineTimer(const DeadlineTimer&) = delete;
-  DeadlineTimer& operator=(const DeadlineTimer&) = delete;
-  // The process's own, on the real clock. Lives for ever.
+  virtual ~DeadlineTimer() = default;
+  // On the real clock. Lives for ever.
   static DeadlineTimer& Real();
 
   // Calls `expired` on the timer's thread once Env::NowNanos() has reached `deadline_ns`. It must
   // be quick and must not Disarm itself.
-  Token Arm(int64_t deadline_ns, std::function<void()> expired);
+  virtual Token Arm(int64_t deadline_ns, std::function<void()> expired) = 0;
   // Returns when `expired` will not be called, or has returned.
-  void Disarm(const Token& token);
-
- private:
-  void Run();
-
-  Env& env_;
-  std::mutex mu_;
-  std::condition_variable wake_;
-  std::condition_variable ran_;
-  std::map<Token, std::function<void()>> armed_;
-  uint64_t next_number_ = 1;
-  Token running_{0, 0};
-  int64_t sleeps_until_ = 0;
-  bool stopping_ = false;
-  std::thread thread_;
+  virtual void Disarm(const Token& token) = 0;
 };
+
+// With a thread of its own, which starts with the first Arm and sleeps between deadlines. `env`
+// tells the time, which must pass as it does outside.
+std::unique_ptr<DeadlineTimer> NewThreadTimer(Env& env);
 
 }  // namespace penstock

@@ -22,6 +22,7 @@ Execution::Execution(const Program& program, const ExecutorOptions& options)
     : program_(program),
       options_(options),
       device_(*options.device),
+      timer_(options.timer != nullptr ? *options.timer : DeadlineTimer::Real()),
       runners_max_(std::max(1, options.threads->num_threads())) {
   root_.inputs = std::make_unique<Tensor[]>(program.num_slots());
   root_.pending = std::make_unique<std::atomic<uint32_t>[]>(program.num_items());
@@ -54,7 +55,6 @@ void Execution::Begin(const StepArgs& args) {
   active_.store(1, std::memory_order_relaxed);
   num_running_ = 1;
   caller_idle_ = false;
-  first_runner_.nodes_run = 0;
 
   for (uint32_t i = 0; i < program_.num_items(); ++i) {
     root_.pending[i].store(program_.pending(i), std::memory_order_relaxed);
@@ -89,7 +89,7 @@ void Execution::RunAsync(const StepArgs& args, Ended ended) {
   shared_ = true;
   if (args_.deadline_ns != 0) {
     // No thread waits for the step, so only a timer can end it when all its nodes wait.
-    timer_ = DeadlineTimer::Real().Arm(args_.deadline_ns, [this] { CheckDeadline(); });
+    armed_ = timer_.Arm(args_.deadline_ns, [this] { CheckDeadline(); });
   }
   options_.threads->Schedule([this] {
     RunLoop(first_runner_);
@@ -98,7 +98,7 @@ void Execution::RunAsync(const StepArgs& args, Ended ended) {
 }
 
 Status Execution::End() {
-  if (timer_.has_value()) DeadlineTimer::Real().Disarm(*std::exchange(timer_, std::nullopt));
+  if (armed_.has_value()) timer_.Disarm(*std::exchange(armed_, std::nullopt));
   if (abort_registered_.load(std::memory_order_relaxed)) {
     cancellation_->Deregister(abort_token_);
     abort_registered_.store(false, std::memory_order_relaxed);

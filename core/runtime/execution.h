@@ -58,7 +58,7 @@ class Execution {
     Ready ready;
     std::unique_ptr<Tensor[]> outputs;  // of the node being run; empty between nodes
     KernelContext::Params params;
-    uint32_t nodes_run = 0;
+    int nodes_to_clock = 0;  // until the deadline is looked at
   };
   // A node that waits: for its Done, or for copies of its inputs.
   struct Wait {
@@ -84,6 +84,7 @@ class Execution {
   // execution_threads.cc: who runs what.
   void InitRunner(Runner* runner);
   void RunLoop(Runner& runner);
+  bool Next(Runner& runner, uint32_t* node);
   bool TakeShared(const Runner& runner, uint32_t* node);
   void Offer(Ready& ready);
   void Share(absl::Span<const uint32_t> nodes);
@@ -123,6 +124,7 @@ class Execution {
   const Program& program_;
   const ExecutorOptions options_;
   Device& device_;
+  DeadlineTimer& timer_;
   const int runners_max_;
 
   // Of the step.
@@ -142,7 +144,7 @@ class Execution {
   bool shared_ = false;
   std::atomic<bool> stopped_{false};  // nodes were dropped: the step has failed
   std::atomic<int> active_{0};
-  std::optional<DeadlineTimer::Token> timer_;
+  std::optional<DeadlineTimer::Token> armed_;
   std::atomic<bool> abort_registered_{false};
   Cancellation::Token abort_token_ = 0;
 

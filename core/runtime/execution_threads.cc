@@ -12,8 +12,9 @@ namespace {
 
 // What Run's thread burns before it blocks: about what waking it would cost on a virtual machine.
 constexpr int64_t kSpinNanos = 100'000;
-// The clock is read once in so many nodes, to see whether the deadline has passed.
-constexpr uint32_t kDeadlinePeriod = 64;
+// Once in so many cheap nodes, and before each expensive one, the clock is compared with the
+// deadline.
+constexpr int kDeadlinePeriod = 64;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -45,31 +46,36 @@ Execution::Ready* Execution::ReadyHere() {
 
 void Execution::RunLoop(Runner& runner) {
   Runner* const outer = std::exchange(running_here_, &runner);
-  Ready& ready = runner.ready;
-  for (;;) {
-    if (!ready.expensive.empty() && ready.expensive.size() + ready.cheap.size() > 1) Offer(ready);
-    uint32_t node;
-    if (!ready.cheap.empty()) {
-      node = ready.cheap.back();
-      ready.cheap.pop_back();
-    } else if (!ready.expensive.empty()) {
-      node = ready.expensive.back();
-      ready.expensive.pop_back();
-    } else if (!TakeShared(runner, &node)) {
-      break;
-    }
-    if (args_.deadline_ns != 0 && (observed_ || ++runner.nodes_run % kDeadlinePeriod == 0)) {
+  uint32_t node;
+  while (Next(runner, &node)) {
+    if (args_.deadline_ns != 0 && (observed_ || --runner.nodes_to_clock < 0)) {
+      runner.nodes_to_clock = kDeadlinePeriod;
       CheckDeadline();
     }
     if (cancellation_->cancelled()) [[unlikely]] {
       stopped_.store(true, std::memory_order_relaxed);
-      ready.cheap.clear();
-      ready.expensive.clear();
+      runner.ready.cheap.clear();
+      runner.ready.expensive.clear();
       continue;
     }
     Process(runner, node);
   }
   running_here_ = outer;
+}
+
+bool Execution::Next(Runner& runner, uint32_t* node) {
+  auto& [cheap, expensive] = runner.ready;
+  if (!expensive.empty() && expensive.size() + cheap.size() > 1) Offer(runner.ready);
+  if (!cheap.empty()) {
+    *node = cheap.back();
+    cheap.pop_back();
+    return true;
+  }
+  runner.nodes_to_clock = 0;
+  if (expensive.empty()) return TakeShared(runner, node);
+  *node = expensive.back();
+  expensive.pop_back();
+  return true;
 }
 
 // When there is nothing the thread no longer counts as running, in one step with looking: who

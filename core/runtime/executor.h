@@ -18,6 +18,7 @@
 #include "core/base/env.h"
 #include "core/graph/graph.h"
 #include "core/op/kernel.h"
+#include "core/runtime/deadline_timer.h"
 #include "core/runtime/device.h"
 #include "core/runtime/rendezvous.h"
 #include "core/runtime/step_stats.h"
@@ -31,9 +32,7 @@ struct StepArgs {
   Cancellation* cancellation = nullptr;
   ResourceStore* resources = nullptr;  // null: the device's own
   ResourceStore* step_resources = nullptr;
-  // Env::NowNanos() scale; 0: none. The real clock's: under a simulated Env pass 0, and let the
-  // simulation cancel.
-  int64_t deadline_ns = 0;
+  int64_t deadline_ns = 0;        // Env::NowNanos() scale; 0: none
   const Tensor* feeds = nullptr;  // indexed by _Feed's attribute "index"
   int num_feeds = 0;
   Tensor* fetches = nullptr;  // indexed by _Fetch's attribute "index"
@@ -59,6 +58,7 @@ struct ExecutorOptions {
   Device* device = nullptr;
   ThreadPool* threads = nullptr;
   Env* env = nullptr;
+  DeadlineTimer* timer = nullptr;  // of that Env's time; null: DeadlineTimer::Real()
 };
 // `graph` is the Partition's. Errors name the node (no kernel, bad attribute).
 StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options);

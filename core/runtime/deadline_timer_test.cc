@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/deadline_timer.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kMilli = 1'000'000;
+
+// Waits, for a while, until `n` numbers have been noted.
+class Notes {
+ public:
+  void Add(int number) {
+    std::lock_guard<std::mutex> lock(mu_);
+    numbers_.push_back(number);
+    added_.notify_all();
+  }
+  std::vector<int> WaitFor(size_t n) {
+    std::unique_lock<std::mutex> lock(mu_);
+    added_.wait_for(lock, std::chrono::seconds(10), [&] { return numbers_.size() >= n; });
+    return numbers_;
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable added_;
+  std::vector<int> numbers_;
+};
+
+TEST(DeadlineTimerTest, RingsInOrderAndNotEarly) {
+  Env& env = Env::Real();
+  Notes notes;
+  const auto timer = NewThreadTimer(env);
+  const int64_t start = env.NowNanos();
+  std::atomic<int64_t> rang{0};
+  timer->Arm(start + 60 * kMilli, [&] { notes.Add(3); });
+  timer->Arm(start + 20 * kMilli, [&] {
+    rang = env.NowNanos();
+    notes.Add(1);
+  });
+  timer->Arm(start + 40 * kMilli, [&] { notes.Add(2); });
+  EXPECT_EQ(notes.WaitFor(3), (std::vector<int>{1, 2, 3}));
+  EXPECT_GE(rang, start + 20 * kMilli);
+}
+
+TEST(DeadlineTimerTest, OneThatHasPassedRingsAtOnce) {
+  Notes notes;
+  const auto timer = NewThreadTimer(Env::Real());
+  timer->Arm(1, [&] { notes.Add(1); });
+  EXPECT_EQ(notes.WaitFor(1).size(), 1u);
+}
+
+TEST(DeadlineTimerTest, DisarmedDoesNotRing) {
+  Env& env = Env::Real();
+  Notes notes;
+  const auto timer = NewThreadTimer(env);
+  const int64_t start = env.NowNanos();
+  const auto first = timer->Arm(start + 10 * kMilli, [&] { notes.Add(1); });
+  timer->Arm(start + 30 * kMilli, [&] { notes.Add(2); });
+  timer->Disarm(first);
+  timer->Disarm(first);  // a second time does nothing
+  EXPECT_EQ(notes.WaitFor(1), std::vector<int>{2});
+}
+
+TEST(DeadlineTimerTest, DisarmWaitsForARunningCall) {
+  Env& env = Env::Real();
+  const auto timer = NewThreadTimer(env);
+  std::atomic<bool> running{false}, ended{false};
+  const auto token = timer->Arm(1, [&] {
+    running = true;
+    env.SleepForNanos(20 * kMilli);
+    ended = true;
+  });
+  while (!running) std::this_thread::yield();
+  timer->Disarm(token);
+  EXPECT_TRUE(ended);
+}
+
+TEST(DeadlineTimerTest, DestructionForgetsWhatIsArmed) {
+  bool rang = false;
+  {
+    const auto timer = NewThreadTimer(Env::Real());
+    timer->Arm(Env::Real().NowNanos() + int64_t{3600} * 1000 * kMilli, [&] { rang = true; });
+  }
+  EXPECT_FALSE(rang);
+}
+
+TEST(DeadlineTimerTest, ManyThreads) {
+  Env& env = Env::Real();
+  const auto timer = NewThreadTimer(env);
+  std::vector<std::thread> threads;
+  std::atomic<int> rang{0}, kept{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) {
+        auto alive = std::make_unique<int>(i);
+        const auto token = timer->Arm(env.NowNanos() + (i + t) % 7 * 20'000,
+                                      [&rang, p = alive.get()] { rang += *p >= 0; });
+        if (i % 3 == 0) std::this_thread::yield();
+        timer->Disarm(token);
+        alive.reset();  // must not be seen by a late call
+        ++kept;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(kept, 2000);
+  EXPECT_LE(rang, 2000);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops for the tests and benchmarks of this folder, and how they make executors. Linking registers:
+//
+//   TestSum      the sum of N int64 scalars, plus the attribute `plus`
+//   TestSpin     as TestSum, after keeping its thread busy for `micros`
+//   TestAsync    as TestSum, ending later on another thread, or (`inline`) at once
+//   TestFail     fails with `message`
+//   TestForget   does not set its output
+//   TestWrong    sets its output to a float
+//   TestStall    waits until the step is cancelled, then ends with the cancellation's status
+//   TestThrow    throws std::bad_alloc
+//   TestAlias    its input, and whether it could have written to it in place
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/runtime/executor.h"
+
+namespace penstock {
+
+// What every executor here runs on.
+struct TestTask {
+  explicit TestTask(int num_threads = 2);
+  std::unique_ptr<Executor> Make(Graph graph);
+  StatusOr<std::unique_ptr<Executor>> TryMake(Graph graph);
+
+  std::unique_ptr<Device> device;
+  ThreadPool threads;
+};
+
+// Adds nodes without ceremony; CHECKs.
+class TestGraph {
+ public:
+  TestGraph() : graph_(Registry::Global()) {}
+  Node* Add(const std::string& op, const std::vector<Node*>& inputs, Attrs attrs = {},
+            const std::vector<Node*>& after = {}, const std::string& name = "");
+  // TestSum and its like, which need to know how many inputs they have.
+  Node* AddSum(const std::string& op, const std::vector<Node*>& inputs, Attrs attrs = {},
+               const std::vector<Node*>& after = {});
+  Node* Feed(int index, DType dtype = DType::kInt64);
+  Node* Fetch(Node* node, int index, int output = 0);
+  Graph& graph() { return graph_; }
+  Graph Take() { return std::move(graph_); }
+
+ private:
+  Graph graph_;
+};
+
+// A step of its own: all that StepArgs borrows.
+struct TestStep {
+  explicit TestStep(int num_fetches = 0, std::vector<Tensor> feeds = {});
+  StepArgs Args();
+
+  std::vector<Tensor> feeds, fetches;
+  Cancellation cancellation;
+  std::unique_ptr<Rendezvous> rendezvous;
+  ResourceStore step_resources;
+  int64_t deadline_ns = 0;
+  StepStatsCollector* stats = nullptr;
+};
+
+}  // namespace penstock
