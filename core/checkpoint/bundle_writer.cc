@@ -12,7 +12,7 @@ StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(Env& env, std::stri
   if (prefix.empty() || prefix.back() == '/') {
     return InvalidArgument("'", prefix, "' is not the prefix of a checkpoint");
   }
-  RETURN_IF_ERROR(env.CreateDirectories(DirectoryOf(prefix)));
+  RETURN_IF_ERROR(CreateDurableDirectories(env, DirectoryOf(prefix)));
   std::unique_ptr<BundleWriter> writer(new BundleWriter(env, std::move(prefix)));
   const std::string temporary = TemporaryPath(env, DataPath(writer->prefix_, 0, 1));
   ASSIGN_OR_RETURN(writer->data_, env.NewWritableFile(temporary));

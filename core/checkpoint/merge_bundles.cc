@@ -94,7 +94,7 @@ Status MergeBundles(Env& env, const std::vector<std::string>& sources,
     RETURN_IF_ERROR(reader->CheckDataFiles());
     RETURN_IF_ERROR(Annotate(merger.Add(*reader), StrCat("checkpoint '", source, "'")));
   }
-  RETURN_IF_ERROR(env.CreateDirectories(DirectoryOf(destination)));
+  RETURN_IF_ERROR(CreateDurableDirectories(env, DirectoryOf(destination)));
   RETURN_IF_ERROR(merger.Publish(env, destination));
   RemoveSources(env, sources, destination, delete_old_directories);
   return OkStatus();

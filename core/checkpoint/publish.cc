@@ -38,6 +38,14 @@ std::string TemporaryPath(Env& env, const std::string& path) {
   return StrCat(path, ".tempstate", absl::Hex(env.RandomU64()));
 }
 
+Status CreateDurableDirectories(Env& env, const std::string& directory) {
+  if (env.FileExists(directory)) return OkStatus();
+  const std::string parent = DirectoryOf(directory);
+  RETURN_IF_ERROR(CreateDurableDirectories(env, parent));
+  RETURN_IF_ERROR(env.CreateDirectories(directory));
+  return env.SyncDirectory(parent);
+}
+
 Status PublishBundle(Env& env, const std::string& prefix, int num_shards,
                      const std::map<std::string, BundleEntry>& entries,
                      const std::vector<std::pair<std::string, std::string>>& renames) {

@@ -18,6 +18,9 @@ namespace penstock {
 // files. Never ends in ".index": what a crash leaves is not taken for a checkpoint.
 std::string TemporaryPath(Env& env, const std::string& path);
 
+// Makes `directory` and those above it where they do not exist, durably.
+Status CreateDurableDirectories(Env& env, const std::string& directory);
+
 // Writes the index beside, takes away one that stands under the same prefix, gives the data files
 // their names (pairs of old and new paths; they are synced already), then the index its own, each
 // step durable before the next. A crash at any moment leaves the old checkpoint, none, or the new

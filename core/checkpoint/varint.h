@@ -17,14 +17,15 @@ inline void AppendVarint(uint64_t value, std::string* bytes) {
   bytes->push_back(static_cast<char>(value));
 }
 
-// Takes a number off the front of *bytes; false where it is cut short or too large for T.
+// Takes a number off the front of *bytes; false where it is cut short, too large for T, or longer
+// than it need be: there is one form of each number, so that damage shows.
 template <class T>
 bool TakeVarint(string_view* bytes, T* value) {
   uint64_t result = 0;
   for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
     const uint64_t byte = static_cast<uint8_t>(bytes->front());
     bytes->remove_prefix(1);
-    if (shift == 63 && byte > 1) return false;
+    if ((shift == 63 && byte > 1) || (shift > 0 && byte == 0)) return false;
     result |= (byte & 0x7f) << shift;
     if (byte < 0x80) {
       *value = static_cast<T>(result);

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Damaged files: every flipped bit, every truncation, and random pieces copied about. Reading ends
+// in an error or in the right values, and never in anything else.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/base/crc32c.h"
+#include "core/checkpoint/bundle_reader.h"
+#include "core/checkpoint/bundle_writer.h"
+#include "core/checkpoint/crash_env.h"
+#include "core/checkpoint/table.h"
+#include "core/checkpoint/test_tensors.h"
+#include "core/checkpoint/varint.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kPrefix[] = "/m";
+
+std::vector<std::pair<std::string, Tensor>> Tensors() {
+  return {{"weights", Counting<float>({5, 7})},
+          {"names", Tensor::Vector<std::string>({"a", "", "long enough to be seen"})},
+          {"flags", Tensor::Vector<bool>({true, false})},
+          {"step", Tensor::Scalar<int64_t>(7)}};
+}
+
+Status Save(Env& env) {
+  ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(env, kPrefix));
+  for (const auto& [name, tensor] : Tensors()) RETURN_IF_ERROR(writer->Add(name, tensor));
+  for (int64_t row : {0, 2}) {
+    RETURN_IF_ERROR(
+        writer->AddSlice("sliced", {4, 3}, {{{row, 2}, {}}}, Counting<int32_t>({2, 3}, 3.0 * row)));
+  }
+  return writer->Finish();
+}
+
+Status WriteFile(Env& env, const std::string& path, string_view contents) {
+  ASSIGN_OR_RETURN(const auto file, env.NewWritableFile(path));
+  RETURN_IF_ERROR(file->Append(contents));
+  return file->Close();
+}
+
+// OK where every tensor that should be there is read and right; else the error. Anything else fails
+// the test.
+Status ReadAll(Env& env) {
+  ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(env, kPrefix));
+  const auto expect = [&](const std::string& name, const Tensor& expected) -> Status {
+    ASSIGN_OR_RETURN(const Tensor tensor, reader->Read(name));
+    EXPECT_TRUE(SameTensor(tensor, expected)) << name << " is " << tensor.ToString();
+    return reader->Verify(name);
+  };
+  for (const auto& [name, tensor] : Tensors()) RETURN_IF_ERROR(expect(name, tensor));
+  return expect("sliced", Counting<int32_t>({4, 3}));
+}
+
+class CorruptionTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(Save(env_), OkStatus());
+    ASSERT_EQ(ReadAll(env_), OkStatus());
+    contents_ = *env_.ReadFile(GetParam());
+  }
+  Status ReadWith(const std::string& contents) {
+    EXPECT_EQ(WriteFile(env_, GetParam(), contents), OkStatus());
+    return ReadAll(env_);
+  }
+  CrashEnv env_;
+  std::string contents_;
+};
+
+TEST_P(CorruptionTest, EveryFlippedBitIsDetected) {
+  for (size_t byte = 0; byte < contents_.size(); ++byte) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string damaged = contents_;
+      damaged[byte] = static_cast<char>(damaged[byte] ^ (1 << bit));
+      EXPECT_FALSE(ReadWith(damaged).ok()) << "byte " << byte << " bit " << bit;
+    }
+  }
+}
+
+TEST_P(CorruptionTest, EveryTruncationIsDetected) {
+  for (size_t size = 0; size < contents_.size(); ++size) {
+    EXPECT_FALSE(ReadWith(contents_.substr(0, size)).ok()) << size;
+  }
+}
+
+TEST_P(CorruptionTest, PiecesCopiedAboutAreDetected) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    std::string damaged = contents_;
+    const size_t from = random() % damaged.size(), to = random() % damaged.size();
+    const size_t count = random() % (damaged.size() - std::max(from, to)) + 1;
+    damaged.replace(to, count, contents_.substr(from, count));
+    if (damaged != contents_) {
+      EXPECT_FALSE(ReadWith(damaged).ok()) << from << " " << to;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, CorruptionTest,
+                         testing::Values(IndexPath(kPrefix), DataPath(kPrefix, 0, 1)),
+                         [](const auto& info) { return info.index == 0 ? "Index" : "Data"; });
+
+// Damage under a checksum that was made to fit: a hostile file.
+class HostileIndexTest : public testing::Test {
+ protected:
+  // The index of Save with one change to its table.
+  Status ReadWith(const std::function<void(std::map<std::string, std::string>&)>& change) {
+    EXPECT_EQ(Save(env_), OkStatus());
+    std::map<std::string, std::string> entries;
+    EXPECT_EQ(VisitTable(*env_.ReadFile(IndexPath(kPrefix)),
+                         [&](string_view key, string_view value) {
+                           entries.emplace(key, value);
+                           return OkStatus();
+                         }),
+              OkStatus());
+    change(entries);
+    EXPECT_EQ(WriteFile(env_, IndexPath(kPrefix), *BuildTable(entries)), OkStatus());
+    return ReadAll(env_);
+  }
+  Status ReadWithEntry(const std::string& name, const std::function<void(BundleEntry&)>& change) {
+    return ReadWith([&](auto& entries) {
+      BundleEntry entry = *ParseBundleEntry(entries.at(name));
+      change(entry);
+      entries[name] = SerializeBundleEntry(entry);
+    });
+  }
+  CrashEnv env_;
+};
+
+TEST_F(HostileIndexTest, EntriesThatLieAreErrors) {
+  constexpr int64_t kHuge = int64_t{1} << 60;
+  const std::vector<std::function<void(BundleEntry&)>> lies = {
+      [](BundleEntry& e) { e.shape = Shape({kHuge}); },
+      [](BundleEntry& e) { e.size = kHuge; },
+      [](BundleEntry& e) { e.size = -1; },
+      [](BundleEntry& e) { e.offset = -1; },
+      [](BundleEntry& e) { e.offset = std::numeric_limits<int64_t>::max(); },
+      [](BundleEntry& e) { e.shard = 1; },
+      [](BundleEntry& e) { e.shard = -1; },
+      [](BundleEntry& e) { e.dtype = DType::kInvalid; },
+      [](BundleEntry& e) { e.dtype = DType::kVariant; },
+      [](BundleEntry& e) { e.dtype = DType::kResource; },
+      [](BundleEntry& e) { e.dtype = DType::kString; },
+      [](BundleEntry& e) {
+        e.shape = Shape({kHuge / 4});
+        e.size = kHuge;
+      },
+  };
+  for (size_t i = 0; i < lies.size(); ++i) {
+    EXPECT_FALSE(ReadWithEntry("weights", lies[i]).ok()) << i;
+    EXPECT_FALSE(ReadWithEntry("names", lies[i]).ok() && i != 10) << i;
+    EXPECT_FALSE(ReadWithEntry(SliceKey("sliced", {{{2, 2}, {}}}), lies[i]).ok()) << i;
+  }
+}
+
+TEST_F(HostileIndexTest, SlicesThatLieAreErrors) {
+  const std::vector<std::function<void(BundleEntry&)>> lies = {
+      [](BundleEntry& e) { e.slices.pop_back(); },              // a hole
+      [](BundleEntry& e) { e.slices.push_back(e.slices[0]); },  // twice
+      [](BundleEntry& e) {
+        e.slices[1] = {{{1, 2}, {}}};
+      },  // not there
+      [](BundleEntry& e) {
+        e.shape = Shape({int64_t{1} << 50, 3});
+      },  // only a small part is there
+      [](BundleEntry& e) { e.dtype = DType::kFloat; },
+      [](BundleEntry& e) { e.slices.clear(); },
+  };
+  for (size_t i = 0; i < lies.size(); ++i) {
+    EXPECT_FALSE(ReadWithEntry("sliced", lies[i]).ok()) << i;
+  }
+}
+
+TEST_F(HostileIndexTest, HeadersThatLieAreErrors) {
+  for (const int shards : {0, -1, 1 << 30}) {
+    EXPECT_FALSE(
+        ReadWith([&](auto& entries) { entries[""] = SerializeBundleHeader(shards); }).ok());
+  }
+  EXPECT_FALSE(ReadWith([](auto& entries) { entries.erase(""); }).ok());
+  EXPECT_FALSE(ReadWith([](auto& entries) { entries[""] = "\x10\x01"; }).ok());  // big-endian
+  EXPECT_FALSE(ReadWith([](auto& entries) { entries["weights"] = "\xff\xff"; }).ok());
+}
+
+// Keys that share prefixes could ask for memory without end.
+TEST(HostileTable, ExpandingKeysAreBounded) {
+  std::string block;
+  const auto add = [&](uint64_t shared, const std::string& suffix) {
+    AppendVarint(shared, &block);
+    AppendVarint(suffix.size(), &block);
+    AppendVarint(0, &block);
+    block += suffix;
+  };
+  add(0, std::string(60000, 'a'));
+  for (int i = 0; i < 1000000; ++i) {
+    std::string suffix = {static_cast<char>(i >> 16), static_cast<char>(i >> 8),
+                          static_cast<char>(i)};
+    add(60000, "b" + suffix);
+  }
+  block += std::string("\0\0\0\0\1\0\0\0", 8);
+  std::string file;
+  const auto put_block = [&](const std::string& contents) {
+    std::string handle;
+    AppendVarint(file.size(), &handle);
+    AppendVarint(contents.size(), &handle);
+    file += contents + '\0';
+    const uint32_t crc = MaskCrc(Crc32c(contents + '\0'));
+    file.append(reinterpret_cast<const char*>(&crc), 4);
+    return handle;
+  };
+  const std::string data = put_block(block);
+  const std::string none("\0\0\0\0\1\0\0\0", 8);
+  std::string index;
+  AppendVarint(0, &index);
+  AppendVarint(1, &index);
+  AppendVarint(data.size(), &index);
+  index += "z" + data + none;
+  std::string footer = put_block(none) + put_block(index);
+  footer.resize(40);
+  file += footer + "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+  size_t bytes = 0;
+  const Status status = VisitTable(file, [&](string_view key, string_view) {
+    bytes += key.size();
+    return OkStatus();
+  });
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status;
+  EXPECT_LT(bytes, 65 * file.size());
+}
+
+TEST(HostileTable, RandomBytesEndInErrors) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 100000; ++i) {
+    std::string file(random() % 200, '\0');
+    for (char& c : file) c = static_cast<char>(random());
+    if (i % 2 == 0) file += "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+    EXPECT_FALSE(VisitTable(file, [](string_view, string_view) { return OkStatus(); }).ok());
+  }
+}
+
+}  // namespace
+}  // namespace penstock

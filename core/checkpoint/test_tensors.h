@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors to save and compare, for tests.
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+// Type, shape and every bit.
+inline bool SameTensor(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.dtype() == DType::kString) return a.flat<std::string>() == b.flat<std::string>();
+  return std::memcmp(a.raw_data(), b.raw_data(), a.bytes()) == 0;
+}
+
+// first, first + step, ... in the given shape.
+template <class T>
+Tensor Counting(const Shape& shape, double first = 0, double step = 1) {
+  Tensor tensor(kDTypeOf<T>, shape);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    tensor.mutable_flat<T>()[i] = static_cast<T>(first + static_cast<double>(i) * step);
+  }
+  return tensor;
+}
+
+}  // namespace penstock

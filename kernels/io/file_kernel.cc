@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/io/file_kernel.h"
+
+namespace penstock {
+
+ThreadPool& FileThreads() {
+  static ThreadPool& threads = *new ThreadPool("files", 4);
+  return threads;
+}
+
+void FileKernel::ComputeAsync(KernelContext& ctx, Done done) {
+  FileThreads().Schedule([this, &ctx, done = std::move(done)]() mutable {
+    Status status = CheckNotCancelled(ctx);
+    if (status.ok()) status = Run(ctx);
+    std::move(done)(std::move(status));
+  });
+}
+
+Status CheckNotCancelled(const KernelContext& ctx) {
+  const Cancellation* cancellation = ctx.step().cancellation;
+  return cancellation == nullptr || !cancellation->cancelled() ? OkStatus()
+                                                               : cancellation->status();
+}
+
+StatusOr<std::string> StringInput(const KernelContext& ctx, int i, const char* name) {
+  const Tensor& input = ctx.input(i);
+  if (input.dtype() != DType::kString || input.num_elements() != 1) {
+    return InvalidArgument(name, " must be one string, is ", Name(input.dtype()),
+                           input.shape().ToString());
+  }
+  return input.scalar<std::string>();
+}
+
+StatusOr<absl::Span<const std::string>> StringsInput(const KernelContext& ctx, int i,
+                                                     const char* name) {
+  const Tensor& input = ctx.input(i);
+  if (input.dtype() != DType::kString || input.rank() != 1) {
+    return InvalidArgument(name, " must be a vector of strings, is ", Name(input.dtype()),
+                           input.shape().ToString());
+  }
+  return input.flat<std::string>();
+}
+
+}  // namespace penstock

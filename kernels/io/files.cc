@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading, writing and finding whole files.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_split.h"
+#include "core/base/env.h"
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/io/file_kernel.h"
+
+namespace penstock {
+namespace {
+
+class ReadFileKernel : public FileKernel {
+ protected:
+  Status Run(KernelContext& ctx) const override {
+    ASSIGN_OR_RETURN(const std::string filename, StringInput(ctx, 0, "filename"));
+    ASSIGN_OR_RETURN(std::string contents, ctx.step().env->ReadFile(filename));
+    Tensor* output = nullptr;
+    RETURN_IF_ERROR(ctx.Allocate(0, {}, &output));
+    *output->mutable_data<std::string>() = std::move(contents);
+    return OkStatus();
+  }
+};
+
+class WriteFileKernel : public FileKernel {
+ protected:
+  Status Run(KernelContext& ctx) const override {
+    ASSIGN_OR_RETURN(const std::string filename, StringInput(ctx, 0, "filename"));
+    ASSIGN_OR_RETURN(const std::string contents, StringInput(ctx, 1, "contents"));
+    const size_t slash = filename.rfind('/');
+    if (slash != std::string::npos && slash > 0) {
+      RETURN_IF_ERROR(ctx.step().env->CreateDirectories(filename.substr(0, slash)));
+    }
+    ASSIGN_OR_RETURN(const auto file, ctx.step().env->NewWritableFile(filename));
+    const Status written = file->Append(contents);
+    const Status closed = file->Close();
+    return written.ok() ? closed : written;
+  }
+};
+
+bool IsPattern(const std::string& name) { return name.find_first_of("*?[\\") != std::string::npos; }
+
+// The paths that match: one component of the pattern after another, over the directories there are.
+std::vector<std::string> Match(Env& env, const std::string& pattern) {
+  const bool absolute = !pattern.empty() && pattern[0] == '/';
+  std::vector<std::string> found = {absolute ? "/" : ""};
+  const std::vector<std::string> components = absl::StrSplit(pattern, '/', absl::SkipEmpty());
+  for (const std::string& component : components) {
+    std::vector<std::string> next;
+    for (const std::string& directory : found) {
+      const std::string base =
+          directory.empty() || directory.back() == '/' ? directory : directory + "/";
+      if (!IsPattern(component)) {
+        if (env.FileExists(base + component)) next.push_back(base + component);
+        continue;
+      }
+      // What is no directory, or may not be read, holds nothing that matches.
+      const auto names = env.ListDirectory(base.empty() ? "." : base);
+      if (!names.ok()) continue;
+      for (const std::string& name : *names) {
+        if (fnmatch(component.c_str(), name.c_str(), 0) == 0) next.push_back(base + name);
+      }
+    }
+    found = std::move(next);
+  }
+  return components.empty() ? std::vector<std::string>() : found;
+}
+
+class MatchingFilesKernel : public FileKernel {
+ protected:
+  Status Run(KernelContext& ctx) const override {
+    const Tensor& patterns = ctx.input(0);
+    if (patterns.dtype() != DType::kString || patterns.rank() > 1) {
+      return InvalidArgument("pattern must be a string or a vector of them, is ",
+                             Name(patterns.dtype()), patterns.shape().ToString());
+    }
+    std::set<std::string> paths;  // sorted
+    for (const std::string& pattern : patterns.flat<std::string>()) {
+      for (std::string& path : Match(*ctx.step().env, pattern)) paths.insert(std::move(path));
+    }
+    Tensor* output = nullptr;
+    RETURN_IF_ERROR(ctx.Allocate(0, {static_cast<int64_t>(paths.size())}, &output));
+    std::copy(paths.begin(), paths.end(), output->mutable_data<std::string>());
+    return OkStatus();
+  }
+};
+
+Status ReadFileShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 0).status());
+  return ScalarShape(s);
+}
+
+Status WriteFileShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 0).status());
+  return s.WithRank(1, 0).status();
+}
+
+Status MatchingFilesShape(ShapeScope& s) {
+  s.set_output(0, PartialShape({PartialShape::kUnknown}));
+  return OkStatus();
+}
+
+OP(ReadFile, {
+                 .doc = "The contents of a file.",
+                 .inputs = {{"filename", "string"}},
+                 .outputs = {{"contents", "string"}},
+                 .shape = ReadFileShape,
+                 .gradient = NoGradient,
+                 .stateful = true,
+             });
+KERNEL_ANY_TYPE(ReadFile, ReadFileKernel);
+
+OP(WriteFile, {
+                  .doc = "Writes a file, making its directory where there is none.",
+                  .inputs = {{"filename", "string"}, {"contents", "string"}},
+                  .shape = WriteFileShape,
+                  .gradient = NoGradient,
+                  .stateful = true,
+              });
+KERNEL_ANY_TYPE(WriteFile, WriteFileKernel);
+
+OP(MatchingFiles, {
+                      .doc = "The files whose paths match a pattern of *, ? and [...], sorted.",
+                      .inputs = {{"pattern", "string"}},
+                      .outputs = {{"filenames", "string"}},
+                      .shape = MatchingFilesShape,
+                      .gradient = NoGradient,
+                      .stateful = true,
+                  });
+KERNEL_ANY_TYPE(MatchingFiles, MatchingFilesKernel);
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Saving tensors to checkpoints, restoring them, and merging what several tasks have saved.
+#include <mutex>
+
+#include "core/base/env.h"
+#include "core/checkpoint/bundle_reader.h"
+#include "core/checkpoint/bundle_writer.h"
+#include "core/checkpoint/merge_bundles.h"
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/io/file_kernel.h"
+
+namespace penstock {
+namespace {
+
+// The first three inputs of saving and restoring.
+struct Request {
+  std::string prefix;
+  absl::Span<const std::string> names;
+  absl::Span<const std::string> slices;  // "" for a whole tensor
+};
+
+// One name and one slice for each of `count` tensors.
+StatusOr<Request> ParseRequest(const KernelContext& ctx, int count) {
+  Request request;
+  ASSIGN_OR_RETURN(request.prefix, StringInput(ctx, 0, "prefix"));
+  ASSIGN_OR_RETURN(request.names, StringsInput(ctx, 1, "tensor_names"));
+  ASSIGN_OR_RETURN(request.slices, StringsInput(ctx, 2, "shape_and_slices"));
+  if (static_cast<int>(request.names.size()) != count ||
+      static_cast<int>(request.slices.size()) != count) {
+    return InvalidArgument("got ", request.names.size(), " tensor_names and ",
+                           request.slices.size(), " shape_and_slices for ", count, " tensors");
+  }
+  return request;
+}
+
+class SaveKernel : public FileKernel {
+ protected:
+  Status Run(KernelContext& ctx) const override {
+    constexpr int kFirstTensor = 3;
+    const int count = ctx.num_inputs() - kFirstTensor;
+    ASSIGN_OR_RETURN(const Request request, ParseRequest(ctx, count));
+    ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(*ctx.step().env, request.prefix));
+    for (int i = 0; i < count; ++i) {
+      RETURN_IF_ERROR(CheckNotCancelled(ctx));
+      RETURN_IF_ERROR(
+          Add(*writer, request.names[i], request.slices[i], ctx.input(kFirstTensor + i)));
+    }
+    return writer->Finish();
+  }
+
+ private:
+  static Status Add(BundleWriter& writer, const std::string& name, const std::string& slice,
+                    const Tensor& tensor) {
+    if (slice.empty()) return writer.Add(name, tensor);
+    ASSIGN_OR_RETURN(const ShapeAndSlice part, ShapeAndSlice::Parse(slice));
+    return writer.AddSlice(name, part.shape, part.slice, tensor);
+  }
+};
+
+class RestoreKernel : public FileKernel {
+ protected:
+  Status Run(KernelContext& ctx) const override {
+    const int count = ctx.num_outputs();
+    ASSIGN_OR_RETURN(const Request request, ParseRequest(ctx, count));
+    ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(*ctx.step().env, request.prefix));
+    std::mutex mu;
+    Status status;
+    // 100 us: about what opening, reading and checking a few hundred KB takes.
+    FileThreads().ParallelFor(count, 100'000, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Status restored = Restore(ctx, *reader, request, static_cast<int>(i));
+        if (restored.ok()) continue;
+        std::lock_guard<std::mutex> lock(mu);
+        if (status.ok()) status = std::move(restored);
+        return;
+      }
+    });
+    return status;
+  }
+
+ private:
+  static Status Restore(KernelContext& ctx, const BundleReader& reader, const Request& request,
+                        int i) {
+    RETURN_IF_ERROR(CheckNotCancelled(ctx));
+    const std::string& name = request.names[i];
+    ASSIGN_OR_RETURN(const BundleEntry* entry, reader.Find(name));
+    const DType expected = ctx.output_type(i).dtype;
+    if (entry->dtype != expected) {
+      return InvalidArgument("tensor '", name, "' of checkpoint '", request.prefix, "' is ",
+                             Name(entry->dtype), ", is to be restored as ", Name(expected));
+    }
+    TensorSlice slice = TensorSlice::Whole(entry->shape.rank());
+    if (!request.slices[i].empty()) {
+      ASSIGN_OR_RETURN(ShapeAndSlice part, ShapeAndSlice::Parse(request.slices[i]));
+      if (part.shape != entry->shape) {
+        return InvalidArgument("tensor '", name, "' of checkpoint '", request.prefix,
+                               "' has shape ", entry->shape.ToString(),
+                               ", is to be restored as a part of ", part.shape.ToString());
+      }
+      slice = std::move(part.slice);
+    }
+    ASSIGN_OR_RETURN(Tensor tensor, reader.ReadSlice(name, slice, ctx.allocator()));
+    ctx.SetOutput(i, std::move(tensor));
+    return OkStatus();
+  }
+};
+
+class MergeKernel : public FileKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    return node.Attr("delete_old_dirs", &delete_old_directories_);
+  }
+
+ protected:
+  Status Run(KernelContext& ctx) const override {
+    ASSIGN_OR_RETURN(const auto sources, StringsInput(ctx, 0, "checkpoint_prefixes"));
+    ASSIGN_OR_RETURN(const std::string destination, StringInput(ctx, 1, "destination_prefix"));
+    return MergeBundles(*ctx.step().env, {sources.begin(), sources.end()}, destination,
+                        delete_old_directories_);
+  }
+
+ private:
+  bool delete_old_directories_ = true;
+};
+
+// A scalar and two vectors come first.
+Status CheckRequestShapes(const ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 0).status());
+  RETURN_IF_ERROR(s.WithRank(1, 1).status());
+  return s.WithRank(2, 1).status();
+}
+
+Status SaveShape(ShapeScope& s) { return CheckRequestShapes(s); }
+
+// Known for the tensors that are restored in part: the node says of which shape.
+Status RestoreShape(ShapeScope& s) {
+  RETURN_IF_ERROR(CheckRequestShapes(s));
+  const Tensor* slices = s.constant(2);
+  if (slices == nullptr || slices->dtype() != DType::kString ||
+      slices->num_elements() != s.num_outputs()) {
+    return OkStatus();
+  }
+  for (int i = 0; i < s.num_outputs(); ++i) {
+    const std::string& text = slices->flat<std::string>()[i];
+    if (text.empty()) continue;
+    ASSIGN_OR_RETURN(const ShapeAndSlice part, ShapeAndSlice::Parse(text));
+    ASSIGN_OR_RETURN(const TensorSlice box, part.slice.Within(part.shape));
+    s.set_output(i, box.shape());
+  }
+  return OkStatus();
+}
+
+Status MergeShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 1).status());
+  return s.WithRank(1, 0).status();
+}
+
+OP(SaveV2, {
+               .doc = "Saves tensors, or parts of them, as one checkpoint.",
+               .inputs = {{"prefix", "string"},
+                          {"tensor_names", "string"},
+                          {"shape_and_slices", "string"},
+                          {"tensors", List("dtypes")}},
+               .attrs = {{"dtypes", TypeList{.min_length = 1}}},
+               .shape = SaveShape,
+               .gradient = NoGradient,
+               .stateful = true,
+           });
+KERNEL_ANY_TYPE(SaveV2, SaveKernel);
+
+OP(RestoreV2,
+   {
+       .doc = "Reads tensors, or parts of them, from a checkpoint.",
+       .inputs = {{"prefix", "string"}, {"tensor_names", "string"}, {"shape_and_slices", "string"}},
+       .outputs = {{"tensors", List("dtypes")}},
+       .attrs = {{"dtypes", TypeList{.min_length = 1}}},
+       .shape = RestoreShape,
+       .gradient = NoGradient,
+       .stateful = true,
+   });
+KERNEL_ANY_TYPE(RestoreV2, RestoreKernel);
+
+OP(MergeV2Checkpoints,
+   {
+       .doc = "Makes one checkpoint of several, which are gone afterwards.",
+       .inputs = {{"checkpoint_prefixes", "string"}, {"destination_prefix", "string"}},
+       .attrs = {{"delete_old_dirs", true}, {"allow_missing_files", false}},
+       .shape = MergeShape,
+       .gradient = NoGradient,
+       .stateful = true,
+   });
+KERNEL_ANY_TYPE(MergeV2Checkpoints, MergeKernel);
+
+}  // namespace
+}  // namespace penstock
