@@ -71,7 +71,7 @@ Status Prepare(Execution& run, const std::vector<std::vector<Tensor>>& args,
   return OkStatus();
 }
 
-Status InferShapes(Execution& run) {
+Status InferShapes(Execution& run, OpRunner::Known known) {
   std::vector<ShapeScope::Input> inputs;
   for (const Tensor& tensor : run.inputs) {
     ShapeScope::Input input{.shape = tensor.shape(), .constant = &tensor};
@@ -87,6 +87,10 @@ Status InferShapes(Execution& run) {
       inputs[i].shape = inputs[i].element->shape;
       inputs[i].constant = nullptr;
     }
+  }
+  for (ShapeScope::Input& input : inputs) {
+    if (known != OpRunner::Known::kValues) input.constant = nullptr;
+    if (known == OpRunner::Known::kNothing) input.shape = PartialShape();
   }
   ShapeScope scope(*run.op, run.attrs, std::move(inputs), static_cast<int>(run.outputs.size()));
   RETURN_IF_ERROR(run.op->shape != nullptr ? run.op->shape(scope) : UnknownShape(scope));
@@ -184,6 +188,11 @@ OpRunner& OpRunner::Device(string_view device_type) {
   return *this;
 }
 
+OpRunner& OpRunner::ShapesKnow(Known known) {
+  known_ = known;
+  return *this;
+}
+
 StatusOr<std::vector<Tensor>> OpRunner::Run() {
   auto run = std::make_shared<Execution>();
   ASSIGN_OR_RETURN(run->op, registry_.GetOp(op_));
@@ -192,7 +201,7 @@ StatusOr<std::vector<Tensor>> OpRunner::Run() {
   run->attrs = attrs_;
   run->resources = resources_;
   RETURN_IF_ERROR(Prepare(*run, args_, arg_is_list_));
-  RETURN_IF_ERROR(InferShapes(*run));
+  RETURN_IF_ERROR(InferShapes(*run, known_));
   ASSIGN_OR_RETURN(run->kernel,
                    registry_.MakeKernel(device_type_, {.name = run->node_name,
                                                        .op = *run->op,

@@ -34,6 +34,10 @@ class OpRunner {
   OpRunner& Attr(string_view name, AttrValue value);
   OpRunner& NodeName(string_view name);       // default: the op's name
   OpRunner& Device(string_view device_type);  // default "CPU"
+  // How much the shape function is told about the inputs; by default everything. With less, shapes
+  // are checked less, and mistakes in the inputs are the kernel's to find.
+  enum class Known { kNothing, kShapes, kValues };
+  OpRunner& ShapesKnow(Known known);
 
   StatusOr<std::vector<Tensor>> Run();
   StatusOr<Tensor> Run1();  // REQUIRES exactly one output
@@ -46,6 +50,7 @@ class OpRunner {
   std::vector<std::vector<Tensor>> args_;
   std::vector<bool> arg_is_list_;
   Attrs attrs_;
+  Known known_ = Known::kValues;
 };
 
 }  // namespace penstock
