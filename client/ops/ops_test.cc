@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The generated functions as a program uses them.
+#include "client/ops/ops.h"
+
+#include <string>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Ops, ALayer) {
+  GraphBuilder graph;
+  const Output x = ops::Placeholder(graph, DType::kFloat, {.shape = {32, 784}, .name = "x"});
+  const Output w = ops::VariableV2(graph, DType::kFloat, PartialShape({10, 784}), {.name = "w"});
+  const Output b = ops::VariableV2(graph, DType::kFloat, PartialShape({10}));
+  const Output y = ops::Relu(ops::BiasAdd(ops::MatMul(x, w, {.transpose_b = true}), b));
+  ASSERT_TRUE(graph.status().ok()) << graph.status();
+  EXPECT_EQ(y.name(), "Relu:0");
+  EXPECT_EQ(x.name(), "x:0");
+  EXPECT_EQ(y.shape(), PartialShape({32, 10}));
+  EXPECT_TRUE(graph.graph().Validate().ok());
+}
+
+TEST(Ops, ListsAndSeveralOutputs) {
+  GraphBuilder graph;
+  const Output x = ops::Placeholder(graph, DType::kFloat, {.shape = {4, 6}});
+  const Output axis = ops::Const(graph, DType::kInt32, Tensor::Scalar<int32_t>(1));
+  const Outputs thirds = ops::Split(axis, x, 3);
+  ASSERT_EQ(thirds.size(), 3);
+  EXPECT_EQ(thirds[2].name(), "Split:2");
+  EXPECT_EQ(ops::ConcatV2(thirds, axis).shape(), PartialShape({4, 6}));
+  const ops::TopKV2Outputs top = ops::TopKV2(
+      x, ops::Const(graph, DType::kInt32, Tensor::Scalar<int32_t>(2)), {.sorted = false});
+  EXPECT_EQ(top.indices.dtype(), DType::kInt32);
+  EXPECT_EQ(top.values.shape(), PartialShape({4, 2}));
+  const Output done = ops::NoOp(graph, {.name = "done"});
+  EXPECT_EQ(graph.NodeOf(done)->name(), "done");
+  EXPECT_TRUE(graph.status().ok()) << graph.status();
+}
+
+TEST(Ops, ErrorsStickAndResultsStayUsable) {
+  GraphBuilder graph;
+  const Output x = ops::Placeholder(graph, DType::kFloat, {.shape = {4, 6}});
+  const Output axis = ops::Const(graph, DType::kFloat, Tensor::Scalar<float>(1));
+  const Outputs thirds = ops::Split(axis, x, 3, {.name = "wrong"});
+  ASSERT_EQ(thirds.size(), 3);
+  EXPECT_FALSE(thirds[2].valid());
+  EXPECT_FALSE(ops::Relu(thirds[0]).valid());
+  EXPECT_THAT(std::string(graph.status().message()), HasSubstr("node 'wrong' (op Split)"));
+}
+
+}  // namespace
+}  // namespace penstock
