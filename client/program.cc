@@ -54,14 +54,14 @@ Output Program::Group(const Outputs& ops, string_view name, Output beside) {
     for (const auto& [device, members] : by_device) {
       const auto on = DeviceScope(device);
       const auto after = ControlDependencies(members);
-      groups.push_back({this, AddNode("NoOp", {}, {}, StrCat(name, "_part")), 0});
+      groups.push_back(CallIn(*this, "NoOp", {}, {}, StrCat(name, "_part")));
     }
   }
   const bool one_device = by_device.size() == 1;
   const auto where = beside.valid() ? ColocateWith(beside)
                                     : DeviceScope(one_device ? by_device.begin()->first : "");
   const auto after = ControlDependencies(groups);
-  return {this, AddNode("NoOp", {}, {}, name), 0};
+  return CallIn(*this, "NoOp", {}, {}, name);
 }
 
 Output Program::Initialize(const std::vector<Variable>& variables, string_view name) {

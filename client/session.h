@@ -17,18 +17,11 @@
 #include <string>
 #include <vector>
 
+#include "client/tensor_ref.h"
 #include "core/graph/builder.h"
 #include "distributed/session.h"
 
 namespace penstock::client {
-
-// What to feed, fetch or run: an Output of the graph, or its name ("x:0" or "x").
-struct TensorRef {
-  TensorRef(Output output) : name(output.name()) {}       // NOLINT: {{x, value}} and
-  TensorRef(const char* name) : name(name) {}             // NOLINT: {{"x:0", value}} should
-  TensorRef(std::string name) : name(std::move(name)) {}  // NOLINT: both read well
-  std::string name;
-};
 
 struct Feed {
   TensorRef tensor;

@@ -19,7 +19,7 @@ Variable::Variable(Program& program, string_view name, const Shape& shape,
     initializer_ = initializer(program, dtype_, shape);
   }
   initializer_ = Assign(initializer_);
-  program.variables_.push_back(*this);
+  Register();
 }
 
 Variable::Variable(Program& program, string_view name, Output initial_value, const Options& options)
@@ -31,17 +31,23 @@ Variable::Variable(Program& program, string_view name, Output initial_value, con
   AddHandle(name);
   if (!handle_.valid()) return;
   initializer_ = Assign(initial_value);
-  program.variables_.push_back(*this);
+  Register();
 }
 
 void Variable::AddHandle(string_view name) {
-  Attrs attrs = {{"dtype", dtype_}, {"shape", shape_}, {"container", options_.container}};
-  // The name is known once the node exists, but has to be among its attributes. Where the program
-  // gives none, the runtime takes the node's name.
-  attrs["shared_name"] = options_.shared_name;
-  const char* const op = options_.ref ? "VariableV2" : "VarHandleOp";
-  handle_ = {program_, program_->AddNode(op, {}, std::move(attrs), name), 0};
+  // Where nobody gives a shared name, the runtime takes the node's.
+  handle_ = CallIn(*program_, options_.ref ? "VariableV2" : "VarHandleOp", {},
+                   {{"dtype", dtype_},
+                    {"shape", shape_},
+                    {"container", options_.container},
+                    {"shared_name", options_.shared_name}},
+                   name);
   if (handle_.valid()) name_ = program_->NodeOf(handle_)->name();
+}
+
+void Variable::Register() {
+  fetched_ = Read();
+  program_->variables_.push_back(*this);
 }
 
 std::string Variable::device() const {
@@ -49,30 +55,35 @@ std::string Variable::device() const {
 }
 
 Output Variable::Read() const {
-  if (!handle_.valid()) return {program_, -1, 0};
-  const auto scope = program_->NameScope(StrCat(name_, "/"));
-  const auto here = program_->ColocateWith(handle_);
-  return {program_,
-          options_.ref
-              ? program_->AddNode("Identity", {handle_}, {}, "read")
-              : program_->AddNode("ReadVariableOp", {handle_}, {{"dtype", dtype_}}, "Read"),
-          0};
+  return Beside(ref() ? "Identity" : "ReadVariableOp", {handle_},
+                ref() ? Attrs{} : Attrs{{"dtype", dtype_}}, "Read");
 }
 
-Output Variable::Update(string_view verb, Output value) const {
-  if (!handle_.valid()) return {program_, -1, 0};
-  const auto scope = program_->NameScope(StrCat(name_, "/"));
-  const auto here = program_->ColocateWith(handle_);
-  const std::string op = options_.ref ? std::string(verb) : StrCat(verb, "VariableOp");
-  return {program_, program_->AddNode(op, {handle_, value}, {}, verb), 0};
+Output Variable::Assign(Output value) const {
+  // A variable keeps its shape, here and when a checkpoint says another.
+  return Beside(ref() ? "Assign" : "AssignVariableOp", {handle_, value}, {{"validate_shape", true}},
+                "Assign");
+}
+
+Output Variable::AssignAdd(Output value) const {
+  return Beside(ref() ? "AssignAdd" : "AssignAddVariableOp", {handle_, value}, {}, "AssignAdd");
+}
+
+Output Variable::AssignSub(Output value) const {
+  return Beside(ref() ? "AssignSub" : "AssignSubVariableOp", {handle_, value}, {}, "AssignSub");
 }
 
 Output Variable::IsInitialized() const {
+  return Beside(ref() ? "IsVariableInitialized" : "VarIsInitializedOp", {handle_}, {},
+                "IsInitialized");
+}
+
+Output Variable::Beside(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
+                        string_view name) const {
   if (!handle_.valid()) return {program_, -1, 0};
   const auto scope = program_->NameScope(StrCat(name_, "/"));
   const auto here = program_->ColocateWith(handle_);
-  const char* const op = options_.ref ? "IsVariableInitialized" : "VarIsInitializedOp";
-  return {program_, program_->AddNode(op, {handle_}, {}, "IsInitialized"), 0};
+  return CallIn(*program_, op, inputs, std::move(attrs), name);
 }
 
 }  // namespace penstock::client

@@ -13,8 +13,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "client/initializers.h"
+#include "client/tensor_ref.h"
 #include "core/op/output.h"
 
 namespace penstock::client {
@@ -55,27 +57,31 @@ class Variable {
   // The resource handle, or the reference. Differentiate with respect to this.
   Output handle() const { return handle_; }
   Output Read() const;
-  operator Output() const { return Read(); }     // NOLINT: a variable stands for its value
-  operator NodeInput() const { return Read(); }  // NOLINT
+  operator Output() const { return Read(); }       // NOLINT: a variable stands for its value
+  operator NodeInput() const { return Read(); }    // NOLINT
+  operator TensorRef() const { return fetched_; }  // NOLINT
 
   // These return the op, to run or to depend on.
-  Output Assign(Output value) const { return Update("Assign", value); }
-  Output AssignAdd(Output value) const { return Update("AssignAdd", value); }
-  Output AssignSub(Output value) const { return Update("AssignSub", value); }
+  Output Assign(Output value) const;
+  Output AssignAdd(Output value) const;
+  Output AssignSub(Output value) const;
   Output initializer() const { return initializer_; }
 
   Output IsInitialized() const;  // bool
 
  private:
   void AddHandle(string_view name);
-  Output Update(string_view verb, Output value) const;
+  void Register();
+  // Adds a node on the variable's device, under its name.
+  Output Beside(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
+                string_view name) const;
 
   Program* program_;
   std::string name_;
   DType dtype_;
   PartialShape shape_;
   Options options_;
-  Output handle_, initializer_;
+  Output handle_, initializer_, fetched_;
 };
 
 }  // namespace penstock::client

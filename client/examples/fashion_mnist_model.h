@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two models for the Fashion-MNIST pictures, and what is measured of them.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "client/program.h"
+#include "core/base/status.h"
+
+namespace penstock::examples {
+
+// Adds the forward pass: uint8[n,28,28] -> float[n,10], one number (logit) per class. May be called
+// many times; every pass uses the same variables.
+using Model = std::function<Output(Output images)>;
+
+// Adds the variables of "mlp" (784-512-512-10: 670,000 numbers) or "convnet" (two layers of 3x3
+// filters, 16 and 32 of them, each with 2x2 pooling, then 128-10: 207,000 numbers, a third of the
+// mlp's, and better).
+StatusOr<Model> MakeModel(client::Program& program, const std::string& name, int64_t seed);
+
+// Means over the batch; `labels` is uint8[n].
+struct Measures {
+  Output loss;      // cross entropy
+  Output accuracy;  // share of pictures whose class has the largest logit
+};
+Measures Measure(Output logits, Output labels);
+
+}  // namespace penstock::examples

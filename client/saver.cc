@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/saver.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "core/checkpoint/checkpoint_state.h"
+#include "core/op/device_name.h"
+#include "core/op/gradient.h"
+
+namespace penstock::client {
+namespace {
+
+constexpr char kTemporary[] = "_temp_";
+
+// "dir/name" in parts; the directory is "." where none is given.
+std::pair<std::string, std::string> SplitPath(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// Where the files of a variable on `device` are read and written: by the CPU of the same task.
+std::string HostOf(const std::string& device) {
+  StatusOr<DeviceName> name = DeviceName::Parse(device);
+  if (!name.ok() || !name->type) return device;
+  name->type = "CPU";
+  name->index = 0;
+  return name->ToString();
+}
+
+Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
+  return Constant(sink, Tensor::Vector<std::string>(values));
+}
+
+}  // namespace
+
+// What one task does.
+struct Saver::Shard {
+  Output file;       // the prefix of its part
+  Output save;       // op
+  Outputs restores;  // ops
+};
+
+Saver::Saver(Program& program, std::vector<Variable> variables, const Options& options)
+    : program_(program), options_(options) {
+  if (variables.empty()) variables = program.globals();
+  const auto unordered = program.ClearControlDependencies();
+  const auto names = program.NameScope("save");
+  const auto placeholder = [&](string_view name) {
+    return CallIn(program, "Placeholder", {},
+                  {{"dtype", DType::kString}, {"shape", PartialShape::Scalar()}}, name);
+  };
+  path_ = placeholder("Const");  // as TensorFlow's savers call it
+  temporary_ = placeholder("temporary");
+
+  std::map<std::string, std::vector<Variable>> by_host;
+  for (const Variable& variable : variables) by_host[HostOf(variable.device())].push_back(variable);
+  Outputs files, saves, restores;
+  for (const auto& [host, members] : by_host) {
+    const auto on = program.DeviceScope(host);
+    Shard shard;
+    AddShard(members, static_cast<int>(files.size()), static_cast<int>(by_host.size()), &shard);
+    files.push_back(shard.file);
+    saves.push_back(shard.save);
+    restores.insert(restores.end(), shard.restores.begin(), shard.restores.end());
+  }
+  if (variables.empty()) {
+    program.Fail(InvalidArgument("saver: the program has no variables to save"));
+    return;
+  }
+  restore_ = program.Group(restores, "restore_all");
+  const auto on = program.DeviceScope(by_host.begin()->first);
+  const auto after = program.ControlDependencies(saves);
+  save_ = CallIn(program, "MergeV2Checkpoints", {Pack(files), path_}, {{"delete_old_dirs", true}});
+}
+
+void Saver::AddShard(const std::vector<Variable>& variables, int index, int count, Shard* shard) {
+  std::vector<std::string> names, slices;
+  std::vector<DType> dtypes;
+  Outputs values;
+  for (const Variable& variable : variables) {
+    names.push_back(variable.name());
+    slices.push_back("");  // whole
+    dtypes.push_back(variable.dtype());
+    values.push_back(variable.Read());
+  }
+  const Output name_list = Strings(program_, names);
+  const Output slice_list = Strings(program_, slices);
+  shard->file = Call("ShardedFilename", {temporary_, Constant(program_, Tensor::Scalar(index)),
+                                         Constant(program_, Tensor::Scalar(count))});
+  shard->save = Call("SaveV2", {shard->file, name_list, slice_list, values});
+  const Output restored = Call("RestoreV2", {path_, name_list, slice_list}, {{"dtypes", dtypes}});
+  for (size_t i = 0; i < variables.size(); ++i) {
+    shard->restores.push_back(variables[i].Assign(restored.Sibling(static_cast<int>(i))));
+  }
+}
+
+StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, int64_t step) {
+  const std::string checkpoint = StrCat(prefix, "-", step);
+  RETURN_IF_ERROR(options_.env->CreateDirectories(SplitPath(prefix).first));
+  // Unique: what a crash has left, or another client is writing, is not mixed into this one.
+  const std::string temporary =
+      StrCat(checkpoint, kTemporary, absl::Hex(options_.env->RandomU64()), "/part");
+  const Status saved = session.Execute(
+      save_, {{path_, Tensor::Scalar(checkpoint)}, {temporary_, Tensor::Scalar(temporary)}});
+  RemoveTemporaries(prefix);
+  RETURN_IF_ERROR(Annotate(saved, StrCat("saving ", checkpoint)));
+  RETURN_IF_ERROR(Record(checkpoint));
+  return checkpoint;
+}
+
+// Enters a checkpoint that is complete, and drops those that are too many.
+Status Saver::Record(const std::string& checkpoint) {
+  const auto [directory, name] = SplitPath(checkpoint);
+  StatusOr<CheckpointState> state = ReadCheckpointState(*options_.env, directory);
+  if (absl::IsNotFound(state.status()) || absl::IsDataLoss(state.status())) {
+    state = CheckpointState();  // a damaged one is replaced; what it named stays where it is
+  }
+  RETURN_IF_ERROR(state.status());
+  const bool timed = state->timestamps.size() == state->all.size();
+  CheckpointState next{.latest = name, .last_preserved_timestamp = state->last_preserved_timestamp};
+  for (size_t i = 0; i < state->all.size(); ++i) {
+    if (SplitPath(state->all[i]).second == name) continue;
+    next.all.push_back(state->all[i]);
+    next.timestamps.push_back(timed ? state->timestamps[i] : 0);
+  }
+  next.all.push_back(name);
+  next.timestamps.push_back(options_.env->WallMicros() * 1e-6);
+  std::vector<std::string> old;
+  if (options_.keep > 0 && static_cast<int>(next.all.size()) > options_.keep) {
+    const auto surplus = static_cast<int64_t>(next.all.size()) - options_.keep;
+    old.assign(next.all.begin(), next.all.begin() + surplus);
+    next.all.erase(next.all.begin(), next.all.begin() + surplus);
+    next.timestamps.erase(next.timestamps.begin(), next.timestamps.begin() + surplus);
+  }
+  RETURN_IF_ERROR(WriteCheckpointState(*options_.env, directory, next));
+  for (const std::string& each : old) {
+    Remove(absl::StartsWith(each, "/") ? each : StrCat(directory, "/", each));
+  }
+  return OkStatus();
+}
+
+// Files that cannot be removed cost space, nothing else: the state file names them no more.
+void Saver::Remove(const std::string& checkpoint) {
+  Env& env = *options_.env;
+  const auto [directory, name] = SplitPath(checkpoint);
+  // The index first: an index without its data would look like a damaged checkpoint.
+  env.RemoveFile(checkpoint + ".index").IgnoreError();
+  const auto files = env.ListDirectory(directory);
+  if (!files.ok()) return;
+  for (const std::string& file : *files) {
+    if (absl::StartsWith(file, name + ".data-") || file == name + ".meta") {
+      env.RemoveFile(StrCat(directory, "/", file)).IgnoreError();
+    }
+  }
+}
+
+void Saver::RemoveTemporaries(const std::string& prefix) {
+  Env& env = *options_.env;
+  const auto [directory, name] = SplitPath(prefix);
+  const auto entries = env.ListDirectory(directory);
+  if (!entries.ok()) return;
+  for (const std::string& entry : *entries) {
+    if (!absl::StartsWith(entry, name + "-") || !absl::StrContains(entry, kTemporary)) continue;
+    const std::string path = StrCat(directory, "/", entry);
+    const auto files = env.ListDirectory(path);
+    if (!files.ok()) continue;
+    for (const std::string& file : *files) env.RemoveFile(StrCat(path, "/", file)).IgnoreError();
+    env.RemoveDirectory(path).IgnoreError();
+  }
+}
+
+Status Saver::Restore(Session& session, const std::string& checkpoint) {
+  return Annotate(session.Execute(restore_, {{path_, Tensor::Scalar(checkpoint)}}),
+                  StrCat("restoring ", checkpoint));
+}
+
+StatusOr<NewestGood> Saver::RestoreNewestGood(Session& session, const std::string& directory) {
+  StatusOr<NewestGood> found = FindNewestGood(*options_.env, directory);
+  if (absl::IsNotFound(found.status())) return NewestGood();  // no such directory yet
+  RETURN_IF_ERROR(found.status());
+  if (!found->prefix.empty()) {
+    RETURN_IF_ERROR(Restore(session, found->prefix));
+  } else if (!found->skipped.empty()) {
+    return DataLoss("no checkpoint in ", directory, " can be read; the newest, ",
+                    found->skipped[0].prefix, ": ", found->skipped[0].why.message());
+  }
+  return found;
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Saver: saves a program's variables as checkpoints in TensorFlow's V2 format, and restores them.
+//
+// Each task writes the variables that it holds, all at the same time, into a part of its own; the
+// parts become one checkpoint when all are whole. So the tasks and the client must see one file
+// system. A checkpoint is visible only when it is complete; older ones go after that, and the file
+// "checkpoint" (which names the newest) is written in between.
+//
+// The constructor adds nodes to the program, which it borrows: make it when the program has all of
+// its variables, before other threads run sessions of it. Saves of one directory must come one
+// after the other. Variables change while they are being saved if other clients train: each is
+// whole, but they may be some updates apart.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/program.h"
+#include "client/session.h"
+#include "core/base/env.h"
+#include "core/checkpoint/checkpoints.h"
+
+namespace penstock::client {
+
+struct SaverOptions {
+  int keep = 5;  // the newest ones; 0: all
+  Env* env = &Env::Real();
+};
+
+class Saver {
+ public:
+  using Options = SaverOptions;
+  // Of `variables`; all shared ones where empty.
+  explicit Saver(Program& program, std::vector<Variable> variables = {},
+                 const Options& options = {});
+
+  // Writes the checkpoint "prefix-step" and returns its name. After an error the checkpoints are
+  // what they were.
+  StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t step);
+
+  // Gives every variable the value it has in the checkpoint.
+  Status Restore(Session& session, const std::string& checkpoint);
+
+  // Restores the newest checkpoint of `directory` whose every byte verifies; says which others it
+  // had to pass over and why. No prefix: there are none, and nothing was restored. DataLoss: there
+  // are some, all of them damaged.
+  StatusOr<NewestGood> RestoreNewestGood(Session& session, const std::string& directory);
+
+ private:
+  struct Shard;
+  void AddShard(const std::vector<Variable>& variables, int index, int count, Shard* shard);
+  Status Record(const std::string& checkpoint);
+  void Remove(const std::string& checkpoint);
+  void RemoveTemporaries(const std::string& prefix);
+
+  Program& program_;
+  const Options options_;
+  Output path_, temporary_;  // fed
+  Output save_, restore_;
+};
+
+}  // namespace penstock::client

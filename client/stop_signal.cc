@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/stop_signal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "core/base/check.h"
+
+namespace penstock::client {
+namespace {
+
+// Where the handler writes; -1: nobody listens.
+std::atomic<int> signal_pipe{-1};
+
+void OnSignal(int) {
+  const int saved_errno = errno;
+  const char byte = 1;
+  // The pipe is full only if a signal is waiting already.
+  [[maybe_unused]] const ssize_t written = write(signal_pipe.load(), &byte, 1);
+  errno = saved_errno;
+}
+
+}  // namespace
+
+StopSignal::StopSignal(double grace_seconds) {
+  CHECK(pipe2(pipe_, O_CLOEXEC) == 0, "pipe2: errno ", errno);
+  CHECK(fcntl(pipe_[1], F_SETFL, O_NONBLOCK) == 0, "fcntl: errno ", errno);
+  CHECK(signal_pipe.exchange(pipe_[1]) == -1, "there is a StopSignal already");
+  watcher_ = std::thread([this, grace_seconds] { Watch(grace_seconds); });
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART | SA_RESETHAND;
+  sigaction(SIGTERM, &action, &old_term_);
+  sigaction(SIGINT, &action, &old_int_);
+}
+
+StopSignal::~StopSignal() {
+  sigaction(SIGTERM, &old_term_, nullptr);
+  sigaction(SIGINT, &old_int_, nullptr);
+  signal_pipe.store(-1);
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    end_ = true;
+  }
+  ended_.notify_one();
+  close(pipe_[1]);  // the watcher reads the end of file
+  watcher_.join();
+  close(pipe_[0]);
+}
+
+void StopSignal::Watch(double grace_seconds) {
+  char byte;
+  ssize_t count;
+  do {
+    count = read(pipe_[0], &byte, 1);
+  } while (count < 0 && errno == EINTR);
+  if (count <= 0) return;
+  requested_.store(true, std::memory_order_release);
+  std::unique_lock<std::mutex> lock(mu_);
+  const auto grace = std::chrono::duration<double>(grace_seconds);
+  if (ended_.wait_for(lock, grace, [this] { return end_; })) return;
+  lock.unlock();
+  cancellation_.Cancel(Cancelled("the process was told to end, and the step did not end within ",
+                                 grace_seconds, " s"));
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/training.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace penstock::client {
+namespace {
+
+constexpr int kNamesShown = 5;
+constexpr double kSayAgainSeconds = 30;
+
+// A task is lost or not there yet; another attempt may find it.
+bool IsTaskLoss(const Status& status) {
+  return absl::IsAborted(status) || absl::IsUnavailable(status);
+}
+
+// "w, b and 3 more".
+std::string Some(std::vector<std::string> names) {
+  const size_t count = names.size();
+  if (count <= kNamesShown) return absl::StrJoin(names, ", ");
+  names.resize(kNamesShown);
+  return StrCat(absl::StrJoin(names, ", "), " and ", count - kNamesShown, " more");
+}
+
+StatusOr<double> ScalarValue(const std::string& name, const Tensor& tensor) {
+  if (tensor.num_elements() == 1) {
+    switch (tensor.dtype()) {
+      case DType::kFloat:
+        return tensor.scalar<float>();
+      case DType::kDouble:
+        return tensor.scalar<double>();
+      case DType::kInt32:
+        return tensor.scalar<int32_t>();
+      case DType::kInt64:
+        return static_cast<double>(tensor.scalar<int64_t>());
+      default:
+        break;
+    }
+  }
+  return InvalidArgument("measure '", name, "' must be one number, is ", Name(tensor.dtype()),
+                         tensor.shape().ToString());
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions options)
+    : program_(program),
+      step_(std::move(step)),
+      options_(std::move(options)),
+      shared_(((void)program.GlobalStep(), program.globals())) {
+  const auto names = program.NameScope("training");
+  step_read_ = program.GlobalStep().Read();
+  initialize_ = program.Initialize(shared_);
+  initialize_locals_ = program.Initialize(program.locals(), "init_locals");
+  are_initialized_ = program.AreInitialized(shared_);
+  if (!options_.checkpoint_dir.empty()) {
+    saver_.emplace(program, shared_,
+                   SaverOptions{.keep = options_.keep_checkpoints, .env = options_.env});
+  }
+  const auto after = program.ControlDependencies({step_.train});
+  step_after_ = program.GlobalStep().Read();
+}
+
+TrainingLoop::~TrainingLoop() = default;
+
+bool TrainingLoop::stopping() const {
+  return stop_.load() || (signal_ != nullptr && signal_->requested());
+}
+
+void TrainingLoop::Say(const std::string& line) {
+  if (options_.say) {
+    options_.say(line);
+  } else {
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
+}
+
+// The same line only now and then.
+void TrainingLoop::SayWaiting(const std::string& line) {
+  const int64_t now = options_.env->NowNanos();
+  if (line == said_ && (now - said_ns_) * 1e-9 < kSayAgainSeconds) return;
+  said_ = line;
+  said_ns_ = now;
+  Say(line);
+}
+
+// In pieces, so that a request to stop is heard.
+void TrainingLoop::Sleep(double seconds) {
+  const int64_t end = options_.env->NowNanos() + static_cast<int64_t>(seconds * 1e9);
+  while (!stopping()) {
+    const int64_t left = end - options_.env->NowNanos();
+    if (left <= 0) return;
+    options_.env->SleepForNanos(std::min<int64_t>(left, 50'000'000));
+  }
+}
+
+Status TrainingLoop::Connect() {
+  const int64_t start = options_.env->NowNanos();
+  while (true) {
+    const Status status = TryConnect();
+    if (!IsTaskLoss(status)) return status;
+    const double waited = (options_.env->NowNanos() - start) * 1e-9;
+    if (waited > options_.wait_seconds) {
+      return DeadlineExceeded("gave up after waiting ", absl::StrFormat("%.0f", waited),
+                              " s: ", status.message());
+    }
+    SayWaiting(StrCat("waiting: ", status.message()));
+    Sleep(options_.retry_seconds);
+    if (stopping()) return Cancelled("told to stop while waiting: ", status.message());
+  }
+}
+
+Status TrainingLoop::TryConnect() {
+  run_.reset();
+  session_.reset();
+  ASSIGN_OR_RETURN(session_, Session::New(program_, options_.target, options_.session));
+  if (!program_.locals().empty()) RETURN_IF_ERROR(session_->Execute(initialize_locals_));
+  RETURN_IF_ERROR(options_.is_chief ? InitializeOrRestore() : WaitForVariables());
+  ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
+  global_step_ = step.scalar<int64_t>();
+  prepared_ = true;
+  return MakeStep();
+}
+
+Status TrainingLoop::MakeStep() {
+  std::vector<TensorRef> feeds(step_.inputs.begin(), step_.inputs.end());
+  std::vector<TensorRef> fetches = {step_after_};
+  for (const auto& [name, output] : step_.measures) fetches.push_back(output);
+  ASSIGN_OR_RETURN(Callable run, session_->MakeCallable(feeds, fetches, {step_.train}));
+  run_.emplace(std::move(run));
+  return OkStatus();
+}
+
+StatusOr<std::vector<std::string>> TrainingLoop::Uninitialized() {
+  ASSIGN_OR_RETURN(const Tensor answers, session_->Fetch(are_initialized_));
+  std::vector<std::string> names;
+  for (size_t i = 0; i < shared_.size(); ++i) {
+    if (!answers.flat<bool>()[i]) names.push_back(shared_[i].name());
+  }
+  return names;
+}
+
+Status TrainingLoop::WaitForVariables() {
+  ASSIGN_OR_RETURN(const std::vector<std::string> missing, Uninitialized());
+  if (missing.empty()) return OkStatus();
+  return Unavailable(options_.chief, " (the chief) has not initialised ", Some(missing), " yet");
+}
+
+Status TrainingLoop::InitializeOrRestore() {
+  ASSIGN_OR_RETURN(const std::vector<std::string> missing, Uninitialized());
+  if (prepared_ && missing.empty()) {
+    Say("no variable was lost: going on");
+    return OkStatus();
+  }
+  bool restored = false;
+  if (saver_) RETURN_IF_ERROR(RestoreNewest(&restored));
+  if (restored) return OkStatus();
+  if (prepared_) {
+    return FailedPrecondition("the values of ", Some(missing),
+                              " were lost with their task, and there is no checkpoint to go on "
+                              "from; give the training a checkpoint directory");
+  }
+  RETURN_IF_ERROR(session_->Execute(initialize_));
+  // So that a task lost before the first save is due can be recovered from, too.
+  return saver_ ? Save() : OkStatus();
+}
+
+Status TrainingLoop::RestoreNewest(bool* restored) {
+  ASSIGN_OR_RETURN(const NewestGood found,
+                   saver_->RestoreNewestGood(*session_, options_.checkpoint_dir));
+  for (const auto& skipped : found.skipped) {
+    Say(StrCat("passed over checkpoint ", skipped.prefix, ": ", skipped.why.message()));
+  }
+  if (found.prefix.empty()) return OkStatus();
+  *restored = true;
+  Say(StrCat("restored ", found.prefix));
+  saved_ns_ = options_.env->NowNanos();
+  ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
+  saved_step_ = step.scalar<int64_t>();
+  return OkStatus();
+}
+
+Status TrainingLoop::Run() {
+  if (options_.stop_on_signals) signal_ = std::make_unique<StopSignal>();
+  Status status = Train();
+  signal_.reset();
+  return status;
+}
+
+Status TrainingLoop::Train() {
+  Status status = Begin();
+  while (true) {
+    if (IsTaskLoss(status)) {
+      status = Recover(status);
+      continue;
+    }
+    const bool finished = options_.max_steps > 0 && global_step_ >= options_.max_steps;
+    if (!status.ok() || finished || stopping()) break;
+    status = RunStep();
+    if (!status.ok()) continue;
+    failures_in_a_row_ = 0;
+    status = SaveIfDue();
+  }
+  // The data have ended; or a signal has ended the waiting or the step.
+  const bool in_order = absl::IsOutOfRange(status) || (stopping() && absl::IsCancelled(status));
+  if (!status.ok() && !in_order) return status;
+  return run_ ? End() : OkStatus();
+}
+
+// A session with which steps can be run.
+Status TrainingLoop::Begin() {
+  RETURN_IF_ERROR(Connect());
+  for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->SessionReady(*session_, global_step_));
+  return OkStatus();
+}
+
+Status TrainingLoop::RunStep() {
+  for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->BeforeStep(global_step_));
+  std::vector<Tensor> batch;
+  if (step_.next_batch) {
+    ASSIGN_OR_RETURN(batch, step_.next_batch());
+  }
+  RunOptions run;
+  if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
+  ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, (*run_)(batch, run));
+  StepResult result{.global_step = outputs[0].scalar<int64_t>()};
+  global_step_ = result.global_step;
+  for (size_t i = 0; i < step_.measures.size(); ++i) {
+    const std::string& name = step_.measures[i].first;
+    ASSIGN_OR_RETURN(result.measures[name], ScalarValue(name, outputs[i + 1]));
+  }
+  bool stop = false;
+  for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->AfterStep(result, &stop));
+  if (stop) RequestStop();
+  return OkStatus();
+}
+
+Status TrainingLoop::Recover(const Status& failure) {
+  if (++failures_in_a_row_ > options_.max_failures_in_a_row) {
+    return Annotate(failure, StrCat("gave up after ", failures_in_a_row_,
+                                    " failures without a step between them"));
+  }
+  Say(StrCat("step after ", global_step_, " failed: ", failure.message(),
+             "; making a new session"));
+  RETURN_IF_ERROR(Begin());
+  Say(StrCat("going on at step ", global_step_));
+  return OkStatus();
+}
+
+Status TrainingLoop::SaveIfDue() {
+  if (!saver_ || !options_.is_chief) return OkStatus();
+  const double seconds = (options_.env->NowNanos() - saved_ns_) * 1e-9;
+  const bool due =
+      (options_.save_every_steps > 0 && global_step_ - saved_step_ >= options_.save_every_steps) ||
+      (options_.save_every_seconds > 0 && seconds >= options_.save_every_seconds);
+  if (!due) return OkStatus();
+  const Status saved = Save();
+  if (saved.ok() || IsTaskLoss(saved)) return saved;
+  // A full disk should not end a training that may yet end well; the next save may succeed.
+  Say(StrCat("NOT SAVED: ", saved.message(), "; the last checkpoint is of step ", saved_step_));
+  saved_ns_ = options_.env->NowNanos();
+  return OkStatus();
+}
+
+Status TrainingLoop::Save() {
+  ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
+  RETURN_IF_ERROR(
+      saver_->Save(*session_, options_.checkpoint_dir + "/model.ckpt", step.scalar<int64_t>())
+          .status());
+  saved_step_ = step.scalar<int64_t>();
+  saved_ns_ = options_.env->NowNanos();
+  return OkStatus();
+}
+
+Status TrainingLoop::End() {
+  if (saver_ && options_.is_chief && saved_step_ != global_step_) RETURN_IF_ERROR(Save());
+  for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->End(*session_, global_step_));
+  return OkStatus();
+}
+
+}  // namespace penstock::client

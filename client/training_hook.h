@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TrainingHook: what a training loop calls around its steps; and the hooks that most programs want.
+//
+// An error of a hook ends the loop with it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "client/progress.h"
+#include "client/session.h"
+
+namespace penstock::client {
+
+struct StepResult {
+  int64_t global_step = 0;                 // after this step
+  std::map<std::string, double> measures;  // by the names given to the loop
+};
+
+class TrainingHook {
+ public:
+  virtual ~TrainingHook() = default;
+  // A session is ready and the variables have values: at the start and after each recovery.
+  virtual Status SessionReady(Session& session, int64_t global_step) { return OkStatus(); }
+  virtual Status BeforeStep(int64_t global_step) { return OkStatus(); }
+  // Setting `*stop` ends the loop in good order.
+  virtual Status AfterStep(const StepResult& result, bool* stop) { return OkStatus(); }
+  // The loop has ended in good order.
+  virtual Status End(Session& session, int64_t global_step) { return OkStatus(); }
+};
+
+// Ends the loop when the global step reaches `last_step`.
+class StopAtStep : public TrainingHook {
+ public:
+  explicit StopAtStep(int64_t last_step) : last_step_(last_step) {}
+  Status AfterStep(const StepResult& result, bool* stop) override {
+    if (result.global_step >= last_step_) *stop = true;
+    return OkStatus();
+  }
+
+ private:
+  const int64_t last_step_;
+};
+
+// Shows how training gets on.
+class ShowProgress : public TrainingHook {
+ public:
+  explicit ShowProgress(Progress& progress) : progress_(progress) {}
+  Status AfterStep(const StepResult& result, bool* stop) override {
+    progress_.Step(result.global_step, result.measures);
+    return OkStatus();
+  }
+  Status End(Session& session, int64_t global_step) override {
+    progress_.Finish();
+    return OkStatus();
+  }
+
+ private:
+  Progress& progress_;
+};
+
+}  // namespace penstock::client
