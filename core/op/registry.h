@@ -85,6 +85,12 @@ std::vector<KernelDef> KernelsByType(const char* op, const char* attr) {
   return {KernelDef{.op = op, .types = {{attr, kDTypeOf<Ts>}}, .make = Make<K<Ts>>}...};
 }
 
+inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
+                                     const std::vector<std::string>& args) {
+  for (KernelDef& kernel : kernels) kernel.host_args = args;
+  return kernels;
+}
+
 }  // namespace penstock
 
 #define PENSTOCK_UNIQUE_(name) PENSTOCK_CONCAT_(name, __COUNTER__)
@@ -102,6 +108,14 @@ std::vector<KernelDef> KernelsByType(const char* op, const char* attr) {
       []() -> std::vector<::penstock::KernelDef> {                               \
         return ::penstock::KernelsByType<K, __VA_ARGS__>(#Name, attr);           \
       })
+// As KERNEL, for ops with arguments in host memory: KERNEL_HOST_ARGS(("axis"), Sum, SumKernel, float).
+#define KERNEL_HOST_ARGS(args, Name, K, ...)                                              \
+  static const ::penstock::KernelDeclaration PENSTOCK_UNIQUE_(penstock_kernel_)(          \
+      []() -> std::vector<::penstock::KernelDef> {                                        \
+        return ::penstock::OnHost(::penstock::KernelsByType<K, __VA_ARGS__>(#Name, "T"),  \
+                                  std::vector<std::string>{PENSTOCK_UNPACK_ args});       \
+      })
+#define PENSTOCK_UNPACK_(...) __VA_ARGS__
 #define KERNEL_ANY_TYPE(Name, K)                                                  \
   static const ::penstock::KernelDeclaration PENSTOCK_UNIQUE_(penstock_kernel_)(  \
       []() -> std::vector<::penstock::KernelDef> {                                \
