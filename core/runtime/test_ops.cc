@@ -6,6 +6,7 @@
 
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/op/variable.h"
 
 namespace penstock {
 namespace {
@@ -123,7 +124,32 @@ class StallKernel final : public AsyncKernel {
   }
 };
 
-const Shape kScalar;
+class VariableKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("name", &name_); }
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(std::shared_ptr<Resource> variable,
+                     ctx.resources().LookupOrCreate(kDefaultContainer, name_, "Variable", [&] {
+                       return std::make_shared<Variable>(name_, DType::kInt64, PartialShape());
+                     }));
+    ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.name = name_, .resource = variable}));
+    return OkStatus();
+  }
+
+ private:
+  std::string name_;
+};
+
+class AssignKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const ResourceHandle& handle = ctx.input(0).scalar<ResourceHandle>();
+    ASSIGN_OR_RETURN(auto variable, ResolveHandleAs<Variable>(handle, ctx.resources()));
+    RETURN_IF_ERROR(variable->Assign(ctx.TakeInput(1), true, {ctx.step().step_id}));
+    ctx.SetOutput(0, ctx.TakeInput(0));
+    return OkStatus();
+  }
+};
 
 #define PENSTOCK_TEST_SUM(Name, ...)                              \
   OP(Name, {                                                      \
@@ -146,6 +172,19 @@ OP(TestAlias, {
                   .outputs = {{"y", "int64"}, {"unique", "bool"}},
                   .shape = ScalarShape,
               });
+OP(TestVariable, {
+                     .outputs = {{"ref", Ref("int64")}},
+                     .attrs = {{"name", Strings{}}},
+                     .stateful = true,
+                 });
+OP(TestAssign, {
+                   .inputs = {{"ref", Ref("int64")}, {"value", "int64"}},
+                   .outputs = {{"out", Ref("int64")}},
+                   .stateful = true,
+                   .allows_uninitialized_input = true,
+               });
+KERNEL_ANY_TYPE(TestVariable, VariableKernel);
+KERNEL_ANY_TYPE(TestAssign, AssignKernel);
 KERNEL_ANY_TYPE(TestSum, SumKernel);
 KERNEL_ANY_TYPE(TestSpin, SpinKernel);
 KERNEL_ANY_TYPE(TestAsync, TestAsyncKernel);

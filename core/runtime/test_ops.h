@@ -11,6 +11,8 @@
 //   TestStall    waits until the step is cancelled, then ends with the cancellation's status
 //   TestThrow    throws std::bad_alloc
 //   TestAlias    its input, and whether it could have written to it in place
+//   TestVariable a reference to the int64 variable `name`
+//   TestAssign   gives the variable behind a reference the value of its second input
 #pragma once
 
 #include <memory>

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "core/runtime/test_ops.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kMilli = 1'000'000;
+
+Tensor Int(int64_t value) { return Tensor::Scalar(value); }
+
+// The two ways of running a step must not differ.
+enum class How { kRun, kRunAsync };
+
+Status RunStep(Executor& executor, const StepArgs& args, How how) {
+  if (how == How::kRun) return executor.Run(args);
+  std::mutex mu;
+  std::condition_variable changed;
+  std::optional<Status> ended;
+  executor.RunAsync(args, Done([&](Status status) {
+                      std::lock_guard<std::mutex> lock(mu);
+                      ended = std::move(status);
+                      changed.notify_all();
+                    }));
+  std::unique_lock<std::mutex> lock(mu);
+  changed.wait(lock, [&] { return ended.has_value(); });
+  return *ended;
+}
+
+class ExecutorTest : public testing::TestWithParam<How> {
+ protected:
+  Status Run(Graph graph, TestStep& step) {
+    const auto executor = task_.Make(std::move(graph));
+    return RunStep(*executor, step.Args(), GetParam());
+  }
+  std::string Message(const Status& status) { return std::string(status.message()); }
+
+  TestTask task_;
+};
+INSTANTIATE_TEST_SUITE_P(How, ExecutorTest, testing::Values(How::kRun, How::kRunAsync),
+                         [](const auto& info) {
+                           return info.param == How::kRun ? "Run" : "RunAsync";
+                         });
+
+TEST_P(ExecutorTest, FeedsComeInAndFetchesGoOut) {
+  TestGraph g;
+  Node* const x = g.Feed(1);
+  g.Fetch(g.AddSum("TestSum", {x, g.Feed(0)}, {{"plus", 100}}), 0);
+  g.Fetch(x, 1);
+  TestStep step(2, {Int(1), Int(20)});
+  ASSERT_TRUE(Run(g.Take(), step).ok());
+  EXPECT_EQ(step.fetches[0].scalar<int64_t>(), 121);
+  EXPECT_EQ(step.fetches[1].scalar<int64_t>(), 20);
+  EXPECT_EQ(step.feeds[1].scalar<int64_t>(), 20) << "feeds are not written to";
+}
+
+TEST_P(ExecutorTest, AnEmptyGraphIsAStep) {
+  TestStep step;
+  EXPECT_TRUE(Run(TestGraph().Take(), step).ok());
+}
+
+TEST_P(ExecutorTest, WrongFeedsAreErrors) {
+  const struct {
+    std::vector<Tensor> feeds;
+    int fetches;
+    std::string error;
+  } kCases[] = {
+      {{}, 1, "feed 0 of a step that is fed 0 tensors"},
+      {{Tensor::Scalar(1.0f)}, 1, "feed 0 must be int64, is float"},
+      {{Tensor()}, 1, "feed 0 must be int64, is missing"},
+      {{Int(1)}, 0, "fetch 0 of a step that fetches 0 tensors"},
+  };
+  for (const auto& c : kCases) {
+    TestGraph g;
+    g.Fetch(g.Feed(0), 0);
+    TestStep step(c.fetches, c.feeds);
+    const Status status = Run(g.Take(), step);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(status), HasSubstr(c.error));
+    EXPECT_THAT(Message(status), HasSubstr("\n\t [[{{node n"));
+  }
+}
+
+TEST_P(ExecutorTest, TheFirstFailureIsTheStatusAndNamesItsNodeOnce) {
+  TestGraph g;
+  Node* const fail = g.Add("TestFail", {}, {{"N", 0}, {"message", "no good"}}, {}, "layer/culprit");
+  Node* const after = g.AddSum("TestSum", {fail});
+  g.AddSum("TestStall", {});  // ends because the step is cancelled
+  g.Fetch(after, 0);
+  TestStep step(1);
+  Attrs recv = {{"tensor_name", "never"},
+                {"send_device", task_.device->name()},
+                {"send_device_incarnation", 1},
+                {"recv_device", task_.device->name()},
+                {"tensor_type", DType::kInt64}};
+  g.Add("_Recv", {}, recv);
+  const Status status = Run(g.Take(), step);
+  EXPECT_EQ(status, InvalidArgument("no good\n\t [[{{node layer/culprit}}]]"));
+  EXPECT_EQ(step.cancellation.status(), status);
+  EXPECT_EQ(step.rendezvous->Send(HashedKey({.tensor = "x"}), Int(1), false), status);
+}
+
+TEST_P(ExecutorTest, PayloadsAreKept) {
+  TestGraph g;
+  g.AddSum("TestStall", {});
+  TestStep step;
+  Status why = Aborted("peer restarted");
+  why.SetPayload("task", absl::Cord("/job:ps/task:1"));
+  step.cancellation.Cancel(why);
+  EXPECT_EQ(Run(g.Take(), step), why);
+}
+
+TEST_P(ExecutorTest, WhatKernelsDoWrongIsReported) {
+  const struct {
+    const char* op;
+    StatusCode code;
+    std::string error;
+  } kCases[] = {
+      {"TestForget", StatusCode::kInternal, "the kernel of TestForget did not set output 0"},
+      {"TestWrong", StatusCode::kInternal, "produced output 0 as float, the graph says int64"},
+      {"TestThrow", StatusCode::kResourceExhausted, "out of memory"},
+  };
+  for (const auto& c : kCases) {
+    TestGraph g;
+    g.AddSum(c.op, {});
+    TestStep step;
+    const Status status = Run(g.Take(), step);
+    EXPECT_EQ(status.code(), c.code);
+    EXPECT_THAT(Message(status), HasSubstr(c.error));
+    EXPECT_THAT(Message(status), HasSubstr("[[{{node n0}}]]"));
+  }
+}
+
+TEST_P(ExecutorTest, AnAsyncFailureIsAFailure) {
+  for (const bool at_once : {false, true}) {
+    TestGraph g;
+    g.AddSum("TestSum", {g.AddSum("TestAsync", {}, {{"inline", at_once}, {"fail", true}})});
+    TestStep step;
+    EXPECT_EQ(Run(g.Take(), step), Unavailable("asynchronous failure\n\t [[{{node n0}}]]"));
+  }
+}
+
+TEST_P(ExecutorTest, AFailedStepLeavesNothingBehind) {
+  TestGraph g;
+  Node* const big = g.Feed(0);
+  Node* const fails = g.Feed(1);
+  Node* const two = g.AddSum("TestSum", {fails});
+  // `big` has reached its consumer, which never runs.
+  g.AddSum("TestSum", {big, g.Add("TestFail", {two}, {{"N", 1}})});
+  const auto executor = task_.Make(g.Take());
+  for (int i = 0; i < 5; ++i) {
+    TestStep step(0, {Int(1), Int(2)});
+    EXPECT_FALSE(RunStep(*executor, step.Args(), GetParam()).ok());
+    EXPECT_TRUE(step.feeds[0].unique());
+  }
+}
+
+TEST_P(ExecutorTest, ReferencesAreReadWhereAValueIsWanted) {
+  TestGraph g;
+  Node* const v = g.Add("TestVariable", {}, {{"name", "weights"}});
+  Node* const assign = g.Add("TestAssign", {v, g.Feed(0)});
+  g.Fetch(g.AddSum("TestSum", {assign, assign}), 0);
+  g.Fetch(assign, 1);
+  TestStep step(2, {Int(21)});
+  ASSERT_TRUE(Run(g.Take(), step).ok());
+  EXPECT_EQ(step.fetches[0].scalar<int64_t>(), 42);
+  EXPECT_EQ(step.fetches[1].scalar<int64_t>(), 21) << "a fetched reference is read too";
+
+  TestGraph read;
+  read.Fetch(read.Add("TestVariable", {}, {{"name", "weights"}}), 0);
+  ASSERT_TRUE(Run(read.Take(), step).ok()) << "it outlives the step";
+  EXPECT_EQ(step.fetches[0].scalar<int64_t>(), 21);
+}
+
+TEST_P(ExecutorTest, ReadingAVariableBeforeItsFirstValueFails) {
+  TestGraph g;
+  g.AddSum("TestSum", {g.Add("TestVariable", {}, {{"name", "early"}})});
+  TestStep step;
+  const Status status = Run(g.Take(), step);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(status), HasSubstr("Attempting to use uninitialized value early"));
+  EXPECT_THAT(Message(status), HasSubstr("[[{{node n1}}]]"));
+}
+
+// Whoever is last to use a value may write to it in place, nobody else may.
+TEST_P(ExecutorTest, OnlyTheLastConsumerOwnsTheValue) {
+  TestGraph g;
+  Node* const made = g.AddSum("TestSum", {});
+  Node* const alone = g.Add("TestAlias", {made});
+  g.Fetch(alone, 0, 1);
+  Node* const shared = g.AddSum("TestSum", {});
+  Node* const one = g.Add("TestAlias", {shared});
+  Node* const other = g.Add("TestAlias", {shared}, {}, {one});
+  g.Fetch(one, 1, 1);
+  g.Fetch(other, 2, 1);
+  TestStep step(3);
+  ASSERT_TRUE(Run(g.Take(), step).ok());
+  EXPECT_TRUE(step.fetches[0].scalar<bool>());
+  EXPECT_FALSE(step.fetches[1].scalar<bool>());
+  // Its output 0 has no consumer and is gone by then.
+  EXPECT_TRUE(step.fetches[2].scalar<bool>());
+}
+
+TEST_P(ExecutorTest, FeedsAreNeverWrittenInPlace) {
+  TestGraph g;
+  g.Fetch(g.AddSum("TestSum", {g.Feed(0)}, {{"plus", 1}}), 0);
+  TestStep step(1, {Int(5)});
+  ASSERT_TRUE(Run(g.Take(), step).ok());
+  EXPECT_EQ(step.feeds[0].scalar<int64_t>(), 5);
+  EXPECT_EQ(step.fetches[0].scalar<int64_t>(), 6);
+}
+
+TEST_P(ExecutorTest, SendAndRecvMeet) {
+  Attrs key = {{"tensor_name", "edge_1_x:0"},
+               {"send_device", task_.device->name()},
+               {"send_device_incarnation", 1},
+               {"recv_device", task_.device->name()}};
+  Attrs send = key, recv = key;
+  send["T"] = DType::kInt64;
+  recv["tensor_type"] = DType::kInt64;
+  for (const bool recv_first : {false, true}) {
+    TestGraph g;
+    Node* const received = g.Add("_Recv", {}, recv);
+    Node* const value = g.AddSum("TestSpin", {}, {{"plus", 3}, {"micros", recv_first ? 300 : 0}});
+    g.Add("_Send", {value}, send);
+    g.Fetch(g.AddSum("TestSum", {received}, {{"plus", 4}}), 0);
+    TestStep step(1);
+    ASSERT_TRUE(Run(g.Take(), step).ok());
+    EXPECT_EQ(step.fetches[0].scalar<int64_t>(), 7);
+  }
+}
+
+// Two partitions of one step that send to each other back and forth: no thread is held by a
+// receiver, and the stack does not grow with the number of transfers.
+TEST_P(ExecutorTest, PartitionsPlayPingPong) {
+  constexpr int kRounds = 2000;
+  const auto key = [&](int i, const char* type) {
+    Attrs attrs = {{"tensor_name", StrCat("ball", i)},
+                   {"send_device", task_.device->name()},
+                   {"send_device_incarnation", 1},
+                   {"recv_device", task_.device->name()}};
+    attrs[type] = DType::kInt64;
+    return attrs;
+  };
+  TestGraph ping, pong;
+  Node* ball = ping.AddSum("TestSum", {});
+  for (int i = 0; i < kRounds; ++i) {
+    TestGraph &from = i % 2 == 0 ? ping : pong, &to = i % 2 == 0 ? pong : ping;
+    from.Add("_Send", {ball}, key(i, "T"));
+    ball = to.AddSum("TestSum", {to.Add("_Recv", {}, key(i, "tensor_type"))}, {{"plus", 1}});
+  }
+  ping.Fetch(ball, 0);
+  const auto a = task_.Make(ping.Take()), b = task_.Make(pong.Take());
+  TestStep step(1);
+  std::atomic<bool> other_ended{false};
+  b->RunAsync(step.Args(), Done([&](Status status) {
+                EXPECT_TRUE(status.ok()) << status;
+                other_ended = true;
+              }));
+  EXPECT_TRUE(RunStep(*a, step.Args(), GetParam()).ok());
+  while (!other_ended) std::this_thread::yield();
+  EXPECT_EQ(step.fetches[0].scalar<int64_t>(), kRounds);
+}
+
+TEST_P(ExecutorTest, ADeadValueKillsWhatDependsOnIt) {
+  Attrs recv = {{"tensor_name", "x"},
+                {"send_device", task_.device->name()},
+                {"send_device_incarnation", 1},
+                {"recv_device", task_.device->name()},
+                {"tensor_type", DType::kInt64}};
+  RendezvousKey key = {.src_device = task_.device->name(),
+                       .src_incarnation = 1,
+                       .dst_device = task_.device->name(),
+                       .tensor = "x"};
+  for (const bool fetched : {false, true}) {
+    TestGraph g;
+    Node* const received = g.Add("_Recv", {}, recv);
+    Node* const live = g.AddSum("TestSum", {});
+    Node* const dead = g.AddSum("TestSum", {live, received});
+    // None of these may run.
+    g.Add("TestFail", {dead}, {{"N", 1}});
+    g.Add("TestFail", {}, {{"N", 0}}, {dead});
+    g.Add("TestFail", {}, {{"N", 0}}, {received});
+    g.Add("TestFail", {}, {{"N", 0}}, {g.Add("NoOp", {}, {}, {dead})});
+    Attrs send = {{"tensor_name", "y"},
+                  {"send_device", task_.device->name()},
+                  {"send_device_incarnation", 1},
+                  {"recv_device", task_.device->name()},
+                  {"T", DType::kInt64}};
+    g.Add("_Send", {dead}, send);
+    g.Fetch(fetched ? dead : live, 0);
+    TestStep step(1);
+    ASSERT_TRUE(step.rendezvous->Send(HashedKey(key), Tensor(), true).ok());
+    const Status status = Run(g.Take(), step);
+    if (fetched) {
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+      EXPECT_THAT(Message(status), HasSubstr("lies on a branch not taken"));
+    } else {
+      EXPECT_TRUE(status.ok()) << status;
+      bool passed_on = false;
+      RendezvousKey sent = key;
+      sent.tensor = "y";
+      step.rendezvous->Recv(HashedKey(sent), [&](Status received, Tensor, bool is_dead) {
+        passed_on = received.ok() && is_dead;
+      });
+      EXPECT_TRUE(passed_on) << "deadness crosses devices";
+    }
+  }
+}
+
+TEST_P(ExecutorTest, AStepThatWaitsForEverEndsAtItsDeadline) {
+  TestGraph g;
+  g.Add("TestStall", {}, {{"N", 0}}, {}, "queue/dequeue");
+  g.Add("_Recv", {},
+        {{"tensor_name", "never"},
+         {"send_device", task_.device->name()},
+         {"send_device_incarnation", 1},
+         {"recv_device", task_.device->name()},
+         {"tensor_type", DType::kInt64}},
+        {}, "from_ps");
+  TestStep step;
+  const int64_t start = Env::Real().NowNanos();
+  step.deadline_ns = start + 30 * kMilli;
+  const Status status = Run(g.Take(), step);
+  const int64_t took = Env::Real().NowNanos() - start;
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(status), HasSubstr("step 7 did not end before its deadline"));
+  EXPECT_THAT(Message(status), HasSubstr("'queue/dequeue' (TestStall)"));
+  EXPECT_THAT(Message(status), HasSubstr("'from_ps' (_Recv)"));
+  EXPECT_GE(took, 30 * kMilli);
+  EXPECT_LT(took, 5'000 * kMilli);
+}
+
+TEST_P(ExecutorTest, AStepThatComputesForTooLongEndsAtItsDeadline) {
+  for (const bool declared : {false, true}) {
+    TestGraph g;
+    Node* last = g.AddSum("TestSum", {});
+    for (int i = 0; i < 1000; ++i) {
+      last = g.AddSum("TestSpin", {last}, {{"micros", 1000}, {"declared", declared}});
+    }
+    TestStep step;
+    const int64_t start = Env::Real().NowNanos();
+    step.deadline_ns = start + 20 * kMilli;
+    EXPECT_EQ(Run(g.Take(), step).code(), StatusCode::kDeadlineExceeded);
+    EXPECT_LT(Env::Real().NowNanos() - start, 500 * kMilli) << "all of it takes a second";
+  }
+}
+
+TEST_P(ExecutorTest, ADeadlineThatIsNotReachedChangesNothing) {
+  TestGraph g;
+  g.Fetch(g.AddSum("TestAsync", {g.Feed(0)}), 0);
+  const auto executor = task_.Make(g.Take());
+  for (int i = 0; i < 200; ++i) {
+    TestStep step(1, {Int(i)});
+    step.deadline_ns = Env::Real().NowNanos() + 60'000 * kMilli;
+    ASSERT_TRUE(RunStep(*executor, step.Args(), GetParam()).ok());
+    EXPECT_EQ(step.fetches[0].scalar<int64_t>(), i);
+  }
+}
+
+TEST_P(ExecutorTest, CancellationFromOutsideEndsTheStepAndItsRendezvous) {
+  TestGraph g;
+  g.AddSum("TestStall", {});
+  g.Add("_Recv", {},
+        {{"tensor_name", "never"},
+         {"send_device", task_.device->name()},
+         {"send_device_incarnation", 1},
+         {"recv_device", task_.device->name()},
+         {"tensor_type", DType::kInt64}});
+  const auto executor = task_.Make(g.Take());
+  for (int i = 0; i < 20; ++i) {
+    TestStep step;
+    std::thread canceller([&] {
+      Env::Real().SleepForNanos(i * 50'000);
+      step.cancellation.Cancel(Cancelled("the session was closed"));
+    });
+    EXPECT_EQ(RunStep(*executor, step.Args(), GetParam()), Cancelled("the session was closed"));
+    canceller.join();
+    EXPECT_EQ(step.rendezvous->Send(HashedKey({.tensor = "x"}), Int(1), false),
+              Cancelled("the session was closed"));
+  }
+}
+
+TEST_P(ExecutorTest, StepsRunSideBySide) {
+  TestGraph g;
+  Node* last = g.Feed(0);
+  for (int i = 0; i < 20; ++i) {
+    last = g.AddSum(i % 5 == 0 ? "TestAsync" : "TestSum", {last, last});
+  }
+  g.Fetch(last, 0);
+  const auto executor = task_.Make(g.Take());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        TestStep step(1, {Int(t * 1000 + i)});
+        EXPECT_TRUE(RunStep(*executor, step.Args(), GetParam()).ok());
+        EXPECT_EQ(step.fetches[0].scalar<int64_t>(), int64_t{t * 1000 + i} << 20);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Expensive nodes that wait for nothing end sooner than one after the other.
+TEST_P(ExecutorTest, ExpensiveNodesAreShared) {
+  for (const bool declared : {true, false}) {
+    TestGraph g;
+    std::vector<Node*> spins;
+    for (int i = 0; i < 8; ++i) {
+      spins.push_back(g.AddSum("TestSpin", {}, {{"micros", 5000}, {"declared", declared}}));
+    }
+    g.AddSum("TestSum", spins);
+    const auto executor = task_.Make(g.Take());
+    // A cost that is not declared is learned in the first steps.
+    size_t threads_max = 0;
+    for (int i = 0; i < 4; ++i) {
+      StepStatsCollector stats;
+      TestStep step;
+      step.stats = &stats;
+      ASSERT_TRUE(RunStep(*executor, step.Args(), GetParam()).ok());
+      std::set<uint32_t> threads;
+      for (const NodeStats& node : stats.Take()[0].nodes) threads.insert(node.thread);
+      threads_max = std::max(threads_max, threads.size());
+    }
+    EXPECT_EQ(threads_max, 2u) << (declared ? "declared" : "learned");
+  }
+}
+
+TEST_P(ExecutorTest, StepStatsSayWhatHappened) {
+  TestGraph g;
+  Node* const x = g.Feed(0);
+  Node* const slow = g.AddSum("TestSpin", {x}, {{"micros", 2000}});
+  Node* const alias = g.Add("TestAlias", {slow}, {}, {}, "out/alias");
+  Node* const end = g.AddSum("TestAsync", {alias, x});
+  g.Fetch(end, 0);
+  g.Fetch(alias, 1, 1);
+  StepStatsCollector stats;
+  TestStep step(2, {Int(1)});
+  step.stats = &stats;
+  const int64_t before = Env::Real().WallMicros() * 1000;
+  ASSERT_TRUE(Run(g.Take(), step).ok());
+  const int64_t after = (Env::Real().WallMicros() + 1) * 1000;
+  const std::vector<DeviceStats> devices = stats.Take();
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].device, task_.device->name());
+  std::map<std::string, NodeStats> nodes;
+  for (const NodeStats& node : devices[0].nodes) nodes[node.node] = node;
+  EXPECT_EQ(nodes.size(), 6u);
+  for (const auto& [name, node] : nodes) {
+    EXPECT_LE(before - 1'000'000, node.scheduled_ns) << name;
+    EXPECT_LE(node.scheduled_ns, node.start_ns) << name;
+    EXPECT_LE(node.start_ns, node.end_ns) << name;
+    EXPECT_LE(node.end_ns, after + 1'000'000) << name;
+    EXPECT_GT(node.thread, 0u) << name;
+  }
+  EXPECT_GE(nodes["n1"].end_ns - nodes["n1"].start_ns, 2'000'000);
+  EXPECT_GE(nodes["out/alias"].scheduled_ns, nodes["n1"].start_ns + 2'000'000);
+  EXPECT_EQ(nodes["out/alias"].label, "out/alias = TestAlias(n1)");
+  EXPECT_EQ(nodes["n3"].label, "n3 = TestAsync(out/alias, n0)");
+  ASSERT_EQ(nodes["out/alias"].outputs.size(), 2u);
+  EXPECT_EQ(nodes["out/alias"].outputs[1].index, 1);
+  EXPECT_EQ(nodes["out/alias"].outputs[1].dtype, DType::kBool);
+  EXPECT_EQ(nodes["out/alias"].outputs[1].bytes, 1);
+  EXPECT_TRUE(stats.Take().empty());
+}
+
+TEST_P(ExecutorTest, AStepNeedsNothingThatItDoesNotUse) {
+  TestGraph g;
+  g.AddSum("TestSum", {g.AddSum("TestAsync", {})});
+  const auto executor = task_.Make(g.Take());
+  EXPECT_TRUE(RunStep(*executor, StepArgs(), GetParam()).ok());
+
+  TestGraph failing;
+  failing.Add("TestFail", {}, {{"N", 0}});
+  failing.AddSum("TestStall", {});
+  const auto fails = task_.Make(failing.Take());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(RunStep(*fails, StepArgs(), GetParam()).code(), StatusCode::kInvalidArgument);
+  }
+
+  TestGraph receiving;
+  receiving.Add("_Recv", {},
+                {{"tensor_name", "x"},
+                 {"send_device", task_.device->name()},
+                 {"send_device_incarnation", 1},
+                 {"recv_device", task_.device->name()},
+                 {"tensor_type", DType::kInt64}});
+  const auto receives = task_.Make(receiving.Take());
+  const Status status = RunStep(*receives, StepArgs(), GetParam());
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(status), HasSubstr("has no rendezvous"));
+}
+
+TEST(MakeExecutorTest, ErrorsNameTheNode) {
+  TestTask task;
+  TestGraph g;
+  g.Add("TestVariable", {}, {{"name", "v"}}, {}, "fine");
+  Node* const node = g.Add("_Feed", {}, {{"index", 1}, {"T", DType::kInt64}}, {}, "bad");
+  g.graph().set_attr(node, "index", AttrValue("zero"));
+  const auto executor = task.TryMake(g.Take());
+  EXPECT_EQ(executor.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(executor.status().message()), HasSubstr("[[{{node bad}}]]"));
+}
+
+TEST(MakeDevicesTest, TheCpuIsTheFirst) {
+  const auto devices =
+      MakeDevices({.task = *DeviceName::Parse("/job:ps/task:3"), .incarnation = 5});
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->front()->name(), "/job:ps/replica:0/task:3/device:CPU:0");
+  EXPECT_EQ(devices->front()->type(), "CPU");
+  EXPECT_EQ(devices->front()->info().incarnation, 5u);
+  EXPECT_GT(devices->front()->info().memory_limit, 0);
+  for (const char* wrong : {"/job:ps", "/task:1", "/job:ps/task:0/device:CPU:0"}) {
+    EXPECT_EQ(MakeDevices({.task = *DeviceName::Parse(wrong)}).status().code(),
+              StatusCode::kInvalidArgument)
+        << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace penstock
