@@ -47,6 +47,7 @@ class TestGraph {
   Node* Feed(int index, DType dtype = DType::kInt64);
   Node* Fetch(Node* node, int index, int output = 0);
   Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
   Graph Take() { return std::move(graph_); }
 
  private:
