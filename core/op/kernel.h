@@ -149,15 +149,22 @@ class AsyncKernel : public Kernel {
 };
 
 template <class T>
+inline constexpr bool kIsVector = false;
+template <class T>
+inline constexpr bool kIsVector<std::vector<T>> = true;
+
+template <class T>
 Status KernelInit::Attr(string_view attr, T* value) const {
   const auto it = attrs.find(attr);
   if (it == attrs.end()) return InvalidArgument("node '", name, "': no attribute '", attr, "'");
   const T* found = it->second.template get<T>();
   if (found == nullptr) {
     // The wire format cannot say what an empty list is a list of.
-    if (it->second.template get<EmptyList>() != nullptr) {
-      *value = T{};
-      return OkStatus();
+    if constexpr (kIsVector<T>) {
+      if (it->second.template get<EmptyList>() != nullptr) {
+        value->clear();
+        return OkStatus();
+      }
     }
     return InvalidArgument("node '", name, "': attribute '", attr, "' is of kind ",
                            it->second.kind());

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op/variable.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+Status AddTo(Variable& variable, int64_t amount) {
+  Variable* const one[] = {&variable};
+  return Variable::Update(one, {.step_id = 1}, [&](absl::Span<Tensor* const> values) {
+    for (int64_t& element : values[0]->mutable_flat<int64_t>()) element += amount;
+    return OkStatus();
+  });
+}
+
+TEST(Variable, StoryOfOne) {
+  Variable w("w", DType::kInt64, {2});
+  EXPECT_FALSE(w.initialized());
+  EXPECT_EQ(w.version(), 0);
+  EXPECT_EQ(w.DebugString(), "Variable 'w' int64[2] version 0, not initialized");
+  const Status uninitialized = FailedPrecondition("Attempting to use uninitialized value w");
+  EXPECT_EQ(w.Read().status(), uninitialized);
+  EXPECT_EQ(w.Inspect([](const Tensor&) { return OkStatus(); }), uninitialized);
+  EXPECT_EQ(AddTo(w, 1), uninitialized);
+
+  ASSERT_TRUE(w.Assign(Tensor::Vector<int64_t>({1, 2}), true, {}).ok());
+  EXPECT_TRUE(w.initialized());
+  EXPECT_EQ(w.version(), 1);
+  ASSERT_TRUE(AddTo(w, 10).ok());
+  EXPECT_EQ(w.version(), 2);
+  EXPECT_EQ(w.Read()->ToString(), "int64[2] 11 12");
+  EXPECT_EQ(w.DebugString(), "Variable 'w' int64[2] version 2");
+}
+
+TEST(Variable, AssignChecksTypeAndShape) {
+  Variable w("w", DType::kFloat, {2});
+  EXPECT_EQ(w.Assign(Tensor::Scalar<int32_t>(1), true, {}),
+            InvalidArgument("variable 'w' holds float, assigned a value of int32"));
+  EXPECT_EQ(w.Assign(Tensor::Vector<float>({1, 2, 3}), true, {}),
+            InvalidArgument("Assign requires shapes of both tensors to match. "
+                            "lhs shape= [2] rhs shape= [3] (variable 'w')"));
+  EXPECT_FALSE(w.initialized());
+  ASSERT_TRUE(w.Assign(Tensor::Vector<float>({1, 2, 3}), false, {}).ok());
+  EXPECT_EQ(w.shape(), PartialShape({3}));
+  ASSERT_TRUE(w.Assign(Tensor::Vector<float>({4, 5, 6}), true, {}).ok());
+  EXPECT_EQ(w.version(), 2);
+
+  Variable rows("rows", DType::kFloat, {-1, 2});
+  EXPECT_TRUE(rows.Assign(Tensor::Of<float>({1, 2}, {1, 2}), true, {}).ok());
+  EXPECT_TRUE(rows.Assign(Tensor::Of<float>({2, 2}, {1, 2, 3, 4}), true, {}).ok());
+  EXPECT_EQ(rows.shape(), PartialShape({-1, 2}));
+}
+
+TEST(Variable, UpdatesInPlaceUnlessSomebodyReads) {
+  Variable w("w", DType::kInt64, {2});
+  ASSERT_TRUE(w.Assign(Tensor::Vector<int64_t>({1, 2}), true, {}).ok());
+  const void* place = w.Read()->raw_data();
+  ASSERT_TRUE(AddTo(w, 1).ok());
+  EXPECT_EQ(w.Read()->raw_data(), place);
+  // Inspecting does not share.
+  ASSERT_TRUE(w.Inspect([&](const Tensor& value) {
+                 EXPECT_TRUE(value.unique());
+                 EXPECT_EQ(value.raw_data(), place);
+                 return OkStatus();
+               }).ok());
+
+  const Tensor snapshot = *w.Read();
+  ASSERT_TRUE(AddTo(w, 1).ok());
+  EXPECT_EQ(snapshot.ToString(), "int64[2] 2 3");  // it never changes
+  EXPECT_EQ(w.Read()->ToString(), "int64[2] 3 4");
+  const void* new_place = w.Read()->raw_data();
+  EXPECT_NE(new_place, place);
+  ASSERT_TRUE(AddTo(w, 1).ok());
+  EXPECT_EQ(w.Read()->raw_data(), new_place);  // and in place again
+}
+
+TEST(Variable, WhatWasAssignedIsNotWrittenTo) {
+  Variable w("w", DType::kInt64, {1});
+  const Tensor constant = Tensor::Vector<int64_t>({5});
+  ASSERT_TRUE(w.Assign(constant, true, {}).ok());
+  ASSERT_TRUE(AddTo(w, 1).ok());
+  EXPECT_EQ(constant.ToString(), "int64[1] 5");
+  EXPECT_EQ(w.Read()->ToString(), "int64[1] 6");
+}
+
+TEST(Variable, SeveralAtOnce) {
+  Variable a("a", DType::kInt64, {1}), b("b", DType::kInt64, {1}), c("c", DType::kInt64, {1});
+  ASSERT_TRUE(a.Assign(Tensor::Vector<int64_t>({1}), true, {}).ok());
+  ASSERT_TRUE(b.Assign(Tensor::Vector<int64_t>({2}), true, {}).ok());
+  Variable* const named_twice[] = {&b, &a, &b};
+  const auto swap = [](absl::Span<Tensor* const> values) {
+    EXPECT_EQ(values[0], values[2]);
+    std::swap(values[0]->mutable_data<int64_t>()[0], values[1]->mutable_data<int64_t>()[0]);
+    return OkStatus();
+  };
+  ASSERT_TRUE(Variable::Update(named_twice, {}, swap).ok());
+  EXPECT_EQ(a.Read()->ToString(), "int64[1] 2");
+  EXPECT_EQ(b.Read()->ToString(), "int64[1] 1");
+  EXPECT_EQ(b.version(), 2);  // one update
+
+  Variable* const with_uninitialized[] = {&a, &c};
+  EXPECT_EQ(Variable::Update(with_uninitialized, {}, swap),
+            FailedPrecondition("Attempting to use uninitialized value c"));
+  EXPECT_EQ(a.version(), 2);
+
+  Variable* const only_a[] = {&a};
+  EXPECT_EQ(Variable::Update(only_a, {}, [](auto) { return OutOfRange("row 7"); }),
+            OutOfRange("row 7"));
+  EXPECT_EQ(a.version(), 2);
+}
+
+// Writers add to all elements at once, in variables named in different orders; readers must never
+// see a half-done update. Nothing gets lost.
+TEST(Variable, ReadersSeeWholeUpdatesOnly) {
+  constexpr int kElements = 500, kUpdates = 300, kWriters = 3;
+  Variable a("a", DType::kInt64, {kElements}), b("b", DType::kInt64, {kElements});
+  for (Variable* variable : {&a, &b}) {
+    ASSERT_TRUE(
+        variable->Assign(Tensor::Vector(std::vector<int64_t>(kElements, 0)), true, {}).ok());
+  }
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> readers, writers;
+  for (int r = 0; r < 2; ++r) {
+    readers.emplace_back([&] {
+      int64_t last = 0;
+      while (!stop) {
+        const StatusOr<Tensor> value = a.Read();
+        ASSERT_TRUE(value.ok());
+        const auto flat = value->flat<int64_t>();
+        for (int64_t element : flat) ASSERT_EQ(element, flat[0]);
+        ASSERT_GE(flat[0], last);
+        last = flat[0];
+      }
+    });
+  }
+  for (int t = 0; t < kWriters; ++t) {
+    writers.emplace_back([&, t] {
+      Variable* const both[] = {t % 2 == 0 ? &a : &b, t % 2 == 0 ? &b : &a};
+      for (int i = 0; i < kUpdates; ++i) {
+        const Status status = Variable::Update(both, {}, [](absl::Span<Tensor* const> values) {
+          for (Tensor* value : values) {
+            for (int64_t& element : value->mutable_flat<int64_t>()) ++element;
+          }
+          return OkStatus();
+        });
+        ASSERT_TRUE(status.ok());
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(a.Read()->flat<int64_t>()[0], kWriters * kUpdates);
+  EXPECT_EQ(b.Read()->flat<int64_t>()[kElements - 1], kWriters * kUpdates);
+  EXPECT_EQ(a.version(), 1 + kWriters * kUpdates);
+}
+
+}  // namespace
+}  // namespace penstock
