@@ -256,7 +256,7 @@ TEST_F(BuilderTest, UnderstandsNodesAddedBehindItsBack) {
 
 TEST_F(BuilderTest, DeepGraphsDoNotOverflowTheStack) {
   Graph graph(TestOps());
-  constexpr int kDepth = 200'000;
+  constexpr int kDepth = 100'000;
   std::vector<Node*> nodes;
   for (int i = 0; i < kDepth; ++i) {
     nodes.push_back(*graph.AddNode({.name = StrCat("n", i),
