@@ -13,9 +13,9 @@
 //   };
 //   DENSE_UPDATE(GradientDescent, GradientDescentRule, "doc", kNumber, float, double);
 //
-// A rule may have `static Status Check(const C* hyperparameters)`. Everything is checked before
-// anything is written; the variable and its slots change together, under their locks. Rows of a
-// sparse update are applied in order, so that repeated indices add up.
+// A rule may have `static Status Check(const C* hyperparameters, bool flag)`. Everything is checked
+// before anything is written; the variable and its slots change together, under their locks. Rows
+// of a sparse update are applied in order, so that repeated indices add up.
 #pragma once
 
 #include <array>
@@ -152,7 +152,9 @@ class UpdateKernel : public Kernel {
                              : signature_.after[k - signature_.before.size()];
       RETURN_IF_ERROR(ReadHyperparameter<T>(ctx, inputs_.hyperparameters[k], name, &values[k]));
     }
-    if constexpr (requires { Rule::Check(values); }) RETURN_IF_ERROR(Rule::Check(values));
+    if constexpr (requires { Rule::Check(values, flag_); }) {
+      RETURN_IF_ERROR(Rule::Check(values, flag_));
+    }
     return Rule(values, flag_);
   }
 
