@@ -38,10 +38,10 @@ class Generator {
     return mine;
   }
 
-  // Enough for `samples` numbers even where a number is drawn again and again until it fits: 256
-  // words for each.
+  // Enough for `samples` numbers even where a number is drawn again and again until it fits. (Four
+  // times enough: TensorFlow counts blocks where words would do, and its streams are ours.)
   Philox ReserveForSamples(int64_t samples) {
-    return Reserve((static_cast<uint64_t>(samples) * kWordsPerSample + 3) / 4);
+    return Reserve(static_cast<uint64_t>(samples) * kWordsPerSample);
   }
   static constexpr uint64_t kWordsPerSample = 256;
 

@@ -172,9 +172,9 @@ TEST(RandomTest, StreamsAreTensorFlows) {
                   .Run1()
                   ->flat<int32_t>(),
               ElementsAre(1, 5, 3, 8, 0, 4, 7, 6, 9, 2));
-  // The second run of a node that draws 5 numbers begins 5 * 256 words later.
+  // The second run of a node that draws 5 numbers begins 5 * 256 blocks later.
   Philox second(87654321, 5);
-  second.Skip(5 * Generator::kWordsPerSample / 4);
+  second.Skip(5 * Generator::kWordsPerSample);
   EXPECT_EQ(UniformFloat(second.Next()[0]), 0.49199604988098145f);
 }
 
