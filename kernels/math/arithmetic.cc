@@ -5,22 +5,12 @@
 
 #include "core/op/shape_scope.h"
 #include "kernels/engine/elementwise.h"
+#include "kernels/math/add.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/types.h"
 
 namespace penstock {
 namespace {
-
-struct AddFn {
-  template <class T>
-  DEVICE_FN T operator()(const T& x, const T& y) const {
-    if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(static_cast<Wrapping<T>>(x) + static_cast<Wrapping<T>>(y));
-    } else {
-      return x + y;  // strings are joined
-    }
-  }
-};
 
 struct SubFn {
   template <class T>

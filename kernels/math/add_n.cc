@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op/shape_scope.h"
+#include "kernels/engine/elementwise.h"
+#include "kernels/math/add.h"
+#include "kernels/math/forms.h"
+#include "kernels/math/types.h"
+
+namespace penstock {
+namespace {
+
+// Block by block, so that a partial sum never leaves the first-level cache.
+class AddNKernel : public Kernel {
+ public:
+  explicit AddNKernel(const BinaryLoop& add) : add_(add), size_(SizeOf(add.in)) {}
+
+  Status Compute(KernelContext& ctx) override {
+    const Shape shape = ctx.input(0).shape();
+    for (int i = 1; i < ctx.num_inputs(); ++i) {
+      if (ctx.input(i).shape() != shape) {
+        return InvalidArgument("inputs must have the same shape; 0 has ", shape.ToString(), ", ", i,
+                               " has ", ctx.input(i).shape().ToString());
+      }
+    }
+    if (ctx.num_inputs() == 1) {
+      ctx.SetOutput(0, ctx.input(0));
+      return OkStatus();
+    }
+    Tensor* sum;
+    RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, shape, &sum));
+    if (shape.num_elements() == 0) return OkStatus();
+    if (add_.launch != nullptr) return Launch(ctx, sum);
+    ForEachBlock(ctx.threads(), shape.num_elements(), add_.nanos * (ctx.num_inputs() - 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; i += kFloat16Block) {
+                     AddBlock(ctx, i, std::min(kFloat16Block, end - i), sum);
+                   }
+                 });
+    return OkStatus();
+  }
+
+ private:
+  const char* InputAt(KernelContext& ctx, int i, int64_t first) const {
+    return static_cast<const char*>(ctx.input(i).raw_data()) + first * size_;
+  }
+
+  void AddBlock(KernelContext& ctx, int64_t first, int64_t n, Tensor* sum) const {
+    char* to = static_cast<char*>(sum->mutable_raw_data()) + first * size_;
+    if (!IsFloat16(add_.in)) {
+      add_.run({InputAt(ctx, 0, first), InputAt(ctx, 1, first), to, 1, n});
+      for (int i = 2; i < ctx.num_inputs(); ++i) {
+        add_.run({to, InputAt(ctx, i, first), to, 1, n});
+      }
+      return;
+    }
+    // Rounded once, at the end.
+    float total[kFloat16Block], term[kFloat16Block];
+    Float16ToFloat(add_.in, InputAt(ctx, 0, first), total, n);
+    for (int i = 1; i < ctx.num_inputs(); ++i) {
+      Float16ToFloat(add_.in, InputAt(ctx, i, first), term, n);
+      add_.run({total, term, total, 1, n});
+    }
+    FloatToFloat16(add_.in, total, to, n);
+  }
+
+  Status Launch(KernelContext& ctx, Tensor* sum) const {
+    const Shape flat{sum->num_elements()};
+    ASSIGN_OR_RETURN(const BroadcastPlan plan, BroadcastPlan::Make({&flat, &flat}));
+    const void* left = ctx.input(0).raw_data();
+    for (int i = 1; i < ctx.num_inputs(); ++i) {
+      RETURN_IF_ERROR(
+          add_.launch(ctx.stream(), plan, left, ctx.input(i).raw_data(), sum->mutable_raw_data()));
+      left = sum->raw_data();
+    }
+    return OkStatus();
+  }
+
+  const BinaryLoop& add_;
+  const size_t size_;
+};
+
+template <class T>
+struct AddN final : AddNKernel {
+  static constexpr BinaryLoop kAdd = BinaryLoopOf<AddFn, T>();
+  AddN() : AddNKernel(kAdd) {}
+};
+
+}  // namespace
+
+OP(AddN, {
+             .doc = "The sum of tensors of one shape.",
+             .inputs = {{"inputs", Repeat("N", "T")}},
+             .outputs = {{"sum", "T"}},
+             .types = {{"T", kNumber}},
+             .attrs = {{"N", Ints{.min = 1}}},
+             .shape = [](ShapeScope& s) -> Status {
+               PartialShape shape = s.input(0);
+               for (int i = 1; i < s.num_inputs(); ++i) {
+                 ASSIGN_OR_RETURN(shape, shape.Merge(s.input(i)));
+               }
+               s.set_output(0, std::move(shape));
+               return OkStatus();
+             },
+             .gradient = [](const GradientScope& g) -> Gradients {
+               return Gradients(g.num_inputs(), g.raw_dy());
+             },
+             .commutative = true,
+             .aggregate = true,
+         });
+KERNEL(AddN, AddN, NUMBER_TYPES);
+
+}  // namespace penstock

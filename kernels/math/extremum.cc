@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Max, Min, All, Any.
+#include "kernels/engine/reduction.h"
+#include "kernels/math/reduction_op.h"
+#include "kernels/math/types.h"
+
+namespace penstock {
+namespace {
+
+template <class T>
+DEVICE_FN constexpr T Least() {
+  if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
+  return std::numeric_limits<T>::lowest();
+}
+template <class T>
+DEVICE_FN constexpr T Greatest() {
+  if constexpr (std::numeric_limits<T>::has_infinity) return std::numeric_limits<T>::infinity();
+  return std::numeric_limits<T>::max();
+}
+
+struct MaxReducer {
+  static constexpr bool kOneIsItself = true;
+  template <class T>
+  using Accumulator = T;
+  template <class A>
+  DEVICE_FN static A Identity() {
+    return Least<A>();
+  }
+  // What is not a number wins and stays.
+  template <class A>
+  DEVICE_FN static A Add(A a, A x) {
+    return x > a || x != x ? x : a;
+  }
+  template <class A>
+  DEVICE_FN static A Merge(A a, A b) {
+    return Add(a, b);
+  }
+  template <class T>
+  DEVICE_FN static T Finish(T a, int64_t) {
+    return a;
+  }
+};
+
+struct MinReducer : MaxReducer {
+  template <class A>
+  DEVICE_FN static A Identity() {
+    return Greatest<A>();
+  }
+  template <class A>
+  DEVICE_FN static A Add(A a, A x) {
+    return x < a || x != x ? x : a;
+  }
+  template <class A>
+  DEVICE_FN static A Merge(A a, A b) {
+    return Add(a, b);
+  }
+};
+
+struct AllReducer : MaxReducer {
+  template <class A>
+  DEVICE_FN static A Identity() {
+    return true;
+  }
+  template <class A>
+  DEVICE_FN static A Add(A a, A x) {
+    return a & x;
+  }
+  template <class A>
+  DEVICE_FN static A Merge(A a, A b) {
+    return a & b;
+  }
+};
+
+struct AnyReducer : MaxReducer {
+  template <class A>
+  DEVICE_FN static A Identity() {
+    return false;
+  }
+  template <class A>
+  DEVICE_FN static A Add(A a, A x) {
+    return a | x;
+  }
+  template <class A>
+  DEVICE_FN static A Merge(A a, A b) {
+    return a | b;
+  }
+};
+
+// Shared evenly by the elements that are the extremum.
+Gradients ExtremumGradient(const GradientScope& g) {
+  const Output is_it = Cast(Equal(WithKeptDims(g, g.y()), g.x()), g.dtype());
+  const Output count = Sum(is_it, g.x(1), g.attr<bool>("keep_dims"));
+  return {is_it * WithKeptDims(g, g.dy() / count), Gradient()};
+}
+
+}  // namespace
+
+OP(Max, (ReductionOp("The largest element along axes; not a number where one is not.", kReal,
+                     ExtremumGradient)));
+KERNEL_HOST_ARGS(("reduction_indices"), Max, Reduction<MaxReducer>::Kernel, REAL_TYPES);
+
+OP(Min, (ReductionOp("The smallest element along axes; not a number where one is not.", kReal,
+                     ExtremumGradient)));
+KERNEL_HOST_ARGS(("reduction_indices"), Min, Reduction<MinReducer>::Kernel, REAL_TYPES);
+
+OP(All, (LogicalReductionOp("True where all elements along axes are.")));
+KERNEL_DEF({.op = "All",
+            .host_args = {"reduction_indices"},
+            .make = Make<Reduction<AllReducer>::Kernel<bool>>});
+OP(Any, (LogicalReductionOp("True where an element along axes is.")));
+KERNEL_DEF({.op = "Any",
+            .host_args = {"reduction_indices"},
+            .make = Make<Reduction<AnyReducer>::Kernel<bool>>});
+
+}  // namespace penstock

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Select and SelectV2: each element from one of two tensors, as a third one says.
+#include "core/op/shape_scope.h"
+#include "kernels/engine/broadcast.h"
+#include "kernels/math/forms.h"
+#include "kernels/math/storage.h"
+#if defined(PENSTOCK_CUDA_DEVICE)
+#include "kernels/engine/cuda_launch.cuh"
+#endif
+
+namespace penstock {
+namespace {
+
+#if defined(PENSTOCK_CUDA_DEVICE)
+
+template <class T>
+__global__ void SelectOnDevice(DeviceBroadcast plan, const bool* condition, const T* t, const T* e,
+                               T* out, int64_t n) {
+  FOR_EACH_ON_DEVICE(i, n) {
+    int64_t at[3];
+    plan.Locate(i, at);
+    out[i] = condition[at[0]] ? t[at[1]] : e[at[2]];
+  }
+}
+
+template <class T>
+Status Run(KernelContext& ctx, const BroadcastPlan& plan, const bool* condition, const T* t,
+           const T* e, T* out) {
+  ASSIGN_OR_RETURN(const DeviceBroadcast device, DeviceBroadcast::Make(plan));
+  const int64_t n = plan.output().num_elements();
+  SelectOnDevice<<<GridFor(n), kThreadsPerBlock, 0, CudaStream(ctx.stream())>>>(device, condition,
+                                                                                t, e, out, n);
+  return LaunchStatus();
+}
+
+#else
+
+template <class T>
+Status Run(KernelContext& ctx, const BroadcastPlan& plan, const bool* condition, const T* t,
+           const T* e, T* out) {
+  plan.ForEachPanel(ctx.threads(), 0.1 * sizeof(T), [&](const BroadcastPanel& p) {
+    const int64_t t_step = !p.repeats[1], e_step = !p.repeats[2];
+    for (int64_t r = 0; r < p.rows; ++r) {
+      const bool* c = condition + p.offset[0] + r * p.row_step[0];
+      const T* from[2] = {e + p.offset[2] + r * p.row_step[2], t + p.offset[1] + r * p.row_step[1]};
+      T* to = out + p.out + r * p.n;
+      if (p.repeats[0]) {
+        const int64_t step = *c ? t_step : e_step;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < p.n; ++i) to[i] = from[*c][i * step];
+      } else if (t_step == 1 && e_step == 1) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < p.n; ++i) to[i] = c[i] ? from[1][i] : from[0][i];
+      } else {
+        for (int64_t i = 0; i < p.n; ++i) to[i] = c[i] ? from[1][i * t_step] : from[0][i * e_step];
+      }
+    }
+  });
+  return OkStatus();
+}
+
+#endif
+
+Status SelectInto(KernelContext& ctx, const BroadcastPlan& plan) {
+  const Tensor& t = ctx.input(1);
+  const Tensor& e = ctx.input(2);
+  // Over the buffer of a side that is read at the place that is written.
+  const auto writable = [&](const Tensor& side) {
+    return side.unique() && side.num_elements() == plan.output().num_elements();
+  };
+  Tensor* out;
+  RETURN_IF_ERROR(ctx.ForwardOrAllocate(writable(t) ? 1 : 2, 0, plan.output(), &out));
+  if (out->num_elements() == 0) return OkStatus();
+  return WithStorageType(t.dtype(), [&](auto element) {
+    using T = decltype(element);
+    return Run<T>(ctx, plan, ctx.input(0).data<bool>(), static_cast<const T*>(t.raw_data()),
+                  static_cast<const T*>(e.raw_data()), static_cast<T*>(out->mutable_raw_data()));
+  });
+}
+
+// The condition is of the same shape, a scalar, or one truth value for each row of the others.
+class SelectKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Shape& condition = ctx.input(0).shape();
+    const Shape& shape = ctx.input(1).shape();
+    if (shape != ctx.input(2).shape()) {
+      return InvalidArgument("'t' and 'e' must have the same shape, have ", shape.ToString(),
+                             " and ", ctx.input(2).shape().ToString());
+    }
+    Shape aligned = condition;
+    if (condition.rank() == 1 && shape.rank() > 1 && condition.dim(0) == shape.dim(0)) {
+      for (int d = 1; d < shape.rank(); ++d) aligned.AddDim(1);
+    } else if (condition.rank() != 0 && condition != shape) {
+      return InvalidArgument("'condition' must have the shape of 't', ", shape.ToString(),
+                             ", or be a scalar or a vector with one value for each row; it has ",
+                             condition.ToString());
+    }
+    ASSIGN_OR_RETURN(const BroadcastPlan plan, BroadcastPlan::Make({&aligned, &shape, &shape}));
+    return SelectInto(ctx, plan);
+  }
+};
+
+class SelectV2Kernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(
+        const BroadcastPlan plan,
+        BroadcastPlan::Make({&ctx.input(0).shape(), &ctx.input(1).shape(), &ctx.input(2).shape()}));
+    return SelectInto(ctx, plan);
+  }
+};
+
+Status SelectShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(PartialShape shape, s.input(1).Merge(s.input(2)));
+  const PartialShape& condition = s.input(0);
+  if (condition.known_rank() && shape.known_rank() && condition.rank() == shape.rank()) {
+    ASSIGN_OR_RETURN(shape, shape.Merge(condition));
+  }
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+OpDef SelectOp(const char* doc, ShapeFn shape, GradientFn gradient) {
+  DTypes types;
+  for (DType type : kAllTypes) {
+    if (type != DType::kVariant) types.push_back(type);
+  }
+  return {
+      .doc = doc,
+      .inputs = {{"condition", "bool"}, {"t", "T"}, {"e", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", types}},
+      .shape = std::move(shape),
+      .gradient = std::move(gradient),
+  };
+}
+
+}  // namespace
+
+OP(Select,
+   (SelectOp("Elements, or rows, of t where the condition is true, of e where it is not.",
+             SelectShape, [](const GradientScope& g) -> Gradients {
+               const Output zero = ZerosLike(g.dy());
+               return {Gradient(), Select(g.x(0), g.dy(), zero), Select(g.x(0), zero, g.dy())};
+             })));
+KERNEL_ANY_TYPE(Select, SelectKernel);
+
+OP(SelectV2, (SelectOp(
+                 "Elements of t where the condition is true, of e where it is not; "
+                 "all three broadcast.",
+                 [](ShapeScope& s) -> Status {
+                   ASSIGN_OR_RETURN(const PartialShape sides, Broadcast(s.input(1), s.input(2)));
+                   ASSIGN_OR_RETURN(PartialShape all, Broadcast(s.input(0), sides));
+                   s.set_output(0, std::move(all));
+                   return OkStatus();
+                 },
+                 [](const GradientScope& g) -> Gradients {
+                   const Output zero = ZerosLike(g.dy());
+                   const auto side = [&](Output t, Output e) {
+                     return Call("SelectV2", {g.x(0), t, e});
+                   };
+                   return {Gradient(), SumToShapeOf(side(g.dy(), zero), g.x(1)),
+                           SumToShapeOf(side(zero, g.dy()), g.x(2))};
+                 })));
+KERNEL_ANY_TYPE(SelectV2, SelectV2Kernel);
+
+}  // namespace penstock

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For ops that only move elements: types that stand for all others of their size, so that one loop
+// serves float, int32, qint32 ... alike.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/tensor/dtype.h"
+#include "core/tensor/resource_handle.h"
+
+namespace penstock {
+
+struct alignas(8) Bytes16 {
+  uint64_t words[2];
+};
+
+// Calls fn(T()) with the type that elements of `dtype` are moved as. On devices only plain types.
+template <class Fn>
+auto WithStorageType(DType dtype, Fn fn) {
+#if !defined(PENSTOCK_CUDA_DEVICE)
+  if (dtype == DType::kString) return fn(std::string());
+  if (dtype == DType::kResource) return fn(ResourceHandle());
+#endif
+  switch (SizeOf(dtype)) {
+    case 1:
+      return fn(uint8_t());
+    case 2:
+      return fn(uint16_t());
+    case 4:
+      return fn(uint32_t());
+    case 8:
+      return fn(uint64_t());
+    default:
+      return fn(Bytes16());
+  }
+}
+
+}  // namespace penstock

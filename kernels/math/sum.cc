@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sum, Mean, Prod.
+#include "kernels/engine/reduction.h"
+#include "kernels/math/reduction_op.h"
+#include "kernels/math/types.h"
+
+namespace penstock {
+namespace {
+
+struct SumReducer {
+  static constexpr bool kOneIsItself = true;
+  template <class T>
+  using Accumulator = Wide<T>;
+  template <class A>
+  DEVICE_FN static A Identity() {
+    return A(0);
+  }
+  template <class A, class T>
+  DEVICE_FN static A Add(A a, T x) {
+    return a + A(x);
+  }
+  template <class A>
+  DEVICE_FN static A Merge(A a, A b) {
+    return a + b;
+  }
+  template <class T, class A>
+  DEVICE_FN static T Finish(A a, int64_t) {
+    return static_cast<T>(a);
+  }
+};
+
+// Integers are summed exactly and the quotient rounded towards zero.
+template <class T>
+struct MeanAccumulatorOf {
+  using type = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+};
+template <class T>
+requires(!std::is_integral_v<T>) struct MeanAccumulatorOf<T> {
+  using type = Wide<T>;
+};
+
+struct MeanReducer : SumReducer {
+  template <class T>
+  using Accumulator = typename MeanAccumulatorOf<T>::type;
+  template <class T, class A>
+  DEVICE_FN static T Finish(A a, int64_t count) {
+    if constexpr (std::is_integral_v<T>) {
+      return count == 0 ? T(0) : static_cast<T>(a / static_cast<A>(count));
+    } else {
+      return static_cast<T>(a / static_cast<Real<A>>(count));
+    }
+  }
+  template <class A, class T>
+  DEVICE_FN static A Add(A a, T x) {
+    return AddWrapping(a, static_cast<A>(x));
+  }
+  template <class A>
+  DEVICE_FN static A Merge(A a, A b) {
+    return AddWrapping(a, b);
+  }
+
+ private:
+  template <class A>
+  DEVICE_FN static A AddWrapping(A a, A b) {
+    if constexpr (std::is_integral_v<A>) {
+      return static_cast<A>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    } else {
+      return a + b;
+    }
+  }
+};
+
+struct ProdReducer : SumReducer {
+  template <class A>
+  DEVICE_FN static A Identity() {
+    return A(1);
+  }
+  template <class A, class T>
+  DEVICE_FN static A Add(A a, T x) {
+    return a * A(x);
+  }
+  template <class A>
+  DEVICE_FN static A Merge(A a, A b) {
+    return a * b;
+  }
+};
+
+// How many elements of the input make up one of the output, in the type of `like`.
+Output ElementsPerOutput(const GradientScope& g, Output like) {
+  const PartialShape x = g.x().shape(), y = g.y().shape();
+  if (x.fully_known() && y.fully_known()) {
+    const int64_t outputs = std::max<int64_t>(1, y.ToShape().num_elements());
+    return ConstantLike(like, static_cast<double>(x.ToShape().num_elements() / outputs));
+  }
+  const Output outputs = Maximum(SizeOf(g.y(), DType::kInt64), g.Const<int64_t>(1));
+  return Cast(SizeOf(g.x(), DType::kInt64) / outputs, like.dtype());
+}
+
+Gradients SumGradient(const GradientScope& g) { return {SpreadOverInput(g, g.dy()), Gradient()}; }
+
+Gradients MeanGradient(const GradientScope& g) {
+  return {SpreadOverInput(g, g.dy() / ElementsPerOutput(g, g.dy())), Gradient()};
+}
+
+// Of each factor: the product of all the others, as the product of those before and those after it.
+// (Dividing the whole product by the factor would fail where it is zero.)
+Gradients ProdGradient(const GradientScope& g) {
+  const auto ints = [&](std::vector<int32_t> v) { return g.Const(Tensor::Vector<int32_t>(v)); };
+  const Output x = g.x(), shape = ShapeOf(x), rank = RankOf(x);
+  const Output zero = g.Const<int32_t>(0), one = g.Const<int32_t>(1);
+  const Output axes = Reshape(Cast(g.x(1), DType::kInt32), ints({-1}));
+  const Output reduced = Call("FloorMod", {axes + rank, rank});
+  const Output kept = Call("ListDiff", {Range(zero, rank, one), reduced});
+
+  // The axes in front and joined, the rest joined behind them.
+  const Output order = ConcatV2({reduced, kept}, zero);
+  const auto product_of = [&](Output dims) {
+    return Call("Prod", {Gather(shape, dims, zero), zero}, {{"keep_dims", true}});
+  };
+  const Output turned = Transpose(x, order);
+  const Output matrix = Reshape(turned, ConcatV2({product_of(reduced), product_of(kept)}, zero));
+  const auto exclusive = [&](bool reverse) {
+    return Call("Cumprod", {matrix, zero}, {{"exclusive", true}, {"reverse", reverse}});
+  };
+  const Output others = Reshape(Conj(exclusive(false)) * Conj(exclusive(true)), ShapeOf(turned));
+  const Output back = Transpose(others, Call("InvertPermutation", {order}));
+  return {SpreadOverInput(g, g.dy()) * Reshape(back, shape), Gradient()};
+}
+
+}  // namespace
+
+OP(Sum, (ReductionOp("The sum along axes.", kNumber, SumGradient)));
+KERNEL_HOST_ARGS(("reduction_indices"), Sum, Reduction<SumReducer>::Kernel, NUMBER_TYPES);
+
+OP(Mean,
+   (ReductionOp("The mean along axes; of integers, rounded towards zero.", kNumber, MeanGradient)));
+KERNEL_HOST_ARGS(("reduction_indices"), Mean, Reduction<MeanReducer>::Kernel, NUMBER_TYPES);
+
+OP(Prod, (ReductionOp("The product along axes.", kNumber, ProdGradient)));
+KERNEL_HOST_ARGS(("reduction_indices"), Prod, Reduction<ProdReducer>::Kernel, NUMBER_TYPES);
+
+}  // namespace penstock
