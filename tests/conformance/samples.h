@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sample calls of every op, made from the registry: the examples that an op declares (or, where it
+// declares none, equal shapes for all inputs), for each type that it allows. What the conformance
+// test and the comparison of devices run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/op/op_def.h"
+#include "core/op/op_runner.h"
+#include "core/op/resource.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+struct SampleCall {
+  const OpDef* op = nullptr;
+  std::string label;  // "Concat #1 T=half", for messages
+  // Per argument of the op, in order. Variables (arguments that are references or resources) are
+  // handles whose Variable holds a value and lives in `resources`.
+  std::vector<std::vector<Tensor>> args;
+  Attrs attrs;
+  std::map<std::string, DType> types;  // the type attributes, for choosing among kernels
+  bool check_gradient = true;
+  std::shared_ptr<ResourceStore> resources;
+
+  // All inputs in order.
+  std::vector<Tensor> Inputs() const;
+  // The same call on other inputs.
+  StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs,
+                                    string_view device_type = "CPU") const;
+};
+
+// Fresh state with each call. Empty where the op needs no more than its existence to be sampled,
+// which no op does; an op that cannot run alone gives InvalidArgument that says what to declare.
+StatusOr<std::vector<SampleCall>> SamplesOf(const OpDef& op);
+
+}  // namespace penstock

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every mistake in the flags ends in one line that names the flag, and exit code 2."""
+
+import os
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from cluster import PENSTOCK, TRAIN, ClusterTest, main  # noqa: E402
+
+HOSTS = ["--ps_hosts=127.0.0.1:0", "--worker_hosts=127.0.0.1:0,127.0.0.1:0"]
+
+
+class FlagsTest(ClusterTest):
+    def mistake(self, program, arguments, named, env=None):
+        with self.subTest(program=program[-1], arguments=arguments):
+            done = subprocess.run(program + arguments, capture_output=True, text=True, timeout=30,
+                                  env=dict(os.environ, **(env or {})), check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            lines = [line for line in done.stderr.splitlines() if line]
+            self.assertEqual(len(lines), 1, done.stderr)
+            self.assertIn(named, lines[0])
+
+    def test_cluster_flags(self):
+        for program in ([TRAIN], [PENSTOCK, "server"]):
+            for arguments, named in [
+                    (HOSTS + ["--job_name=boss", "--task_index=0"], "--job_name"),
+                    (HOSTS + ["--job_name=worker", "--task_index=2"], "--task_index"),
+                    (HOSTS + ["--job_name=worker", "--task_index=-1"], "--task_index"),
+                    (["--ps_hosts=nowhere", "--worker_hosts=127.0.0.1:0", "--job_name=ps",
+                      "--task_index=0"], "--ps_hosts"),
+                    (["--ps_hosts=127.0.0.1:99999", "--worker_hosts=127.0.0.1:0", "--job_name=ps",
+                      "--task_index=0"], "--ps_hosts"),
+                    (["--ps_hosts=127.0.0.1:71,127.0.0.1:71", "--worker_hosts=127.0.0.1:0",
+                      "--job_name=ps", "--task_index=0"], "127.0.0.1:71"),
+            ]:
+                self.mistake(program, arguments, named)
+
+    def test_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            arguments = ["--ps_hosts=" + address, "--worker_hosts=127.0.0.1:0", "--job_name=ps",
+                         "--task_index=0"]
+            for program in ([TRAIN], [PENSTOCK, "server"]):
+                self.mistake(program, arguments, address)
+
+    def test_tf_config(self):
+        self.mistake([TRAIN], [], "TF_CONFIG", {"TF_CONFIG": "{not json"})
+        self.mistake([TRAIN], [], "TF_CONFIG", {"TF_CONFIG": '{"cluster": {"ps": [3]}}'})
+
+    def test_unknown_flags_and_commands(self):
+        for program, arguments in [([TRAIN], ["--modle=mlp"]), ([TRAIN], ["--model=huge"]),
+                                   ([TRAIN], ["--steps=many"])]:
+            self.mistake(program, arguments, arguments[0].split("=")[0])
+        done = subprocess.run([PENSTOCK, "dance"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+
+    def test_help_teaches(self):
+        for arguments in (["--help"], ["run", "--help"], ["server", "--help"], ["graph", "--help"],
+                          ["checkpoint", "--help"], ["ops", "--help"]):
+            done = subprocess.run([PENSTOCK] + arguments, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, arguments)
+            self.assertIn("penstock", done.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The example trains: in one process, on a cluster asynchronously and synchronously; and the variables
+of a running cluster can be read from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from cluster import PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
+
+
+class TrainingTest(ClusterTest):
+    def accuracy(self, text):
+        last = text.strip().splitlines()[-1]
+        match = re.search(r"test accuracy: (0\.\d+)$", last)
+        self.assertTrue(match, "the last line is %r" % last)
+        return float(match.group(1))
+
+    def test_one_process(self):
+        done = subprocess.run([TRAIN, "--model=mlp", "--steps=300"], capture_output=True, text=True,
+                              timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(self.accuracy(done.stdout), 0.78)
+
+    def test_asynchronous_cluster_and_its_checkpoint(self):
+        run = self.start("--model=mlp", "--steps=400", ps=2, workers=2)
+        self.assertEqual(run.finish(), 0, run.output())
+        self.assertGreater(self.accuracy(run.output()), 0.78)
+        listing = subprocess.run([PENSTOCK, "checkpoint", run.folder], capture_output=True,
+                                 text=True, check=False)
+        self.assertEqual(listing.returncode, 0, listing.stderr)
+        self.assertIn("global_step", listing.stdout)
+
+    def test_synchronous_cluster(self):
+        run = self.start("--model=mlp", "--steps=200", "--sync", ps=1, workers=2)
+        self.assertEqual(run.finish(), 0, run.output())
+        self.assertGreater(self.accuracy(run.output()), 0.75)
+
+    def test_variables_are_read_from_elsewhere(self):
+        run = self.start("--model=mlp", "--steps=1000000", ps=1, workers=1)
+        run.wait_for(r"step +[1-9]")
+        steps = []
+        for _ in range(2):
+            read = subprocess.run([READER, "--target=grpc://" + run.address("ps")],
+                                  capture_output=True, text=True, timeout=30, check=False)
+            self.assertEqual(read.returncode, 0, read.stderr)
+            steps.append(int(re.search(r"global_step\D*(\d+)", read.stdout).group(1)))
+        self.assertGreater(steps[1], steps[0])
+
+
+if __name__ == "__main__":
+    main()

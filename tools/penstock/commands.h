@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The subcommands of `penstock`. Each adds itself, with its help, to the program's parser, and sets
+// `*exit_code` when it runs.
+//
+// Exit codes: 0 done; 1 it failed, with one line on stderr that says why; 2 the command line is
+// wrong.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace penstock {
+
+void AddCheckpointCommand(CLI::App& app, int* exit_code);
+void AddGraphCommand(CLI::App& app, int* exit_code);
+void AddOpsCommand(CLI::App& app, int* exit_code);
+void AddRunCommand(CLI::App& app, int* exit_code);
+void AddServerCommand(CLI::App& app, int* exit_code);
+void AddVersionCommand(CLI::App& app, int* exit_code);
+
+// Prints "penstock: what went wrong" and returns 1, or 0 where nothing did.
+int ExitCodeOf(const Status& status);
+
+}  // namespace penstock

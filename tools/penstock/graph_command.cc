@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "core/base/env.h"
+#include "core/compiler/compile.h"
+#include "core/graph/graph_proto.h"
+#include "tools/penstock/commands.h"
+
+namespace penstock {
+namespace {
+
+struct GraphOptions {
+  std::string path, after, out;
+  bool dot = false;
+  std::vector<std::string> feeds, fetches, targets;
+  std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
+};
+
+void Print(const Graph& graph) {
+  for (const Node* node : graph.nodes()) {
+    std::vector<std::string> inputs;
+    for (const Endpoint& in : node->inputs()) {
+      inputs.push_back(in.index == 0 ? in.node->name() : StrCat(in.node->name(), ":", in.index));
+    }
+    for (const Node* control : node->control_inputs()) inputs.push_back("^" + control->name());
+    std::vector<std::string> types;
+    for (const EdgeType& type : node->output_types()) types.push_back(Name(type));
+    const std::string& device =
+        node->assigned_device().empty() ? node->requested_device() : node->assigned_device();
+    std::printf("%s = %s(%s)%s%s%s%s\n", node->name().c_str(), node->op_name().c_str(),
+                absl::StrJoin(inputs, ", ").c_str(), types.empty() ? "" : " -> ",
+                absl::StrJoin(types, ", ").c_str(), device.empty() ? "" : "  @ ", device.c_str());
+  }
+  std::printf("%d nodes\n", graph.num_nodes());
+}
+
+void PrintDot(const Graph& graph) {
+  std::printf("digraph {\n  rankdir=BT; node [shape=box, fontname=sans, fontsize=10];\n");
+  for (const Node* node : graph.nodes()) {
+    std::printf("  n%d [label=\"%s\\n%s\"];\n", node->id(), node->name().c_str(),
+                node->op_name().c_str());
+    for (const Endpoint& in : node->inputs())
+      std::printf("  n%d -> n%d;\n", in.node->id(), node->id());
+    for (const Node* control : node->control_inputs()) {
+      std::printf("  n%d -> n%d [style=dashed];\n", control->id(), node->id());
+    }
+  }
+  std::printf("}\n");
+}
+
+Status Show(const Graph& graph, const GraphOptions& options) {
+  if (!options.out.empty()) return WriteGraphFile(graph, options.out);
+  options.dot ? PrintDot(graph) : Print(graph);
+  return OkStatus();
+}
+
+StatusOr<std::vector<TensorName>> Parse(const std::vector<std::string>& texts) {
+  std::vector<TensorName> names;
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(TensorName name, TensorName::Parse(text));
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
+  CompileOptions compile{.targets = options.targets};
+  ASSIGN_OR_RETURN(compile.feeds, Parse(options.feeds));
+  ASSIGN_OR_RETURN(compile.fetches, Parse(options.fetches));
+  std::vector<DeviceInfo> devices;
+  for (const std::string& text : options.devices) {
+    ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(text));
+    if (!name.full()) return InvalidArgument("--devices: '", text, "' is not a full device name");
+    devices.push_back({.name = std::move(name), .incarnation = 1});
+  }
+  compile.client_device = devices.front().name;
+  Status shown;
+  compile.dump = [&](string_view pass, const Graph& g) {
+    if (pass == options.after) shown = Show(g, options);
+  };
+  ASSIGN_OR_RETURN(const std::vector<Partition> partitions, Compile(graph, devices, compile));
+  if (options.after != "partition") return shown;
+  for (const Partition& partition : partitions) {
+    std::printf("# %s\n", partition.device.c_str());
+    RETURN_IF_ERROR(Show(partition.graph, options));
+  }
+  return OkStatus();
+}
+
+Status RunGraphCommand(const GraphOptions& options) {
+  ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(options.path, Registry::Global()));
+  return options.after.empty() ? Show(graph, options) : ShowAfterPass(graph, options);
+}
+
+}  // namespace
+
+void AddGraphCommand(CLI::App& app, int* exit_code) {
+  std::vector<std::string> passes = PassNames();
+  passes.push_back("partition");
+  CLI::App* graph = app.add_subcommand("graph", "Print or convert a graph, as written or compiled");
+  graph->footer(
+      "  penstock graph model.pb                                    its nodes, a line each\n"
+      "  penstock graph model.pb --out=model.pbtxt                  as text\n"
+      "  penstock graph model.pb --after=place --fetch=loss:0       what the compiler makes of it\n"
+      "  penstock graph model.pb --dot | dot -Tsvg > model.svg      a picture\n");
+  auto options = std::make_shared<GraphOptions>();
+  graph->add_option("file", options->path, "A GraphDef, binary or text")->required();
+  graph->add_option("--after", options->after, "Compile, and show the graph after this pass")
+      ->check(CLI::IsMember(passes));
+  graph->add_option("--feed", options->feeds, "Tensors that are fed, when compiling")
+      ->delimiter(',');
+  graph->add_option("--fetch", options->fetches, "Tensors to fetch, when compiling")
+      ->delimiter(',');
+  graph->add_option("--target", options->targets, "Nodes to run, when compiling")->delimiter(',');
+  graph->add_option("--devices", options->devices, "Full names of the devices to compile for")
+      ->delimiter(',')
+      ->capture_default_str();
+  graph->add_option("--out", options->out, "Write it here (.pbtxt: as text) instead of printing");
+  graph->add_flag("--dot", options->dot, "Print in Graphviz's language");
+  graph->callback([options, exit_code] { *exit_code = ExitCodeOf(RunGraphCommand(*options)); });
+}
+
+}  // namespace penstock

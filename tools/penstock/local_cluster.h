@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LocalCluster: the tasks of a cluster as processes of one program on this machine.
+//
+// Each task is the program with --ps_hosts, --worker_hosts, --job_name and --task_index appended,
+// on ports of the loopback interface that were free. A task that is killed (or ends with a code of
+// 128 or more, which says "try again") is started anew while restarts are left; one that ends with
+// a code from 1 to 127 has failed for good and ends the cluster. When the workers are done the ps
+// are asked to end (SIGTERM), then made to. Children die with this process. Single-threaded. Linux.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace penstock {
+
+struct LocalClusterOptions {
+  std::vector<std::string> command;  // the program and its own arguments
+  int num_ps = 1;
+  int num_workers = 1;
+  int restarts_max = 0;  // of all tasks together
+  // Where each task's output goes: into `log_dir`/worker-1.log and so on, except for worker 0,
+  // whose output stays as it is. Empty: everything is printed with the task in front of each line.
+  std::string log_dir = "";
+  // How long tasks may take to end once asked to.
+  int grace_seconds = 10;
+  // When the workers are done, the ps go on serving until `stop` is set.
+  bool keep_running = false;
+};
+
+class LocalCluster {
+ public:
+  explicit LocalCluster(LocalClusterOptions options) : options_(std::move(options)) {}
+  ~LocalCluster();
+
+  Status Start();
+  // Until all workers have ended, a task has failed for good, or `stop` is set (by a signal
+  // handler). Returns the exit code: 0, that of the task that failed, or 130 when stopped.
+  int Wait(const std::atomic<bool>& stop);
+
+ private:
+  struct Task {
+    std::string job;
+    int index = 0;
+    pid_t pid = -1;     // -1: not running
+    bool done = false;  // ended with 0
+    int output = -1;    // our end of its pipe, or -1
+    std::string line;   // what it has printed of a line not yet ended
+    std::string name() const { return StrCat(job, "/", index); }
+  };
+
+  Status Launch(Task& task);
+  [[noreturn]] void Exec(const Task& task, int output);
+  void CopyOutput(int timeout_ms);
+  void PrintLines(Task& task, string_view text);
+  // Collects a task that has ended. Returns its exit code if it has failed for good, else 0.
+  int Reap(Task& task, int wait_status);
+  int ReapAll();
+  bool WorkersDone() const;
+  void Keep(const std::atomic<bool>& stop);
+  void Shutdown();
+
+  LocalClusterOptions options_;
+  std::vector<Task> tasks_;
+  std::string ps_hosts_, worker_hosts_;
+  int restarts_ = 0;
+};
+
+}  // namespace penstock

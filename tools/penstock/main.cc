@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The `penstock` command.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "tools/penstock/commands.h"
+
+namespace penstock {
+
+int ExitCodeOf(const Status& status) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "penstock: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+namespace {
+
+int Main(int argc, char** argv) {
+  CLI::App app("Penstock: a dataflow-graph runtime with a parameter-server cluster.", "penstock");
+  app.footer("`penstock COMMAND --help` tells more about a command.");
+  app.require_subcommand(1);
+  int exit_code = 0;
+  AddServerCommand(app, &exit_code);
+  AddRunCommand(app, &exit_code);
+  AddOpsCommand(app, &exit_code);
+  AddGraphCommand(app, &exit_code);
+  AddCheckpointCommand(app, &exit_code);
+  AddVersionCommand(app, &exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // The library's own codes are many; ours are three.
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) { return penstock::Main(argc, argv); }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <memory>
+
+#include "tools/penstock/commands.h"
+#include "tools/penstock/local_cluster.h"
+
+namespace penstock {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+void RequestStop(int) { stop_requested = true; }
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, int* exit_code) {
+  CLI::App* run = app.add_subcommand("run", "Start a cluster of any program on this machine");
+  run->footer(
+      "The program is started once per task, with --ps_hosts, --worker_hosts, --job_name and\n"
+      "--task_index appended. When the workers have ended, so do the ps.\n\n"
+      "  penstock run --ps=1 --workers=2 -- ./train --steps=1000\n");
+  auto options = std::make_shared<LocalClusterOptions>();
+  run->add_option("--ps", options->num_ps, "How many parameter servers")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
+  run->add_option("--workers", options->num_workers, "How many workers; worker 0 is the chief")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  run->add_option("--restarts", options->restarts_max,
+                  "How often a task that was killed is started again, all tasks together")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  run->add_option("--log_dir", options->log_dir,
+                  "Write each task's output to a file here, and show worker 0's as it is");
+  run->add_option("--grace_seconds", options->grace_seconds,
+                  "How long tasks may take to end once asked to")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
+  run->add_flag("--keep_running", options->keep_running,
+                "When the workers are done, let the ps go on serving until Ctrl-C");
+  run->add_option("command", options->command, "-- then the program and its arguments")->required();
+  run->callback([options, exit_code] {
+    struct sigaction action = {};
+    action.sa_handler = RequestStop;
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    LocalCluster cluster(*options);
+    const Status started = cluster.Start();
+    *exit_code = started.ok() ? cluster.Wait(stop_requested) : ExitCodeOf(started);
+  });
+}
+
+}  // namespace penstock
