@@ -34,6 +34,8 @@ class Device {
   // True where kernels only launch work: the executor goes on without waiting, and values leave
   // through the copies below, which are ordered after the launches.
   virtual bool asynchronous() const { return false; }
+  // Called on a thread before it runs kernels of this device.
+  virtual void UseOnThisThread() {}
 
   // Between this device's memory and the host's, ordered after what was launched before. On return
   // `*to` has its memory (none after an error); `done` is called, on any thread, when the bytes are

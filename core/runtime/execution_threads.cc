@@ -46,6 +46,7 @@ Execution::Ready* Execution::ReadyHere() {
 
 void Execution::RunLoop(Runner& runner) {
   Runner* const outer = std::exchange(running_here_, &runner);
+  device_.UseOnThisThread();
   uint32_t node;
   while (Next(runner, &node)) {
     if (args_.deadline_ns != 0 && (observed_ || --runner.nodes_to_clock < 0)) {
@@ -61,6 +62,7 @@ void Execution::RunLoop(Runner& runner) {
     Process(runner, node);
   }
   running_here_ = outer;
+  if (outer != nullptr) outer->execution->device_.UseOnThisThread();
 }
 
 bool Execution::Next(Runner& runner, uint32_t* node) {

@@ -429,7 +429,8 @@ TEST_P(ExecutorTest, ExpensiveNodesAreShared) {
       step.stats = &stats;
       ASSERT_TRUE(RunStep(*executor, step.Args(), GetParam()).ok());
       std::set<uint32_t> threads;
-      for (const NodeStats& node : stats.Take()[0].nodes) threads.insert(node.thread);
+      const std::vector<DeviceStats> devices = stats.Take();
+      for (const NodeStats& node : devices[0].nodes) threads.insert(node.thread);
       threads_max = std::max(threads_max, threads.size());
     }
     EXPECT_EQ(threads_max, 2u) << (declared ? "declared" : "learned");

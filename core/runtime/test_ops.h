@@ -38,7 +38,7 @@ struct TestTask {
 // Adds nodes without ceremony; CHECKs.
 class TestGraph {
  public:
-  TestGraph() : graph_(Registry::Global()) {}
+  explicit TestGraph(const Registry& registry = Registry::Global()) : graph_(registry) {}
   Node* Add(const std::string& op, const std::vector<Node*>& inputs, Attrs attrs = {},
             const std::vector<Node*>& after = {}, const std::string& name = "");
   // TestSum and its like, which need to know how many inputs they have.
