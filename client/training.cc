@@ -114,10 +114,20 @@ Status TrainingLoop::Connect() {
   }
 }
 
-Status TrainingLoop::TryConnect() {
+Status TrainingLoop::NewSession() {
   run_.reset();
   session_.reset();
-  ASSIGN_OR_RETURN(session_, Session::New(program_, options_.target, options_.session));
+  if (!options_.new_session) {
+    ASSIGN_OR_RETURN(session_, Session::New(program_, options_.target, options_.session));
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(auto session, options_.new_session());
+  session_ = std::make_unique<Session>(program_, std::move(session));
+  return OkStatus();
+}
+
+Status TrainingLoop::TryConnect() {
+  RETURN_IF_ERROR(NewSession());
   if (!program_.locals().empty()) RETURN_IF_ERROR(session_->Execute(initialize_locals_));
   RETURN_IF_ERROR(options_.is_chief ? InitializeOrRestore() : WaitForVariables());
   ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));

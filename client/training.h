@@ -65,6 +65,8 @@ struct TrainingOptions {
   // So many failures without a step between them end the training.
   int max_failures_in_a_row = 10;
   bool stop_on_signals = true;
+  // How to reach the cluster; null: by `target` and `session`.
+  std::function<StatusOr<std::unique_ptr<SessionInterface>>()> new_session = nullptr;
   // Where lines for people go; null: to stderr.
   std::function<void(const std::string&)> say = nullptr;
   Env* env = &Env::Real();
@@ -93,6 +95,7 @@ class TrainingLoop {
   bool stopping() const;
   Status Connect();
   Status TryConnect();
+  Status NewSession();
   Status InitializeOrRestore();
   Status RestoreNewest(bool* restored);
   Status WaitForVariables();

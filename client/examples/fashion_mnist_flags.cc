@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/examples/fashion_mnist_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+namespace penstock::examples {
+namespace {
+
+constexpr char kAbout[] =
+    "Trains a classifier of the Fashion-MNIST pictures: in this process, or as one task of a "
+    "cluster of parameter servers (ps) and workers. All tasks are started with the same flags but "
+    "for --job_name and --task_index.";
+
+void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
+  app.add_option("--job_name", cluster.job_name, "what this task is: ps or worker");
+  app.add_option("--task_index", cluster.task_index, "which one of them, from 0");
+  app.add_option("--ps_hosts", cluster.ps_hosts, "host:port,... of the parameter servers");
+  app.add_option("--worker_hosts", cluster.worker_hosts, "host:port,... of the workers");
+  app.add_option("--model", flags.model, "mlp or convnet")->capture_default_str();
+  app.add_option("--steps", flags.steps, "updates, of all workers together")->capture_default_str();
+  app.add_option("--batch_size", flags.batch_size, "pictures per worker and step")
+      ->capture_default_str();
+  app.add_option("--learning_rate", flags.learning_rate)->capture_default_str();
+  app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
+  app.add_option("--checkpoint_dir", flags.checkpoint_dir, "where to save, and to go on from");
+  app.add_option("--save_every_steps", flags.save_every_steps, "0: not by steps")
+      ->capture_default_str();
+  app.add_option("--save_every_seconds", flags.save_every_seconds, "0: not by time")
+      ->capture_default_str();
+  app.add_option("--data_dir", flags.data_dir)->capture_default_str();
+  app.add_option("--seed", flags.seed, "of initial weights and of the order of pictures")
+      ->capture_default_str();
+  app.add_option("--wait_seconds", flags.wait_seconds, "for tasks that are lost or not there yet")
+      ->capture_default_str();
+}
+
+Status CheckNumbers(const Flags& flags) {
+  const struct {
+    const char* flag;
+    double value, least;
+  } bounds[] = {
+      {"--steps", static_cast<double>(flags.steps), 1},
+      {"--batch_size", static_cast<double>(flags.batch_size), 1},
+      {"--learning_rate", flags.learning_rate, 0},
+      {"--save_every_steps", static_cast<double>(flags.save_every_steps), 0},
+      {"--save_every_seconds", flags.save_every_seconds, 0},
+      {"--wait_seconds", flags.wait_seconds, 0},
+  };
+  for (const auto& bound : bounds) {
+    if (!(bound.value >= bound.least)) {
+      return InvalidArgument(bound.flag, "=", bound.value, ": must be at least ", bound.least);
+    }
+  }
+  if (flags.model != "mlp" && flags.model != "convnet") {
+    return InvalidArgument("--model=", flags.model, ": expected mlp or convnet");
+  }
+  return OkStatus();
+}
+
+StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
+  const char* const tf_config = std::getenv("TF_CONFIG");
+  bool given = false;
+  for (const char* flag : {"--job_name", "--task_index", "--ps_hosts", "--worker_hosts"}) {
+    given |= app.count(flag) > 0;
+  }
+  if (given) return TaskConfigFromFlags(flags);
+  if (tf_config != nullptr && *tf_config != '\0') return TaskConfigFromJson(tf_config);
+  return TaskConfig();
+}
+
+Status CheckTask(const Flags& flags) {
+  if (!flags.distributed()) {
+    if (flags.sync) return InvalidArgument("--sync: needs workers; say --worker_hosts as well");
+    return OkStatus();
+  }
+  for (const char* job : {"ps", "worker", "chief", "master"}) {
+    if (flags.task.job == job) return OkStatus();
+  }
+  return InvalidArgument("job '", flags.task.job, "' has nothing to do here: expected ps, worker, ",
+                         "chief or master");
+}
+
+}  // namespace
+
+int Flags::num_tasks(const std::string& job) const {
+  const auto tasks = task.cluster.jobs().find(job);
+  return tasks == task.cluster.jobs().end() ? 0 : static_cast<int>(tasks->second.size());
+}
+
+StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
+  Flags flags;
+  ClusterFlags cluster;
+  CLI::App app(kAbout);
+  AddFlags(app, flags, cluster);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    app.exit(help);
+    return std::optional<Flags>();
+  } catch (const CLI::ParseError& error) {
+    return InvalidArgument(error.what(), "; --help lists the flags");
+  }
+  RETURN_IF_ERROR(CheckNumbers(flags));
+  ASSIGN_OR_RETURN(flags.task, FindTask(app, cluster));
+  RETURN_IF_ERROR(CheckTask(flags));
+  return std::optional<Flags>(std::move(flags));
+}
+
+}  // namespace penstock::examples

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The flags of the Fashion-MNIST example.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/base/status.h"
+#include "distributed/cluster_spec.h"
+
+namespace penstock::examples {
+
+struct Flags {
+  TaskConfig task;  // an empty cluster: everything in this process
+  std::string model = "mlp";
+  int64_t steps = 2000;
+  int64_t batch_size = 128;
+  double learning_rate = 0.001;
+  bool sync = false;
+  std::string checkpoint_dir;
+  int64_t save_every_steps = 0;
+  double save_every_seconds = 60;
+  std::string data_dir = "/usr/share/datasets/fashion-mnist";
+  int64_t seed = 1;
+  double wait_seconds = 300;
+
+  bool distributed() const { return !task.cluster.empty(); }
+  int num_tasks(const std::string& job) const;
+};
+
+// From the command line; the cluster from TF_CONFIG in the environment where no flag says it.
+// Nothing: there was only --help, which has been answered. InvalidArgument is one line that names
+// the flag and says what to write instead.
+StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv);
+
+}  // namespace penstock::examples

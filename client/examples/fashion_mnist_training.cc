@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/examples/fashion_mnist_training.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "client/device_setter.h"
+#include "client/examples/fashion_mnist_data.h"
+#include "client/examples/fashion_mnist_model.h"
+#include "client/optimizers.h"
+#include "client/progress.h"
+#include "client/replicate.h"
+#include "client/training.h"
+
+namespace penstock::examples {
+namespace {
+
+using client::Adam;
+using client::Program;
+using client::TrainingStep;
+
+constexpr int64_t kTestBatch = 500;
+
+// Pictures and their classes, as fed.
+struct Inputs {
+  explicit Inputs(Program& program)
+      : images(Placeholder(program, {-1, 28, 28}, "images")),
+        labels(Placeholder(program, {-1}, "labels")) {}
+  static Output Placeholder(Program& program, const PartialShape& shape, string_view name) {
+    return CallIn(program, "Placeholder", {}, {{"dtype", DType::kUint8}, {"shape", shape}}, name);
+  }
+  Output images, labels;
+};
+
+// The tasks that compute, in order of name.
+std::vector<std::string> Workers(const Flags& flags) {
+  std::vector<std::string> workers;
+  for (const auto& [job, tasks] : flags.task.cluster.jobs()) {
+    if (job == "ps") continue;
+    for (const auto& [index, address] : tasks) {
+      workers.push_back(StrCat("/job:", job, "/task:", index));
+    }
+  }
+  return workers;
+}
+
+std::string Self(const Flags& flags) {
+  return flags.distributed() ? StrCat("/job:", flags.task.job, "/task:", flags.task.task) : "";
+}
+
+// The chief is a job of its own where there is one.
+std::string ChiefOf(const Flags& flags) {
+  for (const char* job : {"chief", "master"}) {
+    if (flags.num_tasks(job) > 0) return StrCat("/job:", job, "/task:0");
+  }
+  return "/job:worker/task:0";
+}
+
+struct Trainer {
+  explicit Trainer(const Flags& flags) : flags(flags), optimizer(flags.learning_rate) {}
+
+  // A step of this task alone.
+  void BuildStep() {
+    const Inputs inputs(program);
+    const Measures measures = Measure(model(inputs.images), inputs.labels);
+    step.train = optimizer.Minimize(program, measures.loss);
+    step.inputs = {inputs.images, inputs.labels};
+    step.measures = {{"loss", measures.loss}, {"accuracy", measures.accuracy}};
+  }
+
+  // A step of all workers together.
+  void BuildSyncStep() {
+    Outputs accuracies;
+    const std::vector<std::string> workers = Workers(flags);
+    const auto towers = BuildTowers(program, optimizer, workers, [&](int) {
+      const Inputs inputs(program);
+      const Measures measures = Measure(model(inputs.images), inputs.labels);
+      step.inputs.push_back(inputs.images);
+      step.inputs.push_back(inputs.labels);
+      accuracies.push_back(measures.accuracy);
+      return measures.loss;
+    });
+    step.train = optimizer.ApplyGradients(program, towers.gradients, program.GlobalStep());
+    step.measures = {{"loss", towers.loss},
+                     {"accuracy", AddN(accuracies) / static_cast<double>(workers.size())}};
+  }
+
+  Status Build() {
+    const client::ReplicaDevices devices{.ps_tasks = flags.num_tasks("ps"),
+                                         .worker_device = Self(flags),
+                                         .balance = client::Balance::kBytes};
+    const auto scope = program.DeviceFunctionScope(client::ReplicaDeviceSetter(devices));
+    ASSIGN_OR_RETURN(model, MakeModel(program, flags.model, flags.seed));
+    flags.sync ? BuildSyncStep() : BuildStep();
+    test.emplace(program);
+    test_accuracy = Measure(model(test->images), test->labels).accuracy;
+    return program.status();
+  }
+
+  StatusOr<double> TestAccuracy(client::Session& session, const Pictures& pictures) const {
+    double sum = 0;
+    for (int64_t begin = 0; begin < pictures.size(); begin += kTestBatch) {
+      const int64_t end = std::min(begin + kTestBatch, pictures.size());
+      const Pictures part = pictures.Slice(begin, end);
+      ASSIGN_OR_RETURN(
+          const Tensor accuracy,
+          session.Fetch(test_accuracy, {{test->images, part.images}, {test->labels, part.labels}}));
+      sum += accuracy.scalar<float>() * static_cast<double>(end - begin);
+    }
+    return sum / static_cast<double>(pictures.size());
+  }
+
+  const Flags& flags;
+  Program program;
+  Adam optimizer;
+  Model model;
+  TrainingStep step;
+  std::optional<Inputs> test;
+  Output test_accuracy;
+};
+
+client::TrainingOptions LoopOptions(const Flags& flags, const std::string& target,
+                                    client::Progress& progress) {
+  client::TrainingOptions options{.target = target,
+                                  .is_chief = !flags.distributed() || flags.task.is_chief(),
+                                  .chief = ChiefOf(flags),
+                                  .checkpoint_dir = flags.checkpoint_dir,
+                                  .save_every_steps = flags.save_every_steps,
+                                  .save_every_seconds = flags.save_every_seconds,
+                                  .max_steps = flags.steps,
+                                  .wait_seconds = flags.wait_seconds,
+                                  .say = [&](const std::string& line) { progress.Say(line); }};
+  // A worker that trains by itself needs nobody but the parameter servers: it neither waits for
+  // the others nor notices when they are gone.
+  if (flags.distributed() && !flags.sync) {
+    options.session.device_filters = {"/job:ps", Self(flags)};
+  }
+  return options;
+}
+
+}  // namespace
+
+Status TrainFashionMnist(const Flags& flags, const std::string& target) {
+  ASSIGN_OR_RETURN(const FashionMnist data, ReadFashionMnist(Env::Real(), flags.data_dir));
+  if (flags.batch_size > data.train.size()) {
+    return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ",
+                           data.train.size(), " pictures");
+  }
+  Trainer trainer(flags);
+  RETURN_IF_ERROR(trainer.Build());
+  // Each worker sees the pictures in an order of its own.
+  Batches batches(data.train, flags.batch_size, flags.seed * 1000 + flags.task.task);
+  const int64_t towers = static_cast<int64_t>(trainer.step.inputs.size()) / 2;
+  trainer.step.next_batch = [&]() -> StatusOr<std::vector<Tensor>> {
+    std::vector<Tensor> fed;
+    for (int64_t tower = 0; tower < towers; ++tower) {
+      Pictures batch = batches.Next();
+      fed.push_back(std::move(batch.images));
+      fed.push_back(std::move(batch.labels));
+    }
+    return fed;
+  };
+  client::Progress progress({.label = Self(flags),
+                             .max_steps = flags.steps,
+                             .examples_per_step = flags.batch_size * towers});
+  client::ShowProgress show(progress);
+  client::TrainingLoop loop(trainer.program, trainer.step, LoopOptions(flags, target, progress));
+  loop.AddHook(&show);
+  RETURN_IF_ERROR(loop.Run());
+  if (loop.global_step() < flags.steps || (flags.distributed() && !flags.task.is_chief())) {
+    return OkStatus();  // told to end early; or the chief reports
+  }
+  ASSIGN_OR_RETURN(const double accuracy, trainer.TestAccuracy(loop.session(), data.test));
+  std::printf("test accuracy: %.4f\n", accuracy);
+  return OkStatus();
+}
+
+}  // namespace penstock::examples

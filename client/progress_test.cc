@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/progress.h"
+
+#include <memory>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::client {
+namespace {
+
+using testing::HasSubstr;
+
+// The real machine, but for a clock that a test moves.
+class ClockEnv : public Env {
+ public:
+  int64_t NowNanos() override { return now_ns; }
+  int64_t WallMicros() override { return real_.WallMicros(); }
+  void SleepForNanos(int64_t nanos) override { now_ns += nanos; }
+  uint64_t RandomU64() override { return real_.RandomU64(); }
+  StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override {
+    return real_.NewWritableFile(path);
+  }
+  StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) override {
+    return real_.OpenFile(path);
+  }
+  StatusOr<std::string> ReadFile(const std::string& path) override { return real_.ReadFile(path); }
+  bool FileExists(const std::string& path) override { return real_.FileExists(path); }
+  StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
+    return real_.ListDirectory(path);
+  }
+  Status CreateDirectories(const std::string& path) override {
+    return real_.CreateDirectories(path);
+  }
+  Status Rename(const std::string& from, const std::string& to) override {
+    return real_.Rename(from, to);
+  }
+  Status RemoveFile(const std::string& path) override { return real_.RemoveFile(path); }
+  Status RemoveDirectory(const std::string& path) override { return real_.RemoveDirectory(path); }
+  Status SyncDirectory(const std::string& path) override { return real_.SyncDirectory(path); }
+
+  int64_t now_ns = 0;
+
+ private:
+  Env& real_ = Env::Real();
+};
+
+// What was written to a file that is no terminal.
+struct Log {
+  Log() : file(std::tmpfile()) {}
+  ~Log() { std::fclose(file); }
+  std::string text() {
+    std::string all(std::ftell(file), '\0');
+    std::rewind(file);
+    all.resize(std::fread(all.data(), 1, all.size(), file));
+    return all;
+  }
+  std::FILE* file;
+};
+
+TEST(ProgressTest, SaysHowFarHowFastAndHowLong) {
+  Log log;
+  ClockEnv env;
+  Progress progress({.label = "worker 1", .max_steps = 1000, .examples_per_step = 128}, log.file,
+                    env);
+  progress.Step(100);
+  env.now_ns = 10'000'000'000;
+  progress.Step(300, {{"loss", 0.51234}, {"accuracy", 0.875}});
+  EXPECT_EQ(progress.Line(),
+            "worker 1  step 300/1000  20 steps/s  2560 examples/s  accuracy 0.8750  loss 0.5123  "
+            "0:35 left");
+}
+
+TEST(ProgressTest, ElsewhereThanOnATerminalALineNowAndThen) {
+  Log log;
+  ClockEnv env;
+  {
+    Progress progress({.max_steps = 100, .plain_seconds = 5}, log.file, env);
+    for (int step = 1; step <= 100; ++step) {
+      env.now_ns += 100'000'000;
+      progress.Step(step);
+      if (step == 20) progress.Say("saved");
+    }
+  }
+  EXPECT_EQ(log.text(),
+            "step 1/100\n"
+            "saved\n"
+            "step 51/100  10 steps/s  0:05 left\n"
+            "step 100/100  10 steps/s\n");
+}
+
+TEST(ProgressTest, TheLastStepIsAlwaysShown) {
+  Log log;
+  ClockEnv env;
+  {
+    Progress progress({}, log.file, env);
+    for (int step = 1; step <= 7; ++step) progress.Step(step);
+  }
+  EXPECT_THAT(log.text(), HasSubstr("step 7\n"));
+}
+
+TEST(ProgressTest, GoingBackToACheckpointStartsTheRateAgain) {
+  Log log;
+  ClockEnv env;
+  Progress progress({}, log.file, env);
+  progress.Step(100);
+  env.now_ns = 1'000'000'000;
+  progress.Step(40);
+  env.now_ns = 2'000'000'000;
+  progress.Step(50);
+  EXPECT_EQ(progress.Line(), "step 50  10 steps/s");
+}
+
+TEST(ProgressTest, Durations) {
+  EXPECT_EQ(DurationString(0), "0:00");
+  EXPECT_EQ(DurationString(65.4), "1:05");
+  EXPECT_EQ(DurationString(3600 * 2 + 63), "2:01:03");
+  EXPECT_EQ(DurationString(-3), "0:00");
+}
+
+}  // namespace
+}  // namespace penstock::client
