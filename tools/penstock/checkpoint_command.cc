@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "core/base/env.h"
+#include "core/checkpoint/bundle_reader.h"
+#include "core/checkpoint/checkpoints.h"
+#include "tools/penstock/commands.h"
+
+namespace penstock {
+namespace {
+
+struct CheckpointOptions {
+  std::string path, tensor;
+  int elements = 20;
+  bool verify = false;
+};
+
+// All the checkpoints of a folder, and which one training would go on from.
+Status ListFolder(Env& env, const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> prefixes, ListCheckpoints(env, folder));
+  if (prefixes.empty()) return NotFound("no checkpoints in '", folder, "'");
+  ASSIGN_OR_RETURN(const NewestGood newest, FindNewestGood(env, folder));
+  for (const std::string& prefix : prefixes) {
+    const char* note = prefix == newest.prefix ? "  <- training goes on from here" : "";
+    std::string damage;
+    for (const NewestGood::Skipped& skipped : newest.skipped) {
+      if (skipped.prefix == prefix) damage = StrCat("  damaged: ", skipped.why.message());
+    }
+    std::printf("%s%s%s\n", prefix.c_str(), note, damage.c_str());
+  }
+  return OkStatus();
+}
+
+void ListTensors(const BundleReader& reader) {
+  int64_t total = 0;
+  for (const auto& [name, entry] : reader.tensors()) {
+    std::string where = StrCat("shard ", entry.shard);
+    int64_t bytes = entry.size;
+    if (!entry.slices.empty()) {
+      where = StrCat(entry.slices.size(), " slices");
+      for (const TensorSlice& slice : entry.slices) bytes += reader.Slice(name, slice).size;
+    }
+    total += bytes;
+    std::printf("%-48s %-10s %-18s %12lld bytes  %s\n", name.c_str(), Name(entry.dtype),
+                entry.shape.ToString().c_str(), static_cast<long long>(bytes), where.c_str());
+  }
+  std::printf("%zu tensors, %lld bytes, in %d data files\n", reader.tensors().size(),
+              static_cast<long long>(total), reader.num_shards());
+}
+
+Status RunCheckpointCommand(const CheckpointOptions& options) {
+  Env& env = Env::Real();
+  std::string prefix = options.path;
+  if (!env.FileExists(prefix + ".index")) {
+    // A folder: the list of what is in it, or the checkpoint that training would go on from.
+    if (!options.verify && options.tensor.empty()) RETURN_IF_ERROR(ListFolder(env, options.path));
+    ASSIGN_OR_RETURN(const NewestGood newest, FindNewestGood(env, options.path));
+    if (newest.prefix.empty()) return NotFound("no good checkpoint in '", options.path, "'");
+    prefix = newest.prefix;
+    std::printf("\n%s\n", prefix.c_str());
+  }
+  if (options.verify) {
+    RETURN_IF_ERROR(VerifyCheckpoint(env, prefix));
+    std::printf("every byte is as it was written\n");
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(env, prefix));
+  if (options.tensor.empty()) {
+    ListTensors(*reader);
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Tensor tensor, reader->Read(options.tensor));
+  std::printf("%s = %s\n", options.tensor.c_str(), tensor.ToString(options.elements).c_str());
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddCheckpointCommand(CLI::App& app, int* exit_code) {
+  CLI::App* checkpoint = app.add_subcommand("checkpoint", "List, print or verify what was saved");
+  checkpoint->footer(
+      "  penstock checkpoint /tmp/run                      the checkpoints there, and the newest's "
+      "tensors\n"
+      "  penstock checkpoint /tmp/run/model.ckpt-500       the tensors of one\n"
+      "  penstock checkpoint /tmp/run --tensor=global_step its value\n"
+      "  penstock checkpoint /tmp/run --verify             reads every byte\n");
+  auto options = std::make_shared<CheckpointOptions>();
+  checkpoint->add_option("path", options->path, "A folder, or the prefix of one checkpoint")
+      ->required();
+  checkpoint->add_option("--tensor", options->tensor, "Print this tensor");
+  checkpoint->add_option("--elements", options->elements, "How many of its elements, at most")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  checkpoint->add_flag("--verify", options->verify, "Compare every byte with its checksum");
+  checkpoint->callback(
+      [options, exit_code] { *exit_code = ExitCodeOf(RunCheckpointCommand(*options)); });
+}
+
+}  // namespace penstock

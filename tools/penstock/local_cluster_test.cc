@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/penstock/local_cluster.h"
+
+#include <signal.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "core/base/env.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A cluster of shell scripts: $@ holds the four flags.
+LocalClusterOptions Scripts(const std::string& script) {
+  return {.command = {"/bin/sh", "-c", script, "task"},
+          .num_ps = 1,
+          .num_workers = 2,
+          .grace_seconds = 1};
+}
+
+int RunCluster(const LocalClusterOptions& options, std::string* output) {
+  std::atomic<bool> stop{false};
+  testing::internal::CaptureStdout();
+  int code;
+  {
+    LocalCluster cluster(options);
+    const Status started = cluster.Start();
+    EXPECT_TRUE(started.ok()) << started;
+    code = cluster.Wait(stop);
+  }
+  *output = testing::internal::GetCapturedStdout();
+  return code;
+}
+
+const char kPsWaits[] = "case \"$*\" in *--job_name=ps*) exec sleep 60;; esac; ";
+
+TEST(LocalClusterTest, TasksGetTheirFlagsAndPsEndWithTheWorkers) {
+  std::string output;
+  const int64_t begin = Env::Real().NowNanos();
+  EXPECT_EQ(RunCluster(Scripts(std::string(kPsWaits) + "echo \"$@\""), &output), 0);
+  EXPECT_LT(Env::Real().NowNanos() - begin, int64_t{20'000'000'000});
+  EXPECT_THAT(output, HasSubstr("[worker/0] --ps_hosts=127.0.0.1:"));
+  EXPECT_THAT(output, HasSubstr("--job_name=worker --task_index=1"));
+}
+
+TEST(LocalClusterTest, AKilledTaskIsStartedAgainWhileRestartsAreLeft) {
+  // Worker 1 kills itself the first time: a file remembers.
+  const std::string file = testing::TempDir() + "/killed_once";
+  std::remove(file.c_str());
+  LocalClusterOptions options =
+      Scripts(std::string(kPsWaits) + "case \"$*\" in *--task_index=1*) [ -e " + file +
+              " ] || { touch " + file + "; kill -9 $$; };; esac; echo done");
+  options.restarts_max = 1;
+  std::string output;
+  EXPECT_EQ(RunCluster(options, &output), 0);
+  EXPECT_THAT(output, HasSubstr("[worker/1] done"));
+  std::remove(file.c_str());
+  options.restarts_max = 0;
+  EXPECT_EQ(RunCluster(options, &output), 128 + SIGKILL);
+}
+
+TEST(LocalClusterTest, AFailureForGoodEndsTheCluster) {
+  std::string output;
+  EXPECT_EQ(RunCluster(Scripts(std::string(kPsWaits) +
+                        "case \"$*\" in *--task_index=1*) exit 3;; esac; exec sleep 60"),
+                &output),
+            3);
+}
+
+TEST(LocalClusterTest, ATaskThatIgnoresTheRequestIsKilled) {
+  std::string output;
+  const int64_t begin = Env::Real().NowNanos();
+  EXPECT_EQ(RunCluster(Scripts("case \"$*\" in *--job_name=ps*) trap '' TERM; while :; do sleep 1; done;; "
+                        "esac; sleep 0.2"),
+                &output),
+            0);
+  EXPECT_LT(Env::Real().NowNanos() - begin, int64_t{20'000'000'000});
+}
+
+TEST(LocalClusterTest, LogsGoToFilesExceptTheChiefs) {
+  LocalClusterOptions options = Scripts(std::string(kPsWaits) + "echo hello from $4");
+  options.log_dir = testing::TempDir() + "/logs";
+  std::string output;
+  EXPECT_EQ(RunCluster(options, &output), 0);
+  const auto log = Env::Real().ReadFile(options.log_dir + "/worker-1.log");
+  ASSERT_TRUE(log.ok()) << log.status();
+  EXPECT_THAT(*log, HasSubstr("hello from --task_index=1"));
+}
+
+TEST(LocalClusterTest, StopEndsIt) {
+  std::atomic<bool> stop{false};
+  LocalCluster cluster(Scripts("exec sleep 60"));
+  ASSERT_TRUE(cluster.Start().ok());
+  std::thread stopper([&] {
+    Env::Real().SleepForNanos(200'000'000);
+    stop = true;
+  });
+  EXPECT_EQ(cluster.Wait(stop), 130);
+  stopper.join();
+}
+
+}  // namespace
+}  // namespace penstock

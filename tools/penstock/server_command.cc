@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "client/stop_signal.h"
+#include "distributed/server.h"
+#include "tools/penstock/commands.h"
+
+namespace penstock {
+namespace {
+
+StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
+  const char* tf_config = std::getenv("TF_CONFIG");
+  for (const char* flag : {"--job_name", "--task_index", "--ps_hosts", "--worker_hosts"}) {
+    if (app.count(flag) > 0) return TaskConfigFromFlags(flags);
+  }
+  if (tf_config != nullptr && *tf_config != '\0') return TaskConfigFromJson(tf_config);
+  return InvalidArgument("--job_name: say which task this is, with --task_index, --ps_hosts and ",
+                         "--worker_hosts, or in TF_CONFIG");
+}
+
+Status Serve(const TaskConfig& task) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Create({.task = task}));
+  RETURN_IF_ERROR(server->Start());
+  client::StopSignal stop(/*grace_seconds=*/0);
+  Cancellation::Token token;
+  if (!stop.cancellation().Register(
+          [&](const Status&) { server->RequestShutdown("a signal asked it to"); }, &token)) {
+    return OkStatus();  // the signal came before anything else
+  }
+  std::printf("%s serves at %s\n", server->task().c_str(), server->target().c_str());
+  std::fflush(stdout);
+  server->Join();
+  stop.cancellation().Deregister(token);
+  std::printf("%s ends: %s\n", server->task().c_str(), server->shutdown_reason().c_str());
+  server->Stop();
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddServerCommand(CLI::App& app, int* exit_code) {
+  CLI::App* server = app.add_subcommand("server", "Serve as one task of a cluster");
+  server->footer(
+      "The task waits for work until SIGTERM or Ctrl-C. The cluster may also be given as JSON in\n"
+      "TF_CONFIG. A client reaches it, and through it the whole cluster, at grpc://host:port.\n\n"
+      "  penstock server --job_name=ps --task_index=0 \\\n"
+      "      --ps_hosts=127.0.0.1:2220 --worker_hosts=127.0.0.1:2221,127.0.0.1:2222\n");
+  auto flags = std::make_shared<ClusterFlags>();
+  server->add_option("--job_name", flags->job_name, "What this task is: ps or worker");
+  server->add_option("--task_index", flags->task_index, "Which one of them, from 0");
+  server->add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
+  server->add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
+  server->callback([server, flags, exit_code] {
+    const StatusOr<TaskConfig> task = FindTask(*server, *flags);
+    const Status served = task.ok() ? Serve(*task) : task.status();
+    *exit_code = ExitCodeOf(served);
+    // Wrong flags, and an address that cannot be bound, are the command line's fault.
+    if (served.code() == StatusCode::kInvalidArgument) *exit_code = 2;
+  });
+}
+
+}  // namespace penstock
