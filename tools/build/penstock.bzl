@@ -124,17 +124,20 @@ def penstock_ops(
       visibility: as everywhere.
       **kwargs: passed on to cc_library.
     """
-    cuda_objects(
-        name = name + "_cuda",
-        srcs = cuda_srcs + (srcs if cuda else []),
-        hdrs = hdrs,
-        deps = deps + cuda_deps + ["@local_cuda//:cudart"],
-        tags = ["manual"],
-    )
+    objects = []
+    if cuda or cuda_srcs:
+        objects = [":" + name + "_cuda"]
+        cuda_objects(
+            name = name + "_cuda",
+            srcs = cuda_srcs + (srcs if cuda else []),
+            hdrs = hdrs,
+            deps = deps + cuda_deps + ["@local_cuda//:cudart"],
+            tags = ["manual"],
+        )
     native.cc_library(
         name = name,
         srcs = srcs + select({
-            _CUDA: [":" + name + "_cuda"],
+            _CUDA: objects,
             "//conditions:default": [],
         }),
         hdrs = hdrs,
