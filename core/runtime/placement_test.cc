@@ -34,7 +34,7 @@ class FarDevice final : public Device {
  public:
   FarDevice()
       : Device(
-            {.name = *DeviceName::Parse("/job:w/replica:0/task:0/device:GPU:0"), .incarnation = 1}),
+            {.name = *DeviceName::Parse("/job:w/replica:0/task:0/device:FAR:0"), .incarnation = 1}),
         threads_("copies", 2) {}
 
   Allocator& allocator() override { return allocator_; }
@@ -124,18 +124,18 @@ const Registry& FarRegistry() {
       const bool variable = kernel.op == "TestVariable" || kernel.op == "TestAssign";
       if (kernel.device != "CPU" || !(values || transfer || variable)) continue;
       KernelDef far = kernel;
-      far.device = "GPU";
+      far.device = "FAR";
       if (values) far.host_args = {"value"};
       if (transfer) far.host_args = {"tensor"};
       kernels.push_back(far);
     }
-    kernels.push_back({.op = "FarSum", .device = "GPU", .make = Make<CheckedSum<false, false>>});
+    kernels.push_back({.op = "FarSum", .device = "FAR", .make = Make<CheckedSum<false, false>>});
     kernels.push_back({.op = "FarToHost",
-                       .device = "GPU",
+                       .device = "FAR",
                        .host_args = {"x", "y"},
                        .make = Make<CheckedSum<true, true>>});
     kernels.push_back({.op = "HostToFar",
-                       .device = "GPU",
+                       .device = "FAR",
                        .host_args = {"x"},
                        .make = Make<CheckedSum<true, false>>});
     return *new Registry(std::move(ops), std::move(kernels));
