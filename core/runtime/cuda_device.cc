@@ -48,6 +48,7 @@ class CudaDevice final : public Device {
   const int ordinal_;
   cudaStream_t compute_ = nullptr;
   cudaStream_t to_host_ = nullptr;
+  cublasHandle_t cublas_ = nullptr;
   CudaHandles handles_;
   std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<CudaCompletions> completions_;
@@ -57,7 +58,7 @@ CudaDevice::~CudaDevice() {
   completions_ = nullptr;  // waits for what is on its way
   UseOnThisThread();
   resources().ClearAll();  // variables hold memory of the pool
-  if (handles_.blas != nullptr) cublasDestroy(handles_.blas);
+  if (cublas_ != nullptr) cublasDestroy(cublas_);
   if (compute_ != nullptr) cudaStreamSynchronize(compute_);
   if (to_host_ != nullptr) cudaStreamDestroy(to_host_);
   if (compute_ != nullptr) cudaStreamDestroy(compute_);
@@ -70,10 +71,11 @@ Status CudaDevice::Init() {
         CudaError(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "making a stream"));
   }
   ASSIGN_OR_RETURN(allocator_, MakeCudaAllocator(ordinal_, compute_));
-  if (cublasCreate(&handles_.blas) != CUBLAS_STATUS_SUCCESS ||
-      cublasSetStream(handles_.blas, compute_) != CUBLAS_STATUS_SUCCESS) {
+  if (cublasCreate(&cublas_) != CUBLAS_STATUS_SUCCESS ||
+      cublasSetStream(cublas_, compute_) != CUBLAS_STATUS_SUCCESS) {
     return Internal("cuBLAS does not start on GPU ", ordinal_);
   }
+  handles_.cublas = cublas_;
   completions_ = std::make_unique<CudaCompletions>(ordinal_);
   return OkStatus();
 }
