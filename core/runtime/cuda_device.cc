@@ -75,7 +75,7 @@ Status CudaDevice::Init() {
       cublasSetStream(cublas_, compute_) != CUBLAS_STATUS_SUCCESS) {
     return Internal("cuBLAS does not start on GPU ", ordinal_);
   }
-  handles_.cublas = cublas_;
+  handles_.blas = cublas_;
   completions_ = std::make_unique<CudaCompletions>(ordinal_);
   return OkStatus();
 }
