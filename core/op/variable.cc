@@ -33,6 +33,13 @@ int64_t Variable::version() const {
   return version_;
 }
 
+void Variable::Shutdown() {
+  removed_.store(true, std::memory_order_release);
+  Tensor old;  // ends after the lock is released
+  std::lock_guard<std::mutex> lock(mu_);
+  std::swap(old, value_);
+}
+
 Status Variable::CheckInitialized() const {
   if (value_.valid()) return OkStatus();
   return FailedPrecondition("Attempting to use uninitialized value ", name_);

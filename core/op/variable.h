@@ -10,6 +10,7 @@
 // on that one place.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,11 @@ class Variable final : public Resource {
   bool initialized() const;
   int64_t version() const;
 
+  // Taken out of its container: the value is dropped at once, whoever still holds the object.
+  void Shutdown() override;
+  // One load: what a kept handle is checked with, so that its variable is not looked up every step.
+  bool removed() const { return removed_.load(std::memory_order_acquire); }
+
   // FailedPrecondition "Attempting to use uninitialized value NAME" before the first assignment
   // (client programs depend on these words).
   StatusOr<Tensor> Read() const;
@@ -73,6 +79,7 @@ class Variable final : public Resource {
   PartialShape shape_;
   Tensor value_;  // invalid until assigned
   int64_t version_ = 0;
+  std::atomic<bool> removed_{false};
 };
 
 }  // namespace penstock

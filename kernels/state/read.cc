@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading variables through handles: whole, their shape, some of their rows.
-#include <cstring>
+#include <limits>
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
-#include "kernels/state/indices.h"
+#include "kernels/array/gather_rows.h"
+#include "kernels/state/row_updates.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace penstock {
@@ -50,17 +51,6 @@ class VariableShapeKernel : public Kernel {
   }
 };
 
-void CopyRow(const Tensor& from, int64_t from_row, int64_t length, int64_t to_row, Tensor* to) {
-  if (IsPlain(from.dtype())) {
-    const size_t bytes = length * SizeOf(from.dtype());
-    std::memcpy(static_cast<char*>(to->mutable_raw_data()) + to_row * bytes,
-                static_cast<const char*>(from.raw_data()) + from_row * bytes, bytes);
-    return;
-  }
-  const std::string* const source = from.data<std::string>() + from_row * length;
-  std::copy(source, source + length, to->mutable_data<std::string>() + to_row * length);
-}
-
 // Rows are copied under the variable's lock, so that it need never be copied whole.
 class GatherKernel : public Kernel {
  public:
@@ -82,20 +72,18 @@ class GatherKernel : public Kernel {
  private:
   static Status Gather(KernelContext& ctx, const Tensor& value) {
     const Tensor& indices = ctx.input(1);
-    ASSIGN_OR_RETURN(const Rows rows, RowsOf(value.shape(), "the variable"));
-    RETURN_IF_ERROR(CheckIndices(indices, rows.count));
+    ASSIGN_OR_RETURN(const Rows rows, Rows::Of(value.shape(), "the variable"));
+    RETURN_IF_ERROR(CheckIndices(indices, rows.count, "indices"));
     Dims dims(indices.shape().dims().begin(), indices.shape().dims().end());
     dims.insert(dims.end(), value.shape().dims().begin() + 1, value.shape().dims().end());
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
     Tensor* output = nullptr;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-    const double cost_ns = 10 + rows.length * SizeOf(value.dtype()) / 8.0;
-    return VisitIndices(indices, [&](auto span) {
-      ctx.threads().ParallelFor(span.size(), cost_ns, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) CopyRow(value, span[k], rows.length, k, output);
-      });
-      return OkStatus();
-    });
+    const GatherPlan plan{
+        .rows = rows.count, .row_elements = rows.length, .count = indices.num_elements()};
+    GatherRows(value.dtype(), plan, value.raw_data(), indices, output->mutable_raw_data(),
+               ctx.threads());
+    return OkStatus();
   }
 };
 

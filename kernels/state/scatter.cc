@@ -6,9 +6,9 @@
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
+#include "kernels/array/gather_rows.h"
 #include "kernels/math/types.h"
-#include "kernels/state/indices.h"
-#include "kernels/state/update_functors.h"
+#include "kernels/state/scatter_rows.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace penstock {
@@ -26,39 +26,6 @@ Status CheckUpdates(const Shape& variable, const Shape& indices, const Shape& up
 }
 
 template <class Fn, class T>
-Status CheckDivisors(const Tensor& updates) {
-  if constexpr (std::is_same_v<Fn, DivideBy> && std::is_integral_v<T>) {
-    const auto divisors = updates.flat<T>();
-    if (std::find(divisors.begin(), divisors.end(), T{0}) != divisors.end()) {
-      return InvalidArgument("integer division by zero: updates hold a 0");
-    }
-  }
-  return OkStatus();
-}
-
-// REQUIRES everything checked.
-template <class Fn, class T>
-void UpdateRows(ThreadPool& threads, const Tensor& indices, const Tensor& updates, int64_t length,
-                T* variable) {
-  const T* const from = updates.data<T>();
-  const bool scalar = updates.rank() == 0;
-  const auto update = [=](int64_t k, int64_t row) {
-    T* const to = variable + row * length;
-    if (scalar) {
-      for (int64_t i = 0; i < length; ++i) Fn::Apply(to[i], *from);
-    } else {
-      const T* const values = from + k * length;
-      for (int64_t i = 0; i < length; ++i) Fn::Apply(to[i], values[i]);
-    }
-  };
-  CHECK_OK(VisitIndices(indices, [&](auto span) {
-    // 10 ns for the cache miss of a row, then what memory bandwidth gives.
-    ForEachRowUpdate(threads, span, 10 + length * sizeof(T) / 8.0, update);
-    return OkStatus();
-  }));
-}
-
-template <class Fn, class T>
 class ScatterKernel : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -66,10 +33,12 @@ class ScatterKernel : public Kernel {
     const Tensor& updates = ctx.input(2);
     RETURN_IF_ERROR(CheckDivisors<Fn, T>(updates));
     return UpdateVariableInput(ctx, kDTypeOf<T>, [&](Tensor& variable) -> Status {
-      ASSIGN_OR_RETURN(const Rows rows, RowsOf(variable.shape(), "the variable"));
+      ASSIGN_OR_RETURN(const Rows rows, Rows::Of(variable.shape(), "the variable"));
       RETURN_IF_ERROR(CheckUpdates(variable.shape(), indices.shape(), updates.shape()));
-      RETURN_IF_ERROR(CheckIndices(indices, rows.count));
-      UpdateRows<Fn, T>(ctx.threads(), indices, updates, rows.length, variable.mutable_data<T>());
+      RETURN_IF_ERROR(CheckIndices(indices, rows.count, "indices"));
+      VisitIndices(indices, [&](auto span) {
+        ScatterRows<Fn, T>(ctx.threads(), span, updates, rows.length, variable);
+      });
       return OkStatus();
     });
   }

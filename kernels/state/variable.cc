@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ops that make variables, tell whether they have a value, and drop them.
+#include <mutex>
+
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/state/variable_kernel.h"
@@ -24,29 +26,47 @@ class VariableKernel : public Kernel {
   }
 
   Status Compute(KernelContext& ctx) override {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (variable_ == nullptr || variable_->removed() || store_ != &ctx.resources()) {
+      RETURN_IF_ERROR(MakeHandle(ctx));
+    }
+    ctx.SetOutput(0, handle_);
+    return OkStatus();
+  }
+
+ private:
+  Status MakeHandle(const KernelContext& ctx) {
     const auto make = [this]() -> StatusOr<std::shared_ptr<Resource>> {
       return std::make_shared<Variable>(name_, dtype_, shape_);
     };
     ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
                      ctx.resources().LookupOrCreate(container_, name_, "Variable", make));
-    const DType dtype = static_cast<const Variable&>(*resource).dtype();
-    if (dtype != dtype_) {  // another graph made it
-      return InvalidArgument("variable '", name_, "' exists already, as ", Name(dtype),
+    const auto& variable = static_cast<const Variable&>(*resource);
+    if (variable.dtype() != dtype_) {  // another graph made it
+      return InvalidArgument("variable '", name_, "' exists already, as ", Name(variable.dtype()),
                              " where this node says ", Name(dtype_));
     }
-    ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
-                                                   .container = container_,
-                                                   .name = name_,
-                                                   .type = "Variable",
-                                                   .elements = {{dtype_, shape_}},
-                                                   .resource = std::move(resource)}));
+    handle_ = Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
+                                            .container = container_,
+                                            .name = name_,
+                                            .type = "Variable",
+                                            .elements = {{dtype_, shape_}},
+                                            .resource = std::move(resource)});
+    store_ = &ctx.resources();
+    variable_ = &variable;
     return OkStatus();
   }
 
- private:
   DType dtype_ = DType::kInvalid;
   PartialShape shape_;
   std::string container_, name_;
+
+  // The handle of the last step, which the next one gets again: looking the variable up by name and
+  // making a handle costs more than most ops.
+  std::mutex mu_;
+  Tensor handle_;
+  const ResourceStore* store_ = nullptr;
+  const Variable* variable_ = nullptr;  // what handle_ holds
 };
 
 class IsInitializedKernel : public Kernel {

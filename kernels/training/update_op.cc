@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "kernels/array/gather_rows.h"
+
 namespace penstock {
 namespace {
 
@@ -120,7 +122,7 @@ Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& 
     return InvalidArgument("the gradient must be of shape ", expected.ToString(),
                            ", a row for each index, is ", gradient.shape().ToString());
   }
-  return CheckIndices(indices, variable.dim(0));
+  return CheckIndices(indices, variable.dim(0), "indices");
 }
 
 }  // namespace penstock

@@ -27,7 +27,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/math/types.h"
-#include "kernels/state/indices.h"
+#include "kernels/state/row_updates.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace penstock {
@@ -175,17 +175,21 @@ class UpdateKernel : public Kernel {
     const Tensor& gradient = ctx.input(inputs_.gradient);
     const Tensor& indices = ctx.input(inputs_.indices);
     RETURN_IF_ERROR(CheckSparse(shape, gradient, indices));
-    ASSIGN_OR_RETURN(const Rows rows, RowsOf(shape, "var"));
+    ASSIGN_OR_RETURN(const Rows rows, Rows::Of(shape, "var"));
     const T* const grad = gradient.data<T>();
     const int64_t length = rows.length;
-    return VisitIndices(indices, [&](auto span) {
-      ForEachRowUpdate(ctx.threads(), span, 10 + length * kElementNanos,
-                       [&](int64_t k, int64_t row) {
-                         ApplyRule<Rule, C, T>(rule, At(state, row * length), grad + k * length,
-                                               length, Slots());
-                       });
-      return OkStatus();
+    VisitIndices(indices, [&](auto span) {
+      ForEachRowUpdate(
+          ctx.threads(), span, 5 + length * kElementNanos,
+          [&](int64_t k, int64_t row) {
+            ApplyRule<Rule, C, T>(rule, At(state, row * length), grad + k * length, length,
+                                  Slots());
+          },
+          [&](int64_t row) {
+            for (T* data : state) PrefetchRow(data + row * length, length * sizeof(T));
+          });
     });
+    return OkStatus();
   }
 
   static std::array<T*, kState> At(std::array<T*, kState> state, int64_t offset) {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Slices of a variable updated, and read, by index tuples: variable[indices[k, 0], indices[k, 1],
+// ...] op= updates[k]. Repeated tuples are applied in order.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/array/gather_rows.h"
+#include "kernels/array/nd_index.h"
+#include "kernels/math/types.h"
+#include "kernels/state/scatter_rows.h"
+#include "kernels/state/variable_kernel.h"
+
+namespace penstock {
+namespace {
+
+// Which slice each tuple names. Empty tuples name the whole variable.
+std::vector<int64_t> SlicesOf(NdIndex list) {
+  if (list.slices.empty() && list.slice_elements > 0) list.slices.assign(list.tuples, 0);
+  return std::move(list.slices);
+}
+
+template <class Fn, class T>
+class ScatterNdKernel : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& indices = ctx.input(1);
+    const Tensor& updates = ctx.input(2);
+    return UpdateVariableInput(ctx, kDTypeOf<T>, [&](Tensor& variable) -> Status {
+      ASSIGN_OR_RETURN(NdIndex list, NdIndex::Of(indices, variable.shape()));
+      if (updates.shape().dims() != absl::Span<const int64_t>(list.result)) {
+        return InvalidArgument(
+            "updates must be of shape indices.shape[:-1] + variable.shape[indices.shape[-1]:]; ",
+            "got updates ", updates.shape().ToString(), ", indices ", indices.shape().ToString(),
+            ", variable ", variable.shape().ToString());
+      }
+      if (updates.num_elements() == 0) return OkStatus();
+      const int64_t length = list.slice_elements;
+      const std::vector<int64_t> slices = SlicesOf(std::move(list));
+      ScatterRows<Fn, T>(ctx.threads(), absl::Span<const int64_t>(slices), updates, length,
+                         variable);
+      return OkStatus();
+    });
+  }
+};
+template <class T>
+using ScatterNdAddKernel = ScatterNdKernel<AddTo, T>;
+template <class T>
+using ScatterNdSubKernel = ScatterNdKernel<SubtractFrom, T>;
+template <class T>
+using ScatterNdMinKernel = ScatterNdKernel<LowerTo, T>;
+template <class T>
+using ScatterNdMaxKernel = ScatterNdKernel<RaiseTo, T>;
+template <class T>
+using ScatterNdUpdateKernel = ScatterNdKernel<ReplaceBy, T>;
+
+class GatherNdKernel : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, ctx.output_type(0).dtype));
+    return variable->Inspect([&](const Tensor& value) -> Status {
+      ASSIGN_OR_RETURN(NdIndex list, NdIndex::Of(ctx.input(1), value.shape()));
+      ASSIGN_OR_RETURN(const Shape shape, Shape::Make(list.result));
+      Tensor* output = nullptr;
+      RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+      if (shape.num_elements() == 0) return OkStatus();
+      const GatherPlan plan{
+          .rows = list.num_slices, .row_elements = list.slice_elements, .count = list.tuples};
+      const std::vector<int64_t> slices = SlicesOf(std::move(list));
+      GatherRows(value.dtype(), plan, value.raw_data(), slices.data(), output->mutable_raw_data(),
+                 ctx.threads());
+      return OkStatus();
+    });
+  }
+};
+
+template <VariableForm kForm>
+Status ScatterNdShape(ShapeScope& s) {
+  const PartialShape variable = VariableShape(s, 0, kForm);
+  ASSIGN_OR_RETURN(const PartialShape expected, NdIndexedShape(s.input(1), variable));
+  RETURN_IF_ERROR(Annotate(s.input(2).Merge(expected).status(), "updates"));
+  SetVariableOutput(s, kForm, variable);
+  return OkStatus();
+}
+
+Status GatherNdShape(ShapeScope& s) {
+  const PartialShape variable = VariableShape(s, 0, VariableForm::kResource);
+  ASSIGN_OR_RETURN(PartialShape shape, NdIndexedShape(s.input(1), variable));
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+// Each slice of dy adds to the slice of the variable that its tuple names.
+std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
+  if (!g.has_dy()) return {Gradient(), Gradient()};
+  const Output indices = g.x(1);
+  const Output shape = Call("VariableShape", {g.x(0)}, {{"out_type", indices.dtype()}});
+  const PartialShape known = indices.shape();
+  if (known.rank() == 2 && known.dim(1) == 1) {  // rows of dimension 0
+    const Output rows = Reshape(indices, g.Const(Tensor::Vector<int32_t>({-1})));
+    return {Gradient(g.dy(), rows, shape), Gradient()};
+  }
+  return {Call("ScatterNd", {indices, g.dy(), shape}), Gradient()};
+}
+
+#define SCATTER_ND(Verb, locking, text, allowed, ...)                                \
+  OP(ScatterNd##Verb,                                                                \
+     {                                                                               \
+         .doc = text,                                                                \
+         .inputs = {{"ref", Ref("T")}, {"indices", "Tindices"}, {"updates", "T"}},   \
+         .outputs = {{"output_ref", Ref("T")}},                                      \
+         .types = {{"T", allowed}, {"Tindices", kIndex}},                            \
+         .attrs = {{"use_locking", locking}},                                        \
+         .shape = ScatterNdShape<VariableForm::kRef>,                                \
+         .gradient = NoGradient,                                                     \
+     });                                                                             \
+  KERNEL(ScatterNd##Verb, ScatterNd##Verb##Kernel, __VA_ARGS__);                     \
+  OP(ResourceScatterNd##Verb,                                                        \
+     {                                                                               \
+         .doc = text,                                                                \
+         .inputs = {{"ref", "resource"}, {"indices", "Tindices"}, {"updates", "T"}}, \
+         .types = {{"T", allowed}, {"Tindices", kIndex}},                            \
+         .attrs = {{"use_locking", true}},                                           \
+         .shape = ScatterNdShape<VariableForm::kResource>,                           \
+         .gradient = NoGradient,                                                     \
+         .stateful = true,                                                           \
+     });                                                                             \
+  KERNEL(ResourceScatterNd##Verb, ScatterNd##Verb##Kernel, __VA_ARGS__)
+
+SCATTER_ND(Add, false, "slices of a variable += updates", kNumber, NUMBER_TYPES);
+SCATTER_ND(Sub, false, "slices of a variable -= updates", kNumber, NUMBER_TYPES);
+SCATTER_ND(Min, false, "slices of a variable = min(slices, updates)", kReal, REAL_TYPES);
+SCATTER_ND(Max, false, "slices of a variable = max(slices, updates)", kReal, REAL_TYPES);
+SCATTER_ND(Update, true, "slices of a variable = updates", kAllTypes, NUMBER_TYPES, bool,
+           std::string);
+
+OP(ResourceGatherNd, {
+                         .doc = "The slices of a variable that the rows of indices name.",
+                         .inputs = {{"resource", "resource"}, {"indices", "Tindices"}},
+                         .outputs = {{"output", "dtype"}},
+                         .types = {{"dtype", kAllTypes}, {"Tindices", kIndex}},
+                         .shape = GatherNdShape,
+                         .gradient = GatherNdGradient,
+                         .stateful = true,
+                     });
+KERNEL_ANY_TYPE(ResourceGatherNd, GatherNdKernel);
+
+}  // namespace
+}  // namespace penstock
