@@ -286,11 +286,13 @@ void MasterSession::TaskLost(const TaskId& task, const Status& why) {
 
 void MasterSession::RunAsync(AsyncRun* run, Done done) {
   const Prepared step = cache_.Get(run->feeds, run->fetches, run->targets);
-  AwaitPrepared(step, Done([self = shared_from_this(), step, run,
-                            done = std::move(done)](Status status) mutable {
-                  if (!status.ok()) return std::move(done)(std::move(status));
-                  self->StartAsync(step, run, std::move(done));
-                }));
+  if (step->ready()) return StartAsync(step, run, std::move(done));
+  Done ready([self = shared_from_this(), step, run, done = std::move(done)](Status status) mutable {
+    if (!status.ok()) return std::move(done)(std::move(status));
+    self->StartAsync(step, run, std::move(done));
+  });
+  if (!step->AwaitReady(std::move(ready))) return;
+  options_.services.threads->Schedule([self = shared_from_this(), step] { self->Prepare(step); });
 }
 
 void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
@@ -315,17 +317,17 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
             }));
 }
 
-StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec) {
+StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec, const RunOptions& options) {
   auto step = std::make_shared<PreparedStep>(spec);
   Wait wait;
   AwaitPrepared(step, wait.done());
   RETURN_IF_ERROR(wait.Get());
   std::lock_guard<std::mutex> lock(callables_mu_);
-  callables_.emplace(next_callable_, std::move(step));
+  callables_.emplace(next_callable_, Callable{std::move(step), options});
   return next_callable_++;
 }
 
-StatusOr<MasterSession::Prepared> MasterSession::FindCallable(int64_t callable) {
+StatusOr<MasterSession::Callable> MasterSession::FindCallable(int64_t callable) {
   std::lock_guard<std::mutex> lock(callables_mu_);
   const auto found = callables_.find(callable);
   if (found == callables_.end()) {
@@ -337,18 +339,21 @@ StatusOr<MasterSession::Prepared> MasterSession::FindCallable(int64_t callable) 
 Status MasterSession::RunCallable(int64_t callable, const RunOptions& options,
                                   absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                                   RunMetadata* metadata) {
-  ASSIGN_OR_RETURN(const Prepared step, FindCallable(callable));
-  return RunPrepared(step, options, feeds, outputs, metadata);
+  ASSIGN_OR_RETURN(const Callable found, FindCallable(callable));
+  return RunPrepared(found.step, options, feeds, outputs, metadata);
 }
 
 void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done) {
-  auto step = FindCallable(callable);
-  if (!step.ok()) return std::move(done)(step.status());
-  StartAsync(*step, run, std::move(done));
+  auto found = FindCallable(callable);
+  if (!found.ok()) return std::move(done)(found.status());
+  Cancellation* const cancellation = run->options.cancellation;
+  run->options = found->options;
+  run->options.cancellation = cancellation;
+  StartAsync(found->step, run, std::move(done));
 }
 
 Status MasterSession::ReleaseCallable(int64_t callable) {
-  ASSIGN_OR_RETURN(const Prepared step, FindCallable(callable));
+  ASSIGN_OR_RETURN(const Callable found, FindCallable(callable));
   std::lock_guard<std::mutex> lock(callables_mu_);
   callables_.erase(callable);
   return OkStatus();
@@ -363,7 +368,10 @@ std::vector<DeviceInfo> MasterSession::devices() const {
 }
 
 Status MasterSession::Close() {
-  const Status why = Cancelled("Step was cancelled by an explicit call to `Session::Close()`.");
+  return Close(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
+}
+
+Status MasterSession::Close(const Status& why) {
   std::vector<std::shared_ptr<MasterStep>> steps;
   std::vector<LocalStep*> local_steps;
   {

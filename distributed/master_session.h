@@ -54,7 +54,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
              const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
              RunMetadata* metadata);
 
-  // As Run, for callers that have no thread to spare. Borrowed until `done`.
+  // As Run, for callers that have no thread to spare: the pool prepares and runs the step.
+  // Borrowed until `done`. Of a callable, the options are those it was made with, but for
+  // `cancellation`.
   struct AsyncRun {
     RunOptions options;
     Feeds feeds;  // of a callable: without names
@@ -69,19 +71,24 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   };
   void RunAsync(AsyncRun* run, Done done);
 
-  // Callables. They are forgotten with the session.
-  StatusOr<int64_t> MakeCallable(const CallableSpec& spec);
+  // Callables. They are forgotten with the session. `options` hold for RunCallableAsync.
+  StatusOr<int64_t> MakeCallable(const CallableSpec& spec, const RunOptions& options = {});
   Status RunCallable(int64_t callable, const RunOptions& options, absl::Span<const Tensor> feeds,
                      std::vector<Tensor>* outputs, RunMetadata* metadata);
   void RunCallableAsync(int64_t callable, AsyncRun* run, Done done);
   Status ReleaseCallable(int64_t callable);
 
   std::vector<DeviceInfo> devices() const;
-  // Cancels the steps, waits for their end and ends the session in all tasks.
+  // Ends the steps with `why`, waits for them and ends the session in all tasks.
+  Status Close(const Status& why);
   Status Close();
 
   // How long nothing has been asked of it; 0 while a step runs.
   int64_t idle_ns() const;
+  int64_t version() const {
+    std::shared_lock<std::shared_mutex> lock(graph_mu_);
+    return version_;
+  }
 
  private:
   using Prepared = std::shared_ptr<PreparedStep>;
@@ -120,7 +127,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void ReturnLocalStep(LocalStep* step);
   void StepEnded(int64_t id);
   void TaskLost(const TaskId& task, const Status& why);
-  StatusOr<Prepared> FindCallable(int64_t callable);
+  struct Callable {
+    Prepared step;
+    RunOptions options;
+  };
+  StatusOr<Callable> FindCallable(int64_t callable);
   int64_t TimeoutMs(int64_t otherwise) const;
 
   const Options options_;
@@ -136,7 +147,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   StepCache cache_;
   std::mutex callables_mu_;
-  absl::flat_hash_map<int64_t, Prepared> callables_;
+  absl::flat_hash_map<int64_t, Callable> callables_;
   int64_t next_callable_ = 1;
 
   mutable std::mutex running_mu_;

@@ -164,12 +164,14 @@ Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLi
   return status;
 }
 
-void ExportGraph(const Graph& graph, tensorflow::GraphDef* def) {
+void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id) {
   // The format of TensorFlow 1.0: later numbers only forbid ops, and this one has shape inference.
   constexpr int kProducer = 22;
   def->Clear();
   def->mutable_versions()->set_producer(kProducer);
-  for (const Node* node : graph.nodes()) ExportNode(*node, def->add_node());
+  for (int id = first_id; id < graph.max_id(); ++id) {
+    if (const Node* node = graph.node(id)) ExportNode(*node, def->add_node());
+  }
 }
 
 }  // namespace penstock

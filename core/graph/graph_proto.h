@@ -33,8 +33,8 @@ struct ImportLimits {
   int64_t tensor_bytes_max = int64_t{1} << 34;  // of all its constants together, unpacked
 };
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits = {});
-// With assigned devices where there are any, else the requested ones.
-void ExportGraph(const Graph& graph, tensorflow::GraphDef* def);
+// With assigned devices where there are any, else the requested ones. Nodes from `first_id` on.
+void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id = 0);
 
 // Binary or text (told apart by content).
 StatusOr<Graph> ReadGraphFile(const std::string& path, const Registry& registry,

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MasterService: TensorFlow's public session protocol (/tensorflow.MasterService/...) in front of a
+// Master. Any number of calls may wait in it: none of them holds a thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "distributed/call_threads.h"
+#include "distributed/master.h"
+#include "distributed/transport/grpc/completion_loop.h"
+#include "distributed/transport/grpc/unary_call.h"
+#include "proto/tensorflow/master_service.grpc.pb.h"
+
+namespace penstock {
+
+// The ids of the last calls: a call that comes twice, because its answer was lost, must not be done
+// twice. Thread-safe.
+class RecentRequests {
+ public:
+  static constexpr size_t kRemembered = 10'000;
+  // Aborted where `id` was seen before; 0 is not an id.
+  Status Add(int64_t id, string_view what);
+
+ private:
+  std::mutex mu_;
+  absl::flat_hash_set<int64_t> ids_;
+  std::deque<int64_t> order_;
+};
+
+class MasterService {
+ public:
+  // To be registered with the server.
+  grpc::Service& service() { return service_; }
+  // Begins to take calls, when the server runs. All borrowed; `queue` is the loop's.
+  void Listen(Master& master, ThreadPool& threads, CompletionLoop& loop,
+              grpc::ServerCompletionQueue& queue);
+  // Returns when no call has a thread of its own any more.
+  void WaitForCalls() { call_threads_.Wait(); }
+
+ private:
+  using AsyncService = tensorflow::MasterService::AsyncService;
+  template <class Request, class Response>
+  using Call = UnaryCall<AsyncService, Request, Response>;
+  using RunStepCall = Call<tensorflow::RunStepRequest, tensorflow::RunStepResponse>;
+  using RunCallableCall = Call<tensorflow::RunCallableRequest, tensorflow::RunCallableResponse>;
+
+  Status CreateSession(const tensorflow::CreateSessionRequest& request,
+                       tensorflow::CreateSessionResponse* response);
+  Status ExtendSession(const tensorflow::ExtendSessionRequest& request,
+                       tensorflow::ExtendSessionResponse* response);
+  Status MakeCallable(const tensorflow::MakeCallableRequest& request,
+                      tensorflow::MakeCallableResponse* response);
+  Status ReleaseCallable(const tensorflow::ReleaseCallableRequest& request);
+  Status ListDevices(const tensorflow::ListDevicesRequest& request,
+                     tensorflow::ListDevicesResponse* response);
+  void RunStep(std::shared_ptr<RunStepCall> call);
+  void RunCallable(std::shared_ptr<RunCallableCall> call);
+
+  Master* master_ = nullptr;
+  ThreadPool* threads_ = nullptr;
+  AsyncService service_;
+  RecentRequests recent_;
+  CallThreads call_threads_;
+};
+
+}  // namespace penstock

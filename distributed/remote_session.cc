@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The client's side of TensorFlow's session protocol. Every call blocks its thread, which is also
+// the one that polls for the answer: the quickest way for one call at a time.
+#include <grpcpp/client_context.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "core/graph/graph_proto.h"
+#include "distributed/cluster_spec.h"
+#include "distributed/session.h"
+#include "distributed/transport/grpc/channel.h"
+#include "distributed/transport/grpc/status_proto.h"
+#include "distributed/transport/grpc/unary_call.h"
+#include "distributed/value_proto.h"
+#include "proto/tensorflow/master_service.grpc.pb.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kScheme[] = "grpc://";
+constexpr int64_t kMinuteMs = 60'000;
+constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
+// The master ends a step at its deadline and says why; the call waits a little longer for that.
+constexpr int64_t kAnswerSlackMs = 3'000;
+constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's
+
+// A process has one connection to each master.
+Channels& ProcessChannels() {
+  static Channels& channels = *new Channels(KeepaliveOptions());
+  return channels;
+}
+
+StatusOr<std::string> AddressOf(const std::string& target) {
+  if (!absl::StartsWith(target, kScheme)) {
+    return InvalidArgument("target '", target, "' is not of the form grpc://host:port");
+  }
+  const auto address = HostPort::Parse(absl::StripPrefix(target, kScheme));
+  if (!address.ok()) return InvalidArgument("target '", target, "': ", address.status().message());
+  return address->ToString();
+}
+
+void SetOptions(const SessionOptions& options, tensorflow::ConfigProto* config) {
+  config->set_operation_timeout_in_ms(options.operation_timeout_ms);
+  config->set_allow_soft_placement(options.allow_soft_placement);
+  config->set_isolate_session_state(options.isolate_state);
+  for (const std::string& filter : options.device_filters) config->add_device_filters(filter);
+  if (!options.optimize) {
+    config->mutable_graph_options()->mutable_optimizer_options()->set_opt_level(
+        tensorflow::OptimizerOptions::L0);
+  }
+}
+
+void SetOptions(const RunOptions& options, int64_t timeout_ms, tensorflow::RunOptions* proto) {
+  proto->set_timeout_in_ms(timeout_ms);
+  proto->set_output_partition_graphs(options.partition_graphs);
+  if (options.trace) proto->set_trace_level(tensorflow::RunOptions::FULL_TRACE);
+}
+
+Status ReadMetadata(const tensorflow::RunMetadata& proto, RunMetadata* metadata) {
+  if (metadata == nullptr) return OkStatus();
+  ASSIGN_OR_RETURN(metadata->step_stats, FromProto(proto.step_stats()));
+  metadata->partition_graphs.clear();
+  for (const tensorflow::GraphDef& def : proto.partition_graphs()) {
+    Graph graph(Registry::Global());
+    RETURN_IF_ERROR(ImportGraph(def, &graph));
+    const std::string device = def.node_size() > 0 ? def.node(0).device() : "";
+    metadata->partition_graphs.emplace_back(device, std::move(graph));
+  }
+  return OkStatus();
+}
+
+// Has a step's cancellation cancel the call that waits for it.
+class CancelCall {
+ public:
+  CancelCall(Cancellation* cancellation, grpc::ClientContext* context)
+      : cancellation_(cancellation) {
+    if (cancellation_ == nullptr) return;
+    registered_ =
+        cancellation_->Register([context](const Status&) { context->TryCancel(); }, &token_);
+    if (!registered_) context->TryCancel();
+  }
+  ~CancelCall() {
+    if (registered_) cancellation_->Deregister(token_);
+  }
+  // What the caller was told, where it was the caller who ended the call.
+  Status Explain(const Status& status) const {
+    const bool by_caller = cancellation_ != nullptr && cancellation_->cancelled();
+    return by_caller && !status.ok() ? cancellation_->status() : status;
+  }
+
+ private:
+  Cancellation* const cancellation_;
+  Cancellation::Token token_ = 0;
+  bool registered_ = false;
+};
+
+class RemoteSession final : public SessionInterface {
+ public:
+  RemoteSession(std::string target, const std::string& address, const SessionOptions& options)
+      : target_(std::move(target)),
+        options_(options),
+        stub_(tensorflow::MasterService::NewStub(ProcessChannels().To(address))) {}
+  ~RemoteSession() override { (void)Close(); }
+
+  Status Extend(const Graph& graph) override {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closed_) return Closed();
+    if (graph.max_id() == nodes_sent_ && !handle_.empty()) return OkStatus();
+    if (graph.max_id() < nodes_sent_) {
+      return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
+    }
+    RETURN_IF_ERROR(handle_.empty() ? Create(&graph) : Grow(graph));
+    nodes_sent_ = graph.max_id();
+    return OkStatus();
+  }
+
+  Status Run(const RunOptions& options, const Feeds& feeds, const std::vector<std::string>& fetches,
+             const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
+             RunMetadata* metadata) override {
+    tensorflow::RunStepRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    for (const auto& [name, value] : feeds) {
+      tensorflow::NamedTensorProto* const feed = request.add_feed();
+      feed->set_name(name);
+      TensorToProto(value, feed->mutable_tensor());
+    }
+    request.mutable_fetch()->Add(fetches.begin(), fetches.end());
+    request.mutable_target()->Add(targets.begin(), targets.end());
+    request.set_store_errors_in_response_body(true);
+    request.set_request_id(static_cast<int64_t>(Env::Real().RandomU64() | 1));
+    SetOptions(options, TimeoutMs(options), request.mutable_options());
+    RETURN_IF_ERROR(CheckSize(request));
+
+    tensorflow::RunStepResponse response;
+    grpc::ClientContext context;
+    RETURN_IF_ERROR(
+        CallStep(options, context, [&] { return stub_->RunStep(&context, request, &response); }));
+    if (response.status_code() != 0) {
+      return Status(static_cast<StatusCode>(response.status_code()),
+                    response.status_error_message());
+    }
+    RETURN_IF_ERROR(ReadMetadata(response.metadata(), metadata));
+    return ReadOutputs(response, fetches, outputs);
+  }
+
+  StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
+    tensorflow::MakeCallableRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    tensorflow::CallableOptions* const options = request.mutable_options();
+    options->mutable_feed()->Add(spec.feeds.begin(), spec.feeds.end());
+    options->mutable_fetch()->Add(spec.fetches.begin(), spec.fetches.end());
+    options->mutable_target()->Add(spec.targets.begin(), spec.targets.end());
+    request.set_request_id(static_cast<int64_t>(Env::Real().RandomU64() | 1));
+    tensorflow::MakeCallableResponse response;
+    RETURN_IF_ERROR(Call(&Stub::MakeCallable, request, &response));
+    std::lock_guard<std::mutex> lock(mu_);
+    callables_[response.handle()] = spec;
+    return response.handle();
+  }
+
+  // The protocol's callables know no options of a single run: such a run goes by name.
+  Status RunCallable(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
+                     std::vector<Tensor>* outputs, RunMetadata* metadata) override {
+    CallableSpec spec;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      const auto found = callables_.find(callable);
+      if (found == callables_.end()) {
+        return InvalidArgument("callable ", callable, " was never made or has been released");
+      }
+      spec = found->second;
+    }
+    if (feeds.size() != spec.feeds.size()) {
+      return InvalidArgument("expected ", spec.feeds.size(), " feeds, got ", feeds.size());
+    }
+    if (!options.trace && !options.partition_graphs && options.timeout_ms == 0) {
+      return RunPlain(callable, options, feeds, outputs);
+    }
+    Feeds named;
+    for (size_t i = 0; i < feeds.size(); ++i) named.emplace_back(spec.feeds[i], feeds[i]);
+    return Run(options, named, spec.fetches, spec.targets, outputs, metadata);
+  }
+
+  Status ReleaseCallable(CallableId callable) override {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      callables_.erase(callable);
+    }
+    tensorflow::ReleaseCallableRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    request.set_handle(callable);
+    tensorflow::ReleaseCallableResponse response;
+    return Call(&Stub::ReleaseCallable, request, &response);
+  }
+
+  StatusOr<std::vector<DeviceInfo>> ListDevices() override {
+    tensorflow::ListDevicesRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    tensorflow::ListDevicesResponse response;
+    RETURN_IF_ERROR(Call(&Stub::ListDevices, request, &response));
+    std::vector<DeviceInfo> devices;
+    for (const auto* list : {&response.local_device(), &response.remote_device()}) {
+      for (const tensorflow::DeviceAttributes& proto : *list) {
+        ASSIGN_OR_RETURN(DeviceInfo device, FromProto(proto));
+        devices.push_back(std::move(device));
+      }
+    }
+    return devices;
+  }
+
+  Status Close() override {
+    tensorflow::CloseSessionRequest request;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (std::exchange(closed_, true) || handle_.empty()) return OkStatus();
+      request.set_session_handle(handle_);
+    }
+    tensorflow::CloseSessionResponse response;
+    return Call(&Stub::CloseSession, request, &response);
+  }
+
+ private:
+  using Stub = tensorflow::MasterService::Stub;
+
+  static Status Closed() { return FailedPrecondition("Session is closed."); }
+
+  // The session's, begun with an empty graph if it has none yet.
+  StatusOr<std::string> Handle() {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closed_) return Closed();
+    if (handle_.empty()) RETURN_IF_ERROR(Create(nullptr));
+    return handle_;
+  }
+
+  // REQUIRES mu_.
+  Status Create(const Graph* graph) {
+    tensorflow::CreateSessionRequest request;
+    if (graph != nullptr) ExportGraph(*graph, request.mutable_graph_def());
+    SetOptions(options_, request.mutable_config());
+    request.set_target(target_);
+    RETURN_IF_ERROR(CheckSize(request));
+    tensorflow::CreateSessionResponse response;
+    // The server may be about to start; it, too, waits for others.
+    RETURN_IF_ERROR(Call(&Stub::CreateSession, request, &response, kMinuteMs + kAnswerSlackMs,
+                         /*wait_for_server=*/true));
+    handle_ = response.session_handle();
+    version_ = response.graph_version();
+    return OkStatus();
+  }
+
+  // REQUIRES mu_.
+  Status Grow(const Graph& graph) {
+    tensorflow::ExtendSessionRequest request;
+    request.set_session_handle(handle_);
+    request.set_current_graph_version(version_);
+    ExportGraph(graph, request.mutable_graph_def(), nodes_sent_);
+    RETURN_IF_ERROR(CheckSize(request));
+    tensorflow::ExtendSessionResponse response;
+    RETURN_IF_ERROR(Call(&Stub::ExtendSession, request, &response));
+    version_ = response.new_graph_version();
+    return OkStatus();
+  }
+
+  Status RunPlain(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
+                  std::vector<Tensor>* outputs) {
+    tensorflow::RunCallableRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    request.set_handle(callable);
+    for (const Tensor& feed : feeds) TensorToProto(feed, request.add_feed());
+    request.set_request_id(static_cast<int64_t>(Env::Real().RandomU64() | 1));
+    RETURN_IF_ERROR(CheckSize(request));
+    tensorflow::RunCallableResponse response;
+    grpc::ClientContext context;
+    RETURN_IF_ERROR(CallStep(options, context,
+                             [&] { return stub_->RunCallable(&context, request, &response); }));
+    outputs->clear();
+    for (const tensorflow::TensorProto& fetch : response.fetch()) {
+      ASSIGN_OR_RETURN(Tensor value, TensorFromProto(fetch));
+      outputs->push_back(std::move(value));
+    }
+    return OkStatus();
+  }
+
+  template <class Message>
+  static Status CheckSize(const Message& request) {
+    if (request.ByteSizeLong() <= kRequestBytesMax) return OkStatus();
+    return ResourceExhausted(
+        "the request is larger than 2 GiB: restore large constants from a "
+        "checkpoint, or feed them in parts");
+  }
+
+  int64_t TimeoutMs(const RunOptions& options) const {
+    return options.timeout_ms > 0 ? options.timeout_ms : options_.operation_timeout_ms;
+  }
+
+  template <class Request, class Response>
+  Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+              const Request& request, Response* response,
+              int64_t default_timeout_ms = kMinuteMs + kAnswerSlackMs,
+              bool wait_for_server = false) {
+    grpc::ClientContext context;
+    const int64_t given = options_.operation_timeout_ms;
+    SetTimeout(given > 0 ? given + kAnswerSlackMs : default_timeout_ms, &context);
+    context.set_wait_for_ready(wait_for_server);
+    return FromGrpc((stub_.get()->*method)(&context, request, response), target_);
+  }
+
+  template <class CallFn>
+  Status CallStep(const RunOptions& options, grpc::ClientContext& context, CallFn call) {
+    const int64_t timeout_ms = TimeoutMs(options);
+    SetTimeout(timeout_ms > 0 ? timeout_ms + kAnswerSlackMs : kDayMs, &context);
+    const CancelCall cancel(options.cancellation, &context);
+    return cancel.Explain(FromGrpc(call(), target_));
+  }
+
+  static Status ReadOutputs(const tensorflow::RunStepResponse& response,
+                            const std::vector<std::string>& fetches, std::vector<Tensor>* outputs) {
+    outputs->clear();
+    if (static_cast<size_t>(response.tensor_size()) != fetches.size()) {
+      return Internal("asked for ", fetches.size(), " tensors, got ", response.tensor_size());
+    }
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      const tensorflow::NamedTensorProto& named = response.tensor(static_cast<int>(i));
+      if (named.name() != fetches[i]) {
+        return Internal("asked for '", fetches[i], "', got '", named.name(), "'");
+      }
+      auto value = TensorFromProto(named.tensor());
+      if (!value.ok()) return Annotate(value.status(), StrCat("fetch '", fetches[i], "'"));
+      outputs->push_back(*std::move(value));
+    }
+    return OkStatus();
+  }
+
+  const std::string target_;
+  const SessionOptions options_;
+  const std::unique_ptr<Stub> stub_;
+  std::mutex mu_;
+  bool closed_ = false;
+  std::string handle_;  // "" before the first call
+  int64_t version_ = 0;
+  int nodes_sent_ = 0;
+  std::map<CallableId, CallableSpec> callables_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
+                                                             const SessionOptions& options) {
+  ASSIGN_OR_RETURN(const std::string address, AddressOf(target));
+  return std::make_unique<RemoteSession>(target, address, options);
+}
+
+Status ResetCluster(const std::string& target, const std::vector<std::string>& containers,
+                    const SessionOptions& options) {
+  ASSIGN_OR_RETURN(const std::string address, AddressOf(target));
+  const auto stub = tensorflow::MasterService::NewStub(ProcessChannels().To(address));
+  tensorflow::ResetRequest request;
+  request.mutable_container()->Add(containers.begin(), containers.end());
+  request.mutable_device_filters()->Add(options.device_filters.begin(),
+                                        options.device_filters.end());
+  grpc::ClientContext context;
+  const int64_t given = options.operation_timeout_ms;
+  SetTimeout(given > 0 ? given : 2 * kMinuteMs, &context);
+  context.set_wait_for_ready(true);
+  tensorflow::ResetResponse response;
+  return FromGrpc(stub->Reset(&context, request, &response), target);
+}
+
+}  // namespace penstock

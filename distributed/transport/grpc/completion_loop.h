@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CompletionLoop: the threads that take what gRPC has finished and hand it on. They never block, so
+// a few of them serve any number of calls that wait.
+//
+//   Event      the tag of one gRPC operation; Proceed is called when it has ended.
+//   Operation  a call under way, either side; Stop cancels those that are left and waits for them.
+#pragma once
+
+#include <grpcpp/completion_queue.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+
+#if defined(__SANITIZE_THREAD__)
+// gRPC is not instrumented: tell the sanitizer that what precedes the start of an operation
+// precedes its end.
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#define PENSTOCK_TSAN_ACQUIRE(address) __tsan_acquire(address)
+#define PENSTOCK_TSAN_RELEASE(address) __tsan_release(address)
+#else
+#define PENSTOCK_TSAN_ACQUIRE(address) (void)(address)
+#define PENSTOCK_TSAN_RELEASE(address) (void)(address)
+#endif
+
+namespace penstock {
+
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void Proceed(bool ok) = 0;
+  // What the operation is started with.
+  void* tag() {
+    PENSTOCK_TSAN_RELEASE(this);
+    return this;
+  }
+};
+
+// An operation of an object that is held by shared pointers, and is kept until the operation ends.
+template <class T>
+class EventOf final : public Event {
+ public:
+  explicit EventOf(void (T::*then)(bool ok)) : then_(then) {}
+  void* TagFor(std::shared_ptr<T> self) {
+    self_ = std::move(self);
+    return tag();
+  }
+  // The operation was never begun.
+  void Forget() { self_ = nullptr; }
+  void Proceed(bool ok) override {
+    const std::shared_ptr<T> self = std::move(self_);
+    ((*self).*then_)(ok);
+  }
+
+ private:
+  void (T::*const then_)(bool ok);
+  std::shared_ptr<T> self_;
+};
+
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  // Has it end soon. Thread-safe; may come after its end, but not after End.
+  virtual void Cancel() = 0;
+};
+
+class CompletionLoop {
+ public:
+  CompletionLoop(std::unique_ptr<grpc::CompletionQueue> queue, int threads);
+  ~CompletionLoop();  // REQUIRES Stop
+  grpc::CompletionQueue& queue() { return *queue_; }
+
+  // False, and nothing may be started, when the loop is being stopped.
+  [[nodiscard]] bool Begin(Operation* operation);
+  void End(Operation* operation);
+
+  // Cancels what is left, waits for its end, ends the threads. The caller has seen to it that
+  // handlers of incoming calls end.
+  void Stop();
+
+ private:
+  void Poll();
+
+  const std::unique_ptr<grpc::CompletionQueue> queue_;
+  std::vector<std::thread> threads_;
+  std::mutex mu_;
+  std::condition_variable none_left_;
+  absl::flat_hash_set<Operation*> operations_;
+  bool stopping_ = false;
+};
+
+}  // namespace penstock

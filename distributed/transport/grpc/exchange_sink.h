@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ExchangeSink: the producer's end of one Exchange stream: takes the consumer's subscriptions and
+// sends it tensors.
+//
+// While a frame is on its way, what is sent meanwhile gathers for the next: the number of messages
+// grows with time, not with the number of small tensors. Small tensors overtake large ones, which
+// go in pieces.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distributed/step_table.h"
+#include "distributed/transport/grpc/completion_loop.h"
+#include "distributed/transport/grpc/exchange_frame.h"
+#include "proto/penstock/worker.grpc.pb.h"
+
+namespace penstock {
+
+using WorkerGrpcService = wire::Worker::WithRawMethod_Exchange<wire::Worker::AsyncService>;
+
+class ExchangeSink final : public TensorSink,
+                           public Operation,
+                           public std::enable_shared_from_this<ExchangeSink> {
+ public:
+  struct Endpoint {
+    WorkerGrpcService* service;
+    CompletionLoop* loop;
+    grpc::ServerCompletionQueue* queue;  // the loop's
+    StepTable* steps;
+    TaskId self;
+  };
+  // Takes the next stream, and so on until the server shuts down.
+  static void Listen(std::shared_ptr<const Endpoint> endpoint);
+
+  explicit ExchangeSink(std::shared_ptr<const Endpoint> endpoint);
+
+  void Send(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead,
+            HandedOver handed_over) override;
+  void Refuse(int64_t step_id, const Status& why) override;
+  void Drop(int64_t step_id) override;
+  void Cancel() override { context_.TryCancel(); }
+
+ private:
+  struct Item {
+    OutgoingTensor tensor;
+    HandedOver handed_over;
+  };
+  using Ended = std::vector<HandedOver>;  // to be called without the lock
+
+  void Received(bool ok);
+  void Read(bool ok);
+  void Written(bool ok);
+  void Finished(bool ok);
+  Status Understand(const grpc::ByteBuffer& message);
+  void Close(const Status& status);
+  void WriteFrame(Ended* ended);
+  void FinishStream();
+  static void Call(Ended ended);
+
+  const std::shared_ptr<const Endpoint> endpoint_;
+  grpc::ServerContext context_;
+  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
+  EventOf<ExchangeSink> received_{&ExchangeSink::Received};
+  EventOf<ExchangeSink> read_{&ExchangeSink::Read};
+  EventOf<ExchangeSink> written_{&ExchangeSink::Written};
+  EventOf<ExchangeSink> finished_{&ExchangeSink::Finished};
+  grpc::ByteBuffer incoming_;
+  std::string consumer_;  // its task; "" until its first message
+
+  std::mutex mu_;
+  FrameWriter frame_;
+  std::deque<Item> small_;
+  std::deque<Item> large_;
+  bool refusals_ = false;  // some are in frame_
+  bool writing_ = false;
+  bool closing_ = false;
+  Status close_status_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/transport/grpc/grpc_transport.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/async_stream.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "distributed/transport/grpc/exchange_frame.h"
+#include "distributed/transport/grpc/status_proto.h"
+
+namespace penstock {
+
+class ExchangeStream final : public Operation, public std::enable_shared_from_this<ExchangeStream> {
+ public:
+  ExchangeStream(GrpcTransport& transport, const TaskId& producer)
+      : transport_(transport),
+        producer_(producer),
+        channel_(transport.channels_.To(producer.address)),
+        stub_(channel_) {}
+
+  const TaskId& producer() const { return producer_; }
+
+  void Open() {
+    if (!transport_.loop_.Begin(this)) return Lose(Cancelled("this process is shutting down"));
+    stream_ =
+        stub_.PrepareCall(&context_, "/penstock.wire.Worker/Exchange", &transport_.loop_.queue());
+    stream_->StartCall(started_.TagFor(shared_from_this()));
+  }
+
+  // False when the stream is lost.
+  bool Subscribe(int64_t step_id) {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (lost_) return false;
+    steps_.insert(step_id);
+    pending_.push_back(step_id);
+    if (open_ && !writing_) Write();
+    return true;
+  }
+  void Unsubscribe(int64_t step_id) {
+    std::lock_guard<std::mutex> lock(mu_);
+    steps_.erase(step_id);
+  }
+  void Cancel() override { context_.TryCancel(); }
+
+ private:
+  void Started(bool ok) {
+    if (!ok) return Finish();
+    stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
+    std::lock_guard<std::mutex> lock(mu_);
+    open_ = true;
+    Write();
+  }
+
+  // REQUIRES mu_.
+  void Write() {
+    wire::ExchangeRequest request;
+    if (!introduced_) {
+      introduced_ = true;
+      request.mutable_consumer()->set_task(transport_.self_.name);
+      request.mutable_consumer()->set_incarnation(transport_.self_.incarnation);
+      request.mutable_consumer()->set_address(transport_.self_.address);
+      request.set_incarnation(producer_.incarnation);
+    } else if (pending_.empty()) {
+      return;
+    }
+    for (const int64_t step_id : pending_) request.add_subscribe(static_cast<uint64_t>(step_id));
+    pending_.clear();
+    writing_ = true;
+    const grpc::Slice bytes(request.SerializeAsString());
+    stream_->Write(grpc::ByteBuffer(&bytes, 1), written_.TagFor(shared_from_this()));
+  }
+
+  void Written(bool ok) {
+    std::lock_guard<std::mutex> lock(mu_);
+    writing_ = false;
+    if (!ok) return;  // the read fails as well
+    Write();
+  }
+
+  void Read(bool ok) {
+    if (!ok) return Finish();
+    std::vector<FrameReader::Received> received;
+    std::vector<FrameReader::Refused> refused;
+    const auto wanted = [this](int64_t step_id) {
+      std::lock_guard<std::mutex> lock(mu_);
+      return steps_.contains(step_id);
+    };
+    const Status status = reader_.Read(incoming_, wanted, &received, &refused);
+    incoming_.Clear();
+    if (!status.ok()) {
+      malformed_ = status;
+      context_.TryCancel();
+      return Finish();
+    }
+    stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
+    for (FrameReader::Received& r : received) {
+      transport_.steps_.Deliver(r.step_id, r.key, std::move(r.value), r.is_dead);
+    }
+    for (const FrameReader::Refused& r : refused) transport_.steps_.Fail(r.step_id, r.why);
+  }
+
+  void Finish() { stream_->Finish(&status_, finished_.TagFor(shared_from_this())); }
+
+  void Finished(bool) {
+    const Status why = !malformed_.ok() ? malformed_ : FromGrpc(status_, "");
+    // A producer that ends the stream without an error is shutting down.
+    const StatusCode code =
+        absl::IsAborted(why) || absl::IsDataLoss(why) ? why.code() : StatusCode::kUnavailable;
+    Lose(Status(code, StrCat("lost the connection to ", producer_.ToString(), why.ok() ? "" : ": ",
+                             why.message())));
+    transport_.loop_.End(this);
+  }
+
+  void Lose(const Status& why) {
+    const auto self = shared_from_this();
+    transport_.Forget(this);
+    absl::flat_hash_set<int64_t> steps;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      lost_ = true;
+      steps.swap(steps_);
+    }
+    for (const int64_t step_id : steps) transport_.steps_.Fail(step_id, why);
+  }
+
+  GrpcTransport& transport_;
+  const TaskId producer_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
+  EventOf<ExchangeStream> started_{&ExchangeStream::Started};
+  EventOf<ExchangeStream> read_{&ExchangeStream::Read};
+  EventOf<ExchangeStream> written_{&ExchangeStream::Written};
+  EventOf<ExchangeStream> finished_{&ExchangeStream::Finished};
+  grpc::ByteBuffer incoming_;
+  FrameReader reader_;  // of Read alone
+  Status malformed_;
+  grpc::Status status_;
+
+  std::mutex mu_;
+  absl::flat_hash_set<int64_t> steps_;  // subscribed to
+  std::vector<int64_t> pending_;        // of them, not yet told to the producer
+  bool open_ = false;
+  bool introduced_ = false;
+  bool writing_ = false;
+  bool lost_ = false;
+};
+
+GrpcTransport::GrpcTransport(const TaskId& self, StepTable& steps, Channels& channels,
+                             CompletionLoop& loop)
+    : self_(self), steps_(steps), channels_(channels), loop_(loop) {}
+
+GrpcTransport::~GrpcTransport() = default;
+
+void GrpcTransport::Subscribe(const TaskId& producer, int64_t step_id) {
+  std::shared_ptr<ExchangeStream> opened;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    std::shared_ptr<ExchangeStream>& stream = streams_[producer.name];
+    // A stream to another life of the task serves the steps that began in it, and no others.
+    const bool usable = stream != nullptr && stream->producer() == producer;
+    if (usable && stream->Subscribe(step_id)) return;
+    stream = opened = std::make_shared<ExchangeStream>(*this, producer);
+    opened->Subscribe(step_id);
+  }
+  opened->Open();
+}
+
+void GrpcTransport::Unsubscribe(const TaskId& producer, int64_t step_id) {
+  std::shared_ptr<ExchangeStream> stream;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto found = streams_.find(producer.name);
+    if (found == streams_.end()) return;
+    stream = found->second;
+  }
+  stream->Unsubscribe(step_id);
+}
+
+void GrpcTransport::Forget(const ExchangeStream* stream) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = streams_.find(stream->producer().name);
+  if (found != streams_.end() && found->second.get() == stream) streams_.erase(found);
+}
+
+}  // namespace penstock
