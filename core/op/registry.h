@@ -80,8 +80,10 @@ template <class K>
 std::unique_ptr<Kernel> Make() {
   return std::make_unique<K>();
 }
+// Internal to each file: GCC gives instantiations for alias templates of one name in the unnamed
+// namespaces of two files the same symbol, and the linker would keep one of them.
 template <template <class> class K, class... Ts>
-std::vector<KernelDef> KernelsByType(const char* op, const char* attr) {
+static std::vector<KernelDef> KernelsByType(const char* op, const char* attr) {
   return {KernelDef{.op = op, .types = {{attr, kDTypeOf<Ts>}}, .make = Make<K<Ts>>}...};
 }
 
