@@ -39,20 +39,20 @@ Status CallKernel(Kernel& kernel, KernelContext& context) {
 }  // namespace
 
 void Execution::Process(Runner& runner, uint32_t node) {
-  if ((node & kDead) != 0 || observed_) return ProcessSpecial(runner, node);
+  if ((node & kDead) != 0) return ProcessSpecial(runner, node);
   const Item& item = program_.item(node);
   Tensor* const outputs = runner.outputs.get();
-  if (item.special == 0) {
-    const Status status = Compute(item, &runner.params, outputs);
-    if (!status.ok()) [[unlikely]] {
-      EmptyAll(outputs, item.num_outputs);
-      return Fail(item, status);
-    }
-    ReleaseInputs(item);
+  if (item.special == Program::kNoOp && ready_ns_ == nullptr) {
     return Propagate<true>(item, outputs, false, runner.ready);
   }
-  if (item.special == Program::kNoOp) return Propagate<true>(item, outputs, false, runner.ready);
-  ProcessSpecial(runner, node);
+  if (item.special != 0 || observed_) return ProcessSpecial(runner, node);
+  const Status status = Compute(item, &runner.params, outputs);
+  if (!status.ok()) [[unlikely]] {
+    EmptyAll(outputs, item.num_outputs);
+    return Fail(item, status);
+  }
+  ReleaseInputs(item);
+  Propagate<true>(item, outputs, false, runner.ready);
 }
 
 void Execution::ProcessSpecial(Runner& runner, uint32_t node) {
@@ -108,7 +108,10 @@ Status Execution::CheckOutputs(const Item& item, const Tensor* outputs) const {
 }
 
 void Execution::StartAsync(const Item& item, int64_t start_ns) {
-  if (!RegisterAbort()) return;  // cancelled: the runner stops at its next node
+  if (!RegisterAbort()) {  // cancelled: the node is dropped
+    stopped_.store(true, std::memory_order_relaxed);
+    return;
+  }
   const Program::Detail& detail = program_.detail(item);
   Wait& wait = waits_[detail.wait];
   AddActive();

@@ -291,6 +291,8 @@ TEST_P(ExecutorTest, ADeadValueKillsWhatDependsOnIt) {
     g.Add("TestFail", {}, {{"N", 0}}, {dead});
     g.Add("TestFail", {}, {{"N", 0}}, {received});
     g.Add("TestFail", {}, {{"N", 0}}, {g.Add("NoOp", {}, {}, {dead})});
+    // A ControlTrigger and what comes after it do run.
+    g.Fetch(g.AddSum("TestSum", {}, {{"plus", 9}}, {g.Add("ControlTrigger", {}, {}, {dead})}), 1);
     Attrs send = {{"tensor_name", "y"},
                   {"send_device", task_.device->name()},
                   {"send_device_incarnation", 1},
@@ -298,14 +300,15 @@ TEST_P(ExecutorTest, ADeadValueKillsWhatDependsOnIt) {
                   {"T", DType::kInt64}};
     g.Add("_Send", {dead}, send);
     g.Fetch(fetched ? dead : live, 0);
-    TestStep step(1);
+    TestStep step(2);
     ASSERT_TRUE(step.rendezvous->Send(HashedKey(key), Tensor(), true).ok());
     const Status status = Run(g.Take(), step);
     if (fetched) {
       EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
       EXPECT_THAT(Message(status), HasSubstr("lies on a branch not taken"));
     } else {
-      EXPECT_TRUE(status.ok()) << status;
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_EQ(step.fetches[1].scalar<int64_t>(), 9);
       bool passed_on = false;
       RendezvousKey sent = key;
       sent.tensor = "y";
