@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
+#include <type_traits>
 
 #include "absl/strings/str_join.h"
 #include "core/base/check.h"
@@ -59,8 +61,8 @@ template <class Index>
 int64_t FirstOutOfRange(absl::Span<const Index> indices, int64_t limit) {
   using Unsigned = std::make_unsigned_t<Index>;
   // A limit beyond the type's range leaves only negative indices to find.
-  const auto bound = static_cast<Unsigned>(
-      std::min<int64_t>(limit, std::numeric_limits<Index>::max() + uint64_t{1}));
+  constexpr int64_t kLargest = std::numeric_limits<Index>::max();
+  const Unsigned bound = limit > kLargest ? Unsigned{kLargest} + 1 : static_cast<Unsigned>(limit);
   const int64_t count = static_cast<int64_t>(indices.size());
   constexpr int64_t kBlock = 1024;  // without a branch inside, so that the compiler vectorises it
   for (int64_t begin = 0; begin < count; begin += kBlock) {

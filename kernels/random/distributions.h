@@ -1,138 +1,142 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From random words to random numbers. Each distribution makes a group of kGroup numbers from one
-// or more blocks of a Philox that it alone draws from; kBlocks says how far apart the groups of one
-// tensor start.
+// Distributions: from blocks of four random words to numbers of a type. Each makes kGroup numbers
+// of one group of blocks, bit by bit as TensorFlow does.
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
+#include <numbers>
 #include <type_traits>
 
 #include "core/tensor/float16.h"
-#include "kernels/random/generator.h"
 #include "kernels/random/philox.h"
 
 namespace penstock {
 
-// Uniform in [0, 1): random bits as the mantissa of a number in [1, 2), minus one.
-inline float UniformFloat(uint32_t word) {
-  const uint32_t bits = (word & 0x7fffffu) | 0x3f800000u;
-  float f;
-  std::memcpy(&f, &bits, sizeof f);
-  return f - 1.0f;
+// [0, 1) from the bits of a mantissa: 1.mantissa - 1.
+inline float UnitFloat(uint32_t x) {
+  return std::bit_cast<float>(0x3f800000u | (x & 0x7fffffu)) - 1;
 }
-inline double UniformDouble(uint32_t high, uint32_t low) {
-  const uint64_t bits = uint64_t{high & 0xfffffu} << 32 | low | uint64_t{0x3ff} << 52;
-  double d;
-  std::memcpy(&d, &bits, sizeof d);
-  return d - 1.0;
+inline double UnitDouble(uint32_t high, uint32_t low) {
+  const uint64_t mantissa = uint64_t{high & 0xfffffu} << 32 | low;
+  return std::bit_cast<double>(uint64_t{1023} << 52 | mantissa) - 1;
 }
-inline half UniformHalf(uint32_t word) {
-  const uint16_t bits = static_cast<uint16_t>((word & 0x3ffu) | 0x3c00u);
-  return half(static_cast<float>(half::FromBits(bits)) - 1.0f);
+inline half UnitHalf(uint32_t x) {
+  return half(float(half::FromBits(static_cast<uint16_t>(0x3c00u | (x & 0x3ffu)))) - 1);
 }
-inline bfloat16 UniformBfloat16(uint32_t word) {
-  const uint16_t bits = static_cast<uint16_t>((word & 0x7fu) | 0x3f80u);
-  return bfloat16(static_cast<float>(bfloat16::FromBits(bits)) - 1.0f);
+inline bfloat16 UnitBfloat16(uint32_t x) {
+  return bfloat16(float(bfloat16::FromBits(static_cast<uint16_t>(0x3f80u | (x & 0x7fu)))) - 1);
 }
 
-// Two normal numbers from two uniform ones (Box and Muller 1958).
-template <class F>
-void BoxMuller(F u, F v, F* a, F* b) {
-  const F radius = std::sqrt(F(-2) * std::log(std::max(u, F(1e-7))));
-  const F angle = F(2 * M_PI) * v;
-  *a = std::sin(angle) * radius;
-  *b = std::cos(angle) * radius;
+// Box and Muller's transform: two uniform numbers to two normal ones. The bound keeps log away from
+// zero.
+inline std::array<float, 2> BoxMuller(uint32_t x0, uint32_t x1) {
+  const float u = std::max(UnitFloat(x0), 1.0e-7f);
+  const auto angle = static_cast<float>(2.0 * std::numbers::pi * UnitFloat(x1));
+  const float radius = std::sqrt(-2.0f * std::log(u));
+  return {std::sin(angle) * radius, std::cos(angle) * radius};
 }
+inline std::array<double, 2> BoxMuller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3) {
+  const double u = std::max(UnitDouble(x0, x1), 1.0e-7);
+  const double angle = 2.0 * std::numbers::pi * UnitDouble(x2, x3);
+  const double radius = std::sqrt(-2.0 * std::log(u));
+  return {std::sin(angle) * radius, std::cos(angle) * radius};
+}
+
+// How many numbers of T one block makes.
+template <class T>
+inline constexpr int kPerBlock = sizeof(T) == 8 ? 2 : 4;
+template <class T>
+using Group = std::array<T, kPerBlock<T>>;
 
 template <class T>
 struct Uniform {
-  static constexpr int kGroup = std::is_same_v<T, double> ? 2 : 4;
-  static constexpr uint64_t kBlocks = 1;
-  void operator()(Philox philox, T* out) const {
-    const Philox::Words w = philox.Next();
+  using Result = T;
+  static constexpr uint64_t kBlocksPerGroup = 1;
+  static constexpr double kCostNanos = 1;
+
+  Group<T> operator()(Philox& stream) const {
+    const Philox::Block x = stream();
     if constexpr (std::is_same_v<T, double>) {
-      out[0] = UniformDouble(w[0], w[1]);
-      out[1] = UniformDouble(w[2], w[3]);
+      return {UnitDouble(x[0], x[1]), UnitDouble(x[2], x[3])};
+    } else if constexpr (std::is_same_v<T, float>) {
+      return {UnitFloat(x[0]), UnitFloat(x[1]), UnitFloat(x[2]), UnitFloat(x[3])};
+    } else if constexpr (std::is_same_v<T, half>) {
+      return {UnitHalf(x[0]), UnitHalf(x[1]), UnitHalf(x[2]), UnitHalf(x[3])};
     } else {
-      for (int i = 0; i < kGroup; ++i) {
-        if constexpr (std::is_same_v<T, half>) {
-          out[i] = UniformHalf(w[i]);
-        } else if constexpr (std::is_same_v<T, bfloat16>) {
-          out[i] = UniformBfloat16(w[i]);
-        } else {
-          out[i] = UniformFloat(w[i]);
-        }
-      }
+      return {UnitBfloat16(x[0]), UnitBfloat16(x[1]), UnitBfloat16(x[2]), UnitBfloat16(x[3])};
+    }
+  }
+};
+
+// Integers in [low, high), by remainder. REQUIRES low < high.
+template <class T>
+struct UniformInt {
+  using Result = T;
+  using Unsigned = std::make_unsigned_t<T>;
+  static constexpr uint64_t kBlocksPerGroup = 1;
+  static constexpr double kCostNanos = 3;
+  Unsigned low, range;
+
+  UniformInt(T from, T to)
+      : low(static_cast<Unsigned>(from)), range(static_cast<Unsigned>(to) - low) {}
+  Group<T> operator()(Philox& stream) const {
+    const Philox::Block x = stream();
+    const auto in_range = [this](Unsigned bits) { return static_cast<T>(low + bits % range); };
+    if constexpr (sizeof(T) == 8) {
+      return {in_range(x[0] | uint64_t{x[1]} << 32), in_range(x[2] | uint64_t{x[3]} << 32)};
+    } else {
+      return {in_range(x[0]), in_range(x[1]), in_range(x[2]), in_range(x[3])};
     }
   }
 };
 
 template <class T>
 struct Normal {
-  static constexpr int kGroup = std::is_same_v<T, double> ? 2 : 4;
-  static constexpr uint64_t kBlocks = 1;
-  void operator()(Philox philox, T* out) const {
-    const Philox::Words w = philox.Next();
+  using Result = T;
+  static constexpr uint64_t kBlocksPerGroup = 1;
+  static constexpr double kCostNanos = 10;
+
+  Group<T> operator()(Philox& stream) const {
+    const Philox::Block x = stream();
     if constexpr (std::is_same_v<T, double>) {
-      BoxMuller(UniformDouble(w[0], w[1]), UniformDouble(w[2], w[3]), &out[0], &out[1]);
+      return BoxMuller(x[0], x[1], x[2], x[3]);
     } else {
-      for (int i = 0; i < 4; i += 2) {
-        float a, b;
-        BoxMuller(UniformFloat(w[i]), UniformFloat(w[i + 1]), &a, &b);
-        out[i] = T(a);
-        out[i + 1] = T(b);
-      }
+      const auto a = BoxMuller(x[0], x[1]), b = BoxMuller(x[2], x[3]);
+      return {T(a[0]), T(a[1]), T(b[0]), T(b[1])};
     }
   }
 };
 
-// Normal numbers of at most two standard deviations: others are drawn again.
+// Normal numbers, those beyond two standard deviations drawn again. Each group has blocks enough of
+// its own that the number of attempts in one does not shift the others.
 template <class T>
 struct TruncatedNormal {
-  static constexpr int kGroup = std::is_same_v<T, double> ? 2 : 4;
-  static constexpr uint64_t kBlocks = kGroup * Generator::kWordsPerSample / 4;
-  void operator()(const Philox& philox, T* out) const {
-    using F = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    WordStream words(philox);
-    for (int n = 0; n < kGroup;) {
-      F pair[2];
-      if constexpr (std::is_same_v<T, double>) {
-        const uint32_t w[] = {words.Next(), words.Next(), words.Next(), words.Next()};
-        BoxMuller(UniformDouble(w[0], w[1]), UniformDouble(w[2], w[3]), &pair[0], &pair[1]);
-      } else {
-        const uint32_t w[] = {words.Next(), words.Next()};
-        BoxMuller(UniformFloat(w[0]), UniformFloat(w[1]), &pair[0], &pair[1]);
-      }
-      for (F number : pair) {
-        if (std::abs(number) < F(2) && n < kGroup) out[n++] = T(number);
-      }
-    }
-  }
-};
+  using Result = T;
+  static constexpr uint64_t kBlocksPerGroup = 64 * kPerBlock<T>;
+  static constexpr double kCostNanos = 12;
 
-// Integers in [low, low + range); the bias of the remainder is range / 2^32 (2^64 for int64).
-template <class T>
-struct UniformInteger {
-  using Unsigned = std::make_unsigned_t<T>;
-  static constexpr int kGroup = sizeof(T) == 8 ? 2 : 4;
-  static constexpr uint64_t kBlocks = 1;
-  T low;
-  Unsigned range;
-  void operator()(Philox philox, T* out) const {
-    const Philox::Words w = philox.Next();
-    for (int i = 0; i < kGroup; ++i) {
-      Unsigned bits;
-      if constexpr (sizeof(T) == 8) {
-        bits = w[2 * i] | uint64_t{w[2 * i + 1]} << 32;
-      } else {
-        bits = w[i];
+  Group<T> operator()(Philox& stream) const {
+    Group<T> group;
+    size_t filled = 0;
+    const auto keep = [&](auto pair) {
+      for (const auto value : pair) {
+        if (std::abs(value) < 2 && filled < group.size()) group[filled++] = T(value);
       }
-      out[i] = static_cast<T>(static_cast<Unsigned>(low) + bits % range);
+    };
+    while (filled < group.size()) {
+      const Philox::Block x = stream();
+      if constexpr (std::is_same_v<T, double>) {
+        keep(BoxMuller(x[0], x[1], x[2], x[3]));
+      } else {
+        keep(BoxMuller(x[0], x[1]));
+        keep(BoxMuller(x[2], x[3]));
+      }
     }
+    return group;
   }
 };
 

@@ -1,109 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomGamma: gamma-distributed numbers by Marsaglia and Tsang, "A Simple Method for Generating
-// Gamma Variables" (2000).
+// RandomGamma: gamma-distributed numbers, by the method of G. Marsaglia and W. W. Tsang: A Simple
+// Method for Generating Gamma Variables. ACM TOMS 26(3), 2000.
 #include <cmath>
-#include <vector>
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "kernels/array/arguments.h"
 #include "kernels/random/distributions.h"
-#include "kernels/random/generator.h"
-#include "kernels/random/shape_input.h"
+#include "kernels/random/random_stream.h"
 
 namespace penstock {
 namespace {
 
-double Uniform01(WordStream& words) {
-  const uint32_t high = words.Next();
-  return UniformDouble(high, words.Next());
-}
-
-double NormalFrom(WordStream& words) {
-  const double u = Uniform01(words);
-  double a, b;
-  BoxMuller(u, Uniform01(words), &a, &b);
-  return a;
-}
-
-// REQUIRES alpha > 0. The method is for alpha >= 1; below, a power of a uniform number corrects.
-double Gamma(double alpha, WordStream& words) {
-  if (alpha < 1) {
-    const double boosted = Gamma(alpha + 1, words);
-    return boosted * std::pow(1 - Uniform01(words), 1 / alpha);
+// Numbers of a distribution one at a time, each group from its end, as TensorFlow takes them.
+template <class Distribution>
+class OneByOne {
+ public:
+  double Next(Philox& stream) {
+    if (left_ == 0) {
+      group_ = distribution_(stream);
+      left_ = group_.size();
+    }
+    return group_[--left_];
   }
-  const double d = alpha - 1.0 / 3;
-  const double c = 1 / std::sqrt(9 * d);
-  for (;;) {
-    const double x = NormalFrom(words);
-    const double cube = 1 + c * x;
-    if (cube <= 0) continue;
-    const double v = cube * cube * cube;
-    const double u = 1 - Uniform01(words);  // in (0, 1]
-    if (std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
+
+ private:
+  Distribution distribution_;
+  Group<double> group_ = {};
+  size_t left_ = 0;
+};
+
+// One number of shape parameter `alpha` >= 0.
+double Gamma(double alpha, Philox stream) {
+  OneByOne<Normal<double>> normal;
+  OneByOne<Uniform<double>> uniform;
+  if (alpha == 1) return -std::log1p(-uniform.Next(stream));  // exponential
+  // Below 1 the method works on alpha + 1, and uniform^(1/alpha) corrects for it.
+  const bool below_one = alpha < 1;
+  const double d = alpha + (below_one ? 2.0 / 3 : -1.0 / 3);
+  const double c = 1.0 / 3 / std::sqrt(d);
+  while (true) {
+    const double x = normal.Next(stream);
+    const double root = 1 + c * x;
+    if (root <= 0) continue;
+    const double v = root * root * root;
+    const double u = uniform.Next(stream);
+    // The polynomial decides most cases without a logarithm.
+    if (u < 1 - 0.0331 * (x * x) * (x * x) ||
+        std::log(u) < 0.5 * x * x + d * (1 - v + std::log(v))) {
+      return below_one ? d * v * std::pow(uniform.Next(stream), 1 / alpha) : d * v;
+    }
   }
 }
 
 template <class T>
-class GammaKernel final : public Kernel {
-  Status Init(const KernelInit& node) override { return generator_.Init(node); }
+class RandomGammaKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return stream_.Init(node); }
   Status Compute(KernelContext& ctx) override {
-    ASSIGN_OR_RETURN(const Shape samples, ShapeFromTensor("shape", ctx.input(0)));
-    const Tensor& alpha = ctx.input(1);
+    ASSIGN_OR_RETURN(const Shape samples, ShapeVector(ctx.input(0), "shape"));
+    const Tensor& alphas = ctx.input(1);
     Dims dims(samples.dims().begin(), samples.dims().end());
-    dims.insert(dims.end(), alpha.shape().dims().begin(), alpha.shape().dims().end());
+    dims.insert(dims.end(), alphas.shape().dims().begin(), alphas.shape().dims().end());
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
-    const T* a = alpha.template data<T>();
-    for (int64_t i = 0; i < alpha.num_elements(); ++i) {
-      if (!(static_cast<double>(a[i]) > 0) || std::isinf(static_cast<double>(a[i]))) {
-        return InvalidArgument("alpha must be positive and finite, has ", static_cast<double>(a[i]),
-                               " at ", i);
+    for (const T alpha : alphas.flat<T>()) {
+      // Also where alpha is NaN: no number would ever be accepted.
+      if (!(static_cast<double>(alpha) >= 0)) {
+        return InvalidArgument("alpha must be positive, got ", static_cast<double>(alpha));
       }
     }
-    Tensor* out;
-    RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
-    T* y = out->template mutable_data<T>();
-    const Philox start = generator_.ReserveForSamples(out->num_elements());
-    ctx.threads().ParallelFor(out->num_elements(), 100, [&](int64_t begin, int64_t end) {
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+    if (shape.num_elements() == 0) return OkStatus();
+    const int64_t per_alpha = samples.num_elements(), num_alphas = alphas.num_elements();
+    const Philox start = stream_.ReserveForOutputs(shape.num_elements(), *ctx.step().env);
+    T* out = output->mutable_data<T>();
+    // Numbers of one alpha lie num_alphas apart.
+    ctx.threads().ParallelFor(shape.num_elements(), 80, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        Philox philox = start;
-        philox.Skip(static_cast<uint64_t>(i) * (Generator::kWordsPerSample / 4));
-        WordStream words(philox);
-        y[i] = T(Gamma(static_cast<double>(a[i % alpha.num_elements()]), words));
+        Philox stream = start;
+        stream.Skip(i * RandomStream::kBlocksPerOutput);
+        const int64_t alpha = i / per_alpha, sample = i % per_alpha;
+        out[sample * num_alphas + alpha] =
+            static_cast<T>(Gamma(static_cast<double>(alphas.data<T>()[alpha]), stream));
       }
     });
     return OkStatus();
   }
-  Generator generator_;
+
+ private:
+  RandomStream stream_;
 };
 
 Status GammaShape(ShapeScope& s) {
-  ASSIGN_OR_RETURN(const PartialShape sizes, s.WithRank(0, 1));
-  std::vector<int64_t> dims;
-  PartialShape out;
-  if (s.ConstantInts(0, &dims) && s.input(1).known_rank()) {
-    dims.insert(dims.end(), s.input(1).dims().begin(), s.input(1).dims().end());
-    ASSIGN_OR_RETURN(out, PartialShape::Make(dims));
-  }
-  s.set_output(0, out);
+  ASSIGN_OR_RETURN(const PartialShape samples, ShapeInput(s, 0));
+  ASSIGN_OR_RETURN(PartialShape shape, JoinShapes(samples, s.input(1)));
+  s.set_output(0, std::move(shape));
   return OkStatus();
 }
 
-}  // namespace
-
 OP(RandomGamma,
    {
-       .doc = "For each `alpha`, a tensor of shape `shape` of gamma-distributed numbers (rate 1).",
+       .doc = "Gamma-distributed numbers, `shape` of them for each shape parameter in alpha.",
        .inputs = {{"shape", "S"}, {"alpha", "T"}},
        .outputs = {{"output", "T"}},
        .types = {{"S", kIndex}, {"T", {DType::kHalf, DType::kFloat, DType::kDouble}}},
        .attrs = {{"seed", 0}, {"seed2", 0}},
        .shape = GammaShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{1}, {4}}}, {{{2}}}}}},
        .stateful = true,
    });
-KERNEL(RandomGamma, GammaKernel, half, float, double);
+KERNEL(RandomGamma, RandomGammaKernel, half, float, double);
 
+}  // namespace
 }  // namespace penstock

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Philox4x32-10: a counter-based random generator. Salmon, Moraes, Dror and Shaw, "Parallel Random
-// Numbers: As Easy as 1, 2, 3", SC'11.
+// Philox4x32-10: a counter-based random number generator. Block i of a stream is a function of the
+// key and the counter alone, so that any thread may make any part of a stream.
 //
-// A value: copy it, skip it, draw from it. Each draw gives four words and moves the counter by one.
+// J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel Random Numbers: As Easy as 1, 2, 3.
+// SC'11, doi 10.1145/2063384.2063405.
+//
+// A value. Not thread-safe while it advances; copies are independent.
 #pragma once
 
 #include <array>
@@ -13,51 +16,72 @@ namespace penstock {
 
 class Philox {
  public:
-  using Words = std::array<uint32_t, 4>;
+  using Block = std::array<uint32_t, 4>;
+  using Key = std::array<uint32_t, 2>;
 
   Philox() = default;
-  // The low seed is the key, the high one the upper half of the counter: the stream.
-  Philox(uint64_t low, uint64_t high)
-      : key_{Low(low), High(low)}, counter_{0, 0, Low(high), High(high)} {}
-  // From the raw parts.
-  Philox(const std::array<uint32_t, 2>& key, const Words& counter) : key_(key), counter_(counter) {}
+  Philox(Block counter, Key key) : counter_(counter), key_(key) {}
+  // The stream of a pair of seeds: the first is the key, the second the upper half of the counter.
+  static Philox FromSeeds(uint64_t seed, uint64_t seed2) {
+    return Philox({0, 0, Low(seed2), High(seed2)}, {Low(seed), High(seed)});
+  }
 
-  Words Next() {
-    const Words words = Block(counter_, key_);
+  // The next block; the counter, one number of 128 bits, goes up by one.
+  Block operator()() {
+    Block x = counter_;
+    Key k = key_;
     Skip(1);
-    return words;
+    for (int round = 0; round < 10; ++round) {
+      const uint64_t a = uint64_t{kMultiplier0} * x[0], b = uint64_t{kMultiplier1} * x[2];
+      x = {High(b) ^ x[1] ^ k[0], Low(b), High(a) ^ x[3] ^ k[1], Low(a)};
+      k = {k[0] + kWeyl0, k[1] + kWeyl1};
+    }
+    return x;
   }
 
-  // Moves on by `blocks` draws.
+  // Leaves `blocks` blocks out.
   void Skip(uint64_t blocks) {
-    const uint64_t low = counter_[0] | uint64_t{counter_[1]} << 32;
-    const uint64_t sum = low + blocks;
-    counter_[0] = Low(sum);
-    counter_[1] = High(sum);
-    if (sum < low && ++counter_[2] == 0) ++counter_[3];
+    const uint64_t low = Join(counter_[0], counter_[1]), sum = low + blocks;
+    const uint64_t high = Join(counter_[2], counter_[3]) + (sum < low);
+    counter_ = {Low(sum), High(sum), Low(high), High(high)};
   }
+
+  const Block& counter() const { return counter_; }
+  const Key& key() const { return key_; }
 
  private:
   static constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
-  static constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;  // golden ratio, sqrt(3) - 1
-  static constexpr int kRounds = 10;
+  static constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
 
   static uint32_t Low(uint64_t x) { return static_cast<uint32_t>(x); }
   static uint32_t High(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
+  static uint64_t Join(uint32_t low, uint32_t high) { return uint64_t{high} << 32 | low; }
 
-  static Words Block(Words c, std::array<uint32_t, 2> k) {
-    for (int round = 0; round < kRounds; ++round) {
-      const uint64_t a = uint64_t{kMultiplier0} * c[0];
-      const uint64_t b = uint64_t{kMultiplier1} * c[2];
-      c = {High(b) ^ c[1] ^ k[0], Low(b), High(a) ^ c[3] ^ k[1], Low(a)};
-      k[0] += kWeyl0;
-      k[1] += kWeyl1;
+  Block counter_ = {};
+  Key key_ = {};
+};
+
+// The numbers of a stream one at a time.
+class PhiloxNumbers {
+ public:
+  explicit PhiloxNumbers(Philox stream) : stream_(stream) {}
+  // Starts at number `first` of the stream.
+  PhiloxNumbers(Philox stream, uint64_t first) : stream_(stream) {
+    stream_.Skip(first / 4);
+    for (uint64_t i = 0; i < first % 4; ++i) (*this)();
+  }
+  uint32_t operator()() {
+    if (used_ == 4) {
+      block_ = stream_();
+      used_ = 0;
     }
-    return c;
+    return block_[used_++];
   }
 
-  std::array<uint32_t, 2> key_ = {};
-  Words counter_ = {};
+ private:
+  Philox stream_;
+  Philox::Block block_ = {};
+  int used_ = 4;
 };
 
 }  // namespace penstock

@@ -1,80 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RandomShuffle: the rows of a tensor in random order.
-#include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
-#include "kernels/random/generator.h"
+#include "kernels/array/gather_rows.h"
+#include "kernels/random/random_stream.h"
 
 namespace penstock {
 namespace {
 
-class ShuffleKernel final : public Kernel {
-  Status Init(const KernelInit& node) override { return generator_.Init(node); }
+// Fisher and Yates: each place in turn takes one of those that are left.
+std::vector<int64_t> RandomOrder(int64_t count, PhiloxNumbers numbers) {
+  std::vector<int64_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t i = 0; i + 1 < count; ++i) {
+    std::swap(order[i], order[i + numbers() % static_cast<uint32_t>(count - i)]);
+  }
+  return order;
+}
+
+class RandomShuffleKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return stream_.Init(node); }
   Status Compute(KernelContext& ctx) override {
-    const Tensor value = ctx.TakeInput(0);
-    if (value.rank() == 0 || value.dim(0) <= 1 || value.num_elements() == 0) {
-      ctx.SetOutput(0, value);
+    const Tensor& value = ctx.input(0);
+    if (value.rank() == 0 || value.num_elements() <= 1 || value.dim(0) <= 1) {
+      ctx.SetOutput(0, ctx.TakeInput(0));
       return OkStatus();
     }
     const int64_t rows = value.dim(0);
-    std::vector<int64_t> order(rows);
-    std::iota(order.begin(), order.end(), 0);
-    // Fisher and Yates: each row changes places with one that is not before it.
-    WordStream words(generator_.ReserveForSamples(rows));
-    for (int64_t i = 0; i + 1 < rows; ++i) {
-      const uint64_t left = static_cast<uint64_t>(rows - i);
-      const uint64_t word = left >> 32 == 0 ? words.Next() : words.Next64();
-      std::swap(order[i], order[i + static_cast<int64_t>(word % left)]);
+    if (rows > std::numeric_limits<uint32_t>::max()) {
+      return InvalidArgument("cannot shuffle ", rows, " rows; at most 2^32 - 1");
     }
-    Tensor* out;
-    RETURN_IF_ERROR(ctx.Allocate(0, value.shape(), &out));
-    if (value.dtype() == DType::kString) {
-      CopyRows<std::string>(value, order, out);
-    } else {
-      const size_t row = value.bytes() / rows;
-      const char* from = static_cast<const char*>(value.raw_data());
-      char* to = static_cast<char*>(out->mutable_raw_data());
-      for (int64_t i = 0; i < rows; ++i) std::memcpy(to + i * row, from + order[i] * row, row);
-    }
+    const uint64_t blocks = static_cast<uint64_t>(rows - 1 + 3) / 4;
+    const std::vector<int64_t> order =
+        RandomOrder(rows, PhiloxNumbers(stream_.Reserve(blocks, *ctx.step().env)));
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, value.shape(), &output));
+    const GatherPlan plan{.rows = rows, .row_elements = value.num_elements() / rows, .count = rows};
+    GatherRows(value.dtype(), plan, value.raw_data(), order.data(), output->mutable_raw_data(),
+               ctx.threads());
     return OkStatus();
   }
 
-  template <class T>
-  static void CopyRows(const Tensor& value, const std::vector<int64_t>& order, Tensor* out) {
-    const int64_t row = value.num_elements() / value.dim(0);
-    for (size_t i = 0; i < order.size(); ++i) {
-      std::copy_n(value.data<T>() + order[i] * row, row, out->mutable_data<T>() + i * row);
-    }
-  }
-  Generator generator_;
+ private:
+  RandomStream stream_;
 };
 
-DTypes Movable() {
-  DTypes types;
-  for (DType dtype : kAllTypes) {
-    if (IsPlain(dtype) || dtype == DType::kString) types.push_back(dtype);
-  }
-  return types;
-}
-
-}  // namespace
-
 OP(RandomShuffle, {
-                      .doc = "The rows of `value` (along dimension 0) in random order.",
+                      .doc = "The input with its slices along dimension 0 in random order.",
                       .inputs = {{"value", "T"}},
                       .outputs = {{"output", "T"}},
-                      .types = {{"T", Movable()}},
+                      .types = {{"T", kAllTypes}},
                       .attrs = {{"seed", 0}, {"seed2", 0}},
                       .shape = SameShape,
                       .gradient = NoGradient,
                       .stateful = true,
                   });
-KERNEL_ANY_TYPE(RandomShuffle, ShuffleKernel);
+KERNEL_ANY_TYPE(RandomShuffle, RandomShuffleKernel);
 
+}  // namespace
 }  // namespace penstock

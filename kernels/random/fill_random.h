@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FillRandom: an array of random numbers, the same whatever the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/base/thread_pool.h"
+#include "kernels/random/distributions.h"
+
+namespace penstock {
+
+// Group g of the numbers is made of the blocks from g * kBlocksPerGroup on.
+template <class Distribution>
+void FillRandom(const Philox& start, const Distribution& distribution,
+                typename Distribution::Result* out, int64_t count, ThreadPool& threads) {
+  constexpr int64_t kGroup = kPerBlock<typename Distribution::Result>;
+  const int64_t groups = count / kGroup + (count % kGroup != 0);
+  threads.ParallelFor(
+      groups, 5 + kGroup * Distribution::kCostNanos, [&](int64_t begin, int64_t end) {
+        Philox stream = start;
+        if constexpr (Distribution::kBlocksPerGroup == 1) stream.Skip(begin);
+        for (int64_t g = begin; g < end; ++g) {
+          if constexpr (Distribution::kBlocksPerGroup != 1) {
+            stream = start;
+            stream.Skip(g * Distribution::kBlocksPerGroup);
+          }
+          const auto group = distribution(stream);
+          std::copy_n(group.begin(), std::min(kGroup, count - g * kGroup), out + g * kGroup);
+        }
+      });
+}
+
+}  // namespace penstock
