@@ -82,7 +82,10 @@ constexpr double TrafficNanos(size_t bytes) { return 0.04 * bytes; }
 }  // namespace penstock
 #include "kernels/engine/elementwise.cuh"
 namespace penstock {
+inline namespace PENSTOCK_PASS {
 #else
+
+inline namespace PENSTOCK_PASS {
 
 template <class Fn, class T>
 void RunUnary(const void* in, void* out, int64_t n) {
@@ -179,4 +182,5 @@ struct BinaryElementwise {
   };
 };
 
+}  // namespace PENSTOCK_PASS
 }  // namespace penstock

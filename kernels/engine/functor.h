@@ -28,9 +28,13 @@
 #if defined(PENSTOCK_CUDA_DEVICE)
 #include <cuda/std/complex>
 #define DEVICE_FN __host__ __device__
+#define PENSTOCK_PASS device_pass
 #else
 #define DEVICE_FN
+#define PENSTOCK_PASS host_pass
 #endif
+// A file that is compiled twice makes two kernels of one functor. What differs between them stands in
+// `inline namespace PENSTOCK_PASS`, so that it has two names for the linker, too.
 
 namespace penstock {
 

@@ -84,7 +84,10 @@ using Wide = typename WideOf<T>::type;
 }  // namespace penstock
 #include "kernels/engine/reduction.cuh"
 namespace penstock {
+inline namespace PENSTOCK_PASS {
 #else
+
+inline namespace PENSTOCK_PASS {
 
 template <class R, class T>
 struct ReductionLoops {
@@ -185,4 +188,5 @@ struct Reduction {
   };
 };
 
+}  // namespace PENSTOCK_PASS
 }  // namespace penstock

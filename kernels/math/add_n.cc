@@ -79,9 +79,9 @@ class AddNKernel : public Kernel {
 };
 
 template <class T>
-struct AddN final : AddNKernel {
+struct AddNOf final : AddNKernel {
   static constexpr BinaryLoop kAdd = BinaryLoopOf<AddFn, T>();
-  AddN() : AddNKernel(kAdd) {}
+  AddNOf() : AddNKernel(kAdd) {}
 };
 
 }  // namespace
@@ -106,6 +106,6 @@ OP(AddN, {
              .commutative = true,
              .aggregate = true,
          });
-KERNEL(AddN, AddN, NUMBER_TYPES);
+KERNEL(AddN, AddNOf, NUMBER_TYPES);
 
 }  // namespace penstock

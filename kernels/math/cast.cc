@@ -208,9 +208,7 @@ class CastKernel final : public Kernel {
   CastLoop loop_ = nullptr;
 };
 
-DTypes CastableTypes() {
-  return TypesOf<CASTABLE_TYPES, half, bfloat16, qint8, quint8, qint16, quint16, qint32>();
-}
+DTypes CastableTypes() { return TypesOf<PLAIN_TYPES>(); }
 
 }  // namespace
 

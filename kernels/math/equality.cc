@@ -11,8 +11,6 @@
 namespace penstock {
 namespace {
 
-#define COMPARABLE_TYPES NUMBER_TYPES, bool, qint8, quint8, qint16, quint16, qint32
-
 struct EqualFn {
   static constexpr bool kOfIncompatible = false;
   template <class T>
@@ -138,7 +136,7 @@ Status EqualityShape(ShapeScope& s) {
 }
 
 OpDef EqualityOp(const char* doc) {
-  OpDef op = Comparison(doc, TypesOf<COMPARABLE_TYPES, std::string>());
+  OpDef op = Comparison(doc, TypesOf<PLAIN_TYPES, std::string>());
   op.attrs = {{"incompatible_shape_error", AttrValue(true)}};
   op.shape = EqualityShape;
   op.commutative = true;
@@ -148,9 +146,9 @@ OpDef EqualityOp(const char* doc) {
 }  // namespace
 
 OP(Equal, (EqualityOp("True where x == y.")));
-KERNEL(Equal, Equality<EqualFn>::Kernel, COMPARABLE_TYPES);
+KERNEL(Equal, Equality<EqualFn>::Kernel, PLAIN_TYPES);
 OP(NotEqual, (EqualityOp("True where x != y.")));
-KERNEL(NotEqual, Equality<NotEqualFn>::Kernel, COMPARABLE_TYPES);
+KERNEL(NotEqual, Equality<NotEqualFn>::Kernel, PLAIN_TYPES);
 #if !defined(PENSTOCK_CUDA_DEVICE)
 KERNEL(Equal, Equality<EqualFn>::Kernel, std::string);
 KERNEL(NotEqual, Equality<NotEqualFn>::Kernel, std::string);

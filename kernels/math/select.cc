@@ -5,6 +5,7 @@
 #include "kernels/engine/broadcast.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/storage.h"
+#include "kernels/math/types.h"
 #if defined(PENSTOCK_CUDA_DEVICE)
 #include "kernels/engine/cuda_launch.cuh"
 #endif
@@ -112,6 +113,12 @@ class SelectV2Kernel final : public Kernel {
   }
 };
 
+// One kernel for all types; but what is not plain bytes stays off devices.
+template <class>
+using SelectOf = SelectKernel;
+template <class>
+using SelectV2Of = SelectV2Kernel;
+
 Status SelectShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(PartialShape shape, s.input(1).Merge(s.input(2)));
   const PartialShape& condition = s.input(0);
@@ -123,15 +130,11 @@ Status SelectShape(ShapeScope& s) {
 }
 
 OpDef SelectOp(const char* doc, ShapeFn shape, GradientFn gradient) {
-  DTypes types;
-  for (DType type : kAllTypes) {
-    if (type != DType::kVariant) types.push_back(type);
-  }
   return {
       .doc = doc,
       .inputs = {{"condition", "bool"}, {"t", "T"}, {"e", "T"}},
       .outputs = {{"output", "T"}},
-      .types = {{"T", types}},
+      .types = {{"T", TypesOf<PLAIN_TYPES, std::string, ResourceHandle>()}},
       .shape = std::move(shape),
       .gradient = std::move(gradient),
   };
@@ -145,7 +148,7 @@ OP(Select,
                const Output zero = ZerosLike(g.dy());
                return {Gradient(), Select(g.x(0), g.dy(), zero), Select(g.x(0), zero, g.dy())};
              })));
-KERNEL_ANY_TYPE(Select, SelectKernel);
+KERNEL(Select, SelectOf, PLAIN_TYPES);
 
 OP(SelectV2, (SelectOp(
                  "Elements of t where the condition is true, of e where it is not; "
@@ -164,6 +167,11 @@ OP(SelectV2, (SelectOp(
                    return {Gradient(), SumToShapeOf(side(g.dy(), zero), g.x(1)),
                            SumToShapeOf(side(zero, g.dy()), g.x(2))};
                  })));
-KERNEL_ANY_TYPE(SelectV2, SelectV2Kernel);
+KERNEL(SelectV2, SelectV2Of, PLAIN_TYPES);
+
+#if !defined(PENSTOCK_CUDA_DEVICE)
+KERNEL(Select, SelectOf, std::string, ResourceHandle);
+KERNEL(SelectV2, SelectV2Of, std::string, ResourceHandle);
+#endif
 
 }  // namespace penstock

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/math/gemm.h"
+
+#include <cblas.h>
+#include <dnnl.h>
+
+#include <algorithm>
+#include <complex>
+#include <type_traits>
+
+#include "core/base/check.h"
+#include "kernels/math/gemv.h"
+
+// From libgomp, under oneDNN: the calling thread's teams have one member from now on.
+extern "C" void omp_set_num_threads(int);
+
+namespace penstock {
+namespace {
+
+CBLAS_TRANSPOSE Flag(Side side) {
+  return side == Side::kPlain        ? CblasNoTrans
+         : side == Side::kTransposed ? CblasTrans
+                                     : CblasConjTrans;
+}
+
+// A block of rows and columns of c, computed by one thread. The leading dimensions are those of the
+// whole matrices.
+struct Block {
+  Product p;  // of the block
+  int64_t lda, ldb, ldc;
+};
+
+bool OneDnnIsFaster(const Product& p) {
+  // OpenBLAS 0.3.21 does not use AVX-512 on every processor that has it: half the speed.
+  static const bool wide_vectors = __builtin_cpu_supports("avx512f") != 0;
+  if (wide_vectors || p.a != Side::kPlain || p.b != Side::kPlain) return true;
+  // With AVX2 OpenBLAS is ahead by 1.3 on plain matrices of middling size only.
+  return p.m < 64 || p.n < 64 || p.n > 4096;
+}
+
+void MultiplyBlock(const Block& block, const float* a, const float* b, float* c) {
+  const Product& p = block.p;
+  if (!OneDnnIsFaster(p)) {
+    cblas_sgemm(CblasRowMajor, Flag(p.a), Flag(p.b), p.m, p.n, p.k, 1, a, block.lda, b, block.ldb,
+                0, c, block.ldc);
+    return;
+  }
+  thread_local const bool alone = (omp_set_num_threads(1), true);
+  static_cast<void>(alone);
+  const dnnl_status_t status =
+      dnnl_sgemm(p.a == Side::kPlain ? 'N' : 'T', p.b == Side::kPlain ? 'N' : 'T', p.m, p.n, p.k, 1,
+                 a, block.lda, b, block.ldb, 0, c, block.ldc);
+  CHECK(status == dnnl_success, "dnnl_sgemm: ", static_cast<int>(status));
+}
+
+void MultiplyBlock(const Block& block, const double* a, const double* b, double* c) {
+  const Product& p = block.p;
+  cblas_dgemm(CblasRowMajor, Flag(p.a), Flag(p.b), p.m, p.n, p.k, 1, a, block.lda, b, block.ldb, 0,
+              c, block.ldc);
+}
+
+void MultiplyBlock(const Block& block, const std::complex<float>* a, const std::complex<float>* b,
+                   std::complex<float>* c) {
+  const std::complex<float> one = 1, zero = 0;
+  const Product& p = block.p;
+  cblas_cgemm(CblasRowMajor, Flag(p.a), Flag(p.b), p.m, p.n, p.k, &one, a, block.lda, b, block.ldb,
+              &zero, c, block.ldc);
+}
+
+void MultiplyBlock(const Block& block, const std::complex<double>* a, const std::complex<double>* b,
+                   std::complex<double>* c) {
+  const std::complex<double> one = 1, zero = 0;
+  const Product& p = block.p;
+  cblas_zgemm(CblasRowMajor, Flag(p.a), Flag(p.b), p.m, p.n, p.k, &one, a, block.lda, b, block.ldb,
+              &zero, c, block.ldc);
+}
+
+// Integers, for index arithmetic rather than for work.
+template <class T>
+requires std::is_integral_v<T>
+void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {
+  using W = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+  const Product& p = block.p;
+  for (int64_t i = 0; i < p.m; ++i) {
+    T* row = c + i * block.ldc;
+    std::fill_n(row, p.n, T(0));
+    for (int64_t l = 0; l < p.k; ++l) {
+      const W x = static_cast<W>(p.a == Side::kPlain ? a[i * block.lda + l] : a[l * block.lda + i]);
+      if (p.b == Side::kPlain) {
+        const T* from = b + l * block.ldb;
+        for (int64_t j = 0; j < p.n; ++j) row[j] = T(W(row[j]) + x * W(from[j]));
+      } else {
+        for (int64_t j = 0; j < p.n; ++j) row[j] = T(W(row[j]) + x * W(b[j * block.ldb + l]));
+      }
+    }
+  }
+}
+
+// Flops per nanosecond of one thread, rather low: splitting a bit late costs less than too early.
+template <class T>
+constexpr double kSpeed = std::is_same_v<T, float> ? 100
+                          : std::is_integral_v<T>  ? 4
+                                                   : 40;
+
+// Pieces of the longer side of c, since each packs the other side's matrix for itself.
+template <class T>
+void SplitAndMultiply(ThreadPool& threads, const Product& p, const T* a, const T* b, T* c) {
+  constexpr int64_t kGrain = 16;  // rows and columns that the libraries' own kernels take at once
+  const bool by_rows = p.m >= p.n;
+  const int64_t length = by_rows ? p.m : p.n;
+  const int64_t grains = (length + kGrain - 1) / kGrain;
+  const int64_t pieces = std::min<int64_t>(threads.num_threads(), grains);
+  const int64_t lda = p.a == Side::kPlain ? p.k : p.m, ldb = p.b == Side::kPlain ? p.n : p.k;
+  const double nanos = 2.0 * p.m * p.n * p.k / kSpeed<T>;
+  threads.ParallelFor(pieces, nanos / pieces, [&](int64_t begin, int64_t end) {
+    const int64_t first = grains * begin / pieces * kGrain;
+    const int64_t last = std::min(length, grains * end / pieces * kGrain);
+    Block block = {p, lda, ldb, p.n};
+    (by_rows ? block.p.m : block.p.n) = last - first;
+    const int64_t a_step = p.a == Side::kPlain ? lda : 1, b_step = p.b == Side::kPlain ? 1 : ldb;
+    MultiplyBlock(block, a + (by_rows ? first * a_step : 0), b + (by_rows ? 0 : first * b_step),
+                  c + first * (by_rows ? p.n : 1));
+  });
+}
+
+}  // namespace
+
+template <class T>
+void Multiply(ThreadPool& threads, const Product& p, const T* a, const T* b, T* c) {
+  if (p.m == 0 || p.n == 0) return;
+  if (p.k == 0) {
+    std::fill_n(c, p.m * p.n, T(0));
+    return;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    // A vector on one side: each element of the matrix is used once, so nothing is worth packing.
+    if (p.m == 1 && p.b == Side::kPlain) return SumOfRows(threads, p.k, p.n, b, a, c);
+    if (p.m == 1) return DotProducts(threads, p.n, p.k, b, a, c);
+    if (p.n == 1 && p.a == Side::kPlain) return DotProducts(threads, p.m, p.k, a, b, c);
+    if (p.n == 1) return SumOfRows(threads, p.k, p.m, a, b, c);
+  }
+  // The pool's threads are all there are.
+  static const bool alone = (openblas_set_num_threads(1), true);
+  static_cast<void>(alone);
+  SplitAndMultiply(threads, p, a, b, c);
+}
+
+template void Multiply(ThreadPool&, const Product&, const float*, const float*, float*);
+template void Multiply(ThreadPool&, const Product&, const double*, const double*, double*);
+template void Multiply(ThreadPool&, const Product&, const std::complex<float>*,
+                       const std::complex<float>*, std::complex<float>*);
+template void Multiply(ThreadPool&, const Product&, const std::complex<double>*,
+                       const std::complex<double>*, std::complex<double>*);
+template void Multiply(ThreadPool&, const Product&, const int16_t*, const int16_t*, int16_t*);
+template void Multiply(ThreadPool&, const Product&, const int32_t*, const int32_t*, int32_t*);
+template void Multiply(ThreadPool&, const Product&, const int64_t*, const int64_t*, int64_t*);
+
+}  // namespace penstock

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matrix products on the CPU: c = op(a) op(b), everything row-major and without gaps.
+//
+// OpenBLAS, oneDNN or our own loops compute, whichever is fastest for the shape
+// (matmul_benchmark.cc), always one thread each: the work is split over the runtime's own pool.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/thread_pool.h"
+
+namespace penstock {
+
+enum class Side { kPlain, kTransposed, kAdjoint };  // adjoint: transposed and conjugated
+
+// op(a) is [m, k], op(b) is [k, n], c is [m, n]. So a itself is [k, m] unless plain.
+struct Product {
+  int64_t m = 0, n = 0, k = 0;
+  Side a = Side::kPlain, b = Side::kPlain;
+};
+
+// T is float, double, std::complex of them, or int16_t, int32_t, int64_t (which wrap around).
+// REQUIRES m, n, k < 2^31. With k = 0 the result is zero.
+template <class T>
+void Multiply(ThreadPool& threads, const Product& p, const T* a, const T* b, T* c);
+
+}  // namespace penstock

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MatMul and its batched forms without the arithmetic: shapes are checked here, products are made
+// by what each device has (gemm.h, cuBLAS).
+#pragma once
+
+#include <vector>
+
+#include "core/op/kernel.h"
+#include "kernels/math/gemm.h"
+
+namespace penstock {
+
+// Matrix i of the result is the product of matrices a[i] and b[i] of the operands.
+struct MatrixPairs {
+  std::vector<int64_t> a, b;
+};
+
+using MultiplyFn = Status (*)(KernelContext& ctx, const Product& product, const MatrixPairs& pairs,
+                              const Tensor& a, const Tensor& b, Tensor* c);
+
+class MatMulKernel : public Kernel {
+ public:
+  explicit MatMulKernel(MultiplyFn multiply) : multiply_(multiply) {}
+  Status Init(const KernelInit& node) override;
+  Status Compute(KernelContext& ctx) override;
+
+ private:
+  const MultiplyFn multiply_;
+  Side a_ = Side::kPlain, b_ = Side::kPlain;
+};
+
+// Any number of dimensions before the last two, which broadcast; BatchMatMul demands equal ones.
+class BatchMatMulKernel : public Kernel {
+ public:
+  BatchMatMulKernel(MultiplyFn multiply, bool broadcasts)
+      : multiply_(multiply), broadcasts_(broadcasts) {}
+  Status Init(const KernelInit& node) override;
+  Status Compute(KernelContext& ctx) override;
+
+ private:
+  const MultiplyFn multiply_;
+  const bool broadcasts_;
+  Side a_ = Side::kPlain, b_ = Side::kPlain;
+};
+
+// For KERNEL: `kMultiply` is a template over the element type.
+template <MultiplyFn kMultiply>
+struct MatMulOf final : MatMulKernel {
+  MatMulOf() : MatMulKernel(kMultiply) {}
+};
+template <MultiplyFn kMultiply, bool kBroadcasts>
+struct BatchMatMulOf final : BatchMatMulKernel {
+  BatchMatMulOf() : BatchMatMulKernel(kMultiply, kBroadcasts) {}
+};
+
+}  // namespace penstock

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// UnsortedSegmentSum: rows added up under the names that segment_ids gives them.
+#include "core/op/shape_scope.h"
+#include "kernels/engine/elementwise.h"
+#include "kernels/engine/reduction_plan.h"
+#include "kernels/math/add.h"
+#include "kernels/math/forms.h"
+#include "kernels/math/types.h"
+#if defined(PENSTOCK_CUDA_DEVICE)
+#include "kernels/engine/atomic_add.cuh"
+#endif
+
+namespace penstock {
+namespace {
+
+// num_segments, the shape of a row, and their product with everything checked.
+struct Segments {
+  int64_t count = 0, row = 1, ids = 0;
+  Shape output;
+
+  static StatusOr<Segments> Make(const Shape& data, const Shape& ids, const Tensor& num_segments) {
+    ASSIGN_OR_RETURN(const auto counts, AxisValues(num_segments, "num_segments"));
+    if (counts.size() != 1 || counts[0] < 0) {
+      return InvalidArgument("num_segments must be one number, zero or more; is ",
+                             num_segments.ToString());
+    }
+    if (ids.rank() > data.rank() ||
+        !std::equal(ids.dims().begin(), ids.dims().end(), data.dims().begin())) {
+      return InvalidArgument("the shape of segment_ids, ", ids.ToString(),
+                             ", must be the beginning of the shape of data, ", data.ToString());
+    }
+    Segments s{.count = counts[0], .ids = ids.num_elements()};
+    Dims dims = {s.count};
+    for (int d = ids.rank(); d < data.rank(); ++d) {
+      dims.push_back(data.dim(d));
+      s.row *= data.dim(d);
+    }
+    ASSIGN_OR_RETURN(s.output, Shape::Make(dims));
+    return s;
+  }
+};
+
+#if defined(PENSTOCK_CUDA_DEVICE)
+
+// Rows with a name out of range are dropped: nobody could be told without waiting.
+template <class X, class Id>
+__global__ void SumOnDevice(const X* data, const Id* ids, int64_t num_ids, int64_t row,
+                            int64_t count, X* y) {
+  FOR_EACH_ON_DEVICE(i, num_ids * row) {
+    const int64_t id = ids[i / row];
+    if (id >= 0 && id < count) AtomicAdd(&y[id * row + i % row], data[i]);
+  }
+}
+
+template <class T, class Id>
+Status Sum(KernelContext& ctx, const Segments& s, const T* data, const Id* ids, T* y) {
+  using X = DeviceElement<T>;
+  const cudaStream_t stream = CudaStream(ctx.stream());
+  cudaMemsetAsync(y, 0, s.count * s.row * sizeof(T), stream);
+  if (s.ids * s.row > 0) {
+    SumOnDevice<<<GridFor(s.ids * s.row), kThreadsPerBlock, 0, stream>>>(
+        reinterpret_cast<const X*>(data), ids, s.ids, s.row, s.count, reinterpret_cast<X*>(y));
+  }
+  return LaunchStatus();
+}
+
+#else
+
+template <class Id>
+Status CheckIds(const Id* ids, int64_t n, int64_t count) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (ids[i] >= count) {
+      return InvalidArgument("segment_ids[", i, "] = ", ids[i],
+                             " is out of range [0, num_segments = ", count, ")");
+    }
+  }
+  return OkStatus();
+}
+
+// Each piece of work owns a range of segments, looks through all the names, and adds, in order, the
+// rows that are its own: no two threads meet, and the sums do not depend on how many there are.
+template <class T, class Id>
+Status Sum(KernelContext& ctx, const Segments& s, const T* data, const Id* ids, T* y) {
+  using L = LoopType<T>;
+  RETURN_IF_ERROR(CheckIds(ids, s.ids, s.count));
+  L* sums;
+  Tensor wide;  // 16-bit floats add up in float
+  if constexpr (kIsHalf<T>) {
+    ASSIGN_OR_RETURN(wide, ctx.Temporary(DType::kFloat, s.output));
+    sums = wide.mutable_data<float>();
+  } else {
+    sums = y;
+  }
+  const auto add_range = [&](int64_t first, int64_t last) {
+    std::fill(sums + first * s.row, sums + last * s.row, L(0));
+    for (int64_t i = 0; i < s.ids; ++i) {
+      if (ids[i] < first || ids[i] >= last) continue;
+      L* to = sums + ids[i] * s.row;
+      const T* from = data + i * s.row;
+      for (int64_t j = 0; j < s.row; ++j) to[j] = AddFn()(to[j], static_cast<L>(from[j]));
+    }
+    if constexpr (kIsHalf<T>) {
+      FloatToFloat16(kDTypeOf<T>, sums + first * s.row, y + first * s.row, (last - first) * s.row);
+    }
+  };
+  const int64_t work = s.ids * s.row + s.count * s.row;
+  const int64_t pieces = std::clamp<int64_t>(work / (64 << 10), 1,
+                                             std::max<int64_t>(1, std::min<int64_t>(s.count, 16)));
+  ctx.threads().ParallelFor(pieces, 0.5 * work / pieces, [&](int64_t begin, int64_t end) {
+    add_range(s.count * begin / pieces, s.count * end / pieces);
+  });
+  return OkStatus();
+}
+
+#endif
+
+template <class T>
+class UnsortedSegmentSumKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& data = ctx.input(0);
+    const Tensor& ids = ctx.input(1);
+    ASSIGN_OR_RETURN(const Segments s, Segments::Make(data.shape(), ids.shape(), ctx.input(2)));
+    Tensor* y;
+    RETURN_IF_ERROR(ctx.Allocate(0, s.output, &y));
+    return ids.dtype() == DType::kInt32
+               ? Sum(ctx, s, data.data<T>(), ids.data<int32_t>(), y->mutable_data<T>())
+               : Sum(ctx, s, data.data<T>(), ids.data<int64_t>(), y->mutable_data<T>());
+  }
+};
+
+Status SegmentShape(ShapeScope& s) {
+  const PartialShape& data = s.input(0);
+  const PartialShape& ids = s.input(1);
+  if (!data.known_rank() || !ids.known_rank()) return UnknownShape(s);
+  if (ids.rank() > data.rank()) {
+    return InvalidArgument("segment_ids has more dimensions, ", ids.ToString(), ", than data, ",
+                           data.ToString());
+  }
+  std::vector<int64_t> count;
+  const bool known = s.ConstantInts(2, &count) && count.size() == 1 && count[0] >= 0;
+  PartialShape output = {known ? count[0] : PartialShape::kUnknown};
+  for (int d = ids.rank(); d < data.rank(); ++d) output.AddDim(data.dim(d));
+  s.set_output(0, std::move(output));
+  return OkStatus();
+}
+
+// Each row gets the gradient of its segment; rows that were left out get none.
+Gradients SegmentSumGradient(const GradientScope& g) {
+  const Output zero = g.Const<int32_t>(0), all = g.Const(Tensor::Vector<int32_t>({-1}));
+  const Output ids = Reshape(g.x(1), all);
+  const Output rows = Gather(g.dy(), Maximum(ids, ZerosLike(ids)), zero);
+  const Output counted = Select(GreaterEqual(ids, ZerosLike(ids)), rows, ZerosLike(rows));
+  return {Reshape(counted, ShapeOf(g.x(0))), Gradient(), Gradient()};
+}
+
+}  // namespace
+
+OP(UnsortedSegmentSum,
+   {
+       .doc =
+           "output[s] = the sum of the rows of data whose segment id is s. Negative ids are left "
+           "out.",
+       .inputs = {{"data", "T"}, {"segment_ids", "Tindices"}, {"num_segments", "Tnumsegments"}},
+       .outputs = {{"output", "T"}},
+       .types = {{"T", kNumber}, {"Tindices", kIndex}, {"Tnumsegments", kIndex, DType::kInt32}},
+       .shape = SegmentShape,
+       .gradient = SegmentSumGradient,
+   });
+KERNEL_HOST_ARGS(("num_segments"), UnsortedSegmentSum, UnsortedSegmentSumKernel, NUMBER_TYPES);
+
+}  // namespace penstock
