@@ -27,10 +27,11 @@
 
 namespace penstock {
 
+// One for each compilation of a file: were it shared (inline), the linker would keep one of the two.
 #if defined(PENSTOCK_CUDA_DEVICE)
-inline constexpr char kThisDevice[] = "GPU";
+static constexpr char kThisDevice[] = "GPU";
 #else
-inline constexpr char kThisDevice[] = "CPU";
+static constexpr char kThisDevice[] = "CPU";
 #endif
 
 struct KernelDef {
