@@ -61,6 +61,10 @@ class Session {
   Session(const GraphBuilder& graph, std::unique_ptr<SessionInterface> session)
       : graph_(graph), session_(std::move(session)) {}
 
+  // The deadline of runs that bring none of their own, in place of the one in the options, which
+  // is then left to making the session. Before the first run.
+  void set_run_timeout_ms(int64_t timeout_ms) { run_timeout_ms_ = timeout_ms; }
+
   // The values of `fetches`, in order, after `targets` have run too.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Feed>& feeds,
                                     const std::vector<TensorRef>& fetches,
@@ -98,6 +102,7 @@ class Session {
   const std::unique_ptr<SessionInterface> session_;
   std::mutex mu_;
   std::atomic<int> nodes_sent_{0};
+  int64_t run_timeout_ms_ = 0;
 };
 
 }  // namespace penstock::client

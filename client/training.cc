@@ -18,6 +18,8 @@ bool IsTaskLoss(const Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status);
 }
 
+int64_t Millis(double seconds) { return static_cast<int64_t>(seconds * 1e3); }
+
 // "w, b and 3 more".
 std::string Some(std::vector<std::string> names) {
   const size_t count = names.size();
@@ -102,7 +104,8 @@ Status TrainingLoop::Connect() {
   const int64_t start = options_.env->NowNanos();
   while (true) {
     const Status status = TryConnect();
-    if (!IsTaskLoss(status)) return status;
+    // A task that does not answer in time is not there yet, either.
+    if (!IsTaskLoss(status) && !absl::IsDeadlineExceeded(status)) return status;
     const double waited = (options_.env->NowNanos() - start) * 1e-9;
     if (waited > options_.wait_seconds) {
       return DeadlineExceeded("gave up after waiting ", absl::StrFormat("%.0f", waited),
@@ -117,12 +120,15 @@ Status TrainingLoop::Connect() {
 Status TrainingLoop::NewSession() {
   run_.reset();
   session_.reset();
-  if (!options_.new_session) {
-    ASSIGN_OR_RETURN(session_, Session::New(program_, options_.target, options_.session));
-    return OkStatus();
+  if (options_.new_session) {
+    ASSIGN_OR_RETURN(auto session, options_.new_session());
+    session_ = std::make_unique<Session>(program_, std::move(session));
+  } else {
+    SessionOptions session = options_.session;
+    session.operation_timeout_ms = Millis(options_.connect_seconds);
+    ASSIGN_OR_RETURN(session_, Session::New(program_, options_.target, session));
   }
-  ASSIGN_OR_RETURN(auto session, options_.new_session());
-  session_ = std::make_unique<Session>(program_, std::move(session));
+  session_->set_run_timeout_ms(Millis(options_.step_seconds));
   return OkStatus();
 }
 
@@ -234,7 +240,7 @@ Status TrainingLoop::RunStep() {
   if (step_.next_batch) {
     ASSIGN_OR_RETURN(batch, step_.next_batch());
   }
-  RunOptions run;
+  RunOptions run{.timeout_ms = Millis(options_.step_seconds)};
   if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
   ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, (*run_)(batch, run));
   StepResult result{.global_step = outputs[0].scalar<int64_t>()};

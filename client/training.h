@@ -62,6 +62,10 @@ struct TrainingOptions {
   // How long to wait for the chief, and for tasks that are lost or not there yet.
   double wait_seconds = 600;
   double retry_seconds = 1;  // between attempts
+  // How long one attempt waits for the tasks, before it says which of them do not answer.
+  double connect_seconds = 5;
+  // The deadline of a step, of a save and of a restore.
+  double step_seconds = 3600;
   // So many failures without a step between them end the training.
   int max_failures_in_a_row = 10;
   bool stop_on_signals = true;

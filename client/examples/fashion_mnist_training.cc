@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "client/device_setter.h"
 #include "client/examples/fashion_mnist_data.h"
 #include "client/examples/fashion_mnist_model.h"
@@ -174,8 +175,10 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
     return OkStatus();  // told to end early; or the chief reports
   }
   ASSIGN_OR_RETURN(const double accuracy, trainer.TestAccuracy(loop.session(), data.test));
-  std::printf("test accuracy: %.4f\n", accuracy);
-  return OkStatus();
+  const std::string line = absl::StrFormat("test accuracy: %.4f\n", accuracy);
+  std::fputs(line.c_str(), stdout);
+  if (flags.checkpoint_dir.empty()) return OkStatus();
+  return Env::Real().WriteFileAtomically(flags.checkpoint_dir + "/test_accuracy", line);
 }
 
 }  // namespace penstock::examples
