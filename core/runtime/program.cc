@@ -76,7 +76,8 @@ Status Program::MakeItem(Node* node, Device& device) {
 Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* detail) {
   const std::string& op = node.op_name();
   if (op == "NoOp" || op == "ControlTrigger") {
-    item->special |= kNoOp | (op == "ControlTrigger" ? kRunsDead : 0);
+    item->special |= kNoOp;
+    if (op == "ControlTrigger") item->special |= kRunsDead;
     return OkStatus();
   }
   const KernelInit init{node.name(),   node.op(),          node.attrs(),
