@@ -109,6 +109,7 @@ OP(RandomGamma,
        .types = {{"S", kIndex}, {"T", {DType::kHalf, DType::kFloat, DType::kDouble}}},
        .attrs = {{"seed", 0}, {"seed2", 0}},
        .shape = GammaShape,
+       .examples = {{.inputs = {{{{1}, {4}}}, {{{2}}}}}},
        .stateful = true,
    });
 KERNEL(RandomGamma, RandomGammaKernel, half, float, double);

@@ -107,6 +107,7 @@ OP(Multinomial,
        .attrs = {{"seed", 0}, {"seed2", 0}},
        .shape = MultinomialShape,
        .gradient = NoGradient,
+       .examples = {{.inputs = {{{{2, 3}}}, {{.values = {4}}}}}},
        .stateful = true,
    });
 KERNEL(Multinomial, MultinomialKernel, REAL_TYPES);

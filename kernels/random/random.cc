@@ -75,6 +75,7 @@ OpDef RandomOp(const char* doc) {
       .attrs = {{"seed", 0}, {"seed2", 0}},
       .shape = ShapeFromInput,
       .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {2, 3}}}}}},
       .stateful = true,
   };
 }
@@ -82,16 +83,18 @@ OpDef RandomOp(const char* doc) {
 OP(RandomUniform, (RandomOp("Uniform numbers in [0, 1).")));
 OP(RandomStandardNormal, (RandomOp("Normal numbers of mean 0 and standard deviation 1.")));
 OP(TruncatedNormal, (RandomOp("Standard normal numbers, those beyond +-2 drawn again.")));
-OP(RandomUniformInt, {
-                         .doc = "Uniform integers in [minval, maxval).",
-                         .inputs = {{"shape", "T"}, {"minval", "Tout"}, {"maxval", "Tout"}},
-                         .outputs = {{"output", "Tout"}},
-                         .types = {{"Tout", kIndex}, {"T", kIndex}},
-                         .attrs = {{"seed", 0}, {"seed2", 0}},
-                         .shape = ShapeFromInput,
-                         .gradient = NoGradient,
-                         .stateful = true,
-                     });
+OP(RandomUniformInt,
+   {
+       .doc = "Uniform integers in [minval, maxval).",
+       .inputs = {{"shape", "T"}, {"minval", "Tout"}, {"maxval", "Tout"}},
+       .outputs = {{"output", "Tout"}},
+       .types = {{"Tout", kIndex}, {"T", kIndex}},
+       .attrs = {{"seed", 0}, {"seed2", 0}},
+       .shape = ShapeFromInput,
+       .gradient = NoGradient,
+       .examples = {{.inputs = {{{{2}, {2, 3}}}, {{.values = {0}}}, {{.values = {5}}}}}},
+       .stateful = true,
+   });
 
 template <class T>
 using UniformKernel = RandomKernel<Uniform, T>;

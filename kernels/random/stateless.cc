@@ -55,6 +55,7 @@ OpDef StatelessOp(const char* doc) {
                 {"Tseed", kIndex, DType::kInt64}},
       .shape = StatelessShape,
       .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {2, 3}}}, {{{2}, {1, 2}}}}}},
   };
 }
 
