@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/op_runner.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -22,6 +23,8 @@ struct Execution {
   std::vector<Tensor> inputs, outputs;
   std::vector<EdgeType> input_types, output_types;
   std::vector<PartialShape> output_shapes;
+  OpRunner::Accelerator accelerator;
+  std::unique_ptr<bool[]> output_on_host;
   std::shared_ptr<ResourceStore> resources;
   ResourceStore step_resources;
   Cancellation cancellation;
@@ -109,11 +112,14 @@ Status Execute(const std::shared_ptr<Execution>& run) {
       KernelContext::Params{.step = &run->step,
                             .node_name = &run->node_name,
                             .device_name = &run->device_name,
-                            .allocator = &CpuAllocator(),
+                            .allocator = run->accelerator.allocator,
                             .host_allocator = &CpuAllocator(),
+                            .stream = run->accelerator.stream,
+                            .device_handles = run->accelerator.handles,
                             .inputs = run->inputs.data(),
                             .outputs = run->outputs.data(),
                             .output_types = run->output_types.data(),
+                            .output_on_host = run->output_on_host.get(),
                             .num_inputs = static_cast<int>(run->inputs.size()),
                             .num_outputs = static_cast<int>(run->outputs.size())});
   AsyncKernel* async = run->kernel->AsAsync();
@@ -133,6 +139,47 @@ Status Execute(const std::shared_ptr<Execution>& run) {
   lock.lock();
   if (run->done.wait_for(lock, kCancelGrace, finished)) return run->status;
   return Internal("'", run->op->name, "' ended neither in 10 s nor when cancelled");
+}
+
+bool AlwaysOnHost(const EdgeType& type) {
+  return type.ref || type.dtype == DType::kString || type.dtype == DType::kResource;
+}
+
+// For each tensor of `args`: whether the kernel wants it in host memory.
+StatusOr<std::vector<bool>> OnHost(const Execution& run, const std::vector<ArgDef>& args,
+                                   const std::vector<std::string>& host_args) {
+  std::vector<EdgeType> types;
+  std::vector<bool> on_host;
+  for (const ArgDef& arg : args) {
+    const bool listed = std::find(host_args.begin(), host_args.end(), arg.name) != host_args.end();
+    RETURN_IF_ERROR(AppendArgTypes(arg, run.attrs, &types));
+    while (on_host.size() < types.size()) {
+      on_host.push_back(listed || AlwaysOnHost(types[on_host.size()]));
+    }
+  }
+  return on_host;
+}
+
+Status ExecuteOnAccelerator(const std::shared_ptr<Execution>& run, const Registry& registry) {
+  const OpRunner::Accelerator& accelerator = run->accelerator;
+  ASSIGN_OR_RETURN(const KernelDef* kernel,
+                   registry.FindKernel(run->op->name, accelerator.type, run->attrs));
+  ASSIGN_OR_RETURN(const std::vector<bool> inputs,
+                   OnHost(*run, run->op->inputs, kernel->host_args));
+  ASSIGN_OR_RETURN(const std::vector<bool> outputs,
+                   OnHost(*run, run->op->outputs, kernel->host_args));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]) continue;
+    ASSIGN_OR_RETURN(run->inputs[i], accelerator.to_device(run->inputs[i]));
+  }
+  run->output_on_host = std::make_unique<bool[]>(outputs.size());
+  std::copy(outputs.begin(), outputs.end(), run->output_on_host.get());
+  RETURN_IF_ERROR(Execute(run));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] || !run->outputs[i].valid()) continue;
+    ASSIGN_OR_RETURN(run->outputs[i], accelerator.from_device(run->outputs[i]));
+  }
+  return OkStatus();
 }
 
 // What was produced is what was promised.
@@ -188,6 +235,12 @@ OpRunner& OpRunner::Device(string_view device_type) {
   return *this;
 }
 
+OpRunner& OpRunner::On(Accelerator accelerator) {
+  device_type_ = accelerator.type;
+  accelerator_ = std::move(accelerator);
+  return *this;
+}
+
 OpRunner& OpRunner::ShapesKnow(Known known) {
   known_ = known;
   return *this;
@@ -209,7 +262,13 @@ StatusOr<std::vector<Tensor>> OpRunner::Run() {
                                                        .device = run->device_name,
                                                        .input_types = run->input_types,
                                                        .output_types = run->output_types}));
-  RETURN_IF_ERROR(Execute(run));
+  if (accelerator_.allocator != nullptr) {
+    run->accelerator = accelerator_;
+    RETURN_IF_ERROR(ExecuteOnAccelerator(run, registry_));
+  } else {
+    run->accelerator.allocator = &CpuAllocator();
+    RETURN_IF_ERROR(Execute(run));
+  }
   RETURN_IF_ERROR(CheckOutputs(*run));
   return std::move(run->outputs);
 }

@@ -12,6 +12,7 @@
 // store by constructing with another runner's `resources()`.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,18 @@ class OpRunner {
   OpRunner& Attr(string_view name, AttrValue value);
   OpRunner& NodeName(string_view name);       // default: the op's name
   OpRunner& Device(string_view device_type);  // default "CPU"
+  // Runs the kernel of a device with memory of its own. Inputs and outputs stay host tensors: they
+  // are copied, but for the kernel's host_args, strings and handles. (The memory of a variable
+  // behind a handle is the caller's business.)
+  struct Accelerator {
+    std::string type;  // "GPU"
+    Allocator* allocator = nullptr;
+    void* stream = nullptr;
+    void* handles = nullptr;
+    // Each returns when the bytes are there; from_device after what was launched before.
+    std::function<StatusOr<Tensor>(const Tensor&)> to_device, from_device;
+  };
+  OpRunner& On(Accelerator accelerator);
   // How much the shape function is told about the inputs; by default everything. With less, shapes
   // are checked less, and mistakes in the inputs are the kernel's to find.
   enum class Known { kNothing, kShapes, kValues };
@@ -50,6 +63,7 @@ class OpRunner {
   std::vector<std::vector<Tensor>> args_;
   std::vector<bool> arg_is_list_;
   Attrs attrs_;
+  Accelerator accelerator_;  // none where there is no allocator
   Known known_ = Known::kValues;
 };
 

@@ -217,10 +217,14 @@ std::vector<Tensor> SampleCall::Inputs() const {
   return all;
 }
 
+StatusOr<std::vector<Tensor>> SampleCall::Run(const std::vector<Tensor>& inputs) const {
+  return Run(inputs, {});
+}
+
 StatusOr<std::vector<Tensor>> SampleCall::Run(const std::vector<Tensor>& inputs,
-                                              string_view device_type) const {
+                                              const OpRunner::Accelerator& accelerator) const {
   OpRunner run(op->name, resources);
-  run.Device(device_type);
+  if (accelerator.allocator != nullptr) run.On(accelerator);
   size_t next = 0;
   for (size_t i = 0; i < args.size(); ++i) {
     const std::vector<Tensor> arg(inputs.begin() + next, inputs.begin() + next + args[i].size());

@@ -30,9 +30,10 @@ struct SampleCall {
 
   // All inputs in order.
   std::vector<Tensor> Inputs() const;
-  // The same call on other inputs.
+  // The same call on other inputs; by the CPU's kernel, or by that of `accelerator`.
+  StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs) const;
   StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs,
-                                    string_view device_type = "CPU") const;
+                                    const OpRunner::Accelerator& accelerator) const;
 };
 
 // Fresh state with each call. Empty where the op needs no more than its existence to be sampled,

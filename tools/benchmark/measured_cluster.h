@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MeasuredCluster: one ps and some workers, each a process of this same program, which measure steps
-// between them when asked. Single-threaded.
+// MeasuredCluster: one ps and some workers, each a process of this same program, which measure
+// steps between them when asked. Single-threaded; a Round borrows the cluster, and making the next
+// one may end the tasks of the one before.
 #pragma once
+
+#include <sys/types.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/base/status.h"
+#include "tools/benchmark/rounds.h"
 
 namespace penstock::benchmark {
 
@@ -17,20 +20,25 @@ class MeasuredCluster {
   MeasuredCluster();
   ~MeasuredCluster();
 
-  // kind "null_step": microseconds of a step in which each of `what` workers reads one number from the
-  // ps, all at once. kind "transfer": GB/s of one tensor of size `what` from the ps to a worker.
-  StatusOr<double> Measure(const std::string& kind, const std::string& what);
-  // "rss_mb": resident memory of a server that has nothing to do; "start_ms": from its start until
-  // it serves.
-  StatusOr<double> MeasureIdleServer(const std::string& what);
+  // Microseconds of a step in which each of `workers` ("1" to "99") reads a number from the ps, all
+  // at once.
+  StatusOr<Round> PrepareNullStep(const std::string& workers);
+  // GB/s of one tensor of `size` ("4KB") from the ps to a worker.
+  StatusOr<Round> PrepareTransfer(const std::string& size);
+  // what "rss_mb": resident memory of a server that has nothing to do; "start_ms": from the start
+  // of its process until it serves.
+  StatusOr<Round> PrepareIdleServer(const std::string& what);
 
  private:
   class Task;
   Status Start(int workers);
-  std::vector<std::unique_ptr<Task>> tasks_;
+  StatusOr<double> Seconds(const std::string& step);
+
+  std::vector<std::unique_ptr<Task>> tasks_;  // the ps, then the workers
 };
 
-// What a task's process does: `json` is [ps_hosts, worker_hosts, job, index].
-int RunMeasuredTask(const std::string& json);
+// What a task's process does until its standard input ends: binds a port of its own, learns the
+// cluster, serves, and measures the steps that it is told, a line each.
+int RunMeasuredTask(const std::string& job, const std::string& index);
 
 }  // namespace penstock::benchmark

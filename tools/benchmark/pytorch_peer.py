@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's side of tools/bench: the training steps. The protocol is tensorflow_peer.py's."""
+"""PyTorch's side of tools/bench: the training steps. workloads.serve tells the protocol."""
 
-import json
 import os
-import sys
 
-os.environ.setdefault("OMP_NUM_THREADS", "2")
+from workloads import BATCH, THREADS, median_seconds, serve
+
+# Debian's build multiplies with an OpenBLAS that does not listen to set_num_threads.
+os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
+os.environ.setdefault("OPENBLAS_NUM_THREADS", str(THREADS))
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
-from workloads import median_seconds  # noqa: E402
 
-torch.set_num_threads(2)
+def mlp():
+    return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
+                         nn.Linear(512, 10))
 
 
-def model_of(name):
-    if name == "mlp":
-        return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
-                             nn.Linear(512, 10))
+def convnet():
     return nn.Sequential(nn.Unflatten(1, (1, 28, 28)),
                          nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
                          nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
@@ -26,30 +26,21 @@ def model_of(name):
                          nn.Linear(1024, 10))
 
 
-def measure(name):
+def prepare(name):
     torch.manual_seed(1)
-    model = model_of(name.split("/")[1])
+    model = {"training/mlp": mlp, "training/convnet": convnet}[name]()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    images = torch.rand(128, 784)
-    classes = torch.arange(128) % 10
+    images = torch.rand(BATCH, 784)
+    classes = torch.arange(BATCH) % 10
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         nn.functional.cross_entropy(model(images), classes).backward()
         optimizer.step()
 
-    return median_seconds(step) * 1e3
-
-
-def main():
-    print(json.dumps({"ready": "PyTorch " + torch.__version__}), flush=True)
-    for line in sys.stdin:
-        try:
-            answer = {"value": measure(line.strip())}
-        except Exception as error:  # pylint: disable=broad-except
-            answer = {"error": "%s: %s" % (type(error).__name__, error)}
-        print(json.dumps(answer), flush=True)
+    return lambda: median_seconds(step) * 1e3, lambda: None
 
 
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(THREADS)
+    serve("PyTorch " + torch.__version__, prepare)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/benchmark/workloads.h"
 
-#include <algorithm>
 #include <map>
 
 #include "client/initializers.h"
 #include "client/optimizers.h"
-#include "core/base/env.h"
 #include "core/op/gradient.h"
 
 namespace penstock::benchmark {
@@ -52,7 +50,7 @@ Output Dense(Program& program, Output x, const std::string& suffix, int64_t in, 
 }
 
 Output Mlp(Program& program, Output x) {
-  x = Call("Relu", {Dense(program, x, "0", 784, 512)});
+  x = Call("Relu", {Dense(program, x, "0", kPixels, 512)});
   x = Call("Relu", {Dense(program, x, "1", 512, 512)});
   return Dense(program, x, "2", 512, 10);
 }
@@ -90,10 +88,15 @@ StatusOr<int64_t> TransferBytes(const std::string& name) {
 
 StatusOr<ExecutorGraph> BuildExecutorGraph(Program& program, const std::string& shape,
                                            const std::string& kind) {
+  if (kind != "add" && kind != "noop") return InvalidArgument("no executor node '", kind, "'");
   ExecutorGraph g;
-  g.x = CallIn(program, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}});
   NodeMaker node(program, kind == "noop");
-  const Output first = node(kind == "noop" ? Outputs{} : Outputs{Identity(g.x)});
+  Outputs start;
+  if (kind == "add") {
+    g.feeds = {CallIn(program, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}})};
+    start = {Identity(g.feeds[0])};
+  }
+  const Output first = node(start);
   Outputs last = {first};
   if (shape == "chain") {
     for (int i = 1; i < kChainNodes; ++i) last = {node(last)};
@@ -121,11 +124,12 @@ StatusOr<ExecutorGraph> BuildExecutorGraph(Program& program, const std::string& 
 }
 
 StatusOr<TrainingGraph> BuildTraining(Program& program, const std::string& model) {
+  if (model != "mlp" && model != "convnet") return InvalidArgument("no model '", model, "'");
   TrainingGraph g;
-  g.images =
-      CallIn(program, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", Shape({128, 784})}});
+  g.images = CallIn(program, "Placeholder", {},
+                    {{"dtype", DType::kFloat}, {"shape", Shape({kBatch, kPixels})}});
   g.labels =
-      CallIn(program, "Placeholder", {}, {{"dtype", DType::kInt32}, {"shape", Shape({128})}});
+      CallIn(program, "Placeholder", {}, {{"dtype", DType::kInt32}, {"shape", Shape({kBatch})}});
   const Output logits = model == "mlp" ? Mlp(program, g.images) : Convnet(program, g.images);
   const Output losses = Call("SparseSoftmaxCrossEntropyWithLogits", {logits, g.labels});
   const Output loss = Mean(losses, Constant(program, Tensor::Vector<int32_t>({0})));
@@ -133,21 +137,6 @@ StatusOr<TrainingGraph> BuildTraining(Program& program, const std::string& model
   g.init = program.Initialize(program.globals());
   RETURN_IF_ERROR(program.status());
   return g;
-}
-
-StatusOr<double> MedianSeconds(const std::function<Status()>& step) {
-  Env& env = Env::Real();
-  for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(step());
-  std::vector<int64_t> times;
-  const int64_t end = env.NowNanos() + static_cast<int64_t>(kRoundSeconds * 1e9);
-  for (int64_t now = env.NowNanos(); times.empty() || now < end;) {
-    RETURN_IF_ERROR(step());
-    const int64_t after = env.NowNanos();
-    times.push_back(after - now);
-    now = after;
-  }
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return static_cast<double>(times[times.size() / 2]) / 1e9;
 }
 
 }  // namespace penstock::benchmark

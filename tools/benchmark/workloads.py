@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every side of tools/bench measures: sizes, and how long to look.
+"""What the peers of tools/bench measure and how they are talked to.
 
-benchmark_side.cc holds the same numbers for our side.
+workloads.h and rounds.h hold the same numbers for our side.
 """
 
+import json
+import os
+import sys
 import time
 
 CHAIN_NODES = 10000
 WIDE_NODES = 10000
 RANDOM_GRAPH = (16, 625)  # width, depth: about as many nodes as the others
 TRANSFER_BYTES = {"4KB": 4 << 10, "64KB": 64 << 10, "1MB": 1 << 20, "64MB": 64 << 20}
+BATCH = 128
 ROUND_SECONDS = 0.4
+# As many as our side takes.
+THREADS = len(os.sched_getaffinity(0))
 
 
 def random_edges():
@@ -41,3 +47,29 @@ def median_seconds(step):
         times.append(time.perf_counter() - begin)
     times.sort()
     return times[len(times) // 2]
+
+
+def serve(what_it_is, prepare):
+    """Answers each line of standard input, the name of a measurement, with a round of it.
+
+    prepare(name) builds what the measurement needs and returns (round, close): round() gives the
+    value; close() frees what it holds, before another is prepared. Answers are lines of JSON:
+    {"value": number} or {"error": text}; the first line says what this is.
+    """
+    print(json.dumps({"ready": what_it_is}), flush=True)
+    prepared, measure, close = None, None, None
+    for line in sys.stdin:
+        name = line.strip()
+        try:
+            if name != prepared:
+                if close is not None:
+                    prepared, previous, close = None, close, None
+                    previous()
+                measure, close = prepare(name)
+                prepared = name
+            answer = {"value": measure()}
+        except Exception as error:  # pylint: disable=broad-except
+            answer = {"error": "%s: %s" % (type(error).__name__, error)}
+        print(json.dumps(answer), flush=True)
+    if close is not None:
+        close()

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "client/program.h"
+#include "client/session.h"
+#include "core/op/gradient.h"
+#include "distributed/server.h"
+#include "tools/benchmark/measured_cluster.h"
+
+namespace penstock::benchmark {
+namespace {
+
+using client::Callable;
+using client::Program;
+using client::Session;
+using client::Variable;
+using Json = nlohmann::json;
+
+// The step that a worker repeats: "null_step" reads one number of the ps and adds one to it,
+// "transfer N" reads N bytes.
+struct RemoteStep {
+  Program program;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<Callable> run;
+};
+
+StatusOr<Output> AddStep(Program& program, const std::string& what, const std::string& here,
+                         Output* init) {
+  int64_t bytes = 4;
+  const bool transfer = what.rfind("transfer ", 0) == 0;
+  if (transfer && !absl::SimpleAtoi(what.substr(9), &bytes)) {
+    return InvalidArgument("no step '", what, "'");
+  }
+  Output value;
+  {
+    const auto ps = program.DeviceScope("/job:ps/task:0");
+    const Variable v(program, StrCat("v_", bytes), Shape({bytes / 4}), client::Ones());
+    *init = program.Initialize({v});
+    value = v.Read();
+  }
+  const auto device = program.DeviceScope(here);
+  const Output result = transfer ? Identity(value) : value + 1.0;
+  RETURN_IF_ERROR(program.status());
+  return result;
+}
+
+StatusOr<std::unique_ptr<RemoteStep>> Prepare(const Server& server, const std::string& what,
+                                              const std::string& here) {
+  auto step = std::make_unique<RemoteStep>();
+  Output init;
+  ASSIGN_OR_RETURN(const Output target, AddStep(step->program, what, here, &init));
+  SessionOptions options;
+  options.device_filters = {"/job:ps", here};
+  ASSIGN_OR_RETURN(step->session, Session::New(step->program, server.target(), options));
+  RETURN_IF_ERROR(step->session->Execute(init));
+  ASSIGN_OR_RETURN(Callable run, step->session->MakeCallable({}, {}, {target}));
+  step->run = std::make_unique<Callable>(std::move(run));
+  return step;
+}
+
+void Say(const Json& line) {
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+}
+
+StatusOr<ClusterSpec> ReadCluster() {
+  std::string line;
+  std::getline(std::cin, line);
+  ClusterSpec cluster;
+  for (const auto& [job, addresses] : Json::parse(line).items()) {
+    int index = 0;
+    for (const Json& address : addresses) {
+      RETURN_IF_ERROR(cluster.AddTask(job, index++, address.get<std::string>()));
+    }
+  }
+  return cluster;
+}
+
+StatusOr<std::unique_ptr<Server>> Serve(const std::string& job, int index) {
+  TaskConfig task = {.job = job, .task = index};
+  RETURN_IF_ERROR(task.cluster.AddTask(job, index, "127.0.0.1:0"));
+  ASSIGN_OR_RETURN(auto server, Server::Create({.task = task}));
+  Say({{"address", server->address()}});
+  ASSIGN_OR_RETURN(const ClusterSpec cluster, ReadCluster());
+  RETURN_IF_ERROR(server->SetCluster(cluster));
+  RETURN_IF_ERROR(server->Start());
+  Say({{"serves", true}});
+  return server;
+}
+
+Status ServeAndMeasure(const std::string& job, int index) {
+  ASSIGN_OR_RETURN(const auto server, Serve(job, index));
+  const std::string here = StrCat("/job:", job, "/task:", index);
+  std::string what, prepared;
+  std::unique_ptr<RemoteStep> step;
+  while (std::getline(std::cin, what)) {
+    if (what != prepared) {
+      ASSIGN_OR_RETURN(step, Prepare(*server, what, here));
+      prepared = what;
+    }
+    ASSIGN_OR_RETURN(const double seconds, MedianSeconds([&] { return (*step->run)().status(); }));
+    Say({{"value", seconds}});
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+int RunMeasuredTask(const std::string& job, const std::string& index) {
+  int number = 0;
+  if (!absl::SimpleAtoi(index, &number)) return 2;
+  const Status served = ServeAndMeasure(job, number);
+  if (!served.ok()) Say({{"error", std::string(served.message())}});
+  return served.ok() ? 0 : 1;
+}
+
+}  // namespace penstock::benchmark
