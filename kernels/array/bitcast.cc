@@ -53,6 +53,9 @@ OP(Bitcast, {
                 .types = {{"T", With(kNumber, kQuantized)}, {"type", With(kNumber, kQuantized)}},
                 .shape = BitcastShape,
                 .gradient = NoGradient,
+                .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"type", DType::kInt8}}},
+                             {.inputs = {{{{2, 4}}}},
+                              .attrs = {{"T", DType::kInt8}, {"type", DType::kFloat}}}},
             });
 KERNEL_ANY_TYPE(Bitcast, BitcastKernel);
 

@@ -79,6 +79,7 @@ OP(CheckNumerics,
        .attrs = {{"message", Strings{}}},
        .shape = SameShape,
        .gradient = CheckNumericsGradient,
+       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"message", "the weights"}}}},
        // Its error is its effect: it is neither folded nor merged away.
        .stateful = true,
    });

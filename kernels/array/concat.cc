@@ -187,6 +187,7 @@ OP(Concat, {
                .attrs = {{"N", Ints{.min = 2}}},
                .shape = [](ShapeScope& s) { return ConcatShape(s, 0, 1, s.num_inputs() - 1); },
                .gradient = ConcatGradient,
+               .examples = {{.inputs = {{{.values = {1}}}, {{{2, 3}}, {{2, 1}}}}}},
            });
 OP(ConcatV2,
    {
@@ -198,6 +199,7 @@ OP(ConcatV2,
        .shape =
            [](ShapeScope& s) { return ConcatShape(s, s.num_inputs() - 1, 0, s.num_inputs() - 1); },
        .gradient = ConcatV2Gradient,
+       .examples = {{.inputs = {{{{2, 3}}, {{2, 1}}}, {{.values = {-1}}}}}},
    });
 OP(ConcatOffset,
    {
@@ -207,6 +209,7 @@ OP(ConcatOffset,
        .attrs = {{"N", Ints{.min = 2}}},
        .shape = ConcatOffsetShape,
        .gradient = NoGradient,
+       .examples = {{.inputs = {{{.values = {1}}}, {{{2}, {2, 3}}, {{2}, {2, 1}}}}}},
    });
 
 KERNEL_ANY_TYPE(Concat, ConcatKernel<false>);

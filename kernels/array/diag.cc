@@ -95,6 +95,7 @@ OP(DiagPart, {
                  .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
                    return {Call("Diag", {g.dy()})};
                  },
+                 .examples = {{.inputs = {{{{2, 3, 2, 3}}}}}},
              });
 KERNEL_ANY_TYPE(Diag, DiagKernel);
 KERNEL_ANY_TYPE(DiagPart, DiagPartKernel);

@@ -84,6 +84,8 @@ OP(DynamicPartition,
        .attrs = {{"num_partitions", Ints{.min = 1}}},
        .shape = DynamicPartitionShape,
        .gradient = DynamicPartitionGradient,
+       .examples = {{.inputs = {{{{4, 2}}}, {{{4}, {1, 0, 1, 1}}}},
+                     .attrs = {{"num_partitions", 3}}}},
    });
 KERNEL_ANY_TYPE(DynamicPartition, DynamicPartitionKernel);
 

@@ -109,6 +109,7 @@ OpDef StitchOp(const char* doc) {
       .attrs = {{"N", Ints{.min = 1}}},
       .shape = DynamicStitchShape,
       .gradient = DynamicStitchGradient,
+      .examples = {{.inputs = {{{{2}, {3, 0}}, {{1}, {1}}}, {{{2, 2}}, {{1, 2}}}}}},
   };
 }
 

@@ -69,6 +69,7 @@ OP(Fill, {
              .types = {{"T", kAllTypes}, {"index_type", kIndex, DType::kInt32}},
              .shape = FillShape,
              .gradient = FillGradient,
+             .examples = {{.inputs = {{{{2}, {2, 3}}}, {{.values = {0.5}}}}}},
          });
 OP(ZerosLike, {
                   .doc = "Zeros (empty strings) in the shape of x.",

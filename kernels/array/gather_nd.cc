@@ -62,6 +62,8 @@ OP(GatherNd, {
                  .types = {{"Tparams", kAllTypes}, {"Tindices", kIndex}},
                  .shape = GatherNdShape,
                  .gradient = GatherNdGradient,
+                 .examples = {{.inputs = {{{{3, 4}}}, {{{3, 1}, {2, 0, 2}}}}},
+                              {.inputs = {{{{3, 4}}}, {{{2, 2}, {2, 3, 0, 1}}}}}},
              });
 KERNEL_ANY_TYPE(GatherNd, GatherNdKernel);
 

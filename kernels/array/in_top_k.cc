@@ -82,6 +82,7 @@ OP(InTopK, {
                .attrs = {{"k", Ints{}}},
                .shape = InTopKShape,
                .gradient = NoGradient,
+               .examples = {{.inputs = {{{{2, 4}}}, {{{2}, {1, 3}}}}, .attrs = {{"k", 2}}}},
            });
 OP(InTopKV2, {
                  .doc = "Whether targets[i] is among the k largest of predictions[i].",
@@ -90,6 +91,7 @@ OP(InTopKV2, {
                  .types = {{"T", kIndex, DType::kInt32}},
                  .shape = InTopKShape,
                  .gradient = NoGradient,
+                 .examples = {{.inputs = {{{{2, 4}}}, {{{2}, {1, 3}}}, {{.values = {2}}}}}},
              });
 KERNEL(InTopK, InTopKKernel, int32_t, int64_t);
 KERNEL(InTopKV2, InTopKV2Kernel, int32_t, int64_t);

@@ -71,6 +71,7 @@ OP(ListDiff, {
                  .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
                  .shape = ListDiffShape,
                  .gradient = NoGradient,
+                 .examples = {{.inputs = {{{{5}, {1, 2, 3, 2, 5}}}, {{{2}, {2, 9}}}}}},
              });
 KERNEL_BY("out_idx", ListDiff, ListDiffKernel, int32_t, int64_t);
 

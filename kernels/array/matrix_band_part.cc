@@ -72,6 +72,7 @@ OpDef MatrixBandPartOp(const char* index_type) {
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
         return {Call("MatrixBandPart", {g.dy(), g.x(1), g.x(2)}), Gradient(), Gradient()};
       },
+      .examples = {{.inputs = {{{{2, 3, 4}}}, {{.values = {1}}}, {{.values = {-1}}}}}},
   };
   return op;
 }

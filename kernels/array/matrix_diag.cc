@@ -165,6 +165,7 @@ OpDef MatrixSetDiagOp() {
         return {Call("MatrixSetDiag", {g.dy(), ZerosLike(g.x(1))}),
                 Call("MatrixDiagPart", {g.dy()})};
       },
+      .examples = {{.inputs = {{{{2, 3, 4}}}, {{{2, 3}}}}}},
   };
 }
 

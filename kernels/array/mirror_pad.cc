@@ -176,6 +176,10 @@ OP(MirrorPad,
          return {Call("MirrorPadGrad", {g.dy(), g.x(1)}, {{"mode", g.attr<std::string>("mode")}}),
                  Gradient()};
        },
+       .examples = {{.inputs = {{{{3, 4}}}, {{{2, 2}, {1, 2, 0, 3}}}},
+                     .attrs = {{"mode", "REFLECT"}}},
+                    {.inputs = {{{{3, 4}}}, {{{2, 2}, {1, 2, 0, 3}}}},
+                     .attrs = {{"mode", "SYMMETRIC"}}}},
    });
 OP(MirrorPadGrad,
    {
@@ -189,6 +193,8 @@ OP(MirrorPadGrad,
          return {Call("MirrorPad", {g.dy(), g.x(1)}, {{"mode", g.attr<std::string>("mode")}}),
                  Gradient()};
        },
+       .examples = {{.inputs = {{{{6, 7}}}, {{{2, 2}, {1, 2, 0, 3}}}},
+                     .attrs = {{"mode", "REFLECT"}}}},
    });
 
 KERNEL_ANY_TYPE(MirrorPad, MirrorPadKernel);

@@ -95,6 +95,10 @@ OP(OneHot,
        .attrs = {{"axis", -1}},
        .shape = OneHotShape,
        .gradient = NoGradient,
+       .examples = {{.inputs = {{{{3}, {0, 2, 1}}},
+                                {{.values = {3}}},
+                                {{.values = {0.9}}},
+                                {{.values = {0.1}}}}}},
    });
 KERNEL_BY("TI", OneHot, OneHotKernel, uint8_t, int8_t, int32_t, int64_t);
 

@@ -148,6 +148,8 @@ OP(Pack, {
              .attrs = {{"N", Ints{.min = 1}}, {"axis", 0}},
              .shape = PackShape,
              .gradient = PackGradient,
+             .examples = {{.inputs = {{{{2, 3}}, {{2, 3}}}}},
+                          {.inputs = {{{{2, 3}}, {{2, 3}}}}, .attrs = {{"axis", -1}}}},
          });
 OP(Unpack,
    {
@@ -158,6 +160,8 @@ OP(Unpack,
        .attrs = {{"num", Ints{.min = 0}}, {"axis", 0}},
        .shape = UnpackShape,
        .gradient = UnpackGradient,
+       .examples = {{.inputs = {{{{3, 2}}}}, .attrs = {{"num", 3}}},
+                    {.inputs = {{{{3, 2}}}}, .attrs = {{"num", 2}, {"axis", 1}}}},
    });
 
 KERNEL_ANY_TYPE(Pack, PackKernel);

@@ -75,6 +75,12 @@ std::vector<Gradient> PadGradient(const GradientScope& g) {
   const Output begin = Reshape(before, g.Const(Tensor::Vector<int32_t>({-1})));
   std::vector<Gradient> dx(g.num_inputs());
   dx[0] = Call("Slice", {g.dy(), begin, ShapeOf(g.x(), index)});
+  if (g.num_inputs() == 3) {  // the padding's share: everything that is not the input's
+    const auto total = [&](Output x) {
+      return Sum(x, Range(g.Const<int32_t>(0), RankOf(x), g.Const<int32_t>(1)));
+    };
+    dx[2] = total(g.dy()) - total(dx[0].values);
+  }
   return dx;
 }
 
@@ -87,6 +93,7 @@ OP(Pad,
        .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
        .shape = PaddedShape,
        .gradient = PadGradient,
+       .examples = {{.inputs = {{{{2, 3}}}, {{{2, 2}, {1, 0, 2, 1}}}}}},
    });
 OP(PadV2, {
               .doc = "As Pad, with constant_values instead of zeros.",
@@ -95,6 +102,7 @@ OP(PadV2, {
               .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
               .shape = PaddedShape,
               .gradient = PadGradient,
+              .examples = {{.inputs = {{{{2, 3}}}, {{{2, 2}, {1, 0, 2, 1}}}, {{.values = {0.5}}}}}},
           });
 
 KERNEL_ANY_TYPE(Pad, PadKernel);

@@ -143,15 +143,18 @@ OP(Range, {
               .types = {{"Tidx", kReal, DType::kInt32}},
               .shape = RangeShape,
               .gradient = NoGradient,
+              .examples = {{.inputs = {{{.values = {1}}}, {{.values = {7}}}, {{.values = {2}}}}}},
           });
-OP(LinSpace, {
-                 .doc = "`num` values, evenly spaced from start to stop, both included.",
-                 .inputs = {{"start", "T"}, {"stop", "T"}, {"num", "Tidx"}},
-                 .outputs = {{"output", "T"}},
-                 .types = {{"T", kFloating}, {"Tidx", kIndex, DType::kInt32}},
-                 .shape = LinSpaceShape,
-                 .gradient = NoGradient,
-             });
+OP(LinSpace,
+   {
+       .doc = "`num` values, evenly spaced from start to stop, both included.",
+       .inputs = {{"start", "T"}, {"stop", "T"}, {"num", "Tidx"}},
+       .outputs = {{"output", "T"}},
+       .types = {{"T", kFloating}, {"Tidx", kIndex, DType::kInt32}},
+       .shape = LinSpaceShape,
+       .gradient = NoGradient,
+       .examples = {{.inputs = {{{.values = {0.1}}}, {{.values = {0.9}}}, {{.values = {5}}}}}},
+   });
 
 KERNEL_BY("Tidx", Range, RangeKernel, REAL_TYPES);
 KERNEL(LinSpace, LinSpaceKernel, FLOATING_TYPES);

@@ -176,6 +176,7 @@ OP(Reshape,
        .types = {{"T", kAllTypes}, {"Tshape", kIndex, DType::kInt32}},
        .shape = ReshapeShape,
        .gradient = ReshapeGradient,
+       .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {3, -1}}}}}},
    });
 OP(ExpandDims, {
                    .doc = "The input with a dimension of size 1 inserted before dimension `dim`.",
@@ -184,6 +185,7 @@ OP(ExpandDims, {
                    .types = {{"T", kAllTypes}, {"Tdim", kIndex, DType::kInt32}},
                    .shape = ExpandDimsShape,
                    .gradient = ReshapeGradient,
+                   .examples = {{.inputs = {{{{2, 3}}}, {{.values = {1}}}}}},
                });
 OP(Squeeze, {
                 .doc = "The input without the dimensions `squeeze_dims`, or without all of size 1.",
@@ -193,6 +195,9 @@ OP(Squeeze, {
                 .attrs = {{"squeeze_dims", IntList{}, std::vector<int64_t>{}}},
                 .shape = SqueezeShape,
                 .gradient = ReshapeGradient,
+                .examples = {{.inputs = {{{{1, 2, 1, 3}}}}},
+                             {.inputs = {{{{1, 2, 1, 3}}}},
+                              .attrs = {{"squeeze_dims", std::vector<int64_t>{2}}}}},
             });
 
 KERNEL_ANY_TYPE(Reshape, ReshapeKernel);

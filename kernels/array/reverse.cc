@@ -145,6 +145,7 @@ OP(Reverse, {
                 .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
                   return {Call("Reverse", {g.dy(), g.x(1)}), Gradient()};
                 },
+                .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {0, 1}}}}}},
             });
 OP(ReverseV2, {
                   .doc = "The input with the dimensions listed in `axis` in reverse order.",
@@ -155,6 +156,7 @@ OP(ReverseV2, {
                   .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
                     return {Call("ReverseV2", {g.dy(), g.x(1)}), Gradient()};
                   },
+                  .examples = {{.inputs = {{{{2, 3, 2}}}, {{{2}, {0, -1}}}}}},
               });
 OP(ReverseSequence,
    {
@@ -167,6 +169,7 @@ OP(ReverseSequence,
        .attrs = {{"seq_dim", Ints{}}, {"batch_dim", 0}},
        .shape = ReverseSequenceShape,
        .gradient = ReverseSequenceGradient,
+       .examples = {{.inputs = {{{{3, 4}}}, {{{3}, {2, 4, 0}}}}, .attrs = {{"seq_dim", 1}}}},
    });
 
 KERNEL_ANY_TYPE(Reverse, ReverseKernel);

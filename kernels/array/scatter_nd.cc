@@ -79,6 +79,7 @@ OP(ScatterNd,
        .types = {{"T", With(kNumber, {DType::kBool, DType::kString})}, {"Tindices", kIndex}},
        .shape = ScatterNdShape,
        .gradient = ScatterNdGradient,
+       .examples = {{.inputs = {{{{3, 1}, {1, 3, 1}}}, {{{3, 2}}}, {{{2}, {4, 2}}}}}},
    });
 KERNEL(ScatterNd, ScatterNdKernel, NUMBER_TYPES, bool, std::string);
 

@@ -109,6 +109,7 @@ OP(Slice,
        .types = {{"T", kAllTypes}, {"Index", kIndex}},
        .shape = SliceShape,
        .gradient = SliceGradient,
+       .examples = {{.inputs = {{{{3, 4}}}, {{{2}, {1, 0}}}, {{{2}, {2, -1}}}}}},
    });
 KERNEL_ANY_TYPE(Slice, SliceKernel);
 

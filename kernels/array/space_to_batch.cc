@@ -232,6 +232,7 @@ OP(SpaceToBatchND,
                  {"Tpaddings", kIndex, DType::kInt32}},
        .shape = SpaceBatchShape<true, false>,
        .gradient = TransposedBy("BatchToSpaceND"),
+       .examples = {{.inputs = {{{{1, 3, 4, 1}}}, {{{2}, {2, 2}}}, {{{2, 2}, {1, 0, 0, 2}}}}}},
    });
 OP(BatchToSpaceND,
    {
@@ -243,6 +244,7 @@ OP(BatchToSpaceND,
                  {"Tcrops", kIndex, DType::kInt32}},
        .shape = SpaceBatchShape<false, false>,
        .gradient = TransposedBy("SpaceToBatchND"),
+       .examples = {{.inputs = {{{{4, 2, 3, 1}}}, {{{2}, {2, 2}}}, {{{2, 2}, {1, 0, 0, 2}}}}}},
    });
 OP(SpaceToBatch, {
                      .doc = "SpaceToBatchND for images, with a square block.",
@@ -252,6 +254,8 @@ OP(SpaceToBatch, {
                      .attrs = {{"block_size", Ints{.min = 2}}},
                      .shape = SpaceBatchShape<true, true>,
                      .gradient = TransposedByWithSize("BatchToSpace"),
+                     .examples = {{.inputs = {{{{1, 3, 4, 1}}}, {{{2, 2}, {1, 0, 0, 2}}}},
+                                   .attrs = {{"block_size", 2}}}},
                  });
 OP(BatchToSpace, {
                      .doc = "BatchToSpaceND for images, with a square block.",
@@ -261,6 +265,8 @@ OP(BatchToSpace, {
                      .attrs = {{"block_size", Ints{.min = 2}}},
                      .shape = SpaceBatchShape<false, true>,
                      .gradient = TransposedByWithSize("SpaceToBatch"),
+                     .examples = {{.inputs = {{{{4, 2, 3, 1}}}, {{{2, 2}, {1, 0, 0, 2}}}},
+                                   .attrs = {{"block_size", 2}}}},
                  });
 
 using SpaceToBatchNDKernel = SpaceBatchKernel<true, false>;

@@ -104,7 +104,8 @@ Status SpaceDepthShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-OpDef SpaceDepthOp(const char* doc, ShapeFn shape, const char* inverse) {
+OpDef SpaceDepthOp(const char* doc, ShapeFn shape, const char* inverse,
+                   std::vector<Example> examples) {
   return {
       .doc = doc,
       .inputs = {{"input", "T"}},
@@ -118,13 +119,20 @@ OpDef SpaceDepthOp(const char* doc, ShapeFn shape, const char* inverse) {
                      {{"block_size", g.attr<int64_t>("block_size")},
                       {"data_format", g.attr<std::string>("data_format")}})};
       },
+      .examples = std::move(examples),
   };
 }
 
 OP(SpaceToDepth, (SpaceDepthOp("Blocks of an image, each as the channels of one pixel.",
-                               SpaceDepthShape<true>, "DepthToSpace")));
+                               SpaceDepthShape<true>, "DepthToSpace",
+                               {{.inputs = {{{{1, 4, 2, 3}}}}, .attrs = {{"block_size", 2}}},
+                                {.inputs = {{{{1, 3, 4, 2}}}},
+                                 .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}}})));
 OP(DepthToSpace, (SpaceDepthOp("The channels of each pixel as a block of a larger image.",
-                               SpaceDepthShape<false>, "SpaceToDepth")));
+                               SpaceDepthShape<false>, "SpaceToDepth",
+                               {{.inputs = {{{{1, 2, 1, 8}}}}, .attrs = {{"block_size", 2}}},
+                                {.inputs = {{{{1, 8, 2, 1}}}},
+                                 .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}}})));
 KERNEL_ANY_TYPE(SpaceToDepth, SpaceDepthKernel<true>);
 KERNEL_ANY_TYPE(DepthToSpace, SpaceDepthKernel<false>);
 

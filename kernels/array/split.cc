@@ -174,17 +174,19 @@ Output Joined(const GradientScope& g, Output axis) {
   return dy.size() == 1 ? dy[0] : ConcatV2(dy, axis);
 }
 
-OP(Split, {
-              .doc = "num_split equal parts of `value` along dimension split_dim.",
-              .inputs = {{"split_dim", "int32"}, {"value", "T"}},
-              .outputs = {{"output", Repeat("num_split", "T")}},
-              .types = {{"T", kAllTypes}},
-              .attrs = {{"num_split", Ints{.min = 1}}},
-              .shape = SplitShape,
-              .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                return {Gradient(), Joined(g, g.x(0))};
-              },
-          });
+OP(Split,
+   {
+       .doc = "num_split equal parts of `value` along dimension split_dim.",
+       .inputs = {{"split_dim", "int32"}, {"value", "T"}},
+       .outputs = {{"output", Repeat("num_split", "T")}},
+       .types = {{"T", kAllTypes}},
+       .attrs = {{"num_split", Ints{.min = 1}}},
+       .shape = SplitShape,
+       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+         return {Gradient(), Joined(g, g.x(0))};
+       },
+       .examples = {{.inputs = {{{.values = {1}}}, {{{2, 4}}}}, .attrs = {{"num_split", 2}}}},
+   });
 OP(SplitV,
    {
        .doc =
@@ -197,6 +199,8 @@ OP(SplitV,
        .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
          return {Joined(g, g.x(2)), Gradient(), Gradient()};
        },
+       .examples = {{.inputs = {{{{2, 5}}}, {{{2}, {2, -1}}}, {{.values = {1}}}},
+                     .attrs = {{"num_split", 2}}}},
    });
 
 KERNEL_ANY_TYPE(Split, SplitKernel);

@@ -203,6 +203,11 @@ OP(StridedSlice,
        .attrs = MaskAttrs(),
        .shape = StridedSliceShape,
        .gradient = StridedSliceGradient,
+       .examples =
+           {{.inputs = {{{{3, 4, 5}}}, {{{3}, {1, 3, 4}}}, {{{3}, {3, 0, 0}}}, {{{3}, {1, -2, 1}}}},
+             .attrs = {{"shrink_axis_mask", 4}}},
+            {.inputs = {{{{3, 4}}}, {{{3}, {0, 0, 1}}}, {{{3}, {0, 0, 3}}}, {{{3}, {1, 1, 1}}}},
+             .attrs = {{"ellipsis_mask", 2}, {"new_axis_mask", 1}}}},
    });
 OP(StridedSliceGrad,
    {
@@ -221,6 +226,11 @@ OP(StridedSliceGrad,
          return OkStatus();
        },
        .gradient = StridedSliceGradGradient,
+       .examples = {{.inputs = {{{{2}, {3, 4}}},
+                                {{{2}, {1, 3}}},
+                                {{{2}, {3, 0}}},
+                                {{{2}, {1, -2}}},
+                                {{{2, 2}}}}}},
    });
 OP(StridedSliceAssign,
    {
@@ -235,6 +245,11 @@ OP(StridedSliceAssign,
        .types = {{"T", kAllTypes}, {"Index", kIndex}},
        .attrs = MaskAttrs(),
        .shape = SameShape,
+       .examples = {{.inputs = {{{{3, 4}}},
+                                {{{2}, {1, 3}}},
+                                {{{2}, {3, 0}}},
+                                {{{2}, {1, -2}}},
+                                {{{2, 2}}}}}},
        .stateful = true,
    });
 OP(ResourceStridedSliceAssign,
@@ -248,6 +263,11 @@ OP(ResourceStridedSliceAssign,
        .types = {{"T", kAllTypes}, {"Index", kIndex}},
        .attrs = MaskAttrs(),
        .shape = NoOutputs,
+       .examples = {{.inputs = {{{{3, 4}}},
+                                {{{2}, {1, 3}}},
+                                {{{2}, {3, 0}}},
+                                {{{2}, {1, -2}}},
+                                {{{2, 2}}}}}},
        .stateful = true,
    });
 

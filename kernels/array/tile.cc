@@ -134,6 +134,7 @@ OP(Tile, {
              .types = {{"T", kAllTypes}, {"Tmultiples", kIndex, DType::kInt32}},
              .shape = TileShape,
              .gradient = TileGradient,
+             .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {2, 3}}}}}},
          });
 OP(TileGrad, {
                  .doc = "The sum over the repetitions that Tile makes. Kept for old graphs.",
@@ -141,6 +142,7 @@ OP(TileGrad, {
                  .outputs = {{"output", "T"}},
                  .types = {{"T", kNumber}},
                  .shape = TileGradShape,
+                 .examples = {{.inputs = {{{{4, 3}}}, {{{2}, {2, 1}}}}}},
              });
 
 KERNEL_ANY_TYPE(Tile, TileKernel);

@@ -215,6 +215,7 @@ OP(TopK, {
              .attrs = {{"k", Ints{.min = 0}}, {"sorted", true}},
              .shape = [](ShapeScope& s) { return ShapeFor(s, s.attr<int64_t>("k")); },
              .gradient = TopKGradient,
+             .examples = {{.inputs = {{{{2, 4}}}}, .attrs = {{"k", 2}}}},
          });
 OP(TopKV2, {
                .doc = "The k largest elements along the last dimension, and their indices.",
@@ -224,6 +225,7 @@ OP(TopKV2, {
                .attrs = {{"sorted", true}},
                .shape = TopKV2Shape,
                .gradient = TopKGradient,
+               .examples = {{.inputs = {{{{2, 4}}}, {{.values = {2}}}}}},
            });
 KERNEL_ANY_TYPE(TopK, TopKKernel);
 KERNEL_ANY_TYPE(TopKV2, TopKV2Kernel);

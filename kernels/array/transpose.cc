@@ -135,6 +135,7 @@ OP(Transpose, {
                   .types = {{"T", kAllTypes}, {"Tperm", kIndex, DType::kInt32}},
                   .shape = TransposeShape,
                   .gradient = TransposeGradient,
+                  .examples = {{.inputs = {{{{2, 3, 4}}}, {{{3}, {2, 0, 1}}}}}},
               });
 OP(ConjugateTranspose, {
                            .doc = "Transpose, with the complex conjugate of every element.",
@@ -143,6 +144,7 @@ OP(ConjugateTranspose, {
                            .types = {{"T", kAllTypes}, {"Tperm", kIndex, DType::kInt32}},
                            .shape = TransposeShape,
                            .gradient = ConjugateTransposeGradient,
+                           .examples = {{.inputs = {{{{2, 3, 4}}}, {{{3}, {2, 0, 1}}}}}},
                        });
 OP(InvertPermutation, {
                           .doc = "y with y[x[i]] = i.",
@@ -151,6 +153,7 @@ OP(InvertPermutation, {
                           .types = {{"T", kIndex, DType::kInt32}},
                           .shape = InvertPermutationShape,
                           .gradient = NoGradient,
+                          .examples = {{.inputs = {{{{4}, {2, 0, 3, 1}}}}}},
                       });
 
 KERNEL_ANY_TYPE(Transpose, TransposeKernel<false>);

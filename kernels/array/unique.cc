@@ -91,6 +91,7 @@ OP(Unique, {
                .outputs = {{"y", "T"}, {"idx", "out_idx"}},
                .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
                .shape = UniqueShape,
+               .examples = {{.inputs = {{{{6}, {1, 3, 1, 2, 3, 3}}}}}},
            });
 OP(UniqueWithCounts, {
                          .doc = "As Unique, and how often each distinct element occurs.",
@@ -98,6 +99,7 @@ OP(UniqueWithCounts, {
                          .outputs = {{"y", "T"}, {"idx", "out_idx"}, {"count", "out_idx"}},
                          .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
                          .shape = UniqueShape,
+                         .examples = {{.inputs = {{{{6}, {1, 3, 1, 2, 3, 3}}}}}},
                      });
 KERNEL_BY("out_idx", Unique, UniqueKernel, int32_t, int64_t);
 KERNEL_BY("out_idx", UniqueWithCounts, UniqueKernel, int32_t, int64_t);

@@ -39,14 +39,16 @@ Status ConstShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Const, {
-              .doc = "The tensor `value`.",
-              .outputs = {{"output", "dtype"}},
-              .types = {{"dtype", kAllTypes}},
-              .attrs = {{"value", Tensors{}}},
-              .shape = ConstShape,
-              .gradient = NoGradient,
-          });
+OP(Const,
+   {
+       .doc = "The tensor `value`.",
+       .outputs = {{"output", "dtype"}},
+       .types = {{"dtype", kAllTypes}},
+       .attrs = {{"value", Tensors{}}},
+       .shape = ConstShape,
+       .gradient = NoGradient,
+       .examples = {{.attrs = {{"dtype", DType::kFloat}, {"value", Tensor::Scalar<float>(1)}}}},
+   });
 KERNEL_ANY_TYPE(Const, ConstKernel);
 
 #if defined(PENSTOCK_CUDA)

@@ -87,6 +87,7 @@ OP(PlaceholderWithDefault,
        .attrs = {{"shape", Shapes{}}},
        .shape = PlaceholderWithDefaultShape,
        .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.raw_dy()}; },
+       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
    });
 
 KERNEL_ANY_TYPE(Placeholder, PlaceholderKernel);
