@@ -131,6 +131,7 @@ OP(MatchingFiles, {
                       .outputs = {{"filenames", "string"}},
                       .shape = MatchingFilesShape,
                       .gradient = NoGradient,
+                      .examples = {{.inputs = {{{{2}}}}}},
                       .stateful = true,
                   });
 KERNEL_ANY_TYPE(MatchingFiles, MatchingFilesKernel);

@@ -57,6 +57,7 @@ OP(ShardedFilename,
        .outputs = {{"filename", "string"}},
        .shape = AllScalars,
        .gradient = NoGradient,
+       .examples = {{.inputs = {{{{}}}, {{{}}}, {{{}}}}}},
    });
 KERNEL_ANY_TYPE(ShardedFilename, ShardedFilenameKernel);
 
@@ -66,6 +67,7 @@ OP(ShardedFilespec, {
                         .outputs = {{"filename", "string"}},
                         .shape = AllScalars,
                         .gradient = NoGradient,
+                        .examples = {{.inputs = {{{{}}}, {{{}}}}}},
                     });
 KERNEL_ANY_TYPE(ShardedFilespec, ShardedFilespecKernel);
 

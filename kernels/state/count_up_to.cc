@@ -43,6 +43,7 @@ OP(CountUpTo, {
                   .attrs = {{"limit", Ints{}}},
                   .shape = ScalarShape,
                   .gradient = NoGradient,
+                  .examples = {{.inputs = {{{{}, {1}}}}, .attrs = {{"limit", 10}}}},
               });
 KERNEL(CountUpTo, CountUpToKernel, int32_t, int64_t);
 
@@ -54,6 +55,7 @@ OP(ResourceCountUpTo, {
                           .attrs = {{"limit", Ints{}}},
                           .shape = ScalarShape,
                           .gradient = NoGradient,
+                          .examples = {{.inputs = {{{{}, {1}}}}, .attrs = {{"limit", 10}}}},
                           .stateful = true,
                       });
 KERNEL(ResourceCountUpTo, CountUpToKernel, int32_t, int64_t);

@@ -159,6 +159,7 @@ OP(ResourceGather, {
                        .attrs = {{"batch_dims", 0}, {"validate_indices", true}},
                        .shape = GatherShape,
                        .gradient = GatherGradient,
+                       .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}}}},
                        .stateful = true,
                    });
 KERNEL_ANY_TYPE(ResourceGather, GatherKernel);

@@ -25,38 +25,41 @@ Status CheckUpdates(const Shape& variable, const Shape& indices, const Shape& up
       updates.ToString(), ", indices ", indices.ToString(), ", variable ", variable.ToString());
 }
 
-template <class Fn, class T>
 class ScatterKernel : public Kernel {
  public:
+  explicit ScatterKernel(const RowScatter& scatter) : scatter_(scatter) {}
+
   Status Compute(KernelContext& ctx) override {
     const Tensor& indices = ctx.input(1);
     const Tensor& updates = ctx.input(2);
-    RETURN_IF_ERROR(CheckDivisors<Fn, T>(updates));
-    return UpdateVariableInput(ctx, kDTypeOf<T>, [&](Tensor& variable) -> Status {
+    if (scatter_.check != nullptr) RETURN_IF_ERROR(scatter_.check(updates));
+    return UpdateVariableInput(ctx, updates.dtype(), [&](Tensor& variable) -> Status {
       ASSIGN_OR_RETURN(const Rows rows, Rows::Of(variable.shape(), "the variable"));
       RETURN_IF_ERROR(CheckUpdates(variable.shape(), indices.shape(), updates.shape()));
       RETURN_IF_ERROR(CheckIndices(indices, rows.count, "indices"));
       VisitIndices(indices, [&](auto span) {
-        ScatterRows<Fn, T>(ctx.threads(), span, updates, rows.length, variable);
+        ScatterRows(ctx.threads(), scatter_, span, updates, rows.length, variable);
       });
       return OkStatus();
     });
   }
+
+ private:
+  const RowScatter scatter_;
 };
 template <class T>
-using ScatterAddKernel = ScatterKernel<AddTo, T>;
+using ScatterAddKernel = ScatterKernelBy<ScatterKernel, AddTo, T>;
 template <class T>
-using ScatterSubKernel = ScatterKernel<SubtractFrom, T>;
+using ScatterSubKernel = ScatterKernelBy<ScatterKernel, SubtractFrom, T>;
 template <class T>
-using ScatterMulKernel = ScatterKernel<MultiplyBy, T>;
+using ScatterMulKernel = ScatterKernelBy<ScatterKernel, MultiplyBy, T>;
 template <class T>
-using ScatterDivKernel = ScatterKernel<DivideBy, T>;
+using ScatterDivKernel = ScatterKernelBy<ScatterKernel, DivideBy, T>;
 template <class T>
-using ScatterMinKernel = ScatterKernel<LowerTo, T>;
+using ScatterMinKernel = ScatterKernelBy<ScatterKernel, LowerTo, T>;
 template <class T>
-using ScatterMaxKernel = ScatterKernel<RaiseTo, T>;
-template <class T>
-using ScatterUpdateKernel = ScatterKernel<ReplaceBy, T>;
+using ScatterMaxKernel = ScatterKernelBy<ScatterKernel, RaiseTo, T>;
+using ScatterUpdateKernel = ReplaceKernelOf<ScatterKernel>;
 
 template <VariableForm kForm>
 Status ScatterShape(ShapeScope& s) {
@@ -75,7 +78,8 @@ Status ScatterShape(ShapeScope& s) {
   return OkStatus();
 }
 
-#define SCATTER_REF(Verb, locking, text, allowed, ...)                                            \
+// Both forms of an op.
+#define SCATTER_OPS(Verb, locking, text, allowed)                                                 \
   OP(Scatter##Verb, {                                                                             \
                         .doc = text,                                                              \
                         .inputs = {{"ref", Ref("T")}, {"indices", "Tindices"}, {"updates", "T"}}, \
@@ -84,31 +88,32 @@ Status ScatterShape(ShapeScope& s) {
                         .attrs = {{"use_locking", locking}},                                      \
                         .shape = ScatterShape<VariableForm::kRef>,                                \
                         .gradient = NoGradient,                                                   \
+                        .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}, {{{2, 2}}}}}},      \
                     });                                                                           \
-  KERNEL(Scatter##Verb, Scatter##Verb##Kernel, __VA_ARGS__)
-#define SCATTER_RESOURCE(Verb, text, allowed, ...)                                            \
-  OP(ResourceScatter##Verb,                                                                   \
-     {                                                                                        \
-         .doc = text,                                                                         \
-         .inputs = {{"resource", "resource"}, {"indices", "Tindices"}, {"updates", "dtype"}}, \
-         .types = {{"dtype", allowed}, {"Tindices", kIndex}},                                 \
-         .shape = ScatterShape<VariableForm::kResource>,                                      \
-         .gradient = NoGradient,                                                              \
-         .stateful = true,                                                                    \
-     });                                                                                      \
+  OP(ResourceScatter##Verb,                                                                       \
+     {                                                                                            \
+         .doc = text,                                                                             \
+         .inputs = {{"resource", "resource"}, {"indices", "Tindices"}, {"updates", "dtype"}},     \
+         .types = {{"dtype", allowed}, {"Tindices", kIndex}},                                     \
+         .shape = ScatterShape<VariableForm::kResource>,                                          \
+         .gradient = NoGradient,                                                                  \
+         .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}, {{{2, 2}}}}}},                     \
+         .stateful = true,                                                                        \
+     })
+#define SCATTER(Verb, text, allowed, ...)                    \
+  SCATTER_OPS(Verb, false, text, allowed);                   \
+  KERNEL(Scatter##Verb, Scatter##Verb##Kernel, __VA_ARGS__); \
   KERNEL_BY("dtype", ResourceScatter##Verb, Scatter##Verb##Kernel, __VA_ARGS__)
-#define SCATTER(Verb, locking, text, allowed, ...)        \
-  SCATTER_REF(Verb, locking, text, allowed, __VA_ARGS__); \
-  SCATTER_RESOURCE(Verb, text, allowed, __VA_ARGS__)
 
-SCATTER(Add, false, "variable[indices] += updates", kNumber, NUMBER_TYPES);
-SCATTER(Sub, false, "variable[indices] -= updates", kNumber, NUMBER_TYPES);
-SCATTER(Mul, false, "variable[indices] *= updates", kNumber, NUMBER_TYPES);
-SCATTER(Div, false, "variable[indices] /= updates", kNumber, NUMBER_TYPES);
-SCATTER(Min, false, "variable[indices] = min(variable[indices], updates)", kReal, REAL_TYPES);
-SCATTER(Max, false, "variable[indices] = max(variable[indices], updates)", kReal, REAL_TYPES);
-SCATTER(Update, true, "variable[indices] = updates", kAllTypes, NUMBER_TYPES, bool, std::string,
-        qint8, quint8, qint32, qint16, quint16);
+SCATTER(Add, "variable[indices] += updates", kNumber, NUMBER_TYPES);
+SCATTER(Sub, "variable[indices] -= updates", kNumber, NUMBER_TYPES);
+SCATTER(Mul, "variable[indices] *= updates", kNumber, NUMBER_TYPES);
+SCATTER(Div, "variable[indices] /= updates", kNumber, NUMBER_TYPES);
+SCATTER(Min, "variable[indices] = min(variable[indices], updates)", kReal, REAL_TYPES);
+SCATTER(Max, "variable[indices] = max(variable[indices], updates)", kReal, REAL_TYPES);
+SCATTER_OPS(Update, true, "variable[indices] = updates", kAllTypes);
+KERNEL_ANY_TYPE(ScatterUpdate, ScatterUpdateKernel);
+KERNEL_ANY_TYPE(ResourceScatterUpdate, ScatterUpdateKernel);
 
 }  // namespace
 }  // namespace penstock

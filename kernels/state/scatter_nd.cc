@@ -19,13 +19,14 @@ std::vector<int64_t> SlicesOf(NdIndex list) {
   return std::move(list.slices);
 }
 
-template <class Fn, class T>
 class ScatterNdKernel : public Kernel {
  public:
+  explicit ScatterNdKernel(const RowScatter& scatter) : scatter_(scatter) {}
+
   Status Compute(KernelContext& ctx) override {
     const Tensor& indices = ctx.input(1);
     const Tensor& updates = ctx.input(2);
-    return UpdateVariableInput(ctx, kDTypeOf<T>, [&](Tensor& variable) -> Status {
+    return UpdateVariableInput(ctx, updates.dtype(), [&](Tensor& variable) -> Status {
       ASSIGN_OR_RETURN(NdIndex list, NdIndex::Of(indices, variable.shape()));
       if (updates.shape().dims() != absl::Span<const int64_t>(list.result)) {
         return InvalidArgument(
@@ -36,22 +37,24 @@ class ScatterNdKernel : public Kernel {
       if (updates.num_elements() == 0) return OkStatus();
       const int64_t length = list.slice_elements;
       const std::vector<int64_t> slices = SlicesOf(std::move(list));
-      ScatterRows<Fn, T>(ctx.threads(), absl::Span<const int64_t>(slices), updates, length,
-                         variable);
+      ScatterRows(ctx.threads(), scatter_, absl::Span<const int64_t>(slices), updates, length,
+                  variable);
       return OkStatus();
     });
   }
+
+ private:
+  const RowScatter scatter_;
 };
 template <class T>
-using ScatterNdAddKernel = ScatterNdKernel<AddTo, T>;
+using ScatterNdAddKernel = ScatterKernelBy<ScatterNdKernel, AddTo, T>;
 template <class T>
-using ScatterNdSubKernel = ScatterNdKernel<SubtractFrom, T>;
+using ScatterNdSubKernel = ScatterKernelBy<ScatterNdKernel, SubtractFrom, T>;
 template <class T>
-using ScatterNdMinKernel = ScatterNdKernel<LowerTo, T>;
+using ScatterNdMinKernel = ScatterKernelBy<ScatterNdKernel, LowerTo, T>;
 template <class T>
-using ScatterNdMaxKernel = ScatterNdKernel<RaiseTo, T>;
-template <class T>
-using ScatterNdUpdateKernel = ScatterNdKernel<ReplaceBy, T>;
+using ScatterNdMaxKernel = ScatterKernelBy<ScatterNdKernel, RaiseTo, T>;
+using ScatterNdUpdateKernel = ReplaceKernelOf<ScatterNdKernel>;
 
 class GatherNdKernel : public Kernel {
  public:
@@ -102,7 +105,8 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
   return {Call("ScatterNd", {indices, g.dy(), shape}), Gradient()};
 }
 
-#define SCATTER_ND(Verb, locking, text, allowed, ...)                                \
+// Both forms of an op.
+#define SCATTER_ND_OPS(Verb, locking, text, allowed)                                 \
   OP(ScatterNd##Verb,                                                                \
      {                                                                               \
          .doc = text,                                                                \
@@ -112,8 +116,8 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
          .attrs = {{"use_locking", locking}},                                        \
          .shape = ScatterNdShape<VariableForm::kRef>,                                \
          .gradient = NoGradient,                                                     \
+         .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}, {{{2, 2}}}}}},     \
      });                                                                             \
-  KERNEL(ScatterNd##Verb, ScatterNd##Verb##Kernel, __VA_ARGS__);                     \
   OP(ResourceScatterNd##Verb,                                                        \
      {                                                                               \
          .doc = text,                                                                \
@@ -122,16 +126,21 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
          .attrs = {{"use_locking", true}},                                           \
          .shape = ScatterNdShape<VariableForm::kResource>,                           \
          .gradient = NoGradient,                                                     \
+         .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}, {{{2, 2}}}}}},     \
          .stateful = true,                                                           \
-     });                                                                             \
+     })
+#define SCATTER_ND(Verb, text, allowed, ...)                     \
+  SCATTER_ND_OPS(Verb, false, text, allowed);                    \
+  KERNEL(ScatterNd##Verb, ScatterNd##Verb##Kernel, __VA_ARGS__); \
   KERNEL(ResourceScatterNd##Verb, ScatterNd##Verb##Kernel, __VA_ARGS__)
 
-SCATTER_ND(Add, false, "slices of a variable += updates", kNumber, NUMBER_TYPES);
-SCATTER_ND(Sub, false, "slices of a variable -= updates", kNumber, NUMBER_TYPES);
-SCATTER_ND(Min, false, "slices of a variable = min(slices, updates)", kReal, REAL_TYPES);
-SCATTER_ND(Max, false, "slices of a variable = max(slices, updates)", kReal, REAL_TYPES);
-SCATTER_ND(Update, true, "slices of a variable = updates", kAllTypes, NUMBER_TYPES, bool,
-           std::string);
+SCATTER_ND(Add, "slices of a variable += updates", kNumber, NUMBER_TYPES);
+SCATTER_ND(Sub, "slices of a variable -= updates", kNumber, NUMBER_TYPES);
+SCATTER_ND(Min, "slices of a variable = min(slices, updates)", kReal, REAL_TYPES);
+SCATTER_ND(Max, "slices of a variable = max(slices, updates)", kReal, REAL_TYPES);
+SCATTER_ND_OPS(Update, true, "slices of a variable = updates", kAllTypes);
+KERNEL_ANY_TYPE(ScatterNdUpdate, ScatterNdUpdateKernel);
+KERNEL_ANY_TYPE(ResourceScatterNdUpdate, ScatterNdUpdateKernel);
 
 OP(ResourceGatherNd, {
                          .doc = "The slices of a variable that the rows of indices name.",
@@ -140,6 +149,7 @@ OP(ResourceGatherNd, {
                          .types = {{"dtype", kAllTypes}, {"Tindices", kIndex}},
                          .shape = GatherNdShape,
                          .gradient = GatherNdGradient,
+                         .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}}}},
                          .stateful = true,
                      });
 KERNEL_ANY_TYPE(ResourceGatherNd, GatherNdKernel);

@@ -1,48 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// variable[rows[k]] op= updates[k]: the loop of all scatter ops.
+// variable[rows[k]] op= updates[k]: what the scatter ops share. Only the loop over the elements of
+// one row is compiled once per type.
 #pragma once
 
 #include <algorithm>
 #include <type_traits>
 
 #include "core/base/status.h"
+#include "core/tensor/tensor.h"
+#include "kernels/array/elements.h"
 #include "kernels/state/row_updates.h"
 #include "kernels/state/update_functors.h"
 
 namespace penstock {
 
-// InvalidArgument where Fn would divide an integer by zero.
+// How one row changes, for elements of one type.
+struct RowScatter {
+  // Changes `length` elements at `row` by as many at `update`, or by one for all if `scalar`.
+  void (*apply)(DType dtype, void* row, const void* update, bool scalar, int64_t length);
+  // InvalidArgument where an integer would be divided by zero. Null: nothing to check.
+  Status (*check)(const Tensor& updates) = nullptr;
+  DType dtype = DType::kInvalid;  // of the elements; kInvalid: any
+};
+
 template <class Fn, class T>
-Status CheckDivisors(const Tensor& updates) {
-  if constexpr (std::is_same_v<Fn, DivideBy> && std::is_integral_v<T>) {
-    const auto divisors = updates.flat<T>();
-    if (std::find(divisors.begin(), divisors.end(), T{0}) != divisors.end()) {
-      return InvalidArgument("integer division by zero: updates hold a 0");
-    }
+void ScatterRow(DType, void* row, const void* update, bool scalar, int64_t length) {
+  T* const to = static_cast<T*>(row);
+  const T* const from = static_cast<const T*>(update);
+  if (scalar) {
+    for (int64_t i = 0; i < length; ++i) Fn::Apply(to[i], *from);
+  } else {
+    for (int64_t i = 0; i < length; ++i) Fn::Apply(to[i], from[i]);
   }
-  return OkStatus();
+}
+// Replaces elements of any type.
+inline void ReplaceRow(DType dtype, void* row, const void* update, bool scalar, int64_t length) {
+  if (scalar) {
+    FillElements(dtype, update, row, length);
+  } else {
+    CopyElements(dtype, update, row, length);
+  }
+}
+
+template <class T>
+Status CheckDivisors(const Tensor& updates) {
+  const auto divisors = updates.flat<T>();
+  if (std::find(divisors.begin(), divisors.end(), T{0}) == divisors.end()) return OkStatus();
+  return InvalidArgument("integer division by zero: updates hold a 0");
+}
+
+template <class Fn, class T>
+constexpr RowScatter ScatterBy() {
+  RowScatter scatter{.apply = ScatterRow<Fn, T>, .dtype = kDTypeOf<T>};
+  if (std::is_same_v<Fn, DivideBy> && std::is_integral_v<T>) scatter.check = CheckDivisors<T>;
+  return scatter;
 }
 
 // `updates` holds a row for each of `rows`, or is a scalar for all. REQUIRES everything checked.
-template <class Fn, class T, class Index>
-void ScatterRows(ThreadPool& threads, absl::Span<const Index> rows, const Tensor& updates,
-                 int64_t length, Tensor& variable) {
-  T* const base = variable.mutable_data<T>();
-  const T* const from = updates.data<T>();
+template <class Index>
+void ScatterRows(ThreadPool& threads, const RowScatter& scatter, absl::Span<const Index> rows,
+                 const Tensor& updates, int64_t length, Tensor& variable) {
+  const DType dtype = variable.dtype();
+  CHECK(updates.dtype() == dtype && (scatter.dtype == DType::kInvalid || scatter.dtype == dtype));
+  const int64_t row_bytes = length * static_cast<int64_t>(SizeOf(dtype));
+  char* const base = static_cast<char*>(variable.mutable_raw_data());
+  const char* const from = static_cast<const char*>(updates.raw_data());
   const bool scalar = updates.rank() == 0;
-  const auto update = [=](int64_t k, int64_t row) {
-    T* const to = base + row * length;
-    const T* const values = from + k * length;
-    if (scalar) {
-      for (int64_t i = 0; i < length; ++i) Fn::Apply(to[i], *from);
-    } else {
-      for (int64_t i = 0; i < length; ++i) Fn::Apply(to[i], values[i]);
-    }
+  const auto update = [=, apply = scatter.apply](int64_t k, int64_t row) {
+    apply(dtype, base + row * row_bytes, scalar ? from : from + k * row_bytes, scalar, length);
   };
-  const auto prefetch = [=](int64_t row) { PrefetchRow(base + row * length, length * sizeof(T)); };
+  const auto prefetch = [=](int64_t row) { PrefetchRow(base + row * row_bytes, row_bytes); };
   // 5 ns for what is left of a cache miss, then what memory bandwidth gives.
-  ForEachRowUpdate(threads, rows, 5 + length * sizeof(T) / 8.0, update, prefetch);
+  ForEachRowUpdate(threads, rows, 5 + row_bytes / 8.0, update, prefetch);
 }
+
+// A kernel that is `Base`, given a RowScatter.
+template <class Base, class Fn, class T>
+class ScatterKernelBy : public Base {
+ public:
+  ScatterKernelBy() : Base(ScatterBy<Fn, T>()) {}
+};
+template <class Base>
+class ReplaceKernelOf : public Base {
+ public:
+  ReplaceKernelOf() : Base({.apply = ReplaceRow}) {}
+};
 
 }  // namespace penstock

@@ -75,6 +75,7 @@ OP(TemporaryVariable, {
                           .attrs = {{"shape", Shapes{}}, {"var_name", ""}},
                           .shape = ShapeFromAttr,
                           .gradient = NoGradient,
+                          .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
                           .stateful = true,
                       });
 KERNEL_ANY_TYPE(TemporaryVariable, TemporaryVariableKernel);

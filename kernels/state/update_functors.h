@@ -68,11 +68,4 @@ struct RaiseTo {
   }
 };
 
-struct ReplaceBy {
-  template <class T>
-  static void Apply(T& a, const T& b) {
-    a = b;
-  }
-};
-
 }  // namespace penstock

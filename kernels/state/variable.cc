@@ -124,6 +124,7 @@ OP(Variable, {
                  .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
                  .shape = LegacyVariableShape,
                  .gradient = NoGradient,
+                 .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
                  .stateful = true,
              });
 KERNEL_ANY_TYPE(Variable, VariableKernel);
@@ -135,6 +136,7 @@ OP(VariableV2, {
                    .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
                    .shape = ShapeFromAttr,
                    .gradient = NoGradient,
+                   .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
                    .stateful = true,
                });
 KERNEL_ANY_TYPE(VariableV2, VariableKernel);
@@ -150,6 +152,7 @@ OP(VarHandleOp, {
                               {"debug_name", ""}},
                     .shape = HandleShape,
                     .gradient = NoGradient,
+                    .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
                     .stateful = true,
                 });
 KERNEL_ANY_TYPE(VarHandleOp, VariableKernel);

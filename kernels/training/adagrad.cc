@@ -24,7 +24,7 @@ struct AdagradRule {
   C lr;
   bool update_slots;
 };
-UPDATE(Adagrad, AdagradRule, "accum += grad^2; var -= lr * grad / sqrt(accum)", kNumber,
+UPDATE(Adagrad, AdagradRule, "accum += grad^2; var -= lr * grad / sqrt(accum)", kFloatingOrComplex,
        FLOATING_OR_COMPLEX_TYPES);
 
 template <class C>
@@ -48,7 +48,7 @@ struct AdagradV2Rule {
   bool update_slots;
 };
 UPDATE(AdagradV2, AdagradV2Rule, "accum += grad^2; var -= lr * grad / (sqrt(accum) + epsilon)",
-       kNumber, FLOATING_OR_COMPLEX_TYPES);
+       kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
 
 template <class C>
 struct AdagradDARule {
@@ -70,7 +70,7 @@ struct AdagradDARule {
 UPDATE(AdagradDA, AdagradDARule,
        "Adagrad with dual averaging: var is made anew from the sums of gradients and of their "
        "squares, with L1 and L2 regularization",
-       kReal, FLOATING_TYPES);
+       kFloating, FLOATING_TYPES);
 
 template <class C>
 struct AdadeltaRule {
@@ -93,6 +93,6 @@ UPDATE(Adadelta, AdadeltaRule,
        "accum = rho * accum + (1 - rho) * grad^2; "
        "update = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad; "
        "accum_update = rho * accum_update + (1 - rho) * update^2; var -= lr * update",
-       kNumber, FLOATING_OR_COMPLEX_TYPES);
+       kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
 
 }  // namespace penstock

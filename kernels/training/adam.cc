@@ -35,7 +35,7 @@ struct AdamRule {
 DENSE_UPDATE(Adam, AdamRule,
              "lr_t = lr * sqrt(1 - beta2^t) / (1 - beta1^t); m = beta1 * m + (1 - beta1) * grad; "
              "v = beta2 * v + (1 - beta2) * grad^2; var -= lr_t * m / (sqrt(v) + epsilon)",
-             kNumber, FLOATING_OR_COMPLEX_TYPES);
+             kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
 
 template <class C>
 struct AdamWithAmsgradRule {
@@ -60,7 +60,7 @@ struct AdamWithAmsgradRule {
   C step, beta1, beta2, epsilon;
 };
 PENSTOCK_UPDATE_OP(ResourceApplyAdamWithAmsgrad, AdamWithAmsgradRule,
-                   "Adam with vhat = max(vhat, v) in the place of v", kResourceApply, kReal,
+                   "Adam with vhat = max(vhat, v) in the place of v", kResourceApply, kFloating,
                    FLOATING_TYPES);
 
 template <class C>
@@ -84,6 +84,6 @@ struct AdaMaxRule {
 DENSE_UPDATE(AdaMax, AdaMaxRule,
              "m = beta1 * m + (1 - beta1) * grad; v = max(beta2 * v, |grad|); "
              "var -= lr / (1 - beta1^t) * m / (v + epsilon)",
-             kReal, FLOATING_TYPES);
+             kFloating, FLOATING_TYPES);
 
 }  // namespace penstock

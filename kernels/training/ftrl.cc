@@ -71,7 +71,7 @@ struct FtrlRule : FtrlBase<C> {
 UPDATE(Ftrl, FtrlRule,
        "new = accum + grad^2; linear += grad - (new^-lr_power - accum^-lr_power) / lr * var; "
        "var = |linear| > l1 ? (sign(linear) * l1 - linear) / (new^-lr_power / lr + 2 * l2) : 0",
-       kReal, FLOATING_TYPES);
+       kFloating, FLOATING_TYPES);
 
 template <class C>
 struct FtrlV2Rule : FtrlBase<C> {
@@ -84,7 +84,7 @@ struct FtrlV2Rule : FtrlBase<C> {
   FtrlV2Rule(const C* h, bool flag) : FtrlBase<C>(h[0], h[1], h[2], h[3], h[4], flag) {}
 };
 UPDATE(FtrlV2, FtrlV2Rule,
-       "As Ftrl, but linear grows by grad + 2 * l2_shrinkage * var in the place of grad", kReal,
+       "As Ftrl, but linear grows by grad + 2 * l2_shrinkage * var in the place of grad", kFloating,
        FLOATING_TYPES);
 
 }  // namespace penstock

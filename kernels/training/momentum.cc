@@ -15,7 +15,7 @@ struct GradientDescentRule {
 
   C alpha;
 };
-DENSE_UPDATE(GradientDescent, GradientDescentRule, "var -= alpha * delta", kNumber,
+DENSE_UPDATE(GradientDescent, GradientDescentRule, "var -= alpha * delta", kFloatingOrComplex,
              FLOATING_OR_COMPLEX_TYPES);
 
 template <class C>
@@ -34,8 +34,8 @@ struct MomentumRule {
   C lr, momentum;
   bool nesterov;
 };
-UPDATE(Momentum, MomentumRule, "accum = accum * momentum + grad; var -= lr * accum", kNumber,
-       FLOATING_OR_COMPLEX_TYPES);
+UPDATE(Momentum, MomentumRule, "accum = accum * momentum + grad; var -= lr * accum",
+       kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
 
 template <class C>
 struct KerasMomentumRule {
@@ -54,8 +54,8 @@ struct KerasMomentumRule {
 };
 constexpr char kKerasMomentumDoc[] = "accum = accum * momentum - grad * lr; var += accum";
 PENSTOCK_UPDATE_OP(ResourceApplyKerasMomentum, KerasMomentumRule, kKerasMomentumDoc, kResourceApply,
-                   kNumber, FLOATING_OR_COMPLEX_TYPES);
+                   kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
 PENSTOCK_UPDATE_OP(ResourceSparseApplyKerasMomentum, KerasMomentumRule, kKerasMomentumDoc,
-                   kResourceSparseApply, kNumber, FLOATING_OR_COMPLEX_TYPES);
+                   kResourceSparseApply, kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
 
 }  // namespace penstock

@@ -35,9 +35,9 @@ struct SparseProximalGradientDescentRule : ProximalGradientDescentBase<C> {
 constexpr char kProximalGradientDescentDoc[] =
     "prox = var - alpha * delta; var = sign(prox) * max(|prox| - alpha * l1, 0) / (1 + alpha * l2)";
 DENSE_UPDATE(ProximalGradientDescent, ProximalGradientDescentRule, kProximalGradientDescentDoc,
-             kReal, FLOATING_TYPES);
+             kFloating, FLOATING_TYPES);
 SPARSE_UPDATE(ProximalGradientDescent, SparseProximalGradientDescentRule,
-              kProximalGradientDescentDoc, kReal, FLOATING_TYPES);
+              kProximalGradientDescentDoc, kFloating, FLOATING_TYPES);
 
 template <class C>
 struct ProximalAdagradRule {
@@ -56,6 +56,6 @@ struct ProximalAdagradRule {
 UPDATE(ProximalAdagrad, ProximalAdagradRule,
        "accum += grad^2; rate = lr / sqrt(accum); prox = var - rate * grad; "
        "var = sign(prox) * max(|prox| - rate * l1, 0) / (1 + rate * l2)",
-       kReal, FLOATING_TYPES);
+       kFloating, FLOATING_TYPES);
 
 }  // namespace penstock

@@ -26,7 +26,7 @@ struct RMSPropRule {
 UPDATE(RMSProp, RMSPropRule,
        "ms = rho * ms + (1 - rho) * grad^2; "
        "mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom",
-       kNumber, FLOATING_OR_COMPLEX_TYPES);
+       kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
 
 template <class C>
 struct CenteredRMSPropRule {
@@ -48,6 +48,6 @@ struct CenteredRMSPropRule {
 UPDATE(CenteredRMSProp, CenteredRMSPropRule,
        "mg = rho * mg + (1 - rho) * grad; ms = rho * ms + (1 - rho) * grad^2; "
        "mom = momentum * mom + lr * grad / sqrt(ms - mg^2 + epsilon); var -= mom",
-       kNumber, FLOATING_OR_COMPLEX_TYPES);
+       kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
 
 }  // namespace penstock

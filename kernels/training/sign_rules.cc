@@ -26,7 +26,7 @@ struct AddSignRule {
 DENSE_UPDATE(AddSign, AddSignRule,
              "m = beta * m + (1 - beta) * grad; "
              "var -= lr * (alpha + sign_decay * sign(grad) * sign(m)) * grad",
-             kReal, FLOATING_TYPES);
+             kFloating, FLOATING_TYPES);
 
 template <class C>
 struct PowerSignRule {
@@ -49,6 +49,6 @@ struct PowerSignRule {
 DENSE_UPDATE(PowerSign, PowerSignRule,
              "m = beta * m + (1 - beta) * grad; "
              "var -= lr * exp(logbase * sign_decay * sign(grad) * sign(m)) * grad",
-             kReal, FLOATING_TYPES);
+             kFloating, FLOATING_TYPES);
 
 }  // namespace penstock

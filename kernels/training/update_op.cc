@@ -23,6 +23,22 @@ std::vector<ArgDef> InputsOf(const RuleSignature& rule, UpdateForm form) {
   return inputs;
 }
 
+// Three rows of two; a sparse gradient for two of them.
+Example ExampleOf(const std::vector<ArgDef>& inputs, const RuleSignature& rule, UpdateForm form) {
+  const bool sparse = form.gradient == GradientForm::kSparse;
+  Example example;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string& name = inputs[i].name;
+    ExampleTensor tensor;  // a scalar
+    if (i <= rule.slots.size()) tensor.shape = {3, 2};
+    if (name == rule.gradient) tensor.shape = {sparse ? 2 : 3, 2};
+    if (name == "indices") tensor = {.shape = {2}, .values = {2, 0}};
+    if (name == "lr_power") tensor.values = {-0.5};
+    example.inputs.push_back({tensor});
+  }
+  return example;
+}
+
 // indices is a vector; the gradient has a row for each of them.
 Status MergeSparse(ShapeScope& s, const UpdateInputs& inputs, const PartialShape& variable) {
   ASSIGN_OR_RETURN(const PartialShape indices, s.WithRank(inputs.indices, 1));
@@ -70,6 +86,7 @@ OpDef UpdateOpDef(const char* doc, const RuleSignature& rule, UpdateForm form, D
       .gradient = NoGradient,
       .stateful = !ref,
   };
+  op.examples = {ExampleOf(op.inputs, rule, form)};
   if (ref) op.outputs = {{"out", Ref("T")}};
   if (form.gradient == GradientForm::kSparse) op.types.push_back({"Tindices", kIndex});
   if (rule.flag != nullptr) op.attrs.push_back({rule.flag, rule.flag_default});

@@ -27,6 +27,11 @@ const char* CannotRunAlone(const std::string& op) {
   if (op[0] == '_') return "the runtime's own: it has no meaning outside a partition";
   if (op == "Placeholder" || op == "PlaceholderV2") return "exists to be fed";
   if (op == "Abort") return "ends the process";
+  if (op == "DestroyTemporaryVariable") return "ends what another op of the same step made";
+  if (op == "SaveV2" || op == "RestoreV2" || op == "MergeV2Checkpoints" || op == "ReadFile" ||
+      op == "WriteFile") {
+    return "works on files: kernels/io has its tests";
+  }
   return nullptr;
 }
 
