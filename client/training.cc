@@ -238,7 +238,7 @@ Status TrainingLoop::RunStep() {
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->BeforeStep(global_step_));
   std::vector<Tensor> batch;
   if (step_.next_batch) {
-    ASSIGN_OR_RETURN(batch, step_.next_batch());
+    ASSIGN_OR_RETURN(batch, step_.next_batch(global_step_));
   }
   RunOptions run{.timeout_ms = Millis(options_.step_seconds)};
   if (signal_ != nullptr) run.cancellation = &signal_->cancellation();

@@ -41,8 +41,10 @@ struct TrainingStep {
   Output train;
   // What next_batch returns is fed to these, in order.
   Outputs inputs = {};
-  // OutOfRange: the data have ended, and so does the loop. May be null where nothing is fed.
-  std::function<StatusOr<std::vector<Tensor>>()> next_batch = nullptr;
+  // OutOfRange: the data have ended, and so does the loop. May be null where nothing is fed. A
+  // batch that depends on nothing but the step makes a training that is resumed the same as one
+  // that was never interrupted.
+  std::function<StatusOr<std::vector<Tensor>>(int64_t global_step)> next_batch = nullptr;
   // Scalars that hooks see after each step: {"loss", loss}.
   std::vector<std::pair<std::string, Output>> measures = {};
 };

@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "client/optimizers.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/op/gradient.h"
 #include "gmock/gmock.h"
@@ -309,7 +310,7 @@ TEST(TrainingLoopTest, TheEndOfTheDataEndsTheLoopInGoodOrder) {
   TrainingLoop loop(program,
                     {.train = train,
                      .inputs = {x},
-                     .next_batch = [&]() -> StatusOr<std::vector<Tensor>> {
+                     .next_batch = [&](int64_t) -> StatusOr<std::vector<Tensor>> {
                        if (next == 4) return OutOfRange("no more");
                        return std::vector<Tensor>{Tensor::Scalar(++next)};
                      }},
@@ -318,6 +319,39 @@ TEST(TrainingLoopTest, TheEndOfTheDataEndsTheLoopInGoodOrder) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(loop.session().Fetch(sum)->scalar<float>(), 1 + 2 + 3 + 4);
   EXPECT_EQ(ReadCheckpointState(Env::Real(), directory)->latest, "model.ckpt-4");
+}
+
+// Trains a small net from batches that the step determines; returns its weights.
+std::string TrainTo(int64_t last, const std::string& directory) {
+  Program program;
+  const Output x = CallIn(program, "Placeholder", {},
+                          {{"dtype", DType::kFloat}, {"shape", PartialShape({4, 3})}});
+  Variable w(program, "w", {3, 2}, GlorotUniform(7));
+  Momentum optimizer(0.1, 0.9);
+  const Output loss =
+      Mean(Square(Tanh(MatMul(x, w)) - 0.5), Constant(program, Tensor::Vector<int32_t>({0, 1})));
+  const TrainingStep step{.train = optimizer.Minimize(program, loss),
+                          .inputs = {x},
+                          .next_batch = [](int64_t step) -> StatusOr<std::vector<Tensor>> {
+                            Tensor batch(DType::kFloat, {4, 3});
+                            for (int i = 0; i < 12; ++i) {
+                              batch.mutable_data<float>()[i] =
+                                  static_cast<float>((step * 7 + i * i) % 11) - 5;
+                            }
+                            return std::vector<Tensor>{batch};
+                          }};
+  TrainingLoop loop(program, step,
+                    {.checkpoint_dir = directory, .max_steps = last, .stop_on_signals = false});
+  CHECK_OK(loop.Run());
+  return loop.session().Fetch(w)->ToString();
+}
+
+TEST(TrainingLoopTest, AResumedTrainingIsTheUninterruptedOneBitForBit) {
+  const std::string interrupted = NewDirectory();
+  TrainTo(7, interrupted);
+  const std::string resumed = TrainTo(20, interrupted);
+  EXPECT_EQ(resumed, TrainTo(20, NewDirectory()));
+  EXPECT_NE(resumed, TrainTo(19, NewDirectory())) << "or nothing was compared";
 }
 
 TEST(TrainingLoopTest, SigtermEndsTheLoopAfterTheStepAndSaves) {

@@ -3,8 +3,8 @@
 // Trains a classifier of the Fashion-MNIST pictures, on a cluster of which every task is this
 // program: a ps serves, a worker serves and trains. README.md shows how to start one.
 //
-// Exit codes: 0 in good order, 1 an error that stays, 2 a mistake in the flags, 129 try again (a
-// task was lost and did not come back in time).
+// Exit codes: 0 done, 1 an error that stays, 2 a mistake in the flags; try again: 129 a task was
+// lost and did not come back in time, 143 a signal has ended the training early.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -19,13 +19,20 @@
 namespace penstock::examples {
 namespace {
 
-constexpr int kError = 1, kMistake = 2, kTryAgain = 129;
+constexpr int kError = 1, kMistake = 2, kTaskLost = 129, kStopped = 143;
 constexpr int64_t kShutdownMs = 5'000;
 
 int Report(const Status& status, int code) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "fashion_mnist: %s\n", std::string(status.message()).c_str());
   return code;
+}
+
+int CodeOf(const Status& status) {
+  if (absl::IsCancelled(status)) return kStopped;
+  const bool task_lost =
+      absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
+  return task_lost ? kTaskLost : kError;
 }
 
 // Serves until another task asks for the end, or a signal does.
@@ -77,9 +84,7 @@ int Main(int argc, char** argv) {
   } else {
     status = TrainFashionMnist(flags, "");
   }
-  const bool task_lost =
-      absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
-  return Report(status, task_lost ? kTryAgain : kError);
+  return Report(status, CodeOf(status));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <random>
 #include <utility>
 
 #include "client/examples/idx.h"
@@ -56,34 +57,34 @@ StatusOr<FashionMnist> ReadFashionMnist(Env& env, const std::string& directory) 
 Batches::Batches(Pictures pictures, int64_t batch_size, uint64_t seed)
     : pictures_(std::move(pictures)),
       batch_size_(batch_size),
-      random_(seed),
+      seed_(seed),
       order_(pictures_.size()) {
   CHECK(batch_size > 0 && batch_size <= pictures_.size());
-  std::iota(order_.begin(), order_.end(), 0);
-  Shuffle();
 }
 
 // std::shuffle may differ between libraries; this does not.
-void Batches::Shuffle() {
-  for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random_() % i]);
+void Batches::Shuffle(int64_t epoch) {
+  std::seed_seq seed{seed_, static_cast<uint64_t>(epoch)};
+  std::mt19937_64 random(seed);
+  std::iota(order_.begin(), order_.end(), 0);
+  for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random() % i]);
+  epoch_ = epoch;
 }
 
-Pictures Batches::Next() {
-  if (next_ + batch_size_ > pictures_.size()) {
-    Shuffle();
-    next_ = 0;
-    ++epoch_;
-  }
+Pictures Batches::Get(int64_t number) {
+  const int64_t batches_per_epoch = pictures_.size() / batch_size_;
+  const int64_t epoch = number / batches_per_epoch;
+  if (epoch != epoch_) Shuffle(epoch);
+  const int64_t first = number % batches_per_epoch * batch_size_;
   Pictures batch{Tensor(DType::kUint8, {batch_size_, kSide, kSide}),
                  Tensor(DType::kUint8, {batch_size_})};
   constexpr int64_t kPixels = kSide * kSide;
   for (int64_t i = 0; i < batch_size_; ++i) {
-    const int64_t from = order_[next_ + i];
+    const int64_t from = order_[first + i];
     std::memcpy(batch.images.mutable_data<uint8_t>() + i * kPixels,
                 pictures_.images.data<uint8_t>() + from * kPixels, kPixels);
     batch.labels.mutable_data<uint8_t>()[i] = pictures_.labels.data<uint8_t>()[from];
   }
-  next_ += batch_size_;
   return batch;
 }
 

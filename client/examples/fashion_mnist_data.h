@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -30,23 +29,24 @@ struct FashionMnist {
 // From the files of the Debian package dataset-fashion-mnist, compressed or not.
 StatusOr<FashionMnist> ReadFashionMnist(Env& env, const std::string& directory);
 
-// Batches for ever, each epoch in another order. The same seed gives the same batches.
+// Batches without end, each epoch in another order. Which pictures are in a batch depends on its
+// number and the seed alone, so that a training can go on anywhere as if it had never stopped.
 class Batches {
  public:
   // REQUIRES 0 < batch_size <= pictures.size(). What is left at the end of an epoch is dropped.
   Batches(Pictures pictures, int64_t batch_size, uint64_t seed);
 
-  Pictures Next();
-  int64_t epoch() const { return epoch_; }
+  // Batches are quickest in order: the first one of each epoch costs a shuffle.
+  Pictures Get(int64_t number);
 
  private:
-  void Shuffle();
+  void Shuffle(int64_t epoch);
 
   const Pictures pictures_;
   const int64_t batch_size_;
-  std::mt19937_64 random_;
-  std::vector<int64_t> order_;
-  int64_t next_ = 0, epoch_ = 0;
+  const uint64_t seed_;
+  std::vector<int64_t> order_;  // of epoch_
+  int64_t epoch_ = -1;
 };
 
 }  // namespace penstock::examples

@@ -155,10 +155,10 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   // Each worker sees the pictures in an order of its own.
   Batches batches(data.train, flags.batch_size, flags.seed * 1000 + flags.task.task);
   const int64_t towers = static_cast<int64_t>(trainer.step.inputs.size()) / 2;
-  trainer.step.next_batch = [&]() -> StatusOr<std::vector<Tensor>> {
+  trainer.step.next_batch = [&](int64_t step) -> StatusOr<std::vector<Tensor>> {
     std::vector<Tensor> fed;
     for (int64_t tower = 0; tower < towers; ++tower) {
-      Pictures batch = batches.Next();
+      Pictures batch = batches.Get(step * towers + tower);
       fed.push_back(std::move(batch.images));
       fed.push_back(std::move(batch.labels));
     }
@@ -171,9 +171,10 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   client::TrainingLoop loop(trainer.program, trainer.step, LoopOptions(flags, target, progress));
   loop.AddHook(&show);
   RETURN_IF_ERROR(loop.Run());
-  if (loop.global_step() < flags.steps || (flags.distributed() && !flags.task.is_chief())) {
-    return OkStatus();  // told to end early; or the chief reports
+  if (loop.global_step() < flags.steps) {
+    return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }
+  if (flags.distributed() && !flags.task.is_chief()) return OkStatus();  // the chief reports
   ASSIGN_OR_RETURN(const double accuracy, trainer.TestAccuracy(loop.session(), data.test));
   const std::string line = absl::StrFormat("test accuracy: %.4f\n", accuracy);
   std::fputs(line.c_str(), stdout);

@@ -11,8 +11,9 @@
 
 namespace penstock::examples {
 
-// Trains with the session target given ("" is this process). The chief then prints, as the last
-// line on stdout, "test accuracy: 0.9xx", and writes it to `test_accuracy` beside the checkpoints.
+// Trains with the session target given ("" is this process). Cancelled: a signal has ended it
+// before the last step; what was done is saved. The chief then prints, as the last line on stdout,
+// "test accuracy: 0.9xx", and writes it to `test_accuracy` beside the checkpoints.
 Status TrainFashionMnist(const Flags& flags, const std::string& target);
 
 }  // namespace penstock::examples
