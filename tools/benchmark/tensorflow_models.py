@@ -47,7 +47,8 @@ def mlp(x, labels):
 
 
 def conv_layer(x, suffix, n_in, n_out):
-    w = tf.get_variable("c" + suffix, initializer=tf.random_normal([5, 5, n_in, n_out], stddev=0.05))
+    w = tf.get_variable("c" + suffix,
+                        initializer=tf.random_normal([5, 5, n_in, n_out], stddev=0.05))
     b = tf.get_variable("d" + suffix, initializer=tf.zeros([n_out]))
     x = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, w, [1, 1, 1, 1], "SAME"), b))
     return tf.nn.max_pool(x, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
