@@ -216,12 +216,10 @@ KERNEL_ANY_TYPE(Concat, ConcatKernel<false>);
 KERNEL_ANY_TYPE(ConcatV2, ConcatKernel<true>);
 KERNEL_ANY_TYPE(ConcatOffset, ConcatOffsetKernel);
 
-#if defined(PENSTOCK_CUDA)
 KERNEL_DEF({.op = "ConcatOffset",
             .device = "GPU",
             .host_args = {"concat_dim", "shape", "offset"},
             .make = Make<ConcatOffsetKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

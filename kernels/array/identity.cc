@@ -98,8 +98,7 @@ KERNEL_ANY_TYPE(Snapshot, ForwardKernel);
 KERNEL_ANY_TYPE(StopGradient, ForwardKernel);
 KERNEL_ANY_TYPE(PreventGradient, ForwardKernel);
 
-#if defined(PENSTOCK_CUDA)
-// No element is touched, so the host's compiler is enough for the GPU.
+// On the GPU as well: no element is touched.
 KERNEL_DEF({.op = "Identity", .device = "GPU", .make = Make<ForwardKernel>});
 KERNEL_DEF({.op = "IdentityN", .device = "GPU", .make = Make<ForwardKernel>});
 KERNEL_DEF({.op = "RefIdentity",
@@ -109,7 +108,6 @@ KERNEL_DEF({.op = "RefIdentity",
 KERNEL_DEF({.op = "Snapshot", .device = "GPU", .make = Make<ForwardKernel>});
 KERNEL_DEF({.op = "StopGradient", .device = "GPU", .make = Make<ForwardKernel>});
 KERNEL_DEF({.op = "PreventGradient", .device = "GPU", .make = Make<ForwardKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

@@ -204,13 +204,11 @@ KERNEL_ANY_TYPE(Reshape, ReshapeKernel);
 KERNEL_ANY_TYPE(ExpandDims, ExpandDimsKernel);
 KERNEL_ANY_TYPE(Squeeze, SqueezeKernel);
 
-#if defined(PENSTOCK_CUDA)
-// No element is touched, so the host's compiler is enough for the GPU.
+// On the GPU as well: no element is touched.
 KERNEL_DEF({.op = "Reshape", .device = "GPU", .host_args = {"shape"}, .make = Make<ReshapeKernel>});
 KERNEL_DEF(
     {.op = "ExpandDims", .device = "GPU", .host_args = {"dim"}, .make = Make<ExpandDimsKernel>});
 KERNEL_DEF({.op = "Squeeze", .device = "GPU", .make = Make<SqueezeKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

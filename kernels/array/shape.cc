@@ -100,12 +100,10 @@ KERNEL_ANY_TYPE(ShapeN, ShapeKernel);
 KERNEL_ANY_TYPE(Size, SizeKernel);
 KERNEL_ANY_TYPE(Rank, RankKernel);
 
-#if defined(PENSTOCK_CUDA)
 KERNEL_DEF({.op = "Shape", .device = "GPU", .host_args = {"output"}, .make = Make<ShapeKernel>});
 KERNEL_DEF({.op = "ShapeN", .device = "GPU", .host_args = {"output"}, .make = Make<ShapeKernel>});
 KERNEL_DEF({.op = "Size", .device = "GPU", .host_args = {"output"}, .make = Make<SizeKernel>});
 KERNEL_DEF({.op = "Rank", .device = "GPU", .host_args = {"output"}, .make = Make<RankKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

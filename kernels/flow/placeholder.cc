@@ -94,14 +94,12 @@ KERNEL_ANY_TYPE(Placeholder, PlaceholderKernel);
 KERNEL_ANY_TYPE(PlaceholderV2, PlaceholderKernel);
 KERNEL_ANY_TYPE(PlaceholderWithDefault, PlaceholderWithDefaultKernel);
 
-#if defined(PENSTOCK_CUDA)
-// No element is touched, so the host's compiler is enough for the GPU.
+// On the GPU as well: no element is touched.
 KERNEL_DEF({.op = "Placeholder", .device = "GPU", .make = Make<PlaceholderKernel>});
 KERNEL_DEF({.op = "PlaceholderV2", .device = "GPU", .make = Make<PlaceholderKernel>});
 KERNEL_DEF({.op = "PlaceholderWithDefault",
             .device = "GPU",
             .make = Make<PlaceholderWithDefaultKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock
