@@ -5,7 +5,7 @@
 // A step begins on one thread: counts are plain, nothing is locked. It turns to shared mode (atomic
 // counts) for good just before a second thread can see it: when an expensive node is offered to
 // others, or a node starts that may end elsewhere. `active_` counts who is still busy in the step:
-// threads that run its nodes, and nodes that wait; who takes it to zero ends the step.
+// threads that run its nodes or are invited to, and nodes that wait; who takes it to zero ends it.
 // Graphs without loops have one Iteration; loops will have one per iteration of a frame.
 #pragma once
 
@@ -69,6 +69,12 @@ class Execution {
     std::atomic<uint32_t> copies_left{0};
     std::atomic<bool> in_flight{false};
   };
+  // To a thread of the pool, to help. Until it has come the invitation may be taken back: the step
+  // does not wait for threads that are busy elsewhere, perhaps with waiting for this very step.
+  struct Invitation {
+    explicit Invitation(Execution* e) : execution(e) {}
+    std::atomic<Execution*> execution;  // null: accepted, or taken back
+  };
   enum class Signal { kNone, kWork, kEnded };
 
   // execution.cc: the step.
@@ -88,6 +94,7 @@ class Execution {
   bool TakeShared(const Runner& runner, uint32_t* node);
   void Offer(Ready& ready);
   void Share(absl::Span<const uint32_t> nodes);
+  void TakeBackInvitations();
   void RunOnPool();
   void WaitForOthers();
   Signal AwaitSignal();
@@ -153,8 +160,9 @@ class Execution {
   std::vector<std::unique_ptr<Runner>> runners_;  // all others
   std::vector<Runner*> idle_runners_;             // of them
   std::vector<uint32_t> shared_nodes_;            // offered; last in, first out
-  int num_running_ = 0;                           // threads in RunLoop, or on their way there
-  bool caller_idle_ = false;                      // Run's thread has nothing to do
+  std::vector<std::shared_ptr<Invitation>> invitations_;
+  int num_running_ = 0;       // threads in RunLoop, or invited
+  bool caller_idle_ = false;  // Run's thread has nothing to do
   bool caller_blocked_ = false;
   std::atomic<Signal> signal_{Signal::kNone};  // to Run's thread; changed under mu_
   std::condition_variable caller_wakes_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "core/runtime/execution.h"
 
 namespace penstock {
@@ -90,6 +91,7 @@ bool Execution::TakeShared(const Runner& runner, uint32_t* node) {
     shared_nodes_.pop_back();
     return true;
   }
+  TakeBackInvitations();
   --num_running_;
   if (&runner == &first_runner_ && !runs_async_) caller_idle_ = true;
   return false;
@@ -110,11 +112,11 @@ void Execution::Offer(Ready& ready) {
 }
 
 void Execution::Share(absl::Span<const uint32_t> nodes) {
-  int threads;
+  absl::InlinedVector<std::shared_ptr<Invitation>, 4> invited;
   {
     std::lock_guard<std::mutex> lock(mu_);
     shared_nodes_.insert(shared_nodes_.end(), nodes.begin(), nodes.end());
-    threads = std::min(static_cast<int>(nodes.size()), runners_max_ - num_running_);
+    int threads = std::min(static_cast<int>(nodes.size()), runners_max_ - num_running_);
     if (threads <= 0) return;
     num_running_ += threads;
     active_.fetch_add(threads, std::memory_order_relaxed);
@@ -124,8 +126,26 @@ void Execution::Share(absl::Span<const uint32_t> nodes) {
       if (caller_blocked_) caller_wakes_.notify_one();
       --threads;
     }
+    for (; threads > 0; --threads) invited.push_back(std::make_shared<Invitation>(this));
+    invitations_.insert(invitations_.end(), invited.begin(), invited.end());
   }
-  for (; threads > 0; --threads) options_.threads->Schedule([this] { RunOnPool(); });
+  for (std::shared_ptr<Invitation>& invitation : invited) {
+    options_.threads->Schedule([invitation = std::move(invitation)] {
+      Execution* const execution =
+          invitation->execution.exchange(nullptr, std::memory_order_acq_rel);
+      if (execution != nullptr) execution->RunOnPool();
+    });
+  }
+}
+
+// Where no node is left to share. REQUIRES mu_, and that the caller itself is active.
+void Execution::TakeBackInvitations() {
+  for (const std::shared_ptr<Invitation>& invitation : invitations_) {
+    if (invitation->execution.exchange(nullptr, std::memory_order_acq_rel) == nullptr) continue;
+    --num_running_;
+    active_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  invitations_.clear();
 }
 
 void Execution::RunOnPool() {

@@ -50,7 +50,8 @@ class Executor {
   // of the rendezvous.
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
   // As RunAsync, on this thread, returning when the step has ended. The quickest way for small
-  // steps: nothing leaves the thread unless it pays.
+  // steps: nothing leaves the thread unless it pays. It blocks: on a thread of the pool only where
+  // the step waits for nothing that needs that pool.
   virtual Status Run(const StepArgs& args) = 0;
 };
 

@@ -210,6 +210,19 @@ TEST_P(ExecutorTest, OnlyTheLastConsumerOwnsTheValue) {
   EXPECT_TRUE(step.fetches[2].scalar<bool>());
 }
 
+// Also where the value was passed through: the kernel in between holds it no longer.
+TEST_P(ExecutorTest, InputsAreReleasedBeforeOutputsGoOn) {
+  TestGraph g;
+  Node* const passed = g.AddSum("TestSum", {g.AddSum("TestSum", {})});  // in the same buffer
+  g.Fetch(g.Add("TestAlias", {passed}), 0, 1);
+  const auto executor = task_.Make(g.Take());
+  for (int i = 0; i < 10; ++i) {  // the first steps are observed, which is another path
+    TestStep step(1);
+    ASSERT_TRUE(RunStep(*executor, step.Args(), GetParam()).ok());
+    EXPECT_TRUE(step.fetches[0].scalar<bool>()) << "step " << i;
+  }
+}
+
 TEST_P(ExecutorTest, FeedsAreNeverWrittenInPlace) {
   TestGraph g;
   g.Fetch(g.AddSum("TestSum", {g.Feed(0)}, {{"plus", 1}}), 0);
@@ -393,6 +406,40 @@ TEST_P(ExecutorTest, CancellationFromOutsideEndsTheStepAndItsRendezvous) {
   }
 }
 
+TEST_P(ExecutorTest, CancellationReachesANodeThatOnlyWaitsAtTheRendezvous) {
+  TestGraph g;
+  g.Add("_Recv", {},
+        {{"tensor_name", "never"},
+         {"send_device", task_.device->name()},
+         {"send_device_incarnation", 1},
+         {"recv_device", task_.device->name()},
+         {"tensor_type", DType::kInt64}});
+  const auto executor = task_.Make(g.Take());
+  for (int i = 0; i < 20; ++i) {
+    TestStep step;
+    std::thread canceller([&] {
+      Env::Real().SleepForNanos(i * 30'000);
+      step.cancellation.Cancel(Cancelled("enough"));
+    });
+    EXPECT_EQ(RunStep(*executor, step.Args(), GetParam()), Cancelled("enough"));
+    canceller.join();
+  }
+}
+
+TEST_P(ExecutorTest, AnErrorThatNamesANodeAlreadyIsNotNamedAgain) {
+  TestGraph g;
+  g.Add("_Recv", {},
+        {{"tensor_name", "x"},
+         {"send_device", task_.device->name()},
+         {"send_device_incarnation", 1},
+         {"recv_device", task_.device->name()},
+         {"tensor_type", DType::kInt64}});
+  TestStep step;
+  const Status elsewhere = Internal("From /job:ps/task:1: bad\n\t [[{{node there}}]]");
+  step.rendezvous->Abort(elsewhere);
+  EXPECT_EQ(Run(g.Take(), step), elsewhere);
+}
+
 TEST_P(ExecutorTest, StepsRunSideBySide) {
   TestGraph g;
   Node* last = g.Feed(0);
@@ -437,6 +484,27 @@ TEST_P(ExecutorTest, ExpensiveNodesAreShared) {
       threads_max = std::max(threads_max, threads.size());
     }
     EXPECT_EQ(threads_max, 2u) << (declared ? "declared" : "learned");
+  }
+}
+
+// As many steps at once as the pool has threads, each on one of them and each with work to share:
+// none waits for help that cannot come.
+TEST_P(ExecutorTest, StepsMayRunOnThePoolThatTheyShare) {
+  TestGraph g;
+  std::vector<Node*> spins;
+  for (int i = 0; i < 10; ++i) spins.push_back(g.AddSum("TestSpin", {}, {{"micros", 20}}));
+  g.AddSum("TestSum", spins);
+  const auto executor = task_.Make(g.Take());
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> ended{0};
+    for (int i = 0; i < 2; ++i) {
+      task_.threads.Schedule([&] {
+        TestStep step;
+        EXPECT_TRUE(executor->Run(step.Args()).ok());
+        ++ended;
+      });
+    }
+    while (ended < 2) std::this_thread::yield();
   }
 }
 
