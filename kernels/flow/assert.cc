@@ -40,6 +40,7 @@ OP(Assert,
        .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAllTypes}}, {"summarize", 3}},
        .shape = AssertShape,
        .gradient = NoGradient,
+       .examples = {{.inputs = {{{{}, {1}}}, {{{2}}, {{}}}}}},
        .stateful = true,
    });
 KERNEL_ANY_TYPE(Assert, AssertKernel);

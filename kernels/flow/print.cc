@@ -110,6 +110,7 @@ OP(PrintV2, {
                 .attrs = {{"output_stream", "stderr"}, {"end", "\n"}},
                 .shape = TextShape,
                 .gradient = NoGradient,
+                .examples = {{.inputs = {{{{}}}}}},
                 .stateful = true,
             });
 KERNEL_ANY_TYPE(Print, PrintKernel);

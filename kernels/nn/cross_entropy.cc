@@ -162,8 +162,10 @@ OP(SoftmaxCrossEntropyWithLogits,
        .types = {{"T", kFloating}},
        .shape = DenseLossShape,
        .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {SumToShapeOf(FeaturesGradient(g), g.x(0)),
-                 SumToShapeOf(PerRow(g) * -Call("LogSoftmax", {g.x(0)}), g.x(1))};
+         Output for_labels = PerRow(g) * -Call("LogSoftmax", {g.x(0)});
+         // backprop = softmax - labels.
+         if (g.has_dy(1)) for_labels = for_labels - g.dy(1);
+         return {SumToShapeOf(FeaturesGradient(g), g.x(0)), SumToShapeOf(for_labels, g.x(1))};
        },
        .examples = {{.inputs = {{{{2, 3}}}, {{{2, 3}, {0.2, 0.3, 0.5, 0, 1, 0}}}}}},
    });

@@ -423,6 +423,12 @@ OP(MaxPoolGradV2, {
                       .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
                       .attrs = PoolV2Attrs(),
                       .shape = SameShape,
+                      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+                        return {Gradient(), Gradient(),
+                                Call("MaxPoolGradGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)},
+                                     WindowAttributes(g)),
+                                Gradient(), Gradient()};
+                      },
                       .examples = {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}},
                                                {{{1, 1, 1, 1}, {5}}},
                                                {{{1, 1, 1, 1}}},
@@ -431,6 +437,32 @@ OP(MaxPoolGradV2, {
                                     .attrs = {{"padding", "VALID"}}}},
                   });
 KERNEL(MaxPoolGradV2, MaxPoolGradKernel, POOL_TYPES);
+
+OP(MaxPoolGradGradV2, {
+                          .doc = "MaxPoolGradGrad with the window as inputs.",
+                          .inputs = {{"orig_input", "T"},
+                                     {"orig_output", "T"},
+                                     {"grad", "T"},
+                                     {"ksize", "int32"},
+                                     {"strides", "int32"}},
+                          .outputs = {{"output", "T"}},
+                          .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
+                          .attrs = PoolV2Attrs(),
+                          .shape = GradGradShape,
+                          .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+                            return {Gradient(), Gradient(),
+                                    Call("MaxPoolGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)},
+                                         WindowAttributes(g)),
+                                    Gradient(), Gradient()};
+                          },
+                          .examples = {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}},
+                                                   {{{1, 1, 1, 1}, {5}}},
+                                                   {{{1, 2, 2, 1}}},
+                                                   {{{4}, {1, 2, 2, 1}}},
+                                                   {{{4}, {1, 2, 2, 1}}}},
+                                        .attrs = {{"padding", "VALID"}}}},
+                      });
+KERNEL(MaxPoolGradGradV2, MaxPoolGradGradKernel, POOL_TYPES);
 
 OP(AvgPool,
    {

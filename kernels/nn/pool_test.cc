@@ -88,7 +88,7 @@ TEST(AvgPoolTest, PaddingDoesNotCount) {
 
 TEST(AvgPoolTest, GradientIsSpreadEvenly) {
   const auto dx = Pool("AvgPoolGrad", kOverlapping,
-                      {Tensor::Vector<int32_t>({1, 2, 2, 1}), Image(2, 2, {4, 2, 2, 1})});
+                       {Tensor::Vector<int32_t>({1, 2, 2, 1}), Image(2, 2, {4, 2, 2, 1})});
   ASSERT_TRUE(dx.ok()) << dx.status();
   EXPECT_THAT(dx->flat<float>(), ElementsAre(1, 2, 2, 4));
 }

@@ -15,6 +15,8 @@
 #include "core/graph/graph_proto.h"
 #include "core/op/gradient.h"
 #include "distributed/session.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "gtest/gtest.h"
 #include "proto/tensorflow/graph.pb.h"
 #include "tests/conformance/samples.h"
@@ -94,7 +96,13 @@ std::vector<NodeInput> InputNodes(GraphBuilder& b, const SampleCall& call, Outpu
 std::string Bytes(const Graph& graph) {
   tensorflow::GraphDef def;
   ExportGraph(graph, &def);
-  return def.SerializeAsString();
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);  // attributes in order
+  CHECK(def.SerializeToCodedStream(&coded));
+  coded.Trim();
+  return bytes;
 }
 
 TEST_P(Conformance, SurvivesTheWireFormat) {
