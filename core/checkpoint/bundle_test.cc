@@ -87,6 +87,23 @@ TEST(Bundle, StreamsLargeTensorsAndReadsAnyPart) {
   for (int i = 0; i < 3000; ++i) ASSERT_EQ(columns->flat<int32_t>()[i], 1001 * i + 1000);
 }
 
+TEST(Bundle, ManyTensorsTakeManyIndexBlocks) {
+  constexpr int kTensors = 20'000;
+  const std::string prefix = Prefix("m");
+  auto writer = NewWriter(prefix);
+  for (int i = 0; i < kTensors; ++i) {
+    ASSERT_EQ(writer->Add(StrCat("layers/", i, "/weights"), Tensor::Scalar<int32_t>(i)),
+              OkStatus());
+  }
+  ASSERT_EQ(writer->Finish(), OkStatus());
+  EXPECT_GT((*env.OpenFile(IndexPath(prefix)))->size(), 2 * 256 << 10);
+  const auto reader = OpenReader(prefix);
+  EXPECT_EQ(reader->tensors().size(), kTensors);
+  for (int i = 0; i < kTensors; ++i) {
+    ASSERT_EQ(reader->Read(StrCat("layers/", i, "/weights"))->scalar<int32_t>(), i);
+  }
+}
+
 // Any box of any partition of a tensor, against copying element by element.
 TEST(Bundle, AnyPartOfAnyPartition) {
   std::mt19937 random(3);
@@ -197,13 +214,16 @@ TEST(Merge, RefusesWhatDoesNotFitAndLeavesItAlone) {
     ASSERT_EQ(writer->Add("same", Counting<float>({2})), OkStatus());
     ASSERT_EQ(writer->Finish(), OkStatus());
   }
-  EXPECT_FALSE(MergeBundles(env, parts, Prefix("m"), true).ok());
-  EXPECT_FALSE(MergeBundles(env, {parts[0], parts[0]}, Prefix("m"), true).ok());
-  EXPECT_FALSE(MergeBundles(env, {parts[0], Prefix("t/c")}, Prefix("m"), true).ok());
-  EXPECT_FALSE(MergeBundles(env, {}, Prefix("m"), true).ok());
+  EXPECT_FALSE(MergeBundles(env, parts, Prefix("m")).ok());
+  EXPECT_FALSE(MergeBundles(env, {parts[0], parts[0]}, Prefix("m")).ok());
+  EXPECT_FALSE(MergeBundles(env, {parts[0], Prefix("t/c")}, Prefix("m")).ok());
+  EXPECT_FALSE(MergeBundles(env, {}, Prefix("m")).ok());
+  EXPECT_EQ(MergeBundles(env, {Prefix("t/c")}, Prefix("m"), {.allow_missing = true}).code(),
+            StatusCode::kNotFound);
   EXPECT_EQ(VerifyCheckpoint(env, parts[0]), OkStatus());
   EXPECT_FALSE(env.FileExists(IndexPath(Prefix("m"))));
-  EXPECT_EQ(MergeBundles(env, {parts[1]}, Prefix("m"), true), OkStatus());
+  EXPECT_EQ(MergeBundles(env, {parts[1], Prefix("t/c")}, Prefix("m"), {.allow_missing = true}),
+            OkStatus());
   EXPECT_EQ(VerifyCheckpoint(env, Prefix("m")), OkStatus());
   EXPECT_EQ(VerifyCheckpoint(env, parts[0]), OkStatus());  // its directory is not empty
 }

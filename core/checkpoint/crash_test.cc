@@ -37,7 +37,7 @@ Status SaveSharded(Env& env, const std::string& prefix, float value) {
     RETURN_IF_ERROR(writer->AddSlice("halves", {2}, slice, Tensor::Vector<float>({half})));
     RETURN_IF_ERROR(writer->Finish());
   }
-  return MergeBundles(env, parts, prefix, true);
+  return MergeBundles(env, parts, prefix);
 }
 
 // The value of the visible checkpoint; nothing where there is none. Fails the test where it is

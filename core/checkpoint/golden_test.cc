@@ -127,7 +127,7 @@ TEST(Golden, IsMergedByteForByte) {
                                {"p", Tensor::Vector<int32_t>({3, 4}), "4 2,2"}}),
             OkStatus());
   const std::string merged = directory + "/merged";
-  ASSERT_EQ(MergeBundles(Env::Real(), parts, merged, true), OkStatus());
+  ASSERT_EQ(MergeBundles(Env::Real(), parts, merged), OkStatus());
   ExpectSameFile(IndexPath(merged), IndexPath(kMerged));
   for (int shard : {0, 1}) ExpectSameFile(DataPath(merged, shard, 2), DataPath(kMerged, shard, 2));
   EXPECT_FALSE(Env::Real().FileExists(directory + "/t"));

@@ -80,7 +80,7 @@ void RemoveSources(Env& env, const std::vector<std::string>& sources,
 }  // namespace
 
 Status MergeBundles(Env& env, const std::vector<std::string>& sources,
-                    const std::string& destination, bool delete_old_directories) {
+                    const std::string& destination, const MergeOptions& options) {
   if (sources.empty()) return InvalidArgument("no checkpoints to merge");
   if (destination.empty() || destination.back() == '/') {
     return InvalidArgument("'", destination, "' is not the prefix of a checkpoint");
@@ -89,14 +89,18 @@ Status MergeBundles(Env& env, const std::vector<std::string>& sources,
     return InvalidArgument("a checkpoint to merge is named twice");
   }
   Merger merger;
+  std::vector<std::string> merged;
   for (const std::string& source : sources) {
+    if (options.allow_missing && !env.FileExists(IndexPath(source))) continue;
+    merged.push_back(source);
     ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(env, source));
     RETURN_IF_ERROR(reader->CheckDataFiles());
     RETURN_IF_ERROR(Annotate(merger.Add(*reader), StrCat("checkpoint '", source, "'")));
   }
+  if (merged.empty()) return NotFound("none of the checkpoints to merge exists");
   RETURN_IF_ERROR(CreateDurableDirectories(env, DirectoryOf(destination)));
   RETURN_IF_ERROR(merger.Publish(env, destination));
-  RemoveSources(env, sources, destination, delete_old_directories);
+  RemoveSources(env, merged, destination, options.delete_old_directories);
   return OkStatus();
 }
 

@@ -111,19 +111,19 @@ class RestoreKernel : public FileKernel {
 class MergeKernel : public FileKernel {
  public:
   Status Init(const KernelInit& node) override {
-    return node.Attr("delete_old_dirs", &delete_old_directories_);
+    RETURN_IF_ERROR(node.Attr("delete_old_dirs", &options_.delete_old_directories));
+    return node.Attr("allow_missing_files", &options_.allow_missing);
   }
 
  protected:
   Status Run(KernelContext& ctx) const override {
     ASSIGN_OR_RETURN(const auto sources, StringsInput(ctx, 0, "checkpoint_prefixes"));
     ASSIGN_OR_RETURN(const std::string destination, StringInput(ctx, 1, "destination_prefix"));
-    return MergeBundles(*ctx.step().env, {sources.begin(), sources.end()}, destination,
-                        delete_old_directories_);
+    return MergeBundles(*ctx.step().env, {sources.begin(), sources.end()}, destination, options_);
   }
 
  private:
-  bool delete_old_directories_ = true;
+  MergeOptions options_;
 };
 
 // A scalar and two vectors come first.
