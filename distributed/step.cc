@@ -78,18 +78,13 @@ void Step::Cancel(const Status& why) {
 
 void Step::Subscribe(const std::string& consumer, std::shared_ptr<TensorSink> sink) {
   std::vector<Held> held;
-  Status refused;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    Outbox* box = aborted_.ok() ? &outboxes_[consumer] : nullptr;
-    if (box == nullptr) {
-      refused = aborted_;
-    } else {
-      held = std::exchange(box->held, {});
-      box->sink = sink;
-    }
+    if (!aborted_.ok()) return;  // the consumer's part is aborted, too
+    Outbox& box = outboxes_[consumer];
+    held = std::exchange(box.held, {});
+    box.sink = sink;
   }
-  if (!refused.ok()) return sink->Refuse(id_, refused);
   for (Held& h : held) sink->Send(id_, h.key, std::move(h.value), h.is_dead, CountDown());
 }
 

@@ -12,13 +12,13 @@ StepTable::StepTable(std::string task, Env& env, DeadlineTimer& timer)
 
 StepTable::~StepTable() {
   CHECK(steps_.empty(), "a table of steps destroyed while ", steps_.size(), " of them run");
-  DeadlineTimer::Token expiry;
+  std::optional<DeadlineTimer::Token> expiry;
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
     expiry = expiry_;
   }
-  timer_.Disarm(expiry);
+  if (expiry.has_value()) timer_.Disarm(*expiry);
 }
 
 StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::string& session) {
@@ -99,7 +99,8 @@ void StepTable::Subscribe(const std::string& consumer, int64_t step_id,
     if (it != steps_.end()) {
       step = it->second;
     } else if (ended_.contains(step_id)) {
-      refused = Aborted("step ", step_id, " has already ended in ", task_);
+      // It failed here, and who aborts it elsewhere knows why: a refusal could overtake the cause.
+      return;
     } else if (parked_per_consumer_[consumer] >= kParkedPerConsumerMax) {
       refused = ResourceExhausted(consumer, " waits in ", task_, " for more than ",
                                   kParkedPerConsumerMax, " steps that have not begun there");

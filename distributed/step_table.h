@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,9 +85,9 @@ class StepTable {
   std::deque<int64_t> ended_order_;
   std::deque<Parked> parked_;  // oldest first
   absl::flat_hash_map<std::string, int64_t> parked_per_consumer_;
-  bool expiry_armed_ = false;
+  bool expiry_armed_ = false;                   // while something is parked
+  std::optional<DeadlineTimer::Token> expiry_;  // the last one
   bool stopping_ = false;
-  DeadlineTimer::Token expiry_{0, 0};
 };
 
 }  // namespace penstock

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stories of clusters whose tasks are stopped, killed, frozen and restarted.
+#include <dirent.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "core/graph/builder.h"
+#include "distributed/test_cluster.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+extern char** environ;
+
+namespace penstock {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+constexpr char kPs[] = "/job:ps/task:0";
+constexpr char kWorker[] = "/job:worker/task:0";
+constexpr int64_t kMillis = 1'000'000;
+
+void Sleep(int64_t ms) { Env::Real().SleepForNanos(ms * kMillis); }
+
+// Two graphs that use ps and worker: one that ends, one that waits for ever on the ps.
+struct Graphs {
+  Graphs() {
+    {
+      const auto ps = g.DeviceScope(kPs);
+      one = CallIn(g, "VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({})}});
+      Call("Assign", {one, Constant(g, Tensor::Scalar(1.0f))});
+      block = CallIn(g, "TestBlock", {});
+    }
+    const auto worker = g.DeviceScope(kWorker);
+    sum = one + 1.0;
+    never = block + 1.0;
+    alone = Call("Identity", {Constant(g, Tensor::Scalar(5.0f))});
+    CHECK_OK(g.status());
+  }
+  GraphBuilder g;
+  Output one, block, sum, never, alone;
+};
+
+Status Fetch(SessionInterface& session, const Output& output, float* value = nullptr) {
+  std::vector<Tensor> outputs;
+  RETURN_IF_ERROR(session.Run({}, {}, {output.name()}, {}, &outputs, nullptr));
+  if (value != nullptr) *value = outputs[0].scalar<float>();
+  return OkStatus();
+}
+
+Status Init(SessionInterface& session, const Graphs& graphs) {
+  std::vector<Tensor> none;
+  RETURN_IF_ERROR(session.Extend(graphs.g.graph()));
+  return session.Run({}, {}, {}, {"Assign"}, &none, nullptr);
+}
+
+TEST(FailureTest, AStoppedTaskEndsItsSteps) {
+  TestCluster cluster({{"ps", 1}, {"worker", 1}});
+  auto session = cluster.NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  Status status;
+  std::thread runner([&] { status = Fetch(*session, graphs.never); });
+  Sleep(100);
+  cluster.Stop("ps", 0);
+  runner.join();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0"));
+  EXPECT_TRUE(cluster.Idle());
+  // What does not use it goes on.
+  EXPECT_TRUE(Fetch(*session, graphs.alone).ok());
+  EXPECT_EQ(Fetch(*session, graphs.sum).code(), StatusCode::kUnavailable);
+}
+
+TEST(FailureTest, ARestartedTaskIsAnother) {
+  TestCluster cluster({{"ps", 1}, {"worker", 1}});
+  auto session = cluster.NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_TRUE(Fetch(*session, graphs.sum).ok());
+  cluster.Restart("ps", 0);
+  Status status = Fetch(*session, graphs.sum);
+  EXPECT_THAT(status.code(), AnyOf(StatusCode::kAborted, StatusCode::kUnavailable)) << status;
+  for (int i = 0; i < 50 && status.code() != StatusCode::kAborted; ++i) {
+    Sleep(100);
+    status = Fetch(*session, graphs.sum);
+  }
+  EXPECT_EQ(status.code(), StatusCode::kAborted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has restarted"));
+  // A new session works with it.
+  auto later = cluster.NewSession();
+  ASSERT_TRUE(Init(*later, graphs).ok());
+  float value = 0;
+  ASSERT_TRUE(Fetch(*later, graphs.sum, &value).ok());
+  EXPECT_EQ(value, 2);
+}
+
+TEST(FailureTest, ARestartedMasterDoesNotKnowTheSession) {
+  TestCluster cluster({{"ps", 1}, {"worker", 1}});
+  auto session = cluster.NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  cluster.Restart("worker", 0);
+  Status status = Fetch(*session, graphs.sum);
+  for (int i = 0; i < 50 && absl::IsUnavailable(status); ++i) {  // until it connects again
+    Sleep(100);
+    status = Fetch(*session, graphs.sum);
+  }
+  EXPECT_EQ(status.code(), StatusCode::kAborted) << status;
+  // The ps has kept the variable.
+  auto later = cluster.NewSession();
+  ASSERT_TRUE(later->Extend(graphs.g.graph()).ok());
+  EXPECT_TRUE(Fetch(*later, graphs.sum).ok());
+}
+
+TEST(FailureTest, ASessionNamesTheTasksThatDoNotAnswer) {
+  TestCluster cluster({{"ps", 2}, {"worker", 1}});
+  cluster.Stop("ps", 1);
+  auto session = cluster.NewSession({.operation_timeout_ms = 500});
+  Graphs graphs;
+  const Status status = session->Extend(graphs.g.graph());
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:1"));
+  auto without = cluster.NewSession({.device_filters = {"/job:ps/task:0"}});
+  EXPECT_TRUE(Init(*without, graphs).ok());
+}
+
+TEST(FailureTest, AThousandAbortedStepsLeaveNothing) {
+  TestCluster cluster({{"ps", 1}, {"worker", 1}});
+  auto session = cluster.NewSession();
+  GraphBuilder g;
+  Output fail, y;
+  {
+    const auto ps = g.DeviceScope(kPs);
+    fail = CallIn(g, "TestFail", {});
+  }
+  {
+    const auto worker = g.DeviceScope(kWorker);
+    y = fail + 1.0;
+  }
+  ASSERT_TRUE(session->Extend(g.graph()).ok());
+  const auto fds = [] {
+    int count = 0;
+    DIR* const dir = opendir("/proc/self/fd");
+    while (readdir(dir) != nullptr) ++count;
+    closedir(dir);
+    return count;
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(Fetch(*session, y).ok());
+  const int before = fds();
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(Fetch(*session, y).code(), StatusCode::kOutOfRange);
+  }
+  EXPECT_TRUE(cluster.Idle());
+  EXPECT_LE(fds(), before);
+}
+
+// Tasks as processes, which can be killed.
+class ProcessTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // Ports that were free a moment ago.
+    std::vector<std::unique_ptr<Server>> servers;
+    for (std::string* address : {&ps_, &worker_}) {
+      ServerOptions options;
+      options.task = {.job = "ps"};
+      CHECK_OK(options.task.cluster.AddTask("ps", 0, "127.0.0.1:0"));
+      servers.push_back(*Server::Create(options));
+      *address = servers.back()->address();
+    }
+  }
+  void TearDown() override {
+    for (const pid_t pid : pids_) {
+      kill(pid, SIGCONT);
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  pid_t Spawn(const std::string& job) {
+    std::string program = "distributed/test_task", index = "0", job_name = job;
+    std::string ps = ps_, worker = worker_;
+    char* argv[] = {program.data(),  ps.data(),    worker.data(),
+                    job_name.data(), index.data(), nullptr};
+    pid_t pid = 0;
+    CHECK(posix_spawn(&pid, program.c_str(), nullptr, nullptr, argv, environ) == 0);
+    pids_.push_back(pid);
+    return pid;
+  }
+  void Kill(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    pids_.erase(std::find(pids_.begin(), pids_.end(), pid));
+  }
+  std::unique_ptr<SessionInterface> NewSession() {
+    return *NewRemoteSession(StrCat("grpc://", worker_), {});
+  }
+  // How long a step that waits for ever lasts after `fault`.
+  Status TimeToFail(SessionInterface& session, const Graphs& graphs, std::function<void()> fault,
+                    int64_t* ms) {
+    Status status;
+    int64_t end = 0;
+    std::thread runner([&] {
+      status = Fetch(session, graphs.never);
+      end = Env::Real().NowNanos();
+    });
+    Sleep(200);
+    const int64_t begin = Env::Real().NowNanos();
+    fault();
+    runner.join();
+    *ms = (end - begin) / kMillis;
+    return status;
+  }
+  std::string ps_, worker_;
+  std::vector<pid_t> pids_;
+};
+
+TEST_F(ProcessTest, AKilledTaskIsNoticedAtOnce) {
+  const pid_t ps = Spawn("ps");
+  Spawn("worker");
+  auto session = NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  int64_t ms = 0;
+  const Status status = TimeToFail(
+      *session, graphs, [&] { Kill(ps); }, &ms);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
+  EXPECT_LT(ms, 1000);
+  // And training goes on with its successor.
+  Spawn("ps");
+  Status again = Unavailable("");
+  for (int i = 0; i < 100 && !again.ok(); ++i) {
+    auto later = NewSession();
+    again = Init(*later, graphs);
+    if (again.ok()) again = Fetch(*later, graphs.sum);
+    if (!again.ok()) Sleep(50);
+  }
+  EXPECT_TRUE(again.ok()) << again;
+}
+
+TEST_F(ProcessTest, AFrozenTaskIsNoticed) {
+  const pid_t ps = Spawn("ps");
+  Spawn("worker");
+  auto session = NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  int64_t ms = 0;
+  const Status status = TimeToFail(
+      *session, graphs, [&] { kill(ps, SIGSTOP); }, &ms);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
+  EXPECT_LT(ms, 2500);
+  // It comes back, as the one it was.
+  kill(ps, SIGCONT);
+  Status again = Unavailable("");
+  for (int i = 0; i < 100 && !again.ok(); ++i) {
+    Sleep(50);
+    again = Fetch(*session, graphs.sum);
+  }
+  EXPECT_TRUE(again.ok()) << again;
+}
+
+TEST_F(ProcessTest, AKilledMasterEndsTheStepsOfItsClients) {
+  const pid_t ps = Spawn("ps");
+  const pid_t worker = Spawn("worker");
+  auto session = NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  int64_t ms = 0;
+  const Status status = TimeToFail(
+      *session, graphs, [&] { Kill(worker); }, &ms);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+  EXPECT_LT(ms, 1000);
+  EXPECT_TRUE(ShutdownTask(ps_, "end of test", 2000).ok());
+  int exit_status = -1;
+  EXPECT_EQ(waitpid(ps, &exit_status, 0), ps);
+  EXPECT_TRUE(WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 0) << exit_status;
+  pids_.erase(std::find(pids_.begin(), pids_.end(), ps));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/transport/grpc/exchange_frame.h"
+
+#include <google/protobuf/stubs/logging.h>
+
+#include <random>
+
+#include "core/op/attr.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+HashedKey Key(const std::string& tensor, uint64_t iteration = 0) {
+  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
+                    .src_incarnation = 0x1234567890abcdef,
+                    .dst_device = "/job:worker/replica:0/task:1/device:CPU:0",
+                    .tensor = tensor,
+                    .frame = iteration == 0 ? uint64_t{0} : 5,
+                    .iteration = iteration});
+}
+
+std::string Bytes(const grpc::ByteBuffer& frame) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(frame.Dump(&slices).ok());
+  std::string bytes;
+  for (const auto& s : slices) bytes.append(reinterpret_cast<const char*>(s.begin()), s.size());
+  return bytes;
+}
+
+grpc::ByteBuffer FrameOf(const std::string& bytes) {
+  // In two slices, so that fields straddle them.
+  const size_t half = bytes.size() / 2;
+  const grpc::Slice slices[] = {grpc::Slice(bytes.substr(0, half)),
+                                grpc::Slice(bytes.substr(half))};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+class ExchangeFrameTest : public testing::Test {
+ protected:
+  // Sends a tensor in as many frames as it takes.
+  void Send(OutgoingTensor tensor) {
+    bool all = false;
+    while (!all) {
+      all = writer.Add(&tensor);
+      ++frames;
+      ASSERT_TRUE(Receive(FrameOf(Bytes(writer.Take()))).ok());
+    }
+  }
+  Status Receive(const grpc::ByteBuffer& frame) {
+    return reader.Read(
+        frame, [this](int64_t step) { return step != unwanted; }, &received, &refused);
+  }
+  FrameWriter writer;
+  FrameReader reader;
+  std::vector<FrameReader::Received> received;
+  std::vector<FrameReader::Refused> refused;
+  int64_t unwanted = -1;
+  int frames = 0;
+};
+
+TEST_F(ExchangeFrameTest, TensorsOfAllKinds) {
+  Tensor large(DType::kInt32, Shape({3, 1 << 18}));  // 3 MiB
+  for (int i = 0; i < large.num_elements(); ++i) large.mutable_flat<int32_t>()[i] = i;
+  const Tensor values[] = {Tensor::Scalar(1.5f),
+                           Tensor::Of<int64_t>({2, 2}, {1, 2, 3, -4}),
+                           Tensor(DType::kDouble, Shape({0, 7})),
+                           Tensor::Vector<std::string>({"", "abc", std::string(3'000'000, 'x')}),
+                           Tensor::Vector<bool>({true, false, true}),
+                           large,
+                           large.Slice(1, 2)};
+  for (const Tensor& value : values) Send(OutgoingTensor(7, Key("t"), value, false));
+  ASSERT_EQ(received.size(), 7);
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_EQ(received[i].step_id, 7);
+    EXPECT_EQ(received[i].key, Key("t"));
+    EXPECT_EQ(AttrValue(received[i].value), AttrValue(values[i])) << i;
+  }
+  EXPECT_EQ(frames, 5 + 3 + 3);
+}
+
+TEST_F(ExchangeFrameTest, ManySmallTensorsInOneFrame) {
+  for (int i = 0; i < 1000; ++i) {
+    OutgoingTensor tensor(i % 3, Key(StrCat("t", i)), Tensor::Scalar(i), i % 7 == 0);
+    ASSERT_TRUE(writer.Add(&tensor));
+  }
+  writer.Refuse(9, Aborted("restarted"));
+  ASSERT_TRUE(Receive(writer.Take()).ok());
+  ASSERT_EQ(received.size(), 1000);
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_EQ(received[i].value.scalar<int>(), i);
+    EXPECT_EQ(received[i].is_dead, i % 7 == 0);
+    EXPECT_EQ(received[i].key, Key(StrCat("t", i)));
+  }
+  ASSERT_EQ(refused.size(), 1);
+  EXPECT_EQ(refused[0].why, Aborted("restarted"));
+}
+
+TEST_F(ExchangeFrameTest, KeysAreSpelledOutOnce) {
+  OutgoingTensor first(1, Key("edge"), Tensor::Scalar(1.0f), false);
+  OutgoingTensor again(2, Key("edge"), Tensor::Scalar(2.0f), false);
+  OutgoingTensor loop(2, Key("edge", 3), Tensor::Scalar(3.0f), false);
+  OutgoingTensor dead(3, Key("edge"), Tensor(), true);
+  writer.Add(&first);
+  const auto frame = writer.Take();
+  writer.Add(&again);
+  writer.Add(&loop);
+  writer.Add(&dead);
+  const auto later = writer.Take();
+  EXPECT_LT(later.Length(), frame.Length());
+  ASSERT_TRUE(Receive(frame).ok());
+  ASSERT_TRUE(Receive(later).ok());
+  ASSERT_EQ(received.size(), 4);
+  EXPECT_EQ(received[1].key, Key("edge"));
+  EXPECT_EQ(received[2].key, Key("edge", 3));
+  EXPECT_TRUE(received[3].is_dead);
+  EXPECT_FALSE(received[3].value.valid());
+}
+
+TEST_F(ExchangeFrameTest, UnwantedStepsAreSkipped) {
+  Tensor large(DType::kFloat, Shape({3 << 17}));  // a frame and a half
+  OutgoingTensor a(1, Key("a"), large, false), b(2, Key("b"), Tensor::Scalar(1.0f), false);
+  ASSERT_FALSE(writer.Add(&a));
+  ASSERT_TRUE(Receive(writer.Take()).ok());
+  unwanted = 1;
+  ASSERT_TRUE(writer.Add(&a));
+  ASSERT_TRUE(writer.Add(&b));
+  ASSERT_TRUE(Receive(writer.Take()).ok());
+  ASSERT_EQ(received.size(), 1);
+  EXPECT_EQ(received[0].step_id, 2);
+}
+
+// Bytes of a stranger: whatever they are, an error or tensors, and no more.
+TEST_F(ExchangeFrameTest, AnyBytesAreSafe) {
+  OutgoingTensor a(1, Key("a"), Tensor::Vector<float>({1, 2, 3}), false);
+  OutgoingTensor s(1, Key("s"), Tensor::Vector<std::string>({"x", "yz"}), false);
+  writer.Add(&a);
+  writer.Add(&s);
+  const std::string good = Bytes(writer.Take());
+  google::protobuf::LogSilencer quiet;
+  std::mt19937 random(1);
+  int errors = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bytes = good;
+    for (int n = random() % 4; n >= 0; --n) bytes[random() % bytes.size()] = random();
+    if (random() % 4 == 0) bytes.resize(random() % bytes.size());
+    FrameReader fresh;
+    std::vector<FrameReader::Received> tensors;
+    if (!fresh
+             .Read(
+                 FrameOf(bytes), [](int64_t) { return true; }, &tensors, &refused)
+             .ok()) {
+      ++errors;
+    }
+  }
+  EXPECT_GT(errors, 10'000);
+}
+
+}  // namespace
+}  // namespace penstock
