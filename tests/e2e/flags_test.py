@@ -62,7 +62,8 @@ class FlagsTest(ClusterTest):
     def test_help_teaches(self):
         for arguments in (["--help"], ["run", "--help"], ["server", "--help"], ["graph", "--help"],
                           ["checkpoint", "--help"], ["ops", "--help"]):
-            done = subprocess.run([PENSTOCK] + arguments, capture_output=True, text=True, check=False)
+            done = subprocess.run([PENSTOCK] + arguments, capture_output=True, text=True,
+                                  check=False)
             self.assertEqual(done.returncode, 0, arguments)
             self.assertIn("penstock", done.stdout)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The example trains: in one process, on a cluster asynchronously and synchronously; and the variables
-of a running cluster can be read from elsewhere."""
+"""The example trains: in one process, on a cluster asynchronously and synchronously; and the
+variables of a running cluster can be read from elsewhere."""
 
 import os
 import re
@@ -15,7 +15,8 @@ from cluster import PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
 class TrainingTest(ClusterTest):
     def accuracy(self, text):
         """What the chief says last."""
-        chief = [line for line in text.strip().splitlines() if not re.match(r"\[(ps|worker/[1-9])", line)]
+        others = re.compile(r"\[(ps|worker/[1-9])")
+        chief = [line for line in text.strip().splitlines() if not others.match(line)]
         match = re.search(r"test accuracy: (0\.\d+)$", chief[-1])
         self.assertTrue(match, "the chief's last line is %r" % chief[-1])
         return float(match.group(1))
