@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/builder.h"
+#include "core/graph/gradients.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -26,6 +27,25 @@ TEST(Ops, ALayer) {
   EXPECT_EQ(x.name(), "x:0");
   EXPECT_EQ(y.shape(), PartialShape({32, 10}));
   EXPECT_TRUE(graph.graph().Validate().ok());
+}
+
+TEST(Ops, AreDifferentiable) {
+  GraphBuilder graph;
+  const Output x = ops::Placeholder(graph, DType::kFloat, {.shape = {32, 784}});
+  const Output labels = ops::Placeholder(graph, DType::kInt64, {.shape = {32}});
+  const Output w = ops::VariableV2(graph, DType::kFloat, PartialShape({784, 10}));
+  const Output table = ops::VarHandleOp(graph, DType::kFloat, PartialShape({50, 784}));
+  const Output rows = ops::ResourceGather(table, labels, DType::kFloat);
+  const Output logits = ops::Tanh(ops::MatMul(x + rows, w));
+  const Output loss = ops::SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss;
+  const auto gradients = AddGradients(graph, {loss}, {w, table, x, labels});
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  EXPECT_EQ((*gradients)[0].values.shape(), PartialShape({784, 10}));
+  EXPECT_TRUE((*gradients)[1].sparse());
+  EXPECT_EQ(Dense((*gradients)[1]).dtype(), DType::kFloat);
+  EXPECT_TRUE((*gradients)[2].values.shape().Compatible(PartialShape({32, 784})));
+  EXPECT_TRUE((*gradients)[3].none());
+  EXPECT_TRUE(graph.graph().Validate().ok()) << graph.graph().Validate();
 }
 
 TEST(Ops, ListsAndSeveralOutputs) {
