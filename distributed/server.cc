@@ -30,7 +30,7 @@ namespace {
 constexpr int kPollingThreads = 3;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(5);
 // For answers that are on their way; everything that runs has been aborted before.
-constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
+constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
 
 void EnableServices() {
   static const bool once = [] {
