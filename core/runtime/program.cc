@@ -13,8 +13,10 @@ namespace {
 // Above this a node is worth another thread: handing it over costs about a microsecond while the
 // pool is awake, several (a wake-up through the system) when it sleeps.
 constexpr int32_t kExpensiveNanos = 5'000;
-// Samples are cut here: a thread may lose its core for milliseconds in the middle of one.
-constexpr int64_t kSampleNanosMax = 4 * kExpensiveNanos;
+// Samples are cut here: a thread may lose its core for milliseconds in the middle of one, and one
+// such sample, or two, must not make a cheap node expensive: the step would go to several threads
+// for its sake, and every node of it would pay.
+constexpr int64_t kSampleNanosMax = 2 * kExpensiveNanos;
 
 }  // namespace
 
@@ -147,8 +149,9 @@ void Program::Connect() {
 void Program::RecordCost(uint32_t i, int64_t nanos) const {
   const int32_t sample = static_cast<int32_t>(std::clamp<int64_t>(nanos, 1, kSampleNanosMax));
   const int32_t old = cost_ns_[i].load(std::memory_order_relaxed);
-  // Down quickly, up slowly: noise only ever adds. The first sample stands as it is.
-  const int32_t cost = old == 0       ? sample
+  // Down quickly, up slowly: noise only ever adds. The first sample, of a cold kernel, leaves the
+  // verdict to the second.
+  const int32_t cost = old == 0       ? std::min(sample, kExpensiveNanos)
                        : sample < old ? (old + sample) / 2
                                       : old + (sample - old + 3) / 4;
   cost_ns_[i].store(cost, std::memory_order_relaxed);

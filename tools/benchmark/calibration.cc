@@ -22,10 +22,10 @@ void MultiplyAndAdd() {
   for (int i = 0; i < kChains; ++i) sums[i] = _mm256_set1_ps(static_cast<float>(i));
   const __m256 factor = _mm256_set1_ps(0.5f), term = _mm256_set1_ps(1.0f);
   for (int64_t r = 0; r < kFmaRepeats; ++r) {
-    for (__m256& sum : sums) {
-      sum = _mm256_fmadd_ps(sum, factor, term);
-      Keep(sum);
-    }
+#pragma GCC unroll 10
+    for (int i = 0; i < kChains; ++i) sums[i] = _mm256_fmadd_ps(sums[i], factor, term);
+#pragma GCC unroll 10
+    for (int i = 0; i < kChains; ++i) Keep(sums[i]);
   }
 }
 

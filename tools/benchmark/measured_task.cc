@@ -71,7 +71,8 @@ StatusOr<ClusterSpec> ReadCluster() {
   std::string line;
   std::getline(std::cin, line);
   ClusterSpec cluster;
-  for (const auto& [job, addresses] : Json::parse(line).items()) {
+  const Json jobs = Json::parse(line);
+  for (const auto& [job, addresses] : jobs.items()) {
     int index = 0;
     for (const Json& address : addresses) {
       RETURN_IF_ERROR(cluster.AddTask(job, index++, address.get<std::string>()));
