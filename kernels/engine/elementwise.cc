@@ -2,6 +2,7 @@
 #include "kernels/engine/elementwise.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace penstock {
 namespace {
@@ -61,6 +62,37 @@ void RunRows(const BinaryLoop& loop, const BinaryRows& rows) {
   IsFloat16(loop.in) ? RunFloat16(loop, rows) : loop.run(rows);
 }
 
+// Short rows that all meet the same row of the other side (a bias): that row is written out as
+// often as fits into a block, so that the inner loop runs over many rows at once.
+void RunPanel(const BinaryLoop& loop, size_t size, const BinaryRows& rows) {
+  constexpr int64_t kBlock = 512;
+  const bool x_same = !rows.x_repeats && rows.x_step == 0,
+             y_same = !rows.y_repeats && rows.y_step == 0;
+  const bool other_dense =
+      x_same ? !rows.y_repeats && rows.y_step == rows.n : !rows.x_repeats && rows.x_step == rows.n;
+  if (x_same == y_same || !other_dense || rows.n > kBlock / 8 || rows.rows < 8 ||
+      !IsPlain(loop.in)) {
+    return RunRows(loop, rows);
+  }
+  alignas(64) char block[kBlock * 16];
+  const int64_t together = std::min(rows.rows, kBlock / rows.n);
+  const int64_t row_bytes = rows.n * size;
+  std::memcpy(block, x_same ? rows.x : rows.y, row_bytes);
+  for (int64_t done = 1; done < together; done *= 2) {
+    std::memcpy(block + done * row_bytes, block, std::min(done, together - done) * row_bytes);
+  }
+  const size_t z_size = SizeOf(loop.out);
+  for (int64_t r = 0; r < rows.rows; r += together) {
+    const int64_t n = std::min(together, rows.rows - r) * rows.n;
+    const int64_t at = r * rows.n;
+    RunRows(loop, {.x = x_same ? block : At(rows.x, at, size),
+                   .y = y_same ? block : At(rows.y, at, size),
+                   .z = At(rows.z, at, z_size),
+                   .rows = 1,
+                   .n = n});
+  }
+}
+
 }  // namespace
 
 UnaryKernel::UnaryKernel(const UnaryLoop& loop)
@@ -97,23 +129,30 @@ Status BinaryKernel::Compute(KernelContext& ctx) {
   const Tensor& y = ctx.input(1);
   // Most calls need no plan: equal shapes, or a scalar on one side.
   const bool flat = x.shape() == y.shape() || x.rank() == 0 || y.rank() == 0;
-  BroadcastPlan plan;
-  if (!flat || loop_.launch != nullptr) {
-    ASSIGN_OR_RETURN(plan, BroadcastPlan::Make({&x.shape(), &y.shape()}));
+  if (flat && loop_.launch == nullptr) {
+    const Tensor& larger = x.rank() != 0 ? x : y;
+    RETURN_IF_ERROR(CheckRight(y, larger.num_elements()));
+    Tensor* z;
+    RETURN_IF_ERROR(AllocateOutput(ctx, larger.shape(), &z));
+    RunFlat(ctx, z);
+    return OkStatus();
   }
-  const Shape shape = !flat ? plan.output() : x.rank() != 0 ? x.shape() : y.shape();
-  if (loop_.invalid != nullptr && shape.num_elements() > 0) {
-    const char* message = loop_.invalid(y.raw_data(), y.num_elements());
-    if (message != nullptr) return InvalidArgument(message);
-  }
+  ASSIGN_OR_RETURN(const BroadcastPlan plan, BroadcastPlan::Make({&x.shape(), &y.shape()}));
+  RETURN_IF_ERROR(CheckRight(y, plan.output().num_elements()));
   Tensor* z;
-  RETURN_IF_ERROR(AllocateOutput(ctx, shape, &z));
-  if (shape.num_elements() == 0) return OkStatus();
+  RETURN_IF_ERROR(AllocateOutput(ctx, plan.output(), &z));
+  if (z->num_elements() == 0) return OkStatus();
   if (loop_.launch != nullptr) {
     return loop_.launch(ctx.stream(), plan, x.raw_data(), y.raw_data(), z->mutable_raw_data());
   }
-  flat ? RunFlat(ctx, z) : RunBroadcast(ctx, plan, z);
+  RunBroadcast(ctx, plan, z);
   return OkStatus();
+}
+
+Status BinaryKernel::CheckRight(const Tensor& y, int64_t num_outputs) const {
+  if (loop_.invalid == nullptr || num_outputs == 0) return OkStatus();
+  const char* message = loop_.invalid(y.raw_data(), y.num_elements());
+  return message == nullptr ? OkStatus() : InvalidArgument(message);
 }
 
 Status BinaryKernel::AllocateOutput(KernelContext& ctx, const Shape& shape, Tensor** z) const {
@@ -156,7 +195,7 @@ void BinaryKernel::RunBroadcast(KernelContext& ctx, const BroadcastPlan& plan, T
                        p.row_step[1],
                        p.repeats[0],
                        p.repeats[1]};
-    RunRows(loop_, rows);
+    RunPanel(loop_, in_size_, rows);
   });
 }
 

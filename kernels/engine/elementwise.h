@@ -47,8 +47,8 @@ struct BinaryRows {
   const void* y;
   void* z;
   int64_t rows, n;
-  int64_t x_step, y_step;     // elements from one row to the next
-  bool x_repeats, y_repeats;  // one element serves the whole row
+  int64_t x_step = 0, y_step = 0;             // elements from one row to the next
+  bool x_repeats = false, y_repeats = false;  // one element serves the whole row
 };
 
 struct BinaryLoop {
@@ -68,6 +68,7 @@ class BinaryKernel : public Kernel {
   Status Compute(KernelContext& ctx) override;
 
  private:
+  Status CheckRight(const Tensor& y, int64_t num_outputs) const;
   Status AllocateOutput(KernelContext& ctx, const Shape& shape, Tensor** z) const;
   void RunFlat(KernelContext& ctx, Tensor* z) const;
   void RunBroadcast(KernelContext& ctx, const BroadcastPlan& plan, Tensor* z) const;

@@ -120,6 +120,23 @@ TEST(Elementwise, Float16InPlaceAndBroadcast) {
   }
 }
 
+TEST(Elementwise, ShortRows) {
+  for (int n : {1, 3, 10, 63, 64, 65}) {
+    for (int rows : {2, 8, 100}) {
+      for (bool turned : {false, true}) {
+        Tensor all = Iota<float>(rows * n, 0).Reshaped({rows, n});
+        std::vector<Tensor> both = {all, Iota<float>(n, 1000)};
+        if (turned) std::swap(both[0], both[1]);
+        Result sub(Sub(), DType::kFloat, both);
+        for (int i = 0; i < rows * n; ++i) {
+          const float difference = static_cast<float>(i % 100 - (1000 + i % n % 100));
+          ASSERT_EQ(sub.output.flat<float>()[i], turned ? -difference : difference);
+        }
+      }
+    }
+  }
+}
+
 TEST(Elementwise, AnotherTypeOfOutput) {
   std::vector<Tensor> both;
   both.push_back(Iota<float>(5000, 0));

@@ -33,8 +33,8 @@
 #define DEVICE_FN
 #define PENSTOCK_PASS host_pass
 #endif
-// A file that is compiled twice makes two kernels of one functor. What differs between them stands in
-// `inline namespace PENSTOCK_PASS`, so that it has two names for the linker, too.
+// A file that is compiled twice makes two kernels of one functor. What differs between them stands
+// in `inline namespace PENSTOCK_PASS`, so that it has two names for the linker, too.
 
 namespace penstock {
 

@@ -230,6 +230,7 @@ OpDef ArgOp(const char* doc) {
                 {"output_type", kIndex, DType::kInt64}},
       .shape = ArgShape,
       .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{}, {1}}}}}, {.inputs = {{{{2, 3}}}, {{{}, {0}}}}}},
   };
 }
 

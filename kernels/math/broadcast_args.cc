@@ -101,6 +101,7 @@ OP(BroadcastArgs, {
                       .types = {{"T", kIndex, DType::kInt32}},
                       .shape = VectorShapes,
                       .gradient = NoGradient,
+                      .examples = {{.inputs = {{{{2}, {2, 1}}}, {{{1}, {3}}}}}},
                   });
 OP(BroadcastGradientArgs,
    {
@@ -110,6 +111,7 @@ OP(BroadcastGradientArgs,
        .types = {{"T", kIndex, DType::kInt32}},
        .shape = VectorShapes,
        .gradient = NoGradient,
+       .examples = {{.inputs = {{{{2}, {2, 1}}}, {{{1}, {3}}}}}},
    });
 
 // Shapes live on the host, whatever the device.

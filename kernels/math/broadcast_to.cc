@@ -110,6 +110,7 @@ OP(BroadcastTo,
        .gradient = [](const GradientScope& g) -> Gradients {
          return {SumToShapeOf(g.dy(), g.x(0)), Gradient()};
        },
+       .examples = {{.inputs = {{{{2, 1}}}, {{{3}, {2, 2, 3}}}}}},
    });
 KERNEL_HOST_ARGS(("shape"), BroadcastTo, BroadcastToOf, PLAIN_TYPES);
 #if !defined(PENSTOCK_CUDA_DEVICE)

@@ -114,6 +114,7 @@ OP(ClipByValue,
        .types = {{"T", kReal}},
        .shape = SameShape,
        .gradient = ClipGradient,
+       .examples = {{.inputs = {{{{4}, {0, 1, 2, 4}}}, {{{}, {1.5}}}, {{{}, {3}}}}}},
    });
 KERNEL(ClipByValue, ClipByValueKernel, REAL_TYPES);
 

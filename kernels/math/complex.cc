@@ -62,6 +62,17 @@ Output PartOf(const char* op, Output x) {
   return Call(op, {x}, {{"Tout", type}});
 }
 
+// The two ways in which complex and real types go together.
+std::vector<Example> BothPrecisions(int num_inputs) {
+  const std::vector<std::vector<ExampleTensor>> inputs(num_inputs, {{.shape = {2, 3}}});
+  const bool from_real = num_inputs == 2;
+  const auto example = [&](DType real, DType complex) -> Example {
+    return {.inputs = inputs,
+            .attrs = {{"T", from_real ? real : complex}, {"Tout", from_real ? complex : real}}};
+  };
+  return {example(DType::kFloat, DType::kComplex64), example(DType::kDouble, DType::kComplex128)};
+}
+
 OpDef PartOp(const char* doc, GradientFn gradient) {
   return {
       .doc = doc,
@@ -71,6 +82,7 @@ OpDef PartOp(const char* doc, GradientFn gradient) {
                 {"Tout", {DType::kFloat, DType::kDouble}, DType::kFloat}},
       .shape = SameShape,
       .gradient = std::move(gradient),
+      .examples = BothPrecisions(1),
   };
 }
 
@@ -86,6 +98,7 @@ OP(Complex, {
                 .gradient = [](const GradientScope& g) -> Gradients {
                   return SumToInputs(g, PartOf("Real", g.dy()), PartOf("Imag", g.dy()));
                 },
+                .examples = BothPrecisions(2),
             });
 KERNEL(Complex, BinaryElementwise<ComplexFn>::Kernel, float, double);
 
@@ -111,6 +124,7 @@ OP(ComplexAbs,
          const Output zero = ZerosLike(g.dy());
          return {Call("DivNoNan", {ToComplex(g.dy(), zero) * g.x(), ToComplex(g.y(), zero)})};
        },
+       .examples = BothPrecisions(1),
    });
 KERNEL(ComplexAbs, UnaryElementwise<ComplexAbsFn>::Kernel, COMPLEX_TYPES);
 

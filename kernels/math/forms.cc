@@ -44,6 +44,11 @@ OpDef Comparison(const char* doc, const DTypes& types) {
   return op;
 }
 
+OpDef WithExamples(std::vector<Example> examples, OpDef op) {
+  op.examples = std::move(examples);
+  return op;
+}
+
 OpDef GradientOp(const char* doc, const DTypes& types, GradientFn gradient) {
   OpDef op = BinaryOp(doc, types, std::move(gradient));
   op.inputs = {{"y", "T"}, {"dy", "T"}};

@@ -23,6 +23,8 @@ OpDef BinaryOp(const char* doc, const DTypes& types, GradientFn gradient);
 OpDef CommutativeOp(const char* doc, const DTypes& types, GradientFn gradient);
 // z = f(x, y), with broadcasting, from type T to bool; no gradient.
 OpDef Comparison(const char* doc, const DTypes& types);
+// `op` with calls that work, where matrices of 0.1 to 0.9 for every input do not.
+OpDef WithExamples(std::vector<Example> examples, OpDef op);
 // The gradient of a unary op from its output: z = f(y, dy).
 OpDef GradientOp(const char* doc, const DTypes& types, GradientFn gradient);
 

@@ -102,10 +102,11 @@ OP(Asinh, (UnaryOp("The number whose hyperbolic sine is x.", kFloatingOrComplex,
                    })));
 KERNEL(Asinh, UnaryElementwise<AsinhFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Acosh, (UnaryOp("The number whose hyperbolic cosine is x.", kFloatingOrComplex,
-                   [](const GradientScope& g) -> Gradients {
-                     return {g.dy() / Call("Sinh", {Conj(g.y())})};
-                   })));
+OP(Acosh, (WithExamples({{.inputs = {{{{2, 2}, {1.5, 2, 3, 7}}}}}},
+                        UnaryOp("The number whose hyperbolic cosine is x.", kFloatingOrComplex,
+                                [](const GradientScope& g) -> Gradients {
+                                  return {g.dy() / Call("Sinh", {Conj(g.y())})};
+                                }))));
 KERNEL(Acosh, UnaryElementwise<AcoshFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
 OP(Atanh, (UnaryOp("The number whose hyperbolic tangent is x.", kFloatingOrComplex,

@@ -134,6 +134,9 @@ OpDef BatchMatMulOp(const char* doc, ShapeFn shape, GradientFn gradient) {
       .attrs = {{"adj_x", AttrValue(false)}, {"adj_y", AttrValue(false)}},
       .shape = std::move(shape),
       .gradient = std::move(gradient),
+      .examples = {{.inputs = {{{{2, 3, 4}}}, {{{2, 4, 2}}}}},
+                   {.inputs = {{{{2, 4, 3}}}, {{{2, 2, 4}}}},
+                    .attrs = {{"adj_x", true}, {"adj_y", true}}}},
   };
 }
 
@@ -148,6 +151,11 @@ OP(MatMul,
        .attrs = {{"transpose_a", AttrValue(false)}, {"transpose_b", AttrValue(false)}},
        .shape = MatMulShape,
        .gradient = MatMulGradient,
+       .examples = {{.inputs = {{{{2, 3}}}, {{{3, 2}}}}},
+                    {.inputs = {{{{3, 2}}}, {{{3, 2}}}}, .attrs = {{"transpose_a", true}}},
+                    {.inputs = {{{{2, 3}}}, {{{2, 3}}}}, .attrs = {{"transpose_b", true}}},
+                    {.inputs = {{{{3, 2}}}, {{{2, 3}}}},
+                     .attrs = {{"transpose_a", true}, {"transpose_b", true}}}},
    });
 KERNEL(MatMul, MatMulOnCpu, FLOATING_TYPES, int32_t, int64_t, COMPLEX_TYPES);
 

@@ -33,6 +33,15 @@ Output KeptDims(const GradientScope& g) {
                                 Outputs{ShapeOf(g.x()), OnesLike(positive)}});
 }
 
+const std::vector<Example>& ReductionExamples() {
+  static const auto& examples = *new std::vector<Example>{
+      {.inputs = {{{{2, 3}}}, {{{1}, {1}}}}},
+      {.inputs = {{{{2, 3, 2}}}, {{{2}, {0, -1}}}}, .attrs = {{"keep_dims", true}}},
+      {.inputs = {{{{2, 3}}}, {{{2}, {0, 1}}}}},
+  };
+  return examples;
+}
+
 }  // namespace
 
 OpDef ReductionOp(const char* doc, const DTypes& types, GradientFn gradient) {
@@ -44,6 +53,7 @@ OpDef ReductionOp(const char* doc, const DTypes& types, GradientFn gradient) {
       .attrs = {{"keep_dims", AttrValue(false)}},
       .shape = ReductionShape,
       .gradient = std::move(gradient),
+      .examples = ReductionExamples(),
   };
 }
 
@@ -56,6 +66,7 @@ OpDef LogicalReductionOp(const char* doc) {
       .attrs = {{"keep_dims", AttrValue(false)}},
       .shape = ReductionShape,
       .gradient = NoGradient,
+      .examples = ReductionExamples(),
   };
 }
 

@@ -132,6 +132,9 @@ OpDef ScanOp(const char* doc, GradientFn gradient) {
         return SameShape(s);
       },
       .gradient = std::move(gradient),
+      .examples = {{.inputs = {{{{2, 3}}}, {{{}, {1}}}}},
+                   {.inputs = {{{{2, 3}}}, {{{}, {0}}}},
+                    .attrs = {{"exclusive", true}, {"reverse", true}}}},
   };
 }
 

@@ -157,6 +157,7 @@ OP(Polygamma,
          const Output dx = g.dy() * Call("Polygamma", {g.x(0) + 1.0, g.x(1)});
          return {Gradient(), SumToShapeOf(dx, g.x(1))};
        },
+       .examples = {{.inputs = {{{{3}, {0, 1, 2}}}, {{{3}}}}, .check_gradient = false}},
    });
 KERNEL(Polygamma, BinaryElementwise<PolygammaFn>::Kernel, FLOATING_TYPES);
 
@@ -171,6 +172,7 @@ OP(Zeta,
          const Output dq = g.dy() * -g.x(0) * Call("Zeta", {g.x(0) + 1.0, g.x(1)});
          return {Gradient(), SumToShapeOf(dq, g.x(1))};
        },
+       .examples = {{.inputs = {{{{3}, {1.5, 2, 3}}}, {{{3}}}}, .check_gradient = false}},
    });
 KERNEL(Zeta, BinaryElementwise<ZetaFn>::Kernel, FLOATING_TYPES);
 

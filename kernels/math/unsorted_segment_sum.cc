@@ -167,6 +167,8 @@ OP(UnsortedSegmentSum,
        .types = {{"T", kNumber}, {"Tindices", kIndex}, {"Tnumsegments", kIndex, DType::kInt32}},
        .shape = SegmentShape,
        .gradient = SegmentSumGradient,
+       .examples = {{.inputs = {{{{4, 2}}}, {{{4}, {1, 0, -1, 1}}}, {{{}, {3}}}}},
+                    {.inputs = {{{{2, 2}}}, {{{2, 2}, {1, 0, 0, 1}}}, {{{}, {2}}}}}},
    });
 KERNEL_HOST_ARGS(("num_segments"), UnsortedSegmentSum, UnsortedSegmentSumKernel, NUMBER_TYPES);
 
