@@ -25,6 +25,8 @@ class Device {
   const DeviceInfo& info() const { return info_; }
   const std::string& name() const { return name_; }             // full, as a string
   const std::string& type() const { return *info_.name.type; }  // "CPU"
+  // What it holds lives in the device's memory: a subclass whose allocator goes with it clears it
+  // first.
   ResourceStore& resources() { return resources_; }
 
   virtual Allocator& allocator() = 0;

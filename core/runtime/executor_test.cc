@@ -13,9 +13,7 @@ namespace penstock {
 namespace {
 
 using testing::HasSubstr;
-
 constexpr int64_t kMilli = 1'000'000;
-
 Tensor Int(int64_t value) { return Tensor::Scalar(value); }
 
 // The two ways of running a step must not differ.
@@ -43,7 +41,6 @@ class ExecutorTest : public testing::TestWithParam<How> {
     return RunStep(*executor, step.Args(), GetParam());
   }
   std::string Message(const Status& status) { return std::string(status.message()); }
-
   TestTask task_;
 };
 INSTANTIATE_TEST_SUITE_P(How, ExecutorTest, testing::Values(How::kRun, How::kRunAsync),

@@ -36,6 +36,7 @@ class FarDevice final : public Device {
       : Device(
             {.name = *DeviceName::Parse("/job:w/replica:0/task:0/device:FAR:0"), .incarnation = 1}),
         threads_("copies", 2) {}
+  ~FarDevice() override { resources().ClearAll(); }
 
   Allocator& allocator() override { return allocator_; }
   bool asynchronous() const override { return true; }
