@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 
 namespace penstock::client {
 namespace {
@@ -75,6 +76,20 @@ Status Session::Extend() {
   return OkStatus();
 }
 
+namespace {
+
+// "x" and "x:0" are one tensor.
+string_view WithoutZero(const std::string& name) { return absl::StripSuffix(name, ":0"); }
+
+const Feed* FindFeed(const std::vector<Feed>& feeds, const TensorRef& fetch) {
+  for (const Feed& feed : feeds) {
+    if (WithoutZero(feed.tensor.name) == WithoutZero(fetch.name)) return &feed;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
                                            const std::vector<TensorRef>& fetches,
                                            const std::vector<TensorRef>& targets,
@@ -83,9 +98,23 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
   Feeds values;
   values.reserve(feeds.size());
   for (const Feed& feed : feeds) values.emplace_back(feed.tensor.name, feed.value);
-  std::vector<Tensor> outputs;
-  RETURN_IF_ERROR(
-      session_->Run(options, values, Names(fetches), NodeNames(targets), &outputs, metadata));
+  // What is fed and fetched comes back as it is; the graph has no part in it.
+  std::vector<Tensor> outputs(fetches.size());
+  std::vector<std::string> computed;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    const Feed* fed = FindFeed(feeds, fetches[i]);
+    if (fed != nullptr) {
+      outputs[i] = fed->value;
+    } else {
+      computed.push_back(fetches[i].name);
+      places.push_back(i);
+    }
+  }
+  if (computed.empty() && targets.empty() && !fetches.empty()) return outputs;
+  std::vector<Tensor> found;
+  RETURN_IF_ERROR(session_->Run(options, values, computed, NodeNames(targets), &found, metadata));
+  for (size_t i = 0; i < places.size(); ++i) outputs[places[i]] = std::move(found[i]);
   return outputs;
 }
 

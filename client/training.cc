@@ -211,6 +211,10 @@ Status TrainingLoop::Train() {
   Status status = Begin();
   while (true) {
     if (IsTaskLoss(status)) {
+      if (++failures_in_a_row_ > options_.max_failures_in_a_row) {
+        return Annotate(status, StrCat("gave up after ", failures_in_a_row_,
+                                       " failures without a step between them"));
+      }
       status = Recover(status);
       continue;
     }
@@ -256,10 +260,6 @@ Status TrainingLoop::RunStep() {
 }
 
 Status TrainingLoop::Recover(const Status& failure) {
-  if (++failures_in_a_row_ > options_.max_failures_in_a_row) {
-    return Annotate(failure, StrCat("gave up after ", failures_in_a_row_,
-                                    " failures without a step between them"));
-  }
   Say(StrCat("step after ", global_step_, " failed: ", failure.message(),
              "; making a new session"));
   RETURN_IF_ERROR(Begin());

@@ -61,7 +61,8 @@ TEST(ClusterSpecTest, JsonInBothForms) {
   EXPECT_FALSE(dense->is_chief());
 
   const auto sparse = TaskConfigFromJson(
-      R"({"cluster": {"ps": ["b:1"], "worker": {"7": "c:1"}}, "task": {"type": "worker", "index": 7}})");
+      R"({"cluster": {"ps": ["b:1"], "worker": {"7": "c:1"}},
+          "task": {"type": "worker", "index": 7}})");
   ASSERT_TRUE(sparse.ok()) << sparse.status();
   EXPECT_EQ(sparse->cluster.ToString(), "ps: 0=b:1; worker: 7=c:1");
 

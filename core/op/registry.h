@@ -27,7 +27,7 @@
 
 namespace penstock {
 
-// One for each compilation of a file: were it shared (inline), the linker would keep one of the two.
+// One for each compilation of a file: were it shared (inline), the linker would keep one of two.
 #if defined(PENSTOCK_CUDA_DEVICE)
 static constexpr char kThisDevice[] = "GPU";
 #else
@@ -111,7 +111,8 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
       []() -> std::vector<::penstock::KernelDef> {                               \
         return ::penstock::KernelsByType<K, __VA_ARGS__>(#Name, attr);           \
       })
-// As KERNEL, for ops with arguments in host memory: KERNEL_HOST_ARGS(("axis"), Sum, SumKernel, float).
+// As KERNEL, for ops with arguments in host memory:
+// KERNEL_HOST_ARGS(("axis"), Sum, SumKernel, float).
 #define KERNEL_HOST_ARGS(args, Name, K, ...)                                              \
   static const ::penstock::KernelDeclaration PENSTOCK_UNIQUE_(penstock_kernel_)(          \
       []() -> std::vector<::penstock::KernelDef> {                                        \

@@ -96,8 +96,10 @@ BENCHMARK_CAPTURE(BM_Random, Scalar, AddScalar, 1)->Args({16, 1024})->Args({1024
 // Two threads must not make cheap nodes slower, and must make expensive ones faster.
 BENCHMARK_CAPTURE(BM_Random, NoOp2Threads, AddNoOp, 2)->Args({16, 1024})->UseRealTime();
 BENCHMARK_CAPTURE(BM_Random, Scalar2Threads, AddScalar, 2)->Args({16, 1024})->UseRealTime();
-BENCHMARK_CAPTURE(BM_Random, Spin5us, AddSpin<5>, 1)->Args({16, 64})->UseRealTime();
-BENCHMARK_CAPTURE(BM_Random, Spin5us2Threads, AddSpin<5>, 2)->Args({16, 64})->UseRealTime();
+BENCHMARK_CAPTURE(BM_Wide, Spin5us, AddSpin<5>, 1)->Arg(400)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Wide, Spin5us2Threads, AddSpin<5>, 2)->Arg(400)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Wide, Spin20us, AddSpin<20>, 1)->Arg(400)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Wide, Spin20us2Threads, AddSpin<20>, 2)->Arg(400)->UseRealTime();
 BENCHMARK_CAPTURE(BM_Random, Spin20us, AddSpin<20>, 1)->Args({16, 64})->UseRealTime();
 BENCHMARK_CAPTURE(BM_Random, Spin20us2Threads, AddSpin<20>, 2)->Args({16, 64})->UseRealTime();
 

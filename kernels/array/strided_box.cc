@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "absl/numeric/bits.h"
+#include "absl/strings/str_join.h"
 #include "kernels/array/arguments.h"
+#include "kernels/array/elements.h"
 
 namespace penstock {
 namespace {
@@ -130,6 +132,14 @@ StridedSliceMasks StridedSliceMasks::Of(const Attrs& attrs) {
           .shrink_axis = mask("shrink_axis_mask")};
 }
 
+std::vector<AttrDef> StridedSliceMasks::AttrDefs() {
+  return {{"begin_mask", 0},
+          {"end_mask", 0},
+          {"ellipsis_mask", 0},
+          {"new_axis_mask", 0},
+          {"shrink_axis_mask", 0}};
+}
+
 Dims StridedBox::counts() const {
   Dims counts;
   for (const Dim& dim : dims) counts.push_back(dim.count);
@@ -163,6 +173,32 @@ StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks, const T
   ASSIGN_OR_RETURN(const Dims e, IntVector(end, "end", count));
   ASSIGN_OR_RETURN(const Dims s, IntVector(strides, "strides", count));
   return ResolveStridedSlice(masks, {.begin = &b, .end = &e, .strides = &s, .count = count}, input);
+}
+
+int64_t WalkBox(const StridedBox& box, const Shape& whole, BoxSide side, StridedCopy* copy) {
+  const bool source = side == BoxSide::kSource;
+  const Dims strides = DenseStrides(whole.dims()), dense = DenseStrides(box.counts());
+  int64_t offset = 0;
+  for (size_t i = 0; i < box.dims.size(); ++i) {
+    const StridedBox::Dim& dim = box.dims[i];
+    const int64_t there = dim.stride * strides[i];
+    offset += dim.begin * strides[i];
+    copy->Add(dim.count, source ? there : dense[i], source ? dense[i] : there);
+  }
+  return offset;
+}
+
+Status CheckValueOfBox(const StridedBox& box, const Tensor& value, string_view name) {
+  if (value.shape().dims() == absl::Span<const int64_t>(box.shape)) return OkStatus();
+  return InvalidArgument(name, " must have shape [", absl::StrJoin(box.shape, ","), "], has ",
+                         value.shape().ToString());
+}
+
+void StoreInBox(const StridedBox& box, const Tensor& value, Tensor& whole, ThreadPool& threads) {
+  StridedCopy copy;
+  const int64_t offset = WalkBox(box, whole.shape(), BoxSide::kDestination, &copy);
+  CopyStrided(whole.dtype(), copy, value.raw_data(),
+              ElementAt(whole.mutable_raw_data(), whole.dtype(), offset), threads);
 }
 
 }  // namespace penstock

@@ -6,11 +6,15 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/base/status.h"
+#include "core/base/thread_pool.h"
 #include "core/op/kernel.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/shape.h"
+#include "core/tensor/tensor.h"
+#include "kernels/array/strided_copy.h"
 
 namespace penstock {
 
@@ -24,6 +28,8 @@ struct StridedSliceMasks {
 
   Status Init(const KernelInit& node);
   static StridedSliceMasks Of(const Attrs& attrs);
+  // The five attributes, as an op declares them.
+  static std::vector<AttrDef> AttrDefs();
 };
 
 // The vectors, null where their values are not known yet.
@@ -57,5 +63,15 @@ StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks,
 StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks, const Tensor& begin,
                                          const Tensor& end, const Tensor& strides,
                                          const Shape& input);
+
+// Adds the box's dimensions to *copy: on one side as they lie in a dense tensor of shape `whole`,
+// on the other side dense. Returns the box's first element in the tensor.
+enum class BoxSide { kSource, kDestination };
+int64_t WalkBox(const StridedBox& box, const Shape& whole, BoxSide side, StridedCopy* copy);
+
+// InvalidArgument unless `value` has the shape that the expression selects.
+Status CheckValueOfBox(const StridedBox& box, const Tensor& value, string_view name);
+// Writes `value` into the box of `whole`. REQUIRES that the check has passed.
+void StoreInBox(const StridedBox& box, const Tensor& value, Tensor& whole, ThreadPool& threads);
 
 }  // namespace penstock

@@ -26,7 +26,7 @@ double Tolerance(DType dtype) {
 
 bool Near(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  if (a == b) return true;  // infinities too
+  if (std::isinf(a) || std::isinf(b)) return a == b;
   return std::abs(a - b) <= tolerance * (1 + std::abs(a));
 }
 bool Near(std::complex<double> a, std::complex<double> b, double tolerance) {

@@ -43,7 +43,7 @@ class Run:
         return "\n".join(self.lines)
 
     def wait_for(self, pattern, seconds=60, start=0):
-        """Waits for a line, from number `start` on, that has `pattern`: the match and its number."""
+        """Waits for a line, from number `start` on, with `pattern`: the match and its number."""
         end = time.monotonic() + seconds
         with self.arrived:
             n = start

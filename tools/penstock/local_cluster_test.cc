@@ -69,17 +69,18 @@ TEST(LocalClusterTest, AKilledTaskIsStartedAgainWhileRestartsAreLeft) {
 TEST(LocalClusterTest, AFailureForGoodEndsTheCluster) {
   std::string output;
   EXPECT_EQ(RunCluster(Scripts(std::string(kPsWaits) +
-                        "case \"$*\" in *--task_index=1*) exit 3;; esac; exec sleep 60"),
-                &output),
+                               "case \"$*\" in *--task_index=1*) exit 3;; esac; exec sleep 60"),
+                       &output),
             3);
 }
 
 TEST(LocalClusterTest, ATaskThatIgnoresTheRequestIsKilled) {
   std::string output;
   const int64_t begin = Env::Real().NowNanos();
-  EXPECT_EQ(RunCluster(Scripts("case \"$*\" in *--job_name=ps*) trap '' TERM; while :; do sleep 1; done;; "
-                        "esac; sleep 0.2"),
-                &output),
+  EXPECT_EQ(RunCluster(Scripts("case \"$*\" in *--job_name=ps*) "
+                               "trap '' TERM; while :; do sleep 1; done;; "
+                               "esac; sleep 0.2"),
+                       &output),
             0);
   EXPECT_LT(Env::Real().NowNanos() - begin, int64_t{20'000'000'000});
 }

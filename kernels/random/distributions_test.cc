@@ -1,163 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The random ops: their streams number by number, their distributions by bounds that a correct one
-// breaks with a probability below 1e-6 (and, seeds being fixed, never).
+// What the random ops' numbers are distributed like, by bounds that a correct op breaks with a
+// probability below 1e-6 (and, seeds being fixed, never).
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
-#include <set>
 
-#include "core/base/env.h"
-#include "core/op/op_runner.h"
-#include "kernels/array/op_check.h"
-#include "kernels/random/fill_random.h"
+#include "kernels/random/draw.h"
 
 namespace penstock {
 namespace {
-
-Attrs Seeds(int64_t seed, int64_t seed2) { return {{"seed", seed}, {"seed2", seed2}}; }
-Attrs With(Attrs attrs, const char* name, AttrValue value) {
-  attrs[name] = std::move(value);
-  return attrs;
-}
-Tensor Draw(const char* op, DType dtype, std::vector<int64_t> shape, int64_t seed = 87,
-            int64_t seed2 = 12) {
-  return OpCall{op, {Longs(shape)}, With(Seeds(seed, seed2), "dtype", dtype)}.Run1();
-}
-
-// One kernel, run several times, as a graph that runs step after step.
-class Node {
- public:
-  Node(string_view op, Attrs attrs, std::vector<Tensor> inputs)
-      : inputs_(std::move(inputs)), op_(**Registry::Global().GetOp(op)), attrs_(std::move(attrs)) {
-    std::vector<std::vector<EdgeType>> args;
-    for (const Tensor& input : inputs_) {
-      args.push_back({{input.dtype()}});
-      input_types_.push_back({input.dtype()});
-    }
-    CHECK_OK(InferAttrs(op_, args, std::vector<bool>(args.size()), &attrs_));
-    CHECK_OK(CompleteAttrs(op_, &attrs_));
-    for (const ArgDef& arg : op_.outputs) CHECK_OK(AppendArgTypes(arg, attrs_, &output_types_));
-    auto kernel = Registry::Global().MakeKernel("CPU", {.name = name_,
-                                                        .op = op_,
-                                                        .attrs = attrs_,
-                                                        .device = device_,
-                                                        .input_types = input_types_,
-                                                        .output_types = output_types_});
-    CHECK_OK(kernel.status());
-    kernel_ = *std::move(kernel);
-  }
-  Tensor Run() {
-    std::vector<Tensor> inputs = inputs_, outputs(1);
-    KernelContext ctx({.step = &step_,
-                       .node_name = &name_,
-                       .device_name = &device_,
-                       .allocator = &CpuAllocator(),
-                       .host_allocator = &CpuAllocator(),
-                       .inputs = inputs.data(),
-                       .outputs = outputs.data(),
-                       .output_types = output_types_.data(),
-                       .num_inputs = static_cast<int>(inputs.size()),
-                       .num_outputs = 1});
-    CHECK_OK(kernel_->Compute(ctx));
-    return outputs[0];
-  }
-
- private:
-  std::vector<Tensor> inputs_;
-  const std::string name_ = "node", device_ = "/job:localhost/replica:0/task:0/device:CPU:0";
-  const OpDef& op_;
-  Attrs attrs_;
-  std::vector<EdgeType> input_types_, output_types_;
-  std::unique_ptr<Kernel> kernel_;
-  ThreadPool threads_{"test", 2};
-  StepContext step_{.threads = &threads_, .env = &Env::Real()};
-};
-
-TEST(Streams, AgreeWithTensorFlow) {
-  // The example in the documentation of tf.random.normal: global seed 5, seed 1.
-  const Tensor x = Draw("RandomStandardNormal", DType::kFloat, {2, 2}, 5, 1);
-  const float expected[] = {-1.3768897f, -0.01258316f, -0.169515f, 1.0824056f};
-  for (int i = 0; i < 4; ++i) EXPECT_NEAR(x.data<float>()[i], expected[i], 1e-7) << i;
-}
-
-TEST(Streams, UniformNumbersAreMantissas) {
-  Philox stream = Philox::FromSeeds(87, 12);
-  const Tensor f = Draw("RandomUniform", DType::kFloat, {11});
-  const Tensor d = Draw("RandomUniform", DType::kDouble, {11});
-  const Tensor h = Draw("RandomUniform", DType::kHalf, {11});
-  const Tensor b = Draw("RandomUniform", DType::kBfloat16, {11});
-  for (int block = 0; block < 6; ++block) {
-    const Philox::Block x = stream();
-    for (int i = 0; i < 4 && block * 4 + i < 11; ++i) {
-      const int at = block * 4 + i;
-      EXPECT_EQ(f.data<float>()[at], std::ldexp(x[i] & 0x7fffff, -23));
-      EXPECT_EQ(float(h.data<half>()[at]), std::ldexp(x[i] & 0x3ff, -10));
-      EXPECT_EQ(float(b.data<bfloat16>()[at]), std::ldexp(x[i] & 0x7f, -7));
-    }
-    for (int i = 0; i < 2 && block * 2 + i < 11; ++i) {
-      const double mantissa = std::ldexp(x[2 * i] & 0xfffff, 32) + x[2 * i + 1];
-      EXPECT_EQ(d.data<double>()[block * 2 + i], std::ldexp(mantissa, -52));
-    }
-  }
-}
-
-TEST(Streams, RunsFollowEachOther) {
-  for (const char* op : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal"}) {
-    Node node(op, With(Seeds(5, 6), "dtype", DType::kFloat), {Ints({10})});
-    const Tensor first = node.Run(), second = node.Run();
-    EXPECT_TRUE(SameTensor(first, Draw(op, DType::kFloat, {10}, 5, 6)));
-    EXPECT_FALSE(SameTensor(first, second));
-    Node again(op, With(Seeds(5, 6), "dtype", DType::kFloat), {Ints({10})});
-    again.Run();
-    EXPECT_TRUE(SameTensor(again.Run(), second)) << "the same seeds, the same sequence of steps";
-  }
-}
-
-TEST(Streams, ARunSkipsAsMuchAsTensorFlowDoes) {
-  Node node("RandomUniform", With(Seeds(5, 6), "dtype", DType::kFloat), {Ints({10})});
-  node.Run();
-  const Tensor second = node.Run();
-  Philox stream = Philox::FromSeeds(5, 6);
-  stream.Skip(10 * 256);
-  EXPECT_EQ(second.data<float>()[0], UnitFloat(stream()[0]));
-}
-
-TEST(Streams, WithoutSeedsDiffer) {
-  const auto draw = [] {
-    return OpRunner("RandomUniform").In(Ints({8})).Attr("dtype", DType::kFloat).Run1();
-  };
-  EXPECT_FALSE(SameTensor(*draw(), *draw()));
-  Node shuffle("RandomShuffle", {},
-               {Ints({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})});
-  EXPECT_FALSE(SameTensor(shuffle.Run(), shuffle.Run()));
-}
-
-TEST(Streams, DoNotDependOnTheNumberOfThreads) {
-  const auto check = [](const auto& distribution) {
-    using T = typename std::decay_t<decltype(distribution)>::Result;
-    std::vector<std::vector<T>> results;
-    for (const int n : {1, 2, 7}) {
-      ThreadPool threads("test", n);
-      results.emplace_back(200003);
-      FillRandom(Philox::FromSeeds(1, 2), distribution, results.back().data(), 200003, threads);
-    }
-    for (const auto& result : results) {
-      EXPECT_EQ(std::memcmp(result.data(), results[0].data(), result.size() * sizeof(T)), 0);
-    }
-  };
-  check(Uniform<float>());
-  check(Uniform<double>());
-  check(Normal<half>());
-  check(Normal<double>());
-  check(TruncatedNormal<float>());
-  check(TruncatedNormal<double>());
-  check(UniformInt<int32_t>(-5, 100));
-  check(UniformInt<int64_t>(-5, 100));
-}
 
 std::vector<double> Sorted(const Tensor& t) {
   std::vector<double> values(t.num_elements());
@@ -288,35 +144,6 @@ TEST(Distributions, Integers) {
       "minval must be 0-D, got shape [1]");
 }
 
-TEST(RandomShuffle, KeepsEveryRow) {
-  for (const DType dtype : kMovedTypes) {
-    const Tensor x = Sample(dtype, {257, 3});
-    const Tensor y = OpCall{"RandomShuffle", {x}, Seeds(1, 2)}.Run1();
-    // Where each row went, from a shuffle of the row numbers with the same seeds.
-    Tensor rows(DType::kInt64, {257});
-    for (int i = 0; i < 257; ++i) rows.mutable_data<int64_t>()[i] = i;
-    const Tensor order = OpCall{"RandomShuffle", {rows}, Seeds(1, 2)}.Run1();
-    const auto places = order.flat<int64_t>();
-    EXPECT_EQ(std::set<int64_t>(places.begin(), places.end()).size(), 257);
-    EXPECT_FALSE(SameTensor(order, rows));
-    ExpectMoved(y, {257, 3}, x, [&](const Dims& at) { return Dims{places[at[0]], at[1]}; });
-  }
-  const Tensor one = Sample(DType::kFloat, {1, 5});
-  EXPECT_TRUE((OpCall{"RandomShuffle", {one}}.Run1().SharesBufferWith(one)));
-  EXPECT_EQ((OpCall{"RandomShuffle", {Tensor::Scalar<float>(3)}}.Run1().scalar<float>()), 3);
-}
-
-TEST(RandomShuffle, EveryOrderIsAsLikely) {
-  Node node("RandomShuffle", Seeds(11, 0), {Ints({0, 1, 2, 3})});
-  std::map<std::vector<int32_t>, int> counts;
-  for (int i = 0; i < 24000; ++i) {
-    const Tensor y = node.Run();
-    ++counts[{y.data<int32_t>(), y.data<int32_t>() + 4}];
-  }
-  EXPECT_EQ(counts.size(), 24);
-  for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 5 * std::sqrt(1000.0));
-}
-
 TEST(Multinomial, FollowsTheLogits) {
   const double inf = std::numeric_limits<double>::infinity();
   const Tensor logits =
@@ -417,16 +244,6 @@ TEST(Stateless, IsAFunctionOfTheSeed) {
       OpCall{"StatelessRandomNormal", {Ints({100000}), Ints({7, 8})}, {{"dtype", DType::kDouble}}}
           .Run1(),
       NormalCdf, 0);
-}
-
-TEST(Random, Mistakes) {
-  const auto expect = [](const Tensor& shape, const char* words) {
-    OpCall{"RandomUniform", {shape}, {{"dtype", DType::kFloat}}}.ExpectError(words);
-  };
-  expect(Ints({2, -3}), "negative dimension -3");
-  expect(Tensor::Scalar<int32_t>(2), "shape must be a vector, has shape []");
-  EXPECT_EQ(Draw("RandomUniform", DType::kFloat, {0, 3}).shape(), Shape({0, 3}));
-  EXPECT_EQ(Draw("TruncatedNormal", DType::kDouble, {}).shape(), Shape());
 }
 
 }  // namespace

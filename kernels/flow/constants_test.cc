@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Const, Placeholder, PlaceholderV2, PlaceholderWithDefault.
+#include <gtest/gtest.h>
+
+#include "core/op/op_runner.h"
+
+namespace penstock {
+namespace {
+
+std::string ErrorOf(OpRunner& run) { return std::string(run.Run().status().message()); }
+
+TEST(Const, IsItsAttribute) {
+  const Tensor value = Tensor::Of<float>({2}, {1, 2});
+  const auto y = OpRunner("Const").Attr("value", value).Attr("dtype", DType::kFloat).Run1();
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_TRUE(y->SharesBufferWith(value));
+  EXPECT_EQ(y->shape(), Shape({2}));
+}
+
+TEST(Const, RefusesTheWrongType) {
+  OpRunner run("Const");
+  run.Attr("value", Tensor::Scalar<float>(1)).Attr("dtype", DType::kInt32);
+  EXPECT_NE(ErrorOf(run).find("attribute dtype is int32, attribute value is float"),
+            std::string::npos);
+}
+
+TEST(Placeholder, MustBeFed) {
+  OpRunner with_shape("Placeholder");
+  with_shape.NodeName("x").Attr("dtype", DType::kFloat).Attr("shape", PartialShape({2, -1}));
+  EXPECT_EQ(ErrorOf(with_shape),
+            "You must feed a value for placeholder tensor 'x' with dtype float and shape [2,?]");
+  OpRunner without("Placeholder");
+  without.NodeName("x").Attr("dtype", DType::kInt64);
+  EXPECT_EQ(ErrorOf(without), "You must feed a value for placeholder tensor 'x' with dtype int64");
+  OpRunner second("PlaceholderV2");
+  second.NodeName("x").Attr("dtype", DType::kString).Attr("shape", Shape({3}));
+  EXPECT_EQ(ErrorOf(second),
+            "You must feed a value for placeholder tensor 'x' with dtype string and shape [3]");
+}
+
+TEST(PlaceholderWithDefault, PassesItsInputOn) {
+  const Tensor x = Tensor::Of<float>({2}, {1, 2});
+  const auto y = OpRunner("PlaceholderWithDefault").In(x).Attr("shape", PartialShape({-1})).Run1();
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_TRUE(y->SharesBufferWith(x));
+  OpRunner wrong("PlaceholderWithDefault");
+  wrong.In(x).Attr("shape", PartialShape({3}));
+  EXPECT_EQ(ErrorOf(wrong), "the default has shape [2], the attribute says [3]");
+}
+
+}  // namespace
+}  // namespace penstock
