@@ -2,6 +2,7 @@
 //
 // MaxPool and AvgPool over the height and width of NHWC images, with their gradients.
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -139,18 +140,36 @@ class MaxPoolKernel final : public PoolKernel {
   }
 };
 
-// For each output the first input of its window that equals it: calls take(input, output) per
-// channel. `done` marks outputs that have found theirs.
-template <class T, class Take>
-void ForEachMaximum(const PoolGeometry& g, int64_t b, const T* x, const T* y, const Take& take) {
-  const int64_t image = g.h.out * g.w.out * g.channels;
-  std::vector<uint8_t> done(image, 0);
-  ForEachPair(g, b, [&](int64_t in, int64_t o) {
-    uint8_t* found = done.data() + (o - b * image);
+// A truth value as wide as T, so that loops over both fill vector registers.
+template <class T>
+using Flag =
+    std::conditional_t<sizeof(T) == 8, uint64_t,
+                       std::conditional_t<sizeof(T) == 4, uint32_t,
+                                          std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
+
+// For each element of y the first element of x in its window that equals it: result[x] += grad[y],
+// or, the other way, result[y] = grad[x]. Without branches: which element it is cannot be foreseen.
+template <class T, bool kSecond>
+void FollowMaxima(const PoolGeometry& g, int64_t b, const T* x, const T* y, const T* grad,
+                  T* result) {
+  std::vector<Flag<T>> found_already(g.channels);
+  Flag<T>* const found = found_already.data();
+  int64_t window = -1;
+  ForEachPair(g, b, [&](int64_t in, int64_t out) {
+    if (out != window) std::fill_n(found, g.channels, Flag<T>(0));
+    window = out;
+    const T* candidate = x + in;
+    const T* maximum = y + out;
+    const T* from = grad + (kSecond ? in : out);
+    T* to = result + (kSecond ? out : in);
+#pragma GCC ivdep
     for (int64_t c = 0; c < g.channels; ++c) {
-      if (!found[c] && x[in + c] == y[o + c]) {
-        found[c] = 1;
-        take(in + c, o + c);
+      const bool hit = (found[c] == 0) & (candidate[c] == maximum[c]);
+      found[c] |= Flag<T>(hit);
+      if constexpr (kSecond) {
+        to[c] = hit ? from[c] : to[c];
+      } else {
+        to[c] += hit ? from[c] : T(0);
       }
     }
   });
@@ -170,17 +189,10 @@ class MaxPoolGradientKernel : public PoolKernel {
     const T* py = ctx.input(1).template data<T>();
     const T* grad = ctx.input(2).template data<T>();
     T* result = out->template mutable_data<T>();
-    std::fill_n(result, out->num_elements(), T(0));
-    ctx.threads().ParallelFor(g.batch, 3 * ImageNanos(g), [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        ForEachMaximum(g, b, px, py, [&](int64_t in, int64_t o) {
-          if constexpr (kSecond) {
-            result[o] = grad[in];
-          } else {
-            result[in] += grad[o];
-          }
-        });
-      }
+    const int64_t image = g.batch == 0 ? 0 : out->num_elements() / g.batch;
+    ctx.threads().ParallelFor(g.batch, 2 * ImageNanos(g), [&](int64_t begin, int64_t end) {
+      std::fill(result + begin * image, result + end * image, T(0));
+      for (int64_t b = begin; b < end; ++b) FollowMaxima<T, kSecond>(g, b, px, py, grad, result);
     });
     return OkStatus();
   }
