@@ -30,10 +30,15 @@ struct Block {
   int64_t lda, ldb, ldc;
 };
 
+// oneDNN uses AVX-512 wherever there is some; OpenBLAS 0.3.21 and our own loops do not.
+bool HasWideVectors() {
+  static const bool wide = __builtin_cpu_supports("avx512f") != 0;
+  return wide;
+}
+
 bool OneDnnIsFaster(const Product& p) {
-  // OpenBLAS 0.3.21 does not use AVX-512 on every processor that has it: half the speed.
-  static const bool wide_vectors = __builtin_cpu_supports("avx512f") != 0;
-  if (wide_vectors || p.a != Side::kPlain || p.b != Side::kPlain) return true;
+  if (p.m * p.n * p.k <= 16 * 16 * 16) return false;  // it takes longer to set out
+  if (HasWideVectors() || p.a != Side::kPlain || p.b != Side::kPlain) return true;
   // With AVX2 OpenBLAS is ahead by 1.3 on plain matrices of middling size only.
   return p.m < 64 || p.n < 64 || p.n > 4096;
 }
@@ -133,11 +138,13 @@ void Multiply(ThreadPool& threads, const Product& p, const T* a, const T* b, T* 
     return;
   }
   if constexpr (std::is_floating_point_v<T>) {
-    // A vector on one side: each element of the matrix is used once, so nothing is worth packing.
-    if (p.m == 1 && p.b == Side::kPlain) return SumOfRows(threads, p.k, p.n, b, a, c);
-    if (p.m == 1) return DotProducts(threads, p.n, p.k, b, a, c);
-    if (p.n == 1 && p.a == Side::kPlain) return DotProducts(threads, p.m, p.k, a, b, c);
-    if (p.n == 1) return SumOfRows(threads, p.k, p.m, a, b, c);
+    if (!std::is_same_v<T, float> || !HasWideVectors()) {
+      // A vector on one side: each element of the matrix is used once, so nothing is worth packing.
+      if (p.m == 1 && p.b == Side::kPlain) return SumOfRows(threads, p.k, p.n, b, a, c);
+      if (p.m == 1) return DotProducts(threads, p.n, p.k, b, a, c);
+      if (p.n == 1 && p.a == Side::kPlain) return DotProducts(threads, p.m, p.k, a, b, c);
+      if (p.n == 1) return SumOfRows(threads, p.k, p.m, a, b, c);
+    }
   }
   // The pool's threads are all there are.
   static const bool alone = (openblas_set_num_threads(1), true);

@@ -14,25 +14,46 @@ namespace penstock {
 template <class T>
 inline constexpr double kNanosPerMatrixElement = 0.05 * sizeof(T);
 
+// The products of `kRows` neighbouring rows with x: they share its loads, and their sums, in vector
+// registers of their own, do not wait for each other.
+template <int kRows, class T>
+void DotRows(int64_t n, const T* matrix, const T* x, T* y) {
+  typedef T Vector __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
+  constexpr int kWidth = 32 / sizeof(T);
+  const auto at = [](const T* p) { return *reinterpret_cast<const Vector*>(p); };
+  Vector sums[kRows][2] = {};
+  int64_t i = 0;
+  for (; i + 2 * kWidth <= n; i += 2 * kWidth) {
+    const Vector first = at(x + i), second = at(x + i + kWidth);
+    for (int r = 0; r < kRows; ++r) {
+      const T* row = matrix + r * n + i;
+      sums[r][0] += at(row) * first;
+      sums[r][1] += at(row + kWidth) * second;
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    const Vector both = sums[r][0] + sums[r][1];
+    T sum = 0;
+    for (int j = 0; j < kWidth; ++j) sum += both[j];
+    for (int64_t k = i; k < n; ++k) sum += matrix[r * n + k] * x[k];
+    y[r] = sum;
+  }
+}
+
 // y[r] = sum of matrix[r, i] * x[i]; the matrix is [rows, n].
 template <class T>
 void DotProducts(ThreadPool& threads, int64_t rows, int64_t n, const T* matrix, const T* x, T* y) {
-  constexpr int kLanes = 128 / sizeof(T);
-  threads.ParallelFor(rows, kNanosPerMatrixElement<T> * n, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = matrix + r * n;
-      T lanes[kLanes] = {};
-      int64_t i = 0;
-      for (; i + kLanes <= n; i += kLanes) {
-        for (int j = 0; j < kLanes; ++j) lanes[j] += row[i + j] * x[i + j];
-      }
-      for (int j = 0; i < n; ++i, ++j) lanes[j] += row[i] * x[i];
-      for (int width = kLanes / 2; width > 0; width /= 2) {
-        for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-      }
-      y[r] = lanes[0];
-    }
-  });
+  constexpr int64_t kRows = 4;
+  const int64_t groups = (rows + kRows - 1) / kRows;
+  threads.ParallelFor(groups, kNanosPerMatrixElement<T> * n * kRows,
+                      [&](int64_t begin, int64_t end) {
+                        int64_t r = begin * kRows;
+                        const int64_t last = std::min(rows, end * kRows);
+                        for (; r + kRows <= last; r += kRows) {
+                          DotRows<kRows>(n, matrix + r * n, x, y + r);
+                        }
+                        for (; r < last; ++r) DotRows<1>(n, matrix + r * n, x, y + r);
+                      });
 }
 
 // y[j] = sum of x[r] * matrix[r, j]; the matrix is [rows, n]. Eight rows at once, so that y is read
