@@ -128,10 +128,12 @@ class MaxPoolKernel final : public PoolKernel {
       std::fill(y + begin * image, y + end * image, Lowest<T>());
       for (int64_t b = begin; b < end; ++b) {
         ForEachPair(g, b, [&](int64_t in, int64_t o) {
+          const T* from = x + in;
+          T* to = y + o;
           // NaN wins over every number.
+#pragma GCC ivdep
           for (int64_t c = 0; c < g.channels; ++c) {
-            const T old = y[o + c];
-            y[o + c] = old != old || x[in + c] <= old ? old : x[in + c];
+            to[c] = (to[c] != to[c]) | (from[c] <= to[c]) ? to[c] : from[c];
           }
         });
       }
