@@ -28,6 +28,16 @@ std::vector<std::string> NodeNames(const std::vector<TensorRef>& tensors) {
   return names;
 }
 
+// "x" and "x:0" are one tensor.
+string_view WithoutZero(const std::string& name) { return absl::StripSuffix(name, ":0"); }
+
+const Feed* FindFeed(const std::vector<Feed>& feeds, const TensorRef& fetch) {
+  for (const Feed& feed : feeds) {
+    if (WithoutZero(feed.tensor.name) == WithoutZero(fetch.name)) return &feed;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Callable::Callable(Callable&& other) noexcept
@@ -76,20 +86,6 @@ Status Session::Extend() {
   return OkStatus();
 }
 
-namespace {
-
-// "x" and "x:0" are one tensor.
-string_view WithoutZero(const std::string& name) { return absl::StripSuffix(name, ":0"); }
-
-const Feed* FindFeed(const std::vector<Feed>& feeds, const TensorRef& fetch) {
-  for (const Feed& feed : feeds) {
-    if (WithoutZero(feed.tensor.name) == WithoutZero(fetch.name)) return &feed;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
                                            const std::vector<TensorRef>& fetches,
                                            const std::vector<TensorRef>& targets,
@@ -113,7 +109,9 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
   }
   if (computed.empty() && targets.empty() && !fetches.empty()) return outputs;
   std::vector<Tensor> found;
-  RETURN_IF_ERROR(session_->Run(options, values, computed, NodeNames(targets), &found, metadata));
+  RunOptions run = options;
+  if (run.timeout_ms == 0) run.timeout_ms = run_timeout_ms_;
+  RETURN_IF_ERROR(session_->Run(run, values, computed, NodeNames(targets), &found, metadata));
   for (size_t i = 0; i < places.size(); ++i) outputs[places[i]] = std::move(found[i]);
   return outputs;
 }

@@ -12,7 +12,7 @@ namespace {
 
 // Above this a node is worth another thread: handing it over costs about a microsecond while the
 // pool is awake, several (a wake-up through the system) when it sleeps.
-constexpr int32_t kExpensiveNanos = 5'000;
+constexpr int32_t kExpensiveNanos = 4'000;
 // Samples are cut here: a thread may lose its core for milliseconds in the middle of one, and one
 // such sample, or two, must not make a cheap node expensive: the step would go to several threads
 // for its sake, and every node of it would pay.

@@ -7,23 +7,12 @@
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/nd_index.h"
+#include "kernels/array/strided_add.h"
 #include "kernels/array/types.h"
 #include "kernels/math/types.h"
 
 namespace penstock {
 namespace {
-
-// Several updates of one place add up: numbers by sum, bools by or, strings one after the other.
-template <class T>
-void AddTo(T& place, const T& update) {
-  if constexpr (std::is_same_v<T, bool>) {
-    place = place || update;
-  } else if constexpr (std::is_integral_v<T>) {
-    place = static_cast<T>(static_cast<uint64_t>(place) + static_cast<uint64_t>(update));
-  } else {
-    place += update;
-  }
-}
 
 template <class T>
 class ScatterNdKernel final : public Kernel {
