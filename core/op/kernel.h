@@ -88,11 +88,17 @@ class KernelContext {
     const bool* output_on_host = nullptr;  // per output; null: none (all on the device)
     int num_inputs = 0;
     int num_outputs = 0;
+    uint64_t frame = 0;
+    uint64_t iteration = 0;
   };
   explicit KernelContext(const Params& params) : p_(params) {}
 
   int num_inputs() const { return p_.num_inputs; }
   int num_outputs() const { return p_.num_outputs; }
+  // The loop that this execution belongs to, and which time around: `frame` is the same in all
+  // tasks and different for each run of an inner loop; both are 0 outside of loops.
+  uint64_t frame() const { return p_.frame; }
+  uint64_t iteration() const { return p_.iteration; }
   const Tensor& input(int i) const { return p_.inputs[i]; }
   // Takes input i away, so that its buffer may be written if unique().
   Tensor TakeInput(int i) { return std::move(p_.inputs[i]); }
