@@ -10,25 +10,14 @@ namespace {
 // The mean over `towers`; a tower without a gradient counts as zero.
 Gradient Average(const Variable& variable, const std::vector<Gradient>& parts, double towers) {
   std::vector<Gradient> given;
-  bool all_sparse = true;
   for (const Gradient& part : parts) {
-    if (part.none()) continue;
-    given.push_back(part);
-    all_sparse &= part.sparse();
+    if (!part.none()) given.push_back(part);
   }
   if (given.empty()) return {};
-  Outputs values, indices;
-  for (const Gradient& part : given) {
-    values.push_back(all_sparse ? part.values : Dense(part));
-    if (all_sparse) indices.push_back(part.indices);
-  }
   const auto here = variable.program().ColocateWith(variable.handle());
-  if (!all_sparse) return AddN(values) / towers;
-  if (given.size() == 1) {
-    return Gradient(values[0] / towers, indices[0], given[0].dense_shape);
-  }
-  const Output axis = Constant(variable.program(), Tensor::Scalar<int32_t>(0));
-  return Gradient(ConcatV2(values, axis) / towers, ConcatV2(indices, axis), given[0].dense_shape);
+  Gradient sum = SumGradients(given);
+  sum.values = sum.values / towers;
+  return sum;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,13 @@ class SumKernel final : public Kernel {
     return OkStatus();
   }
 };
+bool huge_ran = false;
+class HugeKernel final : public Kernel {
+  Status Compute(KernelContext&) override {
+    huge_ran = true;
+    throw std::bad_alloc();
+  }
+};
 class NeverRun final : public Kernel {
   Status Compute(KernelContext&) override { return Internal("must not run at compile time"); }
 };
@@ -62,6 +70,20 @@ const Registry& Ops() {
          .shape = SameShape,
          .commutative = true},
         {.name = "Heavy", .inputs = {{"x", "float"}}, .outputs = {{"y", "float"}}},
+        {.name = "Huge",
+         .inputs = {{"x", "float"}},
+         .outputs = {{"y", "float"}},
+         .shape =
+             [](ShapeScope& s) {
+               s.set_output(0, Shape({1 << 20, 1 << 10}));
+               return OkStatus();
+             }},
+        {.name = "Shape", .inputs = {{"x", "float"}}, .outputs = {{"y", "int32"}}},
+        {.name = "Switch",
+         .inputs = {{"x", "float"}, {"pred", "float"}},
+         .outputs = {{"no", "float"}, {"yes", "float"}},
+         .shape = SameShape},
+        {.name = "Merge", .inputs = {{"a", "float"}, {"b", "float"}}, .outputs = {{"y", "float"}}},
         {.name = "Var", .outputs = {{"ref", Ref("float")}}, .stateful = true},
         {.name = "Update",
          .inputs = {{"ref", Ref("float")}, {"by", "float"}},
@@ -91,9 +113,11 @@ const Registry& Ops() {
     };
     std::vector<KernelDef> kernels = {{.op = "Const", .make = Make<ConstKernel>},
                                       {.op = "Sum2", .make = Make<SumKernel>},
+                                      {.op = "Merge", .make = Make<SumKernel>},
+                                      {.op = "Huge", .make = Make<HugeKernel>},
                                       {.op = "Heavy", .device = "GPU", .make = Make<NeverRun>}};
-    for (const char* op : {"Input", "Noise", "Heavy", "Var", "Update", "Group", "_Feed", "_Fetch",
-                           "_Send", "_Recv"}) {
+    for (const char* op : {"Input", "Noise", "Heavy", "Var", "Update", "Group", "Shape", "Switch",
+                           "_Feed", "_Fetch", "_Send", "_Recv"}) {
       kernels.push_back({.op = op, .make = Make<NeverRun>});
     }
     return new Registry(std::move(ops), std::move(kernels));
@@ -191,6 +215,14 @@ TEST(PruneTest, WrongNamesAreNamed) {
   EXPECT_THAT(error({"a:0", "a:0"}, {}, {"a"}), HasSubstr("fed twice"));
 }
 
+TEST(PruneTest, TheRuntimesOwnOpsAreNotForPrograms) {
+  World w;
+  w.Add("mine", "_Feed", {}, "", {{"index", 0}, {"T", DType::kFloat}});
+  const Status status = w.Run({}, {"mine:0"}).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("node 'mine': op _Feed"));
+}
+
 TEST(FoldTest, ConstantsAreComputedOnce) {
   World w;
   Node* one = w.Constant("one", {1, 2});
@@ -218,6 +250,32 @@ TEST(FoldTest, ANodeThatFailsIsLeftToFailInTheStep) {
   const auto partitions = w.Run({}, {"sum:0"});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   EXPECT_NE((*partitions)[0].graph.FindNode("sum"), nullptr);
+}
+
+TEST(FoldTest, WhatIsTooLargeIsNotTried) {
+  World w;
+  Node* huge = w.Add("huge", "Huge", {{w.Constant("one", {1}), 0}});
+  w.Add("use", "Heavy", {{huge, 0}});
+  const auto partitions = w.Run({}, {"use:0"});
+  ASSERT_TRUE(partitions.ok()) << partitions.status();
+  EXPECT_FALSE(huge_ran);
+}
+
+TEST(FoldTest, WhatMayNotRunStaysWhatItIs) {
+  World w;
+  Node* noise = w.Add("noise", "Noise");
+  Node* two = w.Constant("two", {2});
+  Node* after = w.Add("after", "Const", {}, "",
+                      {{"dtype", DType::kFloat}, {"value", Tensor::Vector<float>({1})}}, {noise});
+  w.Add("sum", "Sum2", {{after, 0}, {two, 0}});   // not before noise, or not at all
+  w.Add("merge", "Merge", {{two, 0}, {two, 0}});  // which of both, only a step knows
+  Node* branch = w.Add("switch", "Switch", {{two, 0}, {noise, 0}});
+  w.Add("shape", "Shape", {{branch, 1}});  // known, but perhaps never computed
+  const auto partitions = w.Run({}, {"sum:0", "merge:0", "shape:0"});
+  ASSERT_TRUE(partitions.ok()) << partitions.status();
+  for (const char* kept : {"sum", "merge", "shape"}) {
+    EXPECT_NE((*partitions)[0].graph.FindNode(kept), nullptr) << kept;
+  }
 }
 
 TEST(MergeTest, TwinsRunOnceButNoiseDoesNot) {

@@ -16,21 +16,6 @@ bool CarriesGradient(DType dtype) {
   return IsFloating(dtype) || IsComplex(dtype) || dtype == DType::kResource;
 }
 
-// All given, as one; `parts` is not empty.
-Gradient SumOf(const std::vector<Gradient>& parts) {
-  if (parts.size() == 1) return parts[0];
-  bool all_sparse = true;
-  for (const Gradient& part : parts) all_sparse &= part.sparse();
-  Outputs values, indices;
-  for (const Gradient& part : parts) {
-    values.push_back(all_sparse ? part.values : Dense(part));
-    if (all_sparse) indices.push_back(part.indices);
-  }
-  if (!all_sparse) return AddN(values);
-  const Output axis = Constant(*values[0].sink, Tensor::Scalar<int32_t>(0));
-  return Gradient(ConcatV2(values, axis), ConcatV2(indices, axis), parts[0].dense_shape);
-}
-
 // One backward walk. A node's gradient function is called once all of its consumers on paths
 // between xs and ys have said what they contribute.
 class BackwardWalk {
@@ -157,7 +142,7 @@ void BackwardWalk::Finish(const Node& node) {
   for (int i = 0; i < node.num_outputs(); ++i) {
     const auto it = parts_.find(Key{node.id(), i});
     if (it == parts_.end()) continue;
-    sums_[it->first] = SumOf(it->second);
+    sums_[it->first] = SumGradients(it->second);
     parts_.erase(it);
   }
 }
@@ -256,12 +241,18 @@ StatusOr<std::vector<Gradient>> AddGradients(GraphBuilder& builder, const Output
   return BackwardWalk(builder, ys, xs).Run(dys);
 }
 
-Output Dense(const Gradient& gradient) {
-  if (!gradient.sparse()) return gradient.values;
-  GraphSink& sink = *gradient.values.sink;
-  const Output zero = Constant(sink, Tensor::Scalar<int32_t>(0));
-  const Output rows = Gather(gradient.dense_shape, zero, zero);
-  return Call("UnsortedSegmentSum", {gradient.values, gradient.indices, rows});
+Gradient SumGradients(const std::vector<Gradient>& parts) {
+  if (parts.size() == 1) return parts[0];
+  bool all_sparse = true;
+  for (const Gradient& part : parts) all_sparse &= part.sparse();
+  Outputs values, indices;
+  for (const Gradient& part : parts) {
+    values.push_back(all_sparse ? part.values : Dense(part));
+    if (all_sparse) indices.push_back(part.indices);
+  }
+  if (!all_sparse) return AddN(values);
+  const Output axis = Constant(*values[0].sink, Tensor::Scalar<int32_t>(0));
+  return Gradient(ConcatV2(values, axis), ConcatV2(indices, axis), parts[0].dense_shape);
 }
 
 }  // namespace penstock

@@ -18,7 +18,7 @@ namespace penstock {
 StatusOr<std::vector<Gradient>> AddGradients(GraphBuilder& builder, const Outputs& ys,
                                              const Outputs& xs, const Outputs& dys = {});
 
-// As a dense Output, adding the conversion for a sparse one; invalid where none.
-Output Dense(const Gradient& gradient);
+// All of `parts`, none of which is none(), added up: sparse where all are. REQUIRES at least one.
+Gradient SumGradients(const std::vector<Gradient>& parts);
 
 }  // namespace penstock

@@ -4,16 +4,12 @@
 #include <utility>
 
 namespace penstock {
-namespace {
-
-// Rows that are named twice add up.
-Output Densify(GraphSink& sink, const Gradient& sparse) {
-  const Output rows = Gather(sparse.dense_shape, Constant(sink, Tensor::Scalar<int32_t>(0)),
-                             Constant(sink, Tensor::Scalar<int32_t>(0)));
-  return Call("UnsortedSegmentSum", {sparse.values, sparse.indices, rows});
+Output Dense(const Gradient& gradient) {
+  if (!gradient.sparse()) return gradient.values;
+  const Output zero = Constant(*gradient.values.sink, Tensor::Scalar<int32_t>(0));
+  const Output rows = Gather(gradient.dense_shape, zero, zero);
+  return Call("UnsortedSegmentSum", {gradient.values, gradient.indices, rows});
 }
-
-}  // namespace
 
 GradientScope::GradientScope(GraphSink& sink, const OpDef& op, const Attrs& attrs,
                              std::string node_name, Outputs inputs, Outputs outputs,
@@ -31,8 +27,7 @@ GradientScope::GradientScope(GraphSink& sink, const OpDef& op, const Attrs& attr
 
 Output GradientScope::dy(int i) const {
   const Gradient& gradient = output_gradients_[i];
-  if (gradient.none()) return ZerosLike(outputs_[i]);
-  return gradient.sparse() ? Densify(sink_, gradient) : gradient.values;
+  return gradient.none() ? ZerosLike(outputs_[i]) : Dense(gradient);
 }
 
 std::vector<Gradient> NoGradient(const GradientScope& g) {

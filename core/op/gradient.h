@@ -32,6 +32,10 @@ struct Gradient {
   Output dense_shape;  // invalid unless sparse
 };
 
+// As a dense tensor, adding the conversion for a sparse one: rows that are named twice add up.
+// Invalid where none.
+Output Dense(const Gradient& gradient);
+
 // What a gradient function sees of the forward node.
 class GradientScope {
  public:

@@ -83,10 +83,11 @@ std::string Shape::ToString() const { return Format(dims_); }
 PartialShape::PartialShape(const Shape& shape)
     : known_rank_(true), dims_(shape.dims().begin(), shape.dims().end()) {}
 
-PartialShape::PartialShape(absl::Span<const int64_t> dims) {
-  StatusOr<PartialShape> made = Make(dims);
-  CHECK_OK(made.status());
-  *this = *std::move(made);
+// Shape functions join the dimensions of foreign shapes, so what comes of it may be larger than any
+// Shape can be; fully_known() says so.
+PartialShape::PartialShape(absl::Span<const int64_t> dims)
+    : known_rank_(true), dims_(dims.begin(), dims.end()) {
+  for (const int64_t dim : dims) CHECK(dim >= kUnknown, "dimension ", dim);
 }
 
 StatusOr<PartialShape> PartialShape::Make(absl::Span<const int64_t> dims) {
@@ -107,8 +108,9 @@ StatusOr<PartialShape> PartialShape::Make(absl::Span<const int64_t> dims) {
 }
 
 PartialShape PartialShape::UnknownOfRank(int rank) {
-  CHECK(rank >= 0 && rank <= kMaxRank, "rank ", rank);
+  CHECK(rank >= 0, "rank ", rank);
   PartialShape shape;
+  if (rank > kMaxRank) return shape;  // of foreign ranks added up: no tensor has it
   shape.known_rank_ = true;
   shape.dims_.assign(rank, kUnknown);
   return shape;
@@ -119,7 +121,7 @@ bool PartialShape::fully_known() const {
   for (int64_t dim : dims_) {
     if (dim == kUnknown) return false;  // the common case, without the words of an error
   }
-  return CheckedProduct(dims_).ok();
+  return CheckRank(dims_.size()).ok() && CheckedProduct(dims_).ok();
 }
 
 Shape PartialShape::ToShape() const {

@@ -73,7 +73,7 @@ TEST(Shape, RankIsLimited) {
 TEST(ShapeDeathTest, OurOwnMistakes) {
   EXPECT_DEATH(Shape({-1}), "negative");
   EXPECT_DEATH(Shape({kHuge, kHuge}), "int64");
-  EXPECT_DEATH(PartialShape({-2}), "dimension 0 of a shape is -2");
+  EXPECT_DEATH(PartialShape({-2}), "dimension -2");
 }
 
 TEST(PartialShape, Basics) {
@@ -130,6 +130,16 @@ TEST(PartialShape, OverflowIsNotFullyKnown) {
   const StatusOr<PartialShape> merged = PartialShape({kHuge, -1}).Merge({-1, kHuge});
   ASSERT_TRUE(merged.ok());
   EXPECT_FALSE(merged->fully_known());
+  const Dims joined = {kHuge, kHuge};
+  EXPECT_FALSE(PartialShape(joined).fully_known());
+}
+
+TEST(PartialShape, MoreDimensionsThanAreIsNotFullyKnown) {
+  PartialShape shape = PartialShape::Scalar();
+  for (int i = 0; i <= kMaxRank; ++i) shape.AddDim(1);
+  EXPECT_FALSE(shape.fully_known());
+  EXPECT_FALSE(PartialShape(shape.dims()).fully_known());
+  EXPECT_FALSE(PartialShape::UnknownOfRank(kMaxRank + 1).known_rank());
 }
 
 }  // namespace

@@ -14,10 +14,7 @@ namespace {
 bool MayMerge(const Node& node) {
   if (node.op().stateful || node.op_name()[0] == '_') return false;
   if (node.num_inputs() == 0 && node.op_name() != "Const") return false;  // placeholders have names
-  // A loop's frame is known by its own nodes.
-  for (const char* op : {"Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond"}) {
-    if (node.op_name() == op) return false;
-  }
+  if (IsControlFlow(node)) return false;
   const auto is_ref = [](const EdgeType& type) { return type.ref; };
   return std::none_of(node.input_types().begin(), node.input_types().end(), is_ref) &&
          std::none_of(node.output_types().begin(), node.output_types().end(), is_ref);

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/strip.h"
 #include "core/base/env.h"
 #include "core/compiler/passes/passes.h"
 #include "core/op/kernel.h"
@@ -14,16 +19,43 @@ namespace {
 // is cheaper to compute it in each step than to keep it.
 constexpr int64_t kFoldedBytesMax = 10 << 20;
 
-bool IsConst(const Node& node) { return node.op_name() == "Const"; }
+// One that waits for another node may be on a branch that is not taken, or in a loop: what is made
+// of it must be, too.
+bool IsConst(const Node& node) {
+  return node.op_name() == "Const" && node.control_inputs().empty();
+}
 
 bool MayFold(const Node& node) {
   if (node.op().stateful || node.name().empty() || node.op_name()[0] == '_') return false;
-  if (IsConst(node) || node.num_outputs() == 0 || !node.control_inputs().empty()) return false;
+  if (node.op_name() == "Const" || node.num_outputs() == 0) return false;
+  if (!node.control_inputs().empty() || IsControlFlow(node)) return false;
   for (const EdgeType& type : node.output_types()) {
     const bool data = IsPlain(type.dtype) || type.dtype == DType::kString;
     if (type.ref || !data) return false;
   }
   return true;
+}
+
+// Where the size is known, it is not found out by making the tensor.
+bool TooLarge(const Node& node, const ShapeMap& shapes) {
+  if (static_cast<size_t>(node.id()) >= shapes.size()) return false;
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    const PartialShape& shape = shapes[node.id()][i];
+    if (!shape.known_rank()) continue;
+    double bytes = static_cast<double>(SizeOf(node.output_type(i).dtype));
+    for (const int64_t dim : shape.dims()) bytes *= static_cast<double>(std::abs(dim));
+    if (bytes > kFoldedBytesMax) return true;
+  }
+  return false;
+}
+
+// A kernel is not supposed to throw, but a container does when memory runs out.
+bool Computes(Kernel& kernel, KernelContext& ctx) {
+  try {
+    return kernel.Compute(ctx).ok();
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 class Folder {
@@ -33,9 +65,13 @@ class Folder {
   Status Run() {
     ASSIGN_OR_RETURN(const ShapeMap shapes, InferShapes(graph_));
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+    // A shape may be known of what is never computed; a constant would be there all the same.
+    const bool branches = std::any_of(order.begin(), order.end(),
+                                      [](const Node* node) { return IsControlFlow(*node); });
     for (Node* node : order) {
-      if (!MayFold(*node)) continue;
-      std::vector<Tensor> values = KnownShape(*node, shapes);
+      if (!MayFold(*node) || TooLarge(*node, shapes)) continue;
+      std::vector<Tensor> values;
+      if (!branches) values = KnownShape(*node, shapes);
       if (values.empty()) values = Evaluate(*node);
       if (!values.empty()) RETURN_IF_ERROR(Replace(node, std::move(values)));
     }
@@ -107,7 +143,7 @@ class Folder {
                        .num_inputs = node.num_inputs(),
                        .num_outputs = node.num_outputs()});
     // A node that fails will say so, under its own name, if it is ever run.
-    if (!(*kernel)->Compute(ctx).ok()) return {};
+    if (!Computes(**kernel, ctx)) return {};
     for (const Tensor& output : outputs) {
       if (!output.valid() || static_cast<int64_t>(output.bytes()) > kFoldedBytesMax) return {};
     }
@@ -136,5 +172,14 @@ class Folder {
 }  // namespace
 
 Status FoldConstants(Graph* graph) { return Folder(graph).Run(); }
+
+bool IsControlFlow(const Node& node) {
+  string_view op = node.op_name();
+  absl::ConsumePrefix(&op, "Ref");
+  for (const char* known : {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"}) {
+    if (op == known) return true;
+  }
+  return false;
+}
 
 }  // namespace penstock

@@ -15,7 +15,8 @@ namespace penstock {
 StatusOr<Graph> Prune(const Graph& graph, const CompileOptions& options);
 
 // Computes at compile time what depends on constants alone, and the shapes that inference knows.
-// Nodes that are stateful, too large, or fail when tried stay as they are.
+// Nodes that are stateful, too large, or fail when tried stay as they are; so does what may not run
+// at all, or many times: a constant that waits for something, and the nodes of control flow.
 Status FoldConstants(Graph* graph);
 
 // Merges nodes that compute the same from the same inputs under the same constraints (Click's
@@ -25,5 +26,8 @@ Status EliminateCommonSubexpressions(Graph* graph);
 // Drops what nothing needs any more after folding and merging: stateless nodes without consumers
 // that no one asked for. `targets` are kept.
 Status RemoveDeadNodes(Graph* graph, const std::vector<std::string>& targets);
+
+// Decides by itself whether, or how often, what follows it runs.
+bool IsControlFlow(const Node& node);
 
 }  // namespace penstock

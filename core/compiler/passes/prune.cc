@@ -61,10 +61,6 @@ StatusOr<std::vector<Node*>> ResolveTargets(const Graph& graph, const CompileOpt
   return targets;
 }
 
-bool IsBackEdge(const Node& dst, const Endpoint& source) {
-  return source.node->op_name() == "NextIteration" || source.node->op_name() == "RefNextIteration";
-}
-
 // Copies the needed part of a graph, sources before their users.
 class Pruner {
  public:
@@ -124,7 +120,7 @@ class Pruner {
   bool PushMissing(Node* node, std::vector<Node*>* stack) {
     const size_t before = stack->size();
     for (const Endpoint& input : node->inputs()) {
-      if (!Copyable(input) && !IsBackEdge(*node, input)) stack->push_back(input.node);
+      if (!Copyable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
     }
     for (Node* control : node->control_inputs()) {
       if (copies_.count(control) == 0) stack->push_back(control);
@@ -133,6 +129,10 @@ class Pruner {
   }
 
   Status Copy(Node* node) {
+    if (node->op_name()[0] == '_') {
+      return InvalidArgument("node '", node->name(), "': op ", node->op_name(),
+                             " is the runtime's own and cannot be used in programs");
+    }
     Graph::NodeSpec spec{.name = node->name(),
                          .op = node->op_name(),
                          .attrs = node->attrs(),
