@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordReader: the records of one TFRecord file (FORMAT.md), one after the other.
+//
+// Every checksum is verified before a record is returned: a flipped bit is DataLoss with file and
+// offset, and sticky. Memory grows only with bytes that are there, whatever length a record claims.
+// One owner at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/record/input_stream.h"
+
+namespace penstock {
+
+class RecordReader {
+ public:
+  static StatusOr<RecordReader> Open(Env& env, const std::string& path,
+                                     Compression compression = Compression::kNone);
+
+  // Where the next record starts: in the file, or in what it decompresses to.
+  int64_t offset() const { return stream_->offset(); }
+  // Goes on from an `offset` that an earlier reader of the same file stood at. Before the first
+  // Read.
+  Status SkipTo(int64_t offset) { return stream_->Skip(offset); }
+
+  // The next record; false at the end of the file.
+  StatusOr<bool> Read(std::string* record);
+
+ private:
+  explicit RecordReader(std::unique_ptr<InputStream> stream) : stream_(std::move(stream)) {}
+  // Reads `count` bytes and the checksum that follows them.
+  Status ReadChecked(int64_t count, int64_t record_offset, string_view what, std::string* bytes);
+  Status Damaged(int64_t record_offset, string_view why);
+
+  std::unique_ptr<InputStream> stream_;
+  std::string header_;
+  Status error_;
+};
+
+}  // namespace penstock

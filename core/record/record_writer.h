@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordWriter: writes one TFRecord file (FORMAT.md), over what was there.
+//
+// Records are gathered and compressed in memory: a file is whole only after Close has returned OK.
+// After Flush everything written so far can be read by others. Errors are sticky. One owner at a
+// time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/base/env.h"
+#include "core/record/compression.h"
+
+namespace penstock {
+
+class RecordWriter {
+ public:
+  static StatusOr<std::unique_ptr<RecordWriter>> Create(
+      Env& env, const std::string& path, Compression compression = Compression::kNone);
+  virtual ~RecordWriter() = default;
+
+  Status Write(string_view record);
+  Status Flush();
+  // Must be called: without it, what was not flushed is lost.
+  Status Close();
+
+ protected:
+  explicit RecordWriter(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
+
+  enum class Until { kBlock, kFlush, kEnd };
+  // Hands `*bytes` on to the file, and empties it.
+  virtual Status Emit(std::string* bytes, Until until) = 0;
+
+  const std::unique_ptr<WritableFile> file_;
+
+ private:
+  Status EmitPending(Until until);
+
+  std::string pending_;
+  Status error_;
+};
+
+}  // namespace penstock
