@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/parsing/csv.h"
+
+namespace penstock {
+namespace {
+
+// Takes a field in quotes that begins at record[*at]; leaves *at behind the closing quote.
+Status TakeQuoted(string_view record, char delimiter, size_t* at, std::string* field) {
+  for (++*at; *at < record.size(); ++*at) {
+    if (record[*at] != '"') {
+      *field += record[*at];
+      continue;
+    }
+    const size_t next = *at + 1;
+    if (next == record.size() || record[next] == delimiter) {
+      *at = next;
+      return OkStatus();
+    }
+    if (record[next] != '"') {
+      return InvalidArgument("Quote inside a string has to be escaped by another quote");
+    }
+    *field += '"';
+    *at = next;
+  }
+  return InvalidArgument("Quoted field has to end with quote followed by delim or end");
+}
+
+}  // namespace
+
+Status SplitCsvRecord(string_view record, const CsvFormat& format,
+                      std::vector<std::string>* fields) {
+  fields->clear();
+  if (record.empty()) return OkStatus();
+  size_t at = 0;
+  while (true) {
+    std::string field;
+    if (format.quotes && at < record.size() && record[at] == '"') {
+      RETURN_IF_ERROR(TakeQuoted(record, format.delimiter, &at, &field));
+    } else {
+      const size_t end = std::min(record.find(format.delimiter, at), record.size());
+      field.assign(record.data() + at, end - at);
+      if (field.find_first_of(format.quotes ? "\"\n\r" : "\n\r") != std::string::npos) {
+        return InvalidArgument("Unquoted fields cannot have quotes/CRLFs inside");
+      }
+      at = end;
+    }
+    fields->push_back(std::move(field));
+    if (at == record.size()) return OkStatus();
+    ++at;  // the delimiter
+  }
+}
+
+}  // namespace penstock

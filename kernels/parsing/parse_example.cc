@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ParseExample, ParseExampleV2, ParseSingleExample: the features of serialized training records,
+// each as a dense, sparse or ragged tensor.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/parsing/columns.h"
+#include "kernels/parsing/example.h"
+
+namespace penstock {
+namespace {
+
+const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
+
+// Which features to make what of. Outputs come in the order of the ops: all sparse indices, all
+// sparse values, all sparse shapes, dense values, ragged values, ragged splits.
+struct Request {
+  std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
+  std::vector<DType> sparse_types, ragged_types;
+  std::vector<DenseColumn> dense;
+};
+
+class ParseKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("sparse_types", &sparse_types_));
+    RETURN_IF_ERROR(node.Attr("Tdense", &dense_types_));
+    RETURN_IF_ERROR(node.Attr("dense_shapes", &dense_shapes_));
+    for (const DType dtype : sparse_types_) {
+      RETURN_IF_ERROR(CheckFeatureType(dtype, "sparse_types"));
+    }
+    if (dense_shapes_.size() != dense_types_.size()) {
+      return InvalidArgument("dense_shapes has ", dense_shapes_.size(), " entries, Tdense ",
+                             dense_types_.size());
+    }
+    return OkStatus();
+  }
+
+ protected:
+  // `defaults`: the first input of dense_defaults.
+  Status AddDense(std::vector<std::string> keys, const KernelContext& ctx, int defaults,
+                  Request* request) const {
+    request->dense_keys = std::move(keys);
+    if (request->dense_keys.size() != dense_types_.size()) {
+      return InvalidArgument("there are ", request->dense_keys.size(), " dense_keys for ",
+                             dense_types_.size(), " Tdense");
+    }
+    for (size_t i = 0; i < dense_types_.size(); ++i) {
+      request->dense.push_back(
+          {dense_types_[i], dense_shapes_[i], ctx.input(defaults + static_cast<int>(i))});
+      RETURN_IF_ERROR(request->dense.back().Check(static_cast<int>(i)));
+    }
+    return OkStatus();
+  }
+
+  Status AddSparse(std::vector<std::string> keys, Request* request) const {
+    if (keys.size() != sparse_types_.size()) {
+      return InvalidArgument("there are ", keys.size(), " sparse_keys for ", sparse_types_.size(),
+                             " sparse_types");
+    }
+    request->sparse_keys = std::move(keys);
+    request->sparse_types = sparse_types_;
+    return OkStatus();
+  }
+
+  // `serialized` is a vector of records, or one alone.
+  static Status Parse(const Request& request, const Tensor& serialized, const Tensor* names,
+                      KernelContext& ctx) {
+    if (serialized.rank() > 1) {
+      return InvalidArgument("Expected serialized to be a scalar or vector, got shape: ",
+                             serialized.shape().ToString());
+    }
+    if (names != nullptr && names->num_elements() > 0 &&
+        names->num_elements() != serialized.num_elements()) {
+      return InvalidArgument("names has ", names->num_elements(), " elements, serialized ",
+                             serialized.num_elements());
+    }
+    ColumnRows rows;
+    rows.names = names;
+    rows.batched = serialized.rank() == 1;
+    ASSIGN_OR_RETURN(const std::vector<ExampleRecord> examples,
+                     ParseRecords(serialized, rows, ctx));
+    const auto take = [&](const std::string& key) -> const ColumnRows& {
+      rows.key = key;
+      rows.features.clear();
+      for (const ExampleRecord& example : examples) rows.features.push_back(example.Find(key));
+      return rows;
+    };
+    const int sparse = static_cast<int>(request.sparse_keys.size());
+    for (int i = 0; i < sparse; ++i) {
+      RETURN_IF_ERROR(ParseSparseColumn(take(request.sparse_keys[i]), request.sparse_types[i], ctx,
+                                        {i, sparse + i, 2 * sparse + i}));
+    }
+    int output = 3 * sparse;
+    for (size_t i = 0; i < request.dense.size(); ++i) {
+      RETURN_IF_ERROR(request.dense[i].Parse(take(request.dense_keys[i]), ctx, output++));
+    }
+    const int ragged = static_cast<int>(request.ragged_keys.size());
+    for (int i = 0; i < ragged; ++i, ++output) {
+      RETURN_IF_ERROR(ParseRaggedColumn(take(request.ragged_keys[i]), request.ragged_types[i], ctx,
+                                        output, output + ragged));
+    }
+    return OkStatus();
+  }
+
+ private:
+  static StatusOr<std::vector<ExampleRecord>> ParseRecords(const Tensor& serialized,
+                                                           const ColumnRows& rows,
+                                                           KernelContext& ctx) {
+    const auto bytes = serialized.flat<std::string>();
+    std::vector<StatusOr<ExampleRecord>> parsed(bytes.size(), InvalidArgument(""));
+    constexpr int64_t kRecordNanos = 2'000;
+    ctx.threads().ParallelFor(static_cast<int64_t>(bytes.size()), kRecordNanos,
+                              [&](int64_t begin, int64_t end) {
+                                for (int64_t i = begin; i < end; ++i) {
+                                  parsed[i] = ExampleRecord::Parse(bytes[i]);
+                                }
+                              });
+    std::vector<ExampleRecord> examples;
+    for (size_t i = 0; i < parsed.size(); ++i) {
+      if (!parsed[i].ok()) {
+        return InvalidArgument(rows.NameOf(static_cast<int64_t>(i)), ", Index: ", i,
+                               ": Could not parse example input: ", parsed[i].status().message());
+      }
+      examples.push_back(*std::move(parsed[i]));
+    }
+    return examples;
+  }
+
+  std::vector<DType> sparse_types_, dense_types_;
+  std::vector<PartialShape> dense_shapes_;
+};
+
+Status CheckVector(const Tensor& tensor, string_view name) {
+  if (tensor.rank() == 1) return OkStatus();
+  return InvalidArgument("Expected ", name,
+                         " to be a vector, got shape: ", tensor.shape().ToString());
+}
+
+// Keys come as scalar inputs.
+class ParseExampleKernel final : public ParseKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("Nsparse", &num_sparse_));
+    RETURN_IF_ERROR(node.Attr("Ndense", &num_dense_));
+    return ParseKernel::Init(node);
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    RETURN_IF_ERROR(CheckVector(ctx.input(0), "serialized"));
+    Request request;
+    ASSIGN_OR_RETURN(auto sparse, Keys(ctx, 2, num_sparse_, "sparse_keys"));
+    ASSIGN_OR_RETURN(auto dense, Keys(ctx, 2 + num_sparse_, num_dense_, "dense_keys"));
+    RETURN_IF_ERROR(AddSparse(std::move(sparse), &request));
+    RETURN_IF_ERROR(AddDense(std::move(dense), ctx, 2 + num_sparse_ + num_dense_, &request));
+    return Parse(request, ctx.input(0), &ctx.input(1), ctx);
+  }
+
+ private:
+  static StatusOr<std::vector<std::string>> Keys(const KernelContext& ctx, int first, int count,
+                                                 string_view name) {
+    std::vector<std::string> keys;
+    for (int i = 0; i < count; ++i) {
+      const Tensor& key = ctx.input(first + i);
+      if (key.num_elements() != 1) {
+        return InvalidArgument("Expected ", name, "[", i,
+                               "] to be a scalar, got shape: ", key.shape().ToString());
+      }
+      keys.push_back(key.scalar<std::string>());
+    }
+    return keys;
+  }
+
+  int num_sparse_ = 0, num_dense_ = 0;
+};
+
+// Keys come as vectors.
+class ParseExampleV2Kernel final : public ParseKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    int num_sparse = 0;
+    RETURN_IF_ERROR(node.Attr("num_sparse", &num_sparse));
+    RETURN_IF_ERROR(node.Attr("ragged_value_types", &ragged_types_));
+    std::vector<DType> split_types;
+    RETURN_IF_ERROR(node.Attr("ragged_split_types", &split_types));
+    if (split_types.size() != ragged_types_.size()) {
+      return InvalidArgument("there are ", split_types.size(), " ragged_split_types for ",
+                             ragged_types_.size(), " ragged_value_types");
+    }
+    for (const DType dtype : ragged_types_) {
+      RETURN_IF_ERROR(CheckFeatureType(dtype, "ragged_value_types"));
+    }
+    RETURN_IF_ERROR(ParseKernel::Init(node));
+    const auto sparse_types = node.attrs.find("sparse_types")->second.get<std::vector<EdgeType>>();
+    const size_t types = sparse_types == nullptr ? 0 : sparse_types->size();
+    if (types == static_cast<size_t>(num_sparse)) return OkStatus();
+    return InvalidArgument("num_sparse is ", num_sparse, ", there are ", types, " sparse_types");
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    constexpr int kSparse = 2, kDense = 3, kRagged = 4, kDefaults = 5;
+    const auto keys = [&](int input) {
+      const auto values = ctx.input(input).flat<std::string>();
+      return std::vector<std::string>(values.begin(), values.end());
+    };
+    RETURN_IF_ERROR(CheckVector(ctx.input(kSparse), "sparse_keys"));
+    RETURN_IF_ERROR(CheckVector(ctx.input(kDense), "dense_keys"));
+    RETURN_IF_ERROR(CheckVector(ctx.input(kRagged), "ragged_keys"));
+    Request request;
+    RETURN_IF_ERROR(AddSparse(keys(kSparse), &request));
+    RETURN_IF_ERROR(AddDense(keys(kDense), ctx, kDefaults, &request));
+    request.ragged_keys = keys(kRagged);
+    request.ragged_types = ragged_types_;
+    if (request.ragged_keys.size() != ragged_types_.size()) {
+      return InvalidArgument("there are ", request.ragged_keys.size(), " ragged_keys for ",
+                             ragged_types_.size(), " ragged_value_types");
+    }
+    return Parse(request, ctx.input(0), &ctx.input(1), ctx);
+  }
+
+ private:
+  std::vector<DType> ragged_types_;
+};
+
+// Keys are attributes; one record.
+class ParseSingleExampleKernel final : public ParseKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("sparse_keys", &sparse_keys_));
+    RETURN_IF_ERROR(node.Attr("dense_keys", &dense_keys_));
+    int num_sparse = 0;
+    RETURN_IF_ERROR(node.Attr("num_sparse", &num_sparse));
+    if (static_cast<size_t>(num_sparse) != sparse_keys_.size()) {
+      return InvalidArgument("num_sparse is ", num_sparse, ", there are ", sparse_keys_.size(),
+                             " sparse_keys");
+    }
+    return ParseKernel::Init(node);
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    if (ctx.input(0).rank() != 0) {
+      return InvalidArgument("Expected serialized to be a scalar, got shape: ",
+                             ctx.input(0).shape().ToString());
+    }
+    Request request;
+    RETURN_IF_ERROR(AddSparse(sparse_keys_, &request));
+    RETURN_IF_ERROR(AddDense(dense_keys_, ctx, 1, &request));
+    return Parse(request, ctx.input(0), nullptr, ctx);
+  }
+
+ private:
+  std::vector<std::string> sparse_keys_, dense_keys_;
+};
+
+// The shapes of `count` sparse tensors and the dense ones of the attributes, as outputs 0 and on.
+// `batch`: the shape of the serialized records.
+Status ParsedShapes(ShapeScope& s, int count, const PartialShape& batch) {
+  constexpr int64_t kUnknown = PartialShape::kUnknown;
+  if (!batch.known_rank()) return UnknownShape(s);
+  const int64_t rank = batch.rank() + 1;
+  for (int i = 0; i < count; ++i) {
+    s.set_output(i, PartialShape({kUnknown, rank}));
+    s.set_output(count + i, PartialShape({kUnknown}));
+    s.set_output(2 * count + i, PartialShape({rank}));
+  }
+  int output = 3 * count;
+  const auto* shapes = s.attrs().find("dense_shapes")->second.get<std::vector<PartialShape>>();
+  if (shapes == nullptr) return OkStatus();
+  for (const PartialShape& dense : *shapes) {
+    PartialShape shape = batch;
+    if (!dense.known_rank()) {
+      shape = PartialShape();
+    } else {
+      for (const int64_t dim : dense.dims()) shape.AddDim(dim);
+    }
+    if (output < s.num_outputs()) s.set_output(output++, shape);
+  }
+  return OkStatus();
+}
+
+Status ParseExampleShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape batch, s.WithRank(0, 1));
+  return ParsedShapes(s, static_cast<int>(s.attr<int64_t>("Nsparse")), batch);
+}
+
+Status ParseExampleV2Shape(ShapeScope& s) {
+  const PartialShape& batch = s.input(0);
+  if (batch.known_rank() && batch.rank() > 1) {
+    return InvalidArgument("serialized must be a scalar or a vector, has shape ", batch.ToString());
+  }
+  const int sparse = static_cast<int>(s.attr<int64_t>("num_sparse"));
+  RETURN_IF_ERROR(ParsedShapes(s, sparse, batch));
+  const auto* ragged = s.attrs().find("ragged_value_types")->second.get<std::vector<EdgeType>>();
+  const int count = ragged == nullptr ? 0 : static_cast<int>(ragged->size());
+  for (int i = s.num_outputs() - 2 * count; i < s.num_outputs(); ++i) {
+    s.set_output(i, PartialShape({PartialShape::kUnknown}));
+  }
+  return OkStatus();
+}
+
+Status ParseSingleExampleShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape batch, s.WithRank(0, 0));
+  return ParsedShapes(s, static_cast<int>(s.attr<int64_t>("num_sparse")), batch);
+}
+
+// A call without features, as examples of arguments cannot spell serialized records.
+const Attrs kNoFeatures = {
+    {"Tdense", EmptyList()}, {"sparse_types", EmptyList()}, {"dense_shapes", EmptyList()}};
+Attrs With(Attrs more) {
+  more.insert(kNoFeatures.begin(), kNoFeatures.end());
+  return more;
+}
+
+OP(ParseExample, {
+                     .doc = "The features of serialized Examples as dense and sparse tensors.",
+                     .inputs = {{"serialized", "string"},
+                                {"names", "string"},
+                                {"sparse_keys", Repeat("Nsparse", "string")},
+                                {"dense_keys", Repeat("Ndense", "string")},
+                                {"dense_defaults", List("Tdense")}},
+                     .outputs = {{"sparse_indices", Repeat("Nsparse", "int64")},
+                                 {"sparse_values", List("sparse_types")},
+                                 {"sparse_shapes", Repeat("Nsparse", "int64")},
+                                 {"dense_values", List("Tdense")}},
+                     .attrs = {{"Nsparse", Ints{.min = 0}},
+                               {"Ndense", Ints{.min = 0}},
+                               {"sparse_types", TypeList{.allowed = kFeature}},
+                               {"Tdense", TypeList{.allowed = kFeature}},
+                               {"dense_shapes", ShapeList{}}},
+                     .shape = ParseExampleShape,
+                     .gradient = NoGradient,
+                     .examples = {{.inputs = {{{{0}}}, {{{0}}}, {}, {}, {}},
+                                   .attrs = With({{"Nsparse", 0}, {"Ndense", 0}})}},
+                 });
+KERNEL_ANY_TYPE(ParseExample, ParseExampleKernel);
+
+OP(ParseExampleV2,
+   {
+       .doc = "The features of serialized Examples, a vector or one alone, as dense, sparse and "
+              "ragged tensors.",
+       .inputs = {{"serialized", "string"},
+                  {"names", "string"},
+                  {"sparse_keys", "string"},
+                  {"dense_keys", "string"},
+                  {"ragged_keys", "string"},
+                  {"dense_defaults", List("Tdense")}},
+       .outputs = {{"sparse_indices", Repeat("num_sparse", "int64")},
+                   {"sparse_values", List("sparse_types")},
+                   {"sparse_shapes", Repeat("num_sparse", "int64")},
+                   {"dense_values", List("Tdense")},
+                   {"ragged_values", List("ragged_value_types")},
+                   {"ragged_row_splits", List("ragged_split_types")}},
+       .attrs = {{"Tdense", TypeList{.allowed = kFeature}},
+                 {"num_sparse", Ints{.min = 0}},
+                 {"sparse_types", TypeList{.allowed = kFeature}},
+                 {"ragged_value_types", TypeList{.allowed = kFeature}},
+                 {"ragged_split_types", TypeList{.allowed = {DType::kInt32, DType::kInt64}}},
+                 {"dense_shapes", ShapeList{}}},
+       .shape = ParseExampleV2Shape,
+       .gradient = NoGradient,
+       .examples = {{.inputs = {{{{0}}}, {{{0}}}, {{{0}}}, {{{0}}}, {{{0}}}, {}},
+                     .attrs = With({{"num_sparse", 0},
+                                    {"ragged_value_types", EmptyList()},
+                                    {"ragged_split_types", EmptyList()}})}},
+   });
+KERNEL_ANY_TYPE(ParseExampleV2, ParseExampleV2Kernel);
+
+OP(ParseSingleExample,
+   {
+       .doc = "The features of one serialized Example as dense and sparse tensors.",
+       .inputs = {{"serialized", "string"}, {"dense_defaults", List("Tdense")}},
+       .outputs = {{"sparse_indices", Repeat("num_sparse", "int64")},
+                   {"sparse_values", List("sparse_types")},
+                   {"sparse_shapes", Repeat("num_sparse", "int64")},
+                   {"dense_values", List("Tdense")}},
+       .attrs = {{"num_sparse", Ints{.min = 0}},
+                 {"sparse_keys", StringList{}},
+                 {"dense_keys", StringList{}},
+                 {"sparse_types", TypeList{.allowed = kFeature}},
+                 {"Tdense", TypeList{.allowed = kFeature}},
+                 {"dense_shapes", ShapeList{}}},
+       .shape = ParseSingleExampleShape,
+       .gradient = NoGradient,
+   });
+KERNEL_ANY_TYPE(ParseSingleExample, ParseSingleExampleKernel);
+
+}  // namespace
+}  // namespace penstock
