@@ -113,9 +113,9 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
             Unimplemented("PartialRunSetup: partial runs are not supported; run the step "
                           "in one call"));
       });
-  listen.operator()<tensorflow::RunStepRequest, tensorflow::RunStepResponse>(
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
       &AS::RequestRunStep, [this](auto call) { RunStep(std::move(call)); });
-  listen.operator()<tensorflow::RunCallableRequest, tensorflow::RunCallableResponse>(
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
       &AS::RequestRunCallable, [this](auto call) { RunCallable(std::move(call)); });
 }
 

@@ -44,11 +44,13 @@ class MasterService {
   void WaitForCalls() { call_threads_.Wait(); }
 
  private:
-  using AsyncService = tensorflow::MasterService::AsyncService;
+  // Messages with tensors come and go as bytes: see tensor_message.h.
+  using AsyncService = tensorflow::MasterService::WithRawMethod_RunStep<
+      tensorflow::MasterService::WithRawMethod_RunCallable<
+          tensorflow::MasterService::AsyncService>>;
   template <class Request, class Response>
   using Call = UnaryCall<AsyncService, Request, Response>;
-  using RunStepCall = Call<tensorflow::RunStepRequest, tensorflow::RunStepResponse>;
-  using RunCallableCall = Call<tensorflow::RunCallableRequest, tensorflow::RunCallableResponse>;
+  using StepCall = Call<grpc::ByteBuffer, grpc::ByteBuffer>;
 
   Status CreateSession(const tensorflow::CreateSessionRequest& request,
                        tensorflow::CreateSessionResponse* response);
@@ -59,8 +61,11 @@ class MasterService {
   Status ReleaseCallable(const tensorflow::ReleaseCallableRequest& request);
   Status ListDevices(const tensorflow::ListDevicesRequest& request,
                      tensorflow::ListDevicesResponse* response);
-  void RunStep(std::shared_ptr<RunStepCall> call);
-  void RunCallable(std::shared_ptr<RunCallableCall> call);
+  void RunStep(std::shared_ptr<StepCall> call);
+  void RunCallable(std::shared_ptr<StepCall> call);
+  // Reading and writing long messages takes time, which a polling thread must not give.
+  void Begin(const StepCall& call, std::function<void()> begin);
+  void Answer(const MasterSession::AsyncRun& run, std::function<void()> answer);
 
   Master* master_ = nullptr;
   ThreadPool* threads_ = nullptr;

@@ -3,6 +3,8 @@
 // The client's side of TensorFlow's session protocol. Every call blocks its thread, which is also
 // the one that polls for the answer: the quickest way for one call at a time.
 #include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
 
 #include <algorithm>
 #include <mutex>
@@ -13,6 +15,7 @@
 #include "core/graph/graph_proto.h"
 #include "distributed/cluster_spec.h"
 #include "distributed/session.h"
+#include "distributed/tensor_message.h"
 #include "distributed/transport/grpc/channel.h"
 #include "distributed/transport/grpc/status_proto.h"
 #include "distributed/transport/grpc/unary_call.h"
@@ -28,6 +31,11 @@ constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // The master ends a step at its deadline and says why; the call waits a little longer for that.
 constexpr int64_t kAnswerSlackMs = 3'000;
 constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's
+
+constexpr TensorField kFetch = {tensorflow::RunStepResponse::kTensorFieldNumber, /*named=*/true,
+                                "fetch"};
+constexpr TensorField kCallableFetch = {tensorflow::RunCallableResponse::kFetchFieldNumber,
+                                        /*named=*/false, "fetch"};
 
 // A process has one connection to each master.
 Channels& ProcessChannels() {
@@ -104,7 +112,8 @@ class RemoteSession final : public SessionInterface {
   RemoteSession(std::string target, const std::string& address, const SessionOptions& options)
       : target_(std::move(target)),
         options_(options),
-        stub_(tensorflow::MasterService::NewStub(ProcessChannels().To(address))) {}
+        stub_(tensorflow::MasterService::NewStub(ProcessChannels().To(address))),
+        steps_(ProcessChannels().To(address)) {}
   ~RemoteSession() override { (void)Close(); }
 
   Status Extend(const Graph& graph) override {
@@ -124,28 +133,27 @@ class RemoteSession final : public SessionInterface {
              RunMetadata* metadata) override {
     tensorflow::RunStepRequest request;
     ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
-    for (const auto& [name, value] : feeds) {
-      tensorflow::NamedTensorProto* const feed = request.add_feed();
-      feed->set_name(name);
-      TensorToProto(value, feed->mutable_tensor());
-    }
     request.mutable_fetch()->Add(fetches.begin(), fetches.end());
     request.mutable_target()->Add(targets.begin(), targets.end());
     request.set_store_errors_in_response_body(true);
     request.set_request_id(static_cast<int64_t>(Env::Real().RandomU64() | 1));
     SetOptions(options, TimeoutMs(options), request.mutable_options());
-    RETURN_IF_ERROR(CheckSize(request));
+    TensorMessageWriter writer;
+    writer.Add(request);
+    for (const auto& [name, value] : feeds) {
+      writer.AddNamedTensor(tensorflow::RunStepRequest::kFeedFieldNumber, name, value);
+    }
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunStep", options, &writer));
 
     tensorflow::RunStepResponse response;
-    grpc::ClientContext context;
-    RETURN_IF_ERROR(
-        CallStep(options, context, [&] { return stub_->RunStep(&context, request, &response); }));
+    std::vector<std::pair<std::string, Tensor>> tensors;
+    RETURN_IF_ERROR(ReadTensorMessage(&answer, kFetch, &response, &tensors));
     if (response.status_code() != 0) {
       return Status(static_cast<StatusCode>(response.status_code()),
                     response.status_error_message());
     }
     RETURN_IF_ERROR(ReadMetadata(response.metadata(), metadata));
-    return ReadOutputs(response, fetches, outputs);
+    return TakeOutputs(std::move(tensors), fetches, outputs);
   }
 
   StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
@@ -271,18 +279,18 @@ class RemoteSession final : public SessionInterface {
     tensorflow::RunCallableRequest request;
     ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
     request.set_handle(callable);
-    for (const Tensor& feed : feeds) TensorToProto(feed, request.add_feed());
     request.set_request_id(static_cast<int64_t>(Env::Real().RandomU64() | 1));
-    RETURN_IF_ERROR(CheckSize(request));
-    tensorflow::RunCallableResponse response;
-    grpc::ClientContext context;
-    RETURN_IF_ERROR(CallStep(options, context,
-                             [&] { return stub_->RunCallable(&context, request, &response); }));
-    outputs->clear();
-    for (const tensorflow::TensorProto& fetch : response.fetch()) {
-      ASSIGN_OR_RETURN(Tensor value, TensorFromProto(fetch));
-      outputs->push_back(std::move(value));
+    TensorMessageWriter writer;
+    writer.Add(request);
+    for (const Tensor& feed : feeds) {
+      writer.AddTensor(tensorflow::RunCallableRequest::kFeedFieldNumber, feed);
     }
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunCallable", options, &writer));
+    tensorflow::RunCallableResponse response;
+    std::vector<std::pair<std::string, Tensor>> tensors;
+    RETURN_IF_ERROR(ReadTensorMessage(&answer, kCallableFetch, &response, &tensors));
+    outputs->clear();
+    for (auto& [name, value] : tensors) outputs->push_back(std::move(value));
     return OkStatus();
   }
 
@@ -310,28 +318,40 @@ class RemoteSession final : public SessionInterface {
     return FromGrpc((stub_.get()->*method)(&context, request, response), target_);
   }
 
-  template <class CallFn>
-  Status CallStep(const RunOptions& options, grpc::ClientContext& context, CallFn call) {
+  // Sends what `writer` holds; a step's call ends with the step, or a little after its deadline.
+  StatusOr<grpc::ByteBuffer> CallStep(const char* method, const RunOptions& options,
+                                      TensorMessageWriter* writer) {
+    ASSIGN_OR_RETURN(const grpc::ByteBuffer request, writer->Take());
+    grpc::ClientContext context;
     const int64_t timeout_ms = TimeoutMs(options);
     SetTimeout(timeout_ms > 0 ? timeout_ms + kAnswerSlackMs : kDayMs, &context);
     const CancelCall cancel(options.cancellation, &context);
-    return cancel.Explain(FromGrpc(call(), target_));
+
+    grpc::CompletionQueue queue;
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    const auto call = steps_.PrepareUnaryCall(
+        &context, StrCat("/tensorflow.MasterService/", method), request, &queue);
+    call->StartCall();
+    call->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    CHECK(queue.Next(&tag, &ok), "a call has not ended");
+    RETURN_IF_ERROR(cancel.Explain(FromGrpc(status, target_)));
+    return answer;
   }
 
-  static Status ReadOutputs(const tensorflow::RunStepResponse& response,
+  static Status TakeOutputs(std::vector<std::pair<std::string, Tensor>> tensors,
                             const std::vector<std::string>& fetches, std::vector<Tensor>* outputs) {
     outputs->clear();
-    if (static_cast<size_t>(response.tensor_size()) != fetches.size()) {
-      return Internal("asked for ", fetches.size(), " tensors, got ", response.tensor_size());
+    if (tensors.size() != fetches.size()) {
+      return Internal("asked for ", fetches.size(), " tensors, got ", tensors.size());
     }
     for (size_t i = 0; i < fetches.size(); ++i) {
-      const tensorflow::NamedTensorProto& named = response.tensor(static_cast<int>(i));
-      if (named.name() != fetches[i]) {
-        return Internal("asked for '", fetches[i], "', got '", named.name(), "'");
+      if (tensors[i].first != fetches[i]) {
+        return Internal("asked for '", fetches[i], "', got '", tensors[i].first, "'");
       }
-      auto value = TensorFromProto(named.tensor());
-      if (!value.ok()) return Annotate(value.status(), StrCat("fetch '", fetches[i], "'"));
-      outputs->push_back(*std::move(value));
+      outputs->push_back(std::move(tensors[i].second));
     }
     return OkStatus();
   }
@@ -339,6 +359,7 @@ class RemoteSession final : public SessionInterface {
   const std::string target_;
   const SessionOptions options_;
   const std::unique_ptr<Stub> stub_;
+  grpc::GenericStub steps_;
   std::mutex mu_;
   bool closed_ = false;
   std::string handle_;  // "" before the first call

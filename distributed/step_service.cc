@@ -7,15 +7,22 @@
 
 #include "core/graph/graph_proto.h"
 #include "distributed/master_service.h"
+#include "distributed/tensor_message.h"
 #include "distributed/value_proto.h"
 #include "proto/tensorflow/config.pb.h"
 
 namespace penstock {
 namespace {
 
-// Reading feeds takes about 1 us per 10 KB: longer requests leave the thread that polls.
+// What a polling thread may be given to read or write takes microseconds. Reading feeds takes about
+// 1 us per 10 KB; fetches are written without a copy, but for what is not plain bytes.
 constexpr size_t kRequestBytesInline = size_t{64} << 10;
-constexpr size_t kResponseBytesMax = (size_t{1} << 31) - 1;  // protobuf's
+constexpr size_t kFetchesInline = 64;
+
+constexpr TensorField kFeed = {tensorflow::RunStepRequest::kFeedFieldNumber, /*named=*/true,
+                               "feed"};
+constexpr TensorField kCallableFeed = {tensorflow::RunCallableRequest::kFeedFieldNumber,
+                                       /*named=*/false, "feed"};
 
 RunOptions OptionsOf(const tensorflow::RunOptions& options) {
   return {.timeout_ms = std::max<int64_t>(0, options.timeout_in_ms()),
@@ -24,7 +31,9 @@ RunOptions OptionsOf(const tensorflow::RunOptions& options) {
 }
 
 // A step that a client waits for.
+template <class Request>
 struct ClientStep {
+  Request request;  // without its tensors
   std::shared_ptr<MasterSession> session;
   MasterSession::AsyncRun run;
   Cancellation cancellation;
@@ -37,77 +46,95 @@ void AddMetadata(const MasterSession::AsyncRun& run, tensorflow::RunMetadata* me
   }
 }
 
-template <class Message>
-Status CheckSize(const Message& response) {
-  if (response.ByteSizeLong() <= kResponseBytesMax) return OkStatus();
-  return ResourceExhausted("the fetched tensors are larger than 2 GiB together");
-}
-
-// Ends the step when the client does not wait any more.
-template <class Call>
-void CancelWith(Call& call, const std::shared_ptr<ClientStep>& step) {
-  step->run.options.cancellation = &step->cancellation;
-  call.OnCancel([step] {
-    step->cancellation.Cancel(Cancelled("the client does not wait for the step any more"));
-  });
-}
-
-Status ReadFeeds(const tensorflow::RunStepRequest& request, Feeds* feeds) {
-  for (const tensorflow::NamedTensorProto& feed : request.feed()) {
-    auto value = TensorFromProto(feed.tensor());
-    if (!value.ok()) return Annotate(value.status(), StrCat("feed '", feed.name(), "'"));
-    feeds->emplace_back(feed.name(), *std::move(value));
-  }
-  return OkStatus();
-}
-
-Status Answer(const tensorflow::RunStepRequest& request, const MasterSession::AsyncRun& run,
-              tensorflow::RunStepResponse* response) {
+StatusOr<grpc::ByteBuffer> MessageOf(const tensorflow::RunStepRequest& request,
+                                     const MasterSession::AsyncRun& run) {
+  TensorMessageWriter writer;
   for (int i = 0; i < request.fetch_size(); ++i) {
-    tensorflow::NamedTensorProto* const tensor = response->add_tensor();
-    tensor->set_name(request.fetch(i));
-    TensorToProto(run.outputs[i], tensor->mutable_tensor());
+    writer.AddNamedTensor(tensorflow::RunStepResponse::kTensorFieldNumber, request.fetch(i),
+                          run.outputs[i]);
   }
-  AddMetadata(run, response->mutable_metadata());
-  return CheckSize(*response);
+  tensorflow::RunStepResponse rest;
+  AddMetadata(run, rest.mutable_metadata());
+  writer.Add(rest);
+  return writer.Take();
+}
+
+StatusOr<grpc::ByteBuffer> MessageOf(const MasterSession::AsyncRun& run) {
+  TensorMessageWriter writer;
+  for (const Tensor& output : run.outputs) {
+    writer.AddTensor(tensorflow::RunCallableResponse::kFetchFieldNumber, output);
+  }
+  tensorflow::RunCallableResponse rest;
+  AddMetadata(run, rest.mutable_metadata());
+  writer.Add(rest);
+  return writer.Take();
+}
+
+bool AnswersQuickly(const MasterSession::AsyncRun& run) {
+  const auto plain = [](const Tensor& t) { return IsPlain(t.dtype()); };
+  return run.outputs.size() <= kFetchesInline &&
+         std::all_of(run.outputs.begin(), run.outputs.end(), plain) && !run.options.trace &&
+         run.metadata.partition_graphs.empty();
+}
+
+// Answers with a message, or an error where clients of the protocol look for it.
+template <class Call>
+void Finish(Call& call, StatusOr<grpc::ByteBuffer> answer, bool errors_in_body = false) {
+  if (answer.ok()) {
+    call.response() = *std::move(answer);
+    return call.Finish(OkStatus());
+  }
+  if (!errors_in_body) return call.Finish(answer.status());
+  tensorflow::RunStepResponse error;
+  error.set_status_code(static_cast<tensorflow::error::Code>(answer.status().code()));
+  error.set_status_error_message(std::string(answer.status().message()));
+  TensorMessageWriter writer;
+  writer.Add(error);
+  Finish(call, writer.Take());
 }
 
 }  // namespace
 
-void MasterService::RunStep(std::shared_ptr<RunStepCall> call) {
-  const auto finish = [call](Status status) {
-    if (!status.ok()) call->response().Clear();
-    if (!status.ok() && call->request().store_errors_in_response_body()) {
-      call->response().set_status_code(static_cast<tensorflow::error::Code>(status.code()));
-      call->response().set_status_error_message(std::string(status.message()));
-      status = OkStatus();
-    }
-    call->Finish(status);
-  };
-  const auto begin = [this, call, finish] {
-    const tensorflow::RunStepRequest& request = call->request();
+void MasterService::Begin(const StepCall& call, std::function<void()> begin) {
+  if (call.request().Length() <= kRequestBytesInline) return begin();
+  threads_->Schedule(std::move(begin));
+}
+
+void MasterService::Answer(const MasterSession::AsyncRun& run, std::function<void()> answer) {
+  if (AnswersQuickly(run)) return answer();
+  threads_->Schedule(std::move(answer));
+}
+
+void MasterService::RunStep(std::shared_ptr<StepCall> call) {
+  Begin(*call, [this, call] {
+    const auto step = std::make_shared<ClientStep<tensorflow::RunStepRequest>>();
+    tensorflow::RunStepRequest& request = step->request;
+    const Status read = ReadTensorMessage(&call->request(), kFeed, &request, &step->run.feeds);
+    call->request().Clear();
+    const bool in_body = request.store_errors_in_response_body();
+    if (!read.ok()) return Finish(*call, read, in_body);
     auto session = master_->FindSession(request.session_handle());
-    if (!session.ok()) return finish(session.status());
+    if (!session.ok()) return Finish(*call, session.status(), in_body);
     if (!request.partial_run_handle().empty()) {
-      return finish(Unimplemented("RunStep: partial runs are not supported"));
+      return Finish(*call, Unimplemented("RunStep: partial runs are not supported"), in_body);
     }
     const Status first = recent_.Add(request.request_id(), "RunStep");
-    if (!first.ok()) return finish(first);
-    const auto step = std::make_shared<ClientStep>();
+    if (!first.ok()) return Finish(*call, first, in_body);
     step->session = *std::move(session);
     step->run.options = OptionsOf(request.options());
+    step->run.options.cancellation = &step->cancellation;
     step->run.fetches = {request.fetch().begin(), request.fetch().end()};
     step->run.targets = {request.target().begin(), request.target().end()};
-    const Status read = ReadFeeds(request, &step->run.feeds);
-    if (!read.ok()) return finish(read);
-    CancelWith(*call, step);
-    step->session->RunAsync(&step->run, Done([call, step, finish](Status status) {
-      if (status.ok()) status = Answer(call->request(), step->run, &call->response());
-      finish(std::move(status));
+    call->OnCancel([step] {
+      step->cancellation.Cancel(Cancelled("the client does not wait for the step any more"));
+    });
+    step->session->RunAsync(&step->run, Done([this, call, step, in_body](const Status& status) {
+      if (!status.ok()) return Finish(*call, status, in_body);
+      Answer(step->run, [call, step, in_body] {
+        Finish(*call, MessageOf(step->request, step->run), in_body);
+      });
     }));
-  };
-  if (call->request().ByteSizeLong() <= kRequestBytesInline) return begin();
-  threads_->Schedule(begin);
+  });
 }
 
 Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& request,
@@ -118,12 +145,11 @@ Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& reques
   if (options.tensor_connection_size() > 0) {
     return Unimplemented("MakeCallable: tensor_connection is not supported");
   }
-  ASSIGN_OR_RETURN(
-      const int64_t callable,
-      session->MakeCallable({.feeds = {options.feed().begin(), options.feed().end()},
-                             .fetches = {options.fetch().begin(), options.fetch().end()},
-                             .targets = {options.target().begin(), options.target().end()}},
-                            OptionsOf(options.run_options())));
+  const CallableSpec spec{.feeds = {options.feed().begin(), options.feed().end()},
+                          .fetches = {options.fetch().begin(), options.fetch().end()},
+                          .targets = {options.target().begin(), options.target().end()}};
+  ASSIGN_OR_RETURN(const int64_t callable,
+                   session->MakeCallable(spec, OptionsOf(options.run_options())));
   response->set_handle(callable);
   return OkStatus();
 }
@@ -133,34 +159,29 @@ Status MasterService::ReleaseCallable(const tensorflow::ReleaseCallableRequest& 
   return session->ReleaseCallable(request.handle());
 }
 
-void MasterService::RunCallable(std::shared_ptr<RunCallableCall> call) {
-  const auto begin = [this, call] {
-    const tensorflow::RunCallableRequest& request = call->request();
+void MasterService::RunCallable(std::shared_ptr<StepCall> call) {
+  Begin(*call, [this, call] {
+    const auto step = std::make_shared<ClientStep<tensorflow::RunCallableRequest>>();
+    tensorflow::RunCallableRequest& request = step->request;
+    const Status read =
+        ReadTensorMessage(&call->request(), kCallableFeed, &request, &step->run.feeds);
+    call->request().Clear();
+    if (!read.ok()) return Finish(*call, read);
     auto session = master_->FindSession(request.session_handle());
-    if (!session.ok()) return call->Finish(session.status());
+    if (!session.ok()) return Finish(*call, session.status());
     const Status first = recent_.Add(request.request_id(), "RunCallable");
-    if (!first.ok()) return call->Finish(first);
-    const auto step = std::make_shared<ClientStep>();
+    if (!first.ok()) return Finish(*call, first);
     step->session = *std::move(session);
-    for (const tensorflow::TensorProto& feed : request.feed()) {
-      auto value = TensorFromProto(feed);
-      if (!value.ok()) return call->Finish(value.status());
-      step->run.feeds.emplace_back("", *std::move(value));
-    }
-    CancelWith(*call, step);
-    step->session->RunCallableAsync(request.handle(), &step->run, Done([call, step](Status status) {
-                                      if (status.ok()) {
-                                        for (const Tensor& output : step->run.outputs) {
-                                          TensorToProto(output, call->response().add_fetch());
-                                        }
-                                        AddMetadata(step->run, call->response().mutable_metadata());
-                                        status = CheckSize(call->response());
-                                      }
-                                      call->Finish(status);
-                                    }));
-  };
-  if (call->request().ByteSizeLong() <= kRequestBytesInline) return begin();
-  threads_->Schedule(begin);
+    step->run.options.cancellation = &step->cancellation;
+    call->OnCancel([step] {
+      step->cancellation.Cancel(Cancelled("the client does not wait for the step any more"));
+    });
+    step->session->RunCallableAsync(
+        request.handle(), &step->run, Done([this, call, step](const Status& status) {
+          if (!status.ok()) return Finish(*call, status);
+          Answer(step->run, [call, step] { Finish(*call, MessageOf(step->run)); });
+        }));
+  });
 }
 
 }  // namespace penstock

@@ -54,6 +54,7 @@ class UnaryCall final : public Operation,
       : endpoint_(std::move(endpoint)), writer_(&context_) {}
 
   Request& request() { return request_; }
+  const Request& request() const { return request_; }
   Response& response() { return response_; }
   grpc::ServerContext& context() { return context_; }
 
