@@ -26,6 +26,7 @@ int Main(int argc, char** argv) {
   AddOpsCommand(app, &exit_code);
   AddGraphCommand(app, &exit_code);
   AddCheckpointCommand(app, &exit_code);
+  AddConvertCommand(app, &exit_code);
   AddVersionCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
