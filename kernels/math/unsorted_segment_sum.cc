@@ -3,9 +3,9 @@
 // UnsortedSegmentSum: rows added up under the names that segment_ids gives them.
 #include "core/op/shape_scope.h"
 #include "kernels/engine/elementwise.h"
-#include "kernels/engine/reduction_plan.h"
 #include "kernels/math/add.h"
 #include "kernels/math/forms.h"
+#include "kernels/math/segments.h"
 #include "kernels/math/types.h"
 #if defined(PENSTOCK_CUDA_DEVICE)
 #include "kernels/engine/atomic_add.cuh"
@@ -13,33 +13,6 @@
 
 namespace penstock {
 namespace {
-
-// num_segments, the shape of a row, and their product with everything checked.
-struct Segments {
-  int64_t count = 0, row = 1, ids = 0;
-  Shape output;
-
-  static StatusOr<Segments> Make(const Shape& data, const Shape& ids, const Tensor& num_segments) {
-    ASSIGN_OR_RETURN(const auto counts, AxisValues(num_segments, "num_segments"));
-    if (counts.size() != 1 || counts[0] < 0) {
-      return InvalidArgument("num_segments must be one number, zero or more; is ",
-                             num_segments.ToString());
-    }
-    if (ids.rank() > data.rank() ||
-        !std::equal(ids.dims().begin(), ids.dims().end(), data.dims().begin())) {
-      return InvalidArgument("the shape of segment_ids, ", ids.ToString(),
-                             ", must be the beginning of the shape of data, ", data.ToString());
-    }
-    Segments s{.count = counts[0], .ids = ids.num_elements()};
-    Dims dims = {s.count};
-    for (int d = ids.rank(); d < data.rank(); ++d) {
-      dims.push_back(data.dim(d));
-      s.row *= data.dim(d);
-    }
-    ASSIGN_OR_RETURN(s.output, Shape::Make(dims));
-    return s;
-  }
-};
 
 #if defined(PENSTOCK_CUDA_DEVICE)
 
@@ -54,7 +27,7 @@ __global__ void SumOnDevice(const X* data, const Id* ids, int64_t num_ids, int64
 }
 
 template <class T, class Id>
-Status Sum(KernelContext& ctx, const Segments& s, const T* data, const Id* ids, T* y) {
+Status Sum(KernelContext& ctx, const UnsortedSegments& s, const T* data, const Id* ids, T* y) {
   using X = DeviceElement<T>;
   const cudaStream_t stream = CudaStream(ctx.stream());
   cudaMemsetAsync(y, 0, s.count * s.row * sizeof(T), stream);
@@ -81,7 +54,7 @@ Status CheckIds(const Id* ids, int64_t n, int64_t count) {
 // Each piece of work owns a range of segments, looks through all the names, and adds, in order, the
 // rows that are its own: no two threads meet, and the sums do not depend on how many there are.
 template <class T, class Id>
-Status Sum(KernelContext& ctx, const Segments& s, const T* data, const Id* ids, T* y) {
+Status Sum(KernelContext& ctx, const UnsortedSegments& s, const T* data, const Id* ids, T* y) {
   using L = LoopType<T>;
   RETURN_IF_ERROR(CheckIds(ids, s.ids, s.count));
   L* sums;
@@ -121,7 +94,8 @@ class UnsortedSegmentSumKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& data = ctx.input(0);
     const Tensor& ids = ctx.input(1);
-    ASSIGN_OR_RETURN(const Segments s, Segments::Make(data.shape(), ids.shape(), ctx.input(2)));
+    ASSIGN_OR_RETURN(const UnsortedSegments s,
+                     UnsortedSegments::Make(data.shape(), ids.shape(), ctx.input(2)));
     Tensor* y;
     RETURN_IF_ERROR(ctx.Allocate(0, s.output, &y));
     return ids.dtype() == DType::kInt32
@@ -130,29 +104,9 @@ class UnsortedSegmentSumKernel final : public Kernel {
   }
 };
 
-Status SegmentShape(ShapeScope& s) {
-  const PartialShape& data = s.input(0);
-  const PartialShape& ids = s.input(1);
-  if (!data.known_rank() || !ids.known_rank()) return UnknownShape(s);
-  if (ids.rank() > data.rank()) {
-    return InvalidArgument("segment_ids has more dimensions, ", ids.ToString(), ", than data, ",
-                           data.ToString());
-  }
-  std::vector<int64_t> count;
-  const bool known = s.ConstantInts(2, &count) && count.size() == 1 && count[0] >= 0;
-  PartialShape output = {known ? count[0] : PartialShape::kUnknown};
-  for (int d = ids.rank(); d < data.rank(); ++d) output.AddDim(data.dim(d));
-  s.set_output(0, std::move(output));
-  return OkStatus();
-}
-
 // Each row gets the gradient of its segment; rows that were left out get none.
 Gradients SegmentSumGradient(const GradientScope& g) {
-  const Output zero = g.Const<int32_t>(0), all = g.Const(Tensor::Vector<int32_t>({-1}));
-  const Output ids = Reshape(g.x(1), all);
-  const Output rows = Gather(g.dy(), Maximum(ids, ZerosLike(ids)), zero);
-  const Output counted = Select(GreaterEqual(ids, ZerosLike(ids)), rows, ZerosLike(rows));
-  return {Reshape(counted, ShapeOf(g.x(0))), Gradient(), Gradient()};
+  return {RowsOfSegments(g, g.dy()), Gradient(), Gradient()};
 }
 
 }  // namespace
@@ -165,7 +119,7 @@ OP(UnsortedSegmentSum,
        .inputs = {{"data", "T"}, {"segment_ids", "Tindices"}, {"num_segments", "Tnumsegments"}},
        .outputs = {{"output", "T"}},
        .types = {{"T", kNumber}, {"Tindices", kIndex}, {"Tnumsegments", kIndex, DType::kInt32}},
-       .shape = SegmentShape,
+       .shape = UnsortedSegmentShape,
        .gradient = SegmentSumGradient,
        .examples = {{.inputs = {{{{4, 2}}}, {{{4}, {1, 0, -1, 1}}}, {{{}, {3}}}}},
                     {.inputs = {{{{2, 2}}}, {{{2, 2}, {1, 0, 0, 1}}}, {{{}, {2}}}}}},

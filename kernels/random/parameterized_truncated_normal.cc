@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ParameterizedTruncatedNormal: normal numbers of given mean and deviation between given bounds,
+// for each row of the output its own. By rejection, from whichever proposal is accepted most often
+// for the bounds.
+//
+// C. P. Robert: Simulation of truncated normal variables. Statistics and Computing 5 (1995).
+#include <cmath>
+#include <utility>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/array/arguments.h"
+#include "kernels/random/distributions.h"
+#include "kernels/random/random_stream.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kMaxAttempts = 1000;
+
+template <class T>
+T Rounded(double x) {
+  return T(static_cast<float>(x));
+}
+template <>
+double Rounded<double>(double x) {
+  return x;
+}
+template <class T>
+T ExpOf(T x) {
+  return T(std::exp(x));
+}
+template <class T>
+T SqrtOf(T x) {
+  return T(std::sqrt(x));
+}
+template <class T>
+T LogOf(T x) {
+  return T(std::log(x));
+}
+
+// What numbers one row is made of. Every operation rounds to T: so the numbers are TensorFlow's.
+template <class T>
+class TruncatedNormalRow {
+ public:
+  TruncatedNormalRow(T mean, T deviation, T low, T high) : mean_(mean), deviation_(deviation) {
+    // Where only one bound is finite, or both lie below the mean, everything is mirrored.
+    if ((std::isinf(low) && low < T(0)) || high < mean) {
+      std::swap(low, high);
+      deviation_ = -deviation_;
+    }
+    low_ = (low - mean) / deviation_;
+    high_ = (high - mean) / deviation_;
+  }
+
+  // Numbers from `stream`; false where too many attempts in a row fail.
+  bool Fill(Philox& stream, T* out, int64_t count) {
+    const T kFar = Rounded<T>(1.3);
+    if ((low_ < -kFar && high_ >= T(0)) || (high_ > kFar && low_ <= T(0))) {
+      return FromNormal(stream, out, count);
+    }
+    const T root = SqrtOf<T>(low_ * low_ + T(4));
+    const T cutoff =
+        T(2) * ExpOf<T>(T(0.5f) + (low_ * (low_ - root)) / T(4)) / (low_ + root);
+    return high_ - low_ < cutoff ? FromUniform(stream, out, count)
+                                 : FromExponential(stream, out, count);
+  }
+
+ private:
+  T Placed(T z) const { return z * deviation_ + mean_; }
+
+  bool FromNormal(Philox& stream, T* out, int64_t count) {
+    int attempts = 0;
+    for (int64_t done = 0; done < count;) {
+      for (const T z : Normal<T>()(stream)) {
+        if (z >= low_ && z <= high_) {
+          out[done++] = Placed(z);
+          if (done == count) break;
+          attempts = 0;
+        } else if (++attempts > kMaxAttempts) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool FromUniform(Philox& stream, T* out, int64_t count) {
+    const T range = high_ - low_;
+    const T peak = low_ < T(0) ? T(0) : low_ * low_;
+    int attempts = 0;
+    for (int64_t done = 0; done < count;) {
+      const auto proposed = Uniform<T>()(stream), u = Uniform<T>()(stream);
+      for (size_t i = 0; i < u.size(); ++i) {
+        const T z = proposed[i] * range + low_;
+        if (u[i] <= ExpOf<T>((peak - z * z) / T(2))) {
+          out[done++] = Placed(z);
+          if (done == count) break;
+          attempts = 0;
+        } else if (++attempts >= kMaxAttempts) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool FromExponential(Philox& stream, T* out, int64_t count) {
+    const T alpha = (low_ + SqrtOf<T>(low_ * low_ + T(4))) / T(2);
+    int attempts = 0;
+    for (int64_t done = 0; done < count;) {
+      const auto u = Uniform<T>()(stream);
+      for (size_t i = 0; i + 1 < u.size(); i += 2) {
+        const T z = -LogOf<T>(u[i]) / alpha + low_;
+        const T x = low_ < alpha ? alpha - z : low_ - alpha;
+        if (u[i + 1] <= ExpOf<T>(-x * x / T(2)) && z < high_) {
+          out[done++] = Placed(z);
+          if (done == count) break;
+          attempts = 0;
+        } else if (++attempts >= kMaxAttempts) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  T mean_, deviation_, low_, high_;
+};
+
+const char* const kParameters[] = {"means", "stdevs", "minvals", "maxvals"};
+
+template <class T>
+class ParameterizedTruncatedNormalKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return stream_.Init(node); }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const Shape shape, ShapeVector(ctx.input(0), "shape"));
+    if (shape.rank() == 0) return InvalidArgument("shape must have one element or more");
+    int64_t rows = shape.dim(0), row = rows == 0 ? 0 : shape.num_elements() / rows;
+    ASSIGN_OR_RETURN(const bool alike, CheckParameters(ctx, rows));
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+    const int64_t count = shape.num_elements();
+    if (alike) {  // the rows that TensorFlow makes of them: so much of the stream is taken
+      row = 100;
+      rows = (count + row - 1) / row;
+    }
+    Philox stream = stream_.Reserve(
+        static_cast<uint64_t>(rows) * 2 * kMaxAttempts * (static_cast<uint64_t>(row) + 3) / 4,
+        *ctx.step().env);
+    for (int64_t r = 0; r < rows && r * row < count; ++r) {
+      const auto parameter = [&](int i) {
+        const Tensor& t = ctx.input(i);
+        return t.data<T>()[t.num_elements() == 1 ? 0 : r];
+      };
+      const T mean = parameter(1), deviation = parameter(2), low = parameter(3),
+              high = parameter(4);
+      if (!(deviation > T(0) && low < high && (std::isfinite(low) || std::isfinite(high)))) {
+        return InvalidArgument("Invalid parameters: row ", r, " has stdev ",
+                               static_cast<double>(deviation), ", minval ",
+                               static_cast<double>(low), ", maxval ", static_cast<double>(high));
+      }
+      if (!TruncatedNormalRow<T>(mean, deviation, low, high)
+               .Fill(stream, output->mutable_data<T>() + r * row,
+                     std::min(row, count - r * row))) {
+        return Internal("rejection sampling failed ", kMaxAttempts,
+                        " times in a row: minval ", static_cast<double>(low), ", maxval ",
+                        static_cast<double>(high));
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  // Whether all rows have the same parameters.
+  static StatusOr<bool> CheckParameters(const KernelContext& ctx, int64_t rows) {
+    bool alike = true;
+    for (int i = 1; i <= 4; ++i) {
+      const Tensor& t = ctx.input(i);
+      const bool fits = t.rank() == 0 || (t.rank() == 1 && (t.dim(0) == 1 || t.dim(0) == rows));
+      if (!fits) {
+        return InvalidArgument("Input ", kParameters[i - 1],
+                               " should be a scalar or have length 1 or shape[0] = ", rows,
+                               ", got shape: ", t.shape().ToString());
+      }
+      alike = alike && (i <= 2 ? t.num_elements() == 1 : t.rank() == 0);
+    }
+    return alike;
+  }
+
+  RandomStream stream_;
+};
+
+Status ParameterizedShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(PartialShape shape, ShapeInput(s, 0));
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+OP(ParameterizedTruncatedNormal,
+   {
+       .doc = "Normal numbers of a mean and standard deviation, truncated to [minval, maxval]; one "
+              "of each parameter for all, or one for each row.",
+       .inputs = {{"shape", "T"},
+                  {"means", "dtype"},
+                  {"stdevs", "dtype"},
+                  {"minvals", "dtype"},
+                  {"maxvals", "dtype"}},
+       .outputs = {{"output", "dtype"}},
+       .types = {{"dtype", kFloating}, {"T", kIndex}},
+       .attrs = {{"seed", 0}, {"seed2", 0}},
+       .shape = ParameterizedShape,
+       .gradient = NoGradient,
+       .examples = {{.inputs = {{{{2}, {2, 3}}},
+                                {{{2}, {0, 5}}},
+                                {{{}, {1}}},
+                                {{{}, {-1}}},
+                                {{{2}, {1, 3}}}}}},
+       .stateful = true,
+   });
+KERNEL_BY("dtype", ParameterizedTruncatedNormal, ParameterizedTruncatedNormalKernel, half, bfloat16,
+          float, double);
+
+}  // namespace
+}  // namespace penstock
