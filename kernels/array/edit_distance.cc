@@ -91,8 +91,9 @@ class EditDistanceKernel final : public Kernel {
     ASSIGN_OR_RETURN(const Sequences hypothesis, Sequences::Make(ctx, 0, "hypothesis"));
     ASSIGN_OR_RETURN(const Sequences truth, Sequences::Make(ctx, 3, "truth"));
     if (hypothesis.shape.size() != truth.shape.size()) {
-      return InvalidArgument("Expected hypothesis_shape.NumElements == truth_shape.NumElements, are ",
-                             hypothesis.shape.size(), " and ", truth.shape.size());
+      return InvalidArgument(
+          "Expected hypothesis_shape.NumElements == truth_shape.NumElements, are ",
+          hypothesis.shape.size(), " and ", truth.shape.size());
     }
     Dims dims;
     for (size_t d = 0; d + 1 < truth.shape.size(); ++d) {

@@ -61,9 +61,10 @@ Status CrossShape(ShapeScope& s) {
   if (a.known_rank()) {
     const int64_t last = a.dim(a.rank() - 1);
     if (last >= 0 && last != 3) {
-      return InvalidArgument("Cross-products are only defined for 3-element vectors; the inputs "
-                             "have shape ",
-                             a.ToString());
+      return InvalidArgument(
+          "Cross-products are only defined for 3-element vectors; the inputs "
+          "have shape ",
+          a.ToString());
     }
     a.set_dim(a.rank() - 1, 3);
   }

@@ -58,8 +58,8 @@ class BincountKernel final : public Kernel {
                              values.shape().ToString(), " and ", weights.shape().ToString());
     }
     const int64_t rows = kDense && values.rank() == 2 ? values.dim(0) : 1;
-    ASSIGN_OR_RETURN(const Shape shape, kDense && values.rank() == 2 ? Shape::Make({rows, size})
-                                                                     : Shape::Make({size}));
+    ASSIGN_OR_RETURN(const Shape shape,
+                     kDense&& values.rank() == 2 ? Shape::Make({rows, size}) : Shape::Make({size}));
     Tensor* bins;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &bins));
     std::fill_n(bins->mutable_data<T>(), shape.num_elements(), T(0));
@@ -119,8 +119,9 @@ class HistogramKernel final : public Kernel {
     }
     const T low = range.data<T>()[0], high = range.data<T>()[1];
     if (!(low < high)) {
-      return InvalidArgument("value_range should satisfy value_range[0] < value_range[1], but got '[",
-                             low, ", ", high, "]'");
+      return InvalidArgument(
+          "value_range should satisfy value_range[0] < value_range[1], but got '[", low, ", ", high,
+          "]'");
     }
     if (ctx.input(2).rank() != 0) {
       return InvalidArgument("nbins should be a scalar, has shape ",

@@ -99,8 +99,7 @@ Gradients IgammaGradient(const GradientScope& g, double sign) {
 Gradients BetaincGradient(const GradientScope& g) {
   const Output a = g.x(0), b = g.x(1), x = g.x(2);
   const Output log_beta = Lgamma(a) + Lgamma(b) - Lgamma(a + b);
-  const Output dx =
-      Exp((b - 1.0) * Call("Log1p", {-x}) + Call("Xlogy", {a - 1.0, x}) - log_beta);
+  const Output dx = Exp((b - 1.0) * Call("Log1p", {-x}) + Call("Xlogy", {a - 1.0, x}) - log_beta);
   return {Gradient(), Gradient(), SumToShapeOf(g.dy() * dx, x)};
 }
 
@@ -119,12 +118,12 @@ const DTypes kWideFloats = {DType::kFloat, DType::kDouble};
 
 }  // namespace
 
-OP(Igamma,
-   (Named("a", "x", "z",
-          WithExamples(
-              FirstOrderOnly(),
-              BinaryOp("The lower regularized incomplete Gamma function P(a, x).", kFloating,
-                       [](const GradientScope& g) -> Gradients { return IgammaGradient(g, 1); })))));
+OP(Igamma, (Named("a", "x", "z",
+                  WithExamples(FirstOrderOnly(),
+                               BinaryOp("The lower regularized incomplete Gamma function P(a, x).",
+                                        kFloating, [](const GradientScope& g) -> Gradients {
+                                          return IgammaGradient(g, 1);
+                                        })))));
 KERNEL(Igamma, BinaryElementwise<IgammaFn>::Kernel, FLOATING_TYPES);
 
 OP(Igammac,
@@ -136,8 +135,8 @@ OP(Igammac,
                                 })))));
 KERNEL(Igammac, BinaryElementwise<IgammacFn>::Kernel, FLOATING_TYPES);
 
-OP(IgammaGradA, (Named("a", "x", "z",
-                       BinaryOp("The derivative of Igamma(a, x) for a.", kWideFloats, nullptr))));
+OP(IgammaGradA,
+   (Named("a", "x", "z", BinaryOp("The derivative of Igamma(a, x) for a.", kWideFloats, nullptr))));
 KERNEL(IgammaGradA, BinaryElementwise<IgammaGradAFn>::Kernel, float, double);
 
 OP(RandomGammaGrad,

@@ -81,7 +81,10 @@ Gradients ProdGradient(const GradientScope& g) {
 
 Gradients ExtremumGradient(const GradientScope& g) {
   return {SegmentExtremumGradient(
-              g, [&g](Output x) { return Call("SegmentSum", {x, g.x(1)}); },
+              g,
+              [&g](Output x) {
+                return Call("SegmentSum", {x, g.x(1)});
+              },
               [&g](Output y) { return Rows(g, y); }),
           Gradient()};
 }

@@ -74,8 +74,7 @@ Status SparseMatMulShape(ShapeScope& s) {
 }
 
 Output Multiply(Output a, Output b, bool transpose_a, bool transpose_b) {
-  return Call("SparseMatMul", {a, b},
-              {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+  return Call("SparseMatMul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
 }
 
 Gradients SparseMatMulGradient(const GradientScope& g) {

@@ -223,10 +223,8 @@ OpDef SparseSegmentGradOp(const char* name, bool v2) {
                 {"Tidx", kIndex, DType::kInt32},
                 {"Tsegmentids", kIndex, DType::kInt32}},
       .shape = SparseSegmentShape,
-      .examples = {{.inputs = {{{{3, 2}}},
-                               {{{4}, {0, 2, 0, 1}}},
-                               {{{4}, {0, 0, 0, 2}}},
-                               {{{}, {4}}}}}},
+      .examples =
+          {{.inputs = {{{{3, 2}}}, {{{4}, {0, 2, 0, 1}}}, {{{4}, {0, 0, 0, 2}}}, {{{}, {4}}}}}},
   };
   if (v2) {
     op.outputs.push_back({"sorted_unique_indices", "Tidx"});
@@ -242,15 +240,15 @@ OpDef SparseSegmentGradOp(const char* name, bool v2) {
 
 }  // namespace
 
-#define SPARSE_SEGMENT(Name, doc, kTypes, kScale, ...)                                          \
-  OP(SparseSegment##Name, (SparseSegmentOp(doc, #Name, kTypes, false)));                        \
-  OP(SparseSegment##Name##WithNumSegments, (SparseSegmentOp(doc, #Name, kTypes, true)));        \
-  OP(SparseSegment##Name##Grad, (SparseSegmentGradOp(#Name, false)));                           \
-  OP(SparseSegment##Name##GradV2, (SparseSegmentGradOp(#Name, true)));                          \
-  KERNEL(SparseSegment##Name, SparseSegment<Segment##Name##Fold>::Kernel, __VA_ARGS__);         \
-  KERNEL(SparseSegment##Name##WithNumSegments, SparseSegment<Segment##Name##Fold>::Kernel,      \
-         __VA_ARGS__);                                                                          \
-  KERNEL(SparseSegment##Name##Grad, SparseSegmentGrad<kScale>::Kernel, FLOATING_TYPES);         \
+#define SPARSE_SEGMENT(Name, doc, kTypes, kScale, ...)                                     \
+  OP(SparseSegment##Name, (SparseSegmentOp(doc, #Name, kTypes, false)));                   \
+  OP(SparseSegment##Name##WithNumSegments, (SparseSegmentOp(doc, #Name, kTypes, true)));   \
+  OP(SparseSegment##Name##Grad, (SparseSegmentGradOp(#Name, false)));                      \
+  OP(SparseSegment##Name##GradV2, (SparseSegmentGradOp(#Name, true)));                     \
+  KERNEL(SparseSegment##Name, SparseSegment<Segment##Name##Fold>::Kernel, __VA_ARGS__);    \
+  KERNEL(SparseSegment##Name##WithNumSegments, SparseSegment<Segment##Name##Fold>::Kernel, \
+         __VA_ARGS__);                                                                     \
+  KERNEL(SparseSegment##Name##Grad, SparseSegmentGrad<kScale>::Kernel, FLOATING_TYPES);    \
   KERNEL(SparseSegment##Name##GradV2, SparseSegmentGrad<kScale>::Kernel, FLOATING_TYPES)
 
 SPARSE_SEGMENT(Sum, "output[s] = the sum of data[indices[i]] over the i of segment s", kReal,

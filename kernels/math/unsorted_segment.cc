@@ -56,7 +56,10 @@ Gradients ProdGradient(const GradientScope& g) {
 
 Gradients ExtremumGradient(const GradientScope& g) {
   return {SegmentExtremumGradient(
-              g, [&g](Output x) { return Call("UnsortedSegmentSum", {x, g.x(1), g.x(2)}); },
+              g,
+              [&g](Output x) {
+                return Call("UnsortedSegmentSum", {x, g.x(1), g.x(2)});
+              },
               [&g](Output y) { return RowsOfSegments(g, y); }),
           Gradient(), Gradient()};
 }

@@ -62,8 +62,7 @@ class TruncatedNormalRow {
       return FromNormal(stream, out, count);
     }
     const T root = SqrtOf<T>(low_ * low_ + T(4));
-    const T cutoff =
-        T(2) * ExpOf<T>(T(0.5f) + (low_ * (low_ - root)) / T(4)) / (low_ + root);
+    const T cutoff = T(2) * ExpOf<T>(T(0.5f) + (low_ * (low_ - root)) / T(4)) / (low_ + root);
     return high_ - low_ < cutoff ? FromUniform(stream, out, count)
                                  : FromExponential(stream, out, count);
   }
@@ -165,11 +164,9 @@ class ParameterizedTruncatedNormalKernel final : public Kernel {
                                static_cast<double>(low), ", maxval ", static_cast<double>(high));
       }
       if (!TruncatedNormalRow<T>(mean, deviation, low, high)
-               .Fill(stream, output->mutable_data<T>() + r * row,
-                     std::min(row, count - r * row))) {
-        return Internal("rejection sampling failed ", kMaxAttempts,
-                        " times in a row: minval ", static_cast<double>(low), ", maxval ",
-                        static_cast<double>(high));
+               .Fill(stream, output->mutable_data<T>() + r * row, std::min(row, count - r * row))) {
+        return Internal("rejection sampling failed ", kMaxAttempts, " times in a row: minval ",
+                        static_cast<double>(low), ", maxval ", static_cast<double>(high));
       }
     }
     return OkStatus();

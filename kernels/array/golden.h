@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests against numbers that another implementation gave: short names for tensors of each type,
+// and the comparison of a call's outputs.
+#pragma once
+
+#include <complex>
+#include <string>
+#include <vector>
+
+#include "kernels/array/op_check.h"
+
+namespace penstock {
+
+// Every output as expected; floats and complex numbers within `tolerance` of the expected one,
+// relative where it is greater than 1. (Tolerance 0: bit by bit, but that NaN is any NaN.)
+void ExpectOutputs(const OpCall& call, const std::vector<Tensor>& expected, double tolerance = 0);
+testing::AssertionResult NearTensor(const Tensor& actual, const Tensor& expected, double tolerance);
+
+namespace golden {
+
+#define PENSTOCK_GOLDEN(Name, T)                                         \
+  inline Tensor Name(const Shape& shape, const std::vector<T>& values) { \
+    return Tensor::Of<T>(shape, values);                                 \
+  }
+PENSTOCK_GOLDEN(F, float)
+PENSTOCK_GOLDEN(D, double)
+PENSTOCK_GOLDEN(I, int32_t)
+PENSTOCK_GOLDEN(L, int64_t)
+PENSTOCK_GOLDEN(B, bool)
+PENSTOCK_GOLDEN(S, std::string)
+PENSTOCK_GOLDEN(C, std::complex<float>)
+PENSTOCK_GOLDEN(Z, std::complex<double>)
+PENSTOCK_GOLDEN(I8, int8_t)
+PENSTOCK_GOLDEN(I16, int16_t)
+PENSTOCK_GOLDEN(U8, uint8_t)
+PENSTOCK_GOLDEN(U16, uint16_t)
+PENSTOCK_GOLDEN(U32, uint32_t)
+PENSTOCK_GOLDEN(U64, uint64_t)
+#undef PENSTOCK_GOLDEN
+inline Tensor H(const Shape& shape, const std::vector<float>& values) {
+  return Tensor::Of<half>(shape, {values.begin(), values.end()});
+}
+inline Tensor BF(const Shape& shape, const std::vector<float>& values) {
+  return Tensor::Of<bfloat16>(shape, {values.begin(), values.end()});
+}
+
+}  // namespace golden
+}  // namespace penstock
