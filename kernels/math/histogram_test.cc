@@ -30,7 +30,7 @@ TEST(Histogram, DenseBincount) {
 TEST(Histogram, Bucketize) {
   ExpectOutputs({"Bucketize", {F({1, 5}, {-1, 0, 1.5f, NAN, 1e+02f})}, {{"boundaries", std::vector<float>{0.0f, 1.5f, 3.0f}}}}, {I({1, 5}, {0, 1, 2, 3, 3})});
   ExpectOutputs({"Bucketize", {I({1, 5}, {-1, 0, 1, 5, 100})}, {{"boundaries", std::vector<float>{0.0f, 1.5f, 3.0f}}}}, {I({1, 5}, {0, 1, 1, 3, 3})});
-  ExpectOutputs({"Bucketize", {L({2}, {-1, 0})}, {{"boundaries", std::vector<int64_t>{}}}}, {I({2}, {0, 0})});
+  ExpectOutputs({"Bucketize", {L({2}, {-1, 0})}, {{"boundaries", std::vector<float>{}}}}, {I({2}, {0, 0})});
   OpCall{"Bucketize", {I({1}, {1})}, {{"boundaries", std::vector<float>{1.5f, 0.0f}}}}.ExpectError("Expected sorted boundaries");
 }
 
