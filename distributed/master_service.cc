@@ -3,6 +3,8 @@
 // The calls that concern sessions as a whole. Those that run steps stand in step_service.cc.
 #include "distributed/master_service.h"
 
+#include <google/protobuf/text_format.h>
+
 #include <string>
 #include <utility>
 
@@ -55,6 +57,13 @@ Status RecentRequests::Add(int64_t id, string_view what) {
     order_.pop_front();
   }
   return OkStatus();
+}
+
+Status MasterService::SetDefaultConfig(const std::string& text) {
+  google::protobuf::TextFormat::Parser parser;
+  parser.AllowUnknownField(true);
+  if (parser.ParseFromString(text, &default_config_)) return OkStatus();
+  return InvalidArgument("default_session_config: '", text, "' is not a ConfigProto in text form");
 }
 
 void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& loop,
@@ -121,7 +130,9 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
 
 Status MasterService::CreateSession(const tensorflow::CreateSessionRequest& request,
                                     tensorflow::CreateSessionResponse* response) {
-  ASSIGN_OR_RETURN(const SessionOptions options, OptionsOf(request.config(), master_->cluster()));
+  tensorflow::ConfigProto config = default_config_;
+  config.MergeFrom(request.config());
+  ASSIGN_OR_RETURN(const SessionOptions options, OptionsOf(config, master_->cluster()));
   ASSIGN_OR_RETURN(const auto session, master_->CreateSession(options, [&](Graph* graph) {
     return ImportGraph(request.graph_def(), graph);
   }));

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -37,6 +38,8 @@ class MasterService {
  public:
   // To be registered with the server.
   grpc::Service& service() { return service_; }
+  // What clients' configurations are merged into: a ConfigProto in text form. Before Listen.
+  Status SetDefaultConfig(const std::string& text);
   // Begins to take calls, when the server runs. All borrowed; `queue` is the loop's.
   void Listen(Master& master, ThreadPool& threads, CompletionLoop& loop,
               grpc::ServerCompletionQueue& queue);
@@ -67,6 +70,7 @@ class MasterService {
   void Begin(const StepCall& call, std::function<void()> begin);
   void Answer(const MasterSession::AsyncRun& run, std::function<void()> answer);
 
+  tensorflow::ConfigProto default_config_;
   Master* master_ = nullptr;
   ThreadPool* threads_ = nullptr;
   AsyncService service_;

@@ -182,6 +182,8 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server(std::make_unique<State>(options)));
+  RETURN_IF_ERROR(
+      server->state_->master_service.SetDefaultConfig(options.default_session_config));
   RETURN_IF_ERROR(server->state_->Bind());
   RETURN_IF_ERROR(server->state_->MakeWorker());
   return server;

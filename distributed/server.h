@@ -36,6 +36,9 @@ struct ServerOptions {
   int64_t create_session_timeout_ms = 60'000;
   // A session that its client has not used for so long is closed. 0: never.
   int64_t session_idle_timeout_ms = 0;
+  // A ConfigProto in text form: what a client leaves out of its own. Fields that are not known are
+  // ignored, as in what clients send.
+  std::string default_session_config = {};
 };
 
 class Server {

@@ -74,6 +74,7 @@ def system_dependencies():
     system_repository(name = "eigen", targets = {":eigen": ["eigen3", "-DEIGEN_MPL2_ONLY"]})
     system_repository(name = "isal", targets = {":isal": ["libisal"]})
     system_repository(name = "leveldb", targets = {":leveldb": ["-lleveldb"]})
+    system_repository(name = "libpng", targets = {":libpng": ["libpng"]})
     system_repository(name = "nlohmann_json", targets = {":json": ["nlohmann_json"]})
     system_repository(name = "onednn", targets = {":onednn": ["-ldnnl", "-l:libgomp.so.1"]})
     system_repository(name = "openblas", targets = {":openblas": ["openblas"]})
@@ -85,4 +86,5 @@ def system_dependencies():
         },
     )
     system_repository(name = "snappy", targets = {":snappy": ["snappy"]})
+    system_repository(name = "re2", targets = {":re2": ["re2"]})
     system_repository(name = "zlib", targets = {":zlib": ["zlib"]})

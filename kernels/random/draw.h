@@ -46,8 +46,9 @@ class Node {
     CHECK_OK(kernel.status());
     kernel_ = *std::move(kernel);
   }
-  Tensor Run() {
-    std::vector<Tensor> inputs = inputs_, outputs(1);
+  Tensor Run() { return RunAll()[0]; }
+  std::vector<Tensor> RunAll() {
+    std::vector<Tensor> inputs = inputs_, outputs(output_types_.size());
     KernelContext ctx({.step = &step_,
                        .node_name = &name_,
                        .device_name = &device_,
@@ -57,9 +58,9 @@ class Node {
                        .outputs = outputs.data(),
                        .output_types = output_types_.data(),
                        .num_inputs = static_cast<int>(inputs.size()),
-                       .num_outputs = 1});
+                       .num_outputs = static_cast<int>(outputs.size())});
     CHECK_OK(kernel_->Compute(ctx));
-    return outputs[0];
+    return outputs;
   }
 
  private:

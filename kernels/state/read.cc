@@ -22,6 +22,13 @@ class ReadKernel : public Kernel {
   }
 };
 
+// Readers share a variable's buffer here, and updates copy it while they do: there is no copying on
+// read to be turned off.
+class DisableCopyOnReadKernel : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override { return VariableInput(ctx, 0).status(); }
+};
+
 class VariableShapeKernel : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -139,6 +146,15 @@ OP(ReadVariableOp, {
                        .stateful = true,
                    });
 KERNEL_ANY_TYPE(ReadVariableOp, ReadKernel);
+
+OP(DisableCopyOnRead, {
+                          .doc = "Promises that the variable is read but sparsely from now on.",
+                          .inputs = {{"resource", "resource"}},
+                          .shape = NoOutputs,
+                          .gradient = NoGradient,
+                          .stateful = true,
+                      });
+KERNEL_ANY_TYPE(DisableCopyOnRead, DisableCopyOnReadKernel);
 
 OP(VariableShape, {
                       .doc = "The shape of a variable.",

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <thread>
 
 #include "client/stop_signal.h"
 #include "distributed/server.h"
@@ -21,14 +24,28 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
                          "--worker_hosts, or in TF_CONFIG");
 }
 
-Status Serve(const TaskConfig& task) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Create({.task = task}));
+// Returns at the end of standard input: when whoever started this process has ended or says so.
+void ReadToTheEnd() {
+  char skipped[256];
+  while (read(STDIN_FILENO, skipped, sizeof(skipped)) > 0) {
+  }
+}
+
+Status Serve(const ServerOptions& options, bool until_stdin_ends) {
+  // Shared: nothing can wake the thread that reads, which may outlive this function.
+  ASSIGN_OR_RETURN(const std::shared_ptr<Server> server, Server::Create(options));
   RETURN_IF_ERROR(server->Start());
   client::StopSignal stop(/*grace_seconds=*/0);
   Cancellation::Token token;
   if (!stop.cancellation().Register(
           [&](const Status&) { server->RequestShutdown("a signal asked it to"); }, &token)) {
     return OkStatus();  // the signal came before anything else
+  }
+  if (until_stdin_ends) {
+    std::thread([weak = std::weak_ptr<Server>(server)] {
+      ReadToTheEnd();
+      if (const auto running = weak.lock()) running->RequestShutdown("standard input ended");
+    }).detach();
   }
   std::printf("%s serves at %s\n", server->task().c_str(), server->target().c_str());
   std::fflush(stdout);
@@ -53,9 +70,17 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server->add_option("--task_index", flags->task_index, "Which one of them, from 0");
   server->add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
   server->add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
-  server->callback([server, flags, exit_code] {
+  auto config = std::make_shared<std::string>();
+  server->add_option("--default_session_config", *config,
+                     "A ConfigProto in text form, which clients' configurations are merged into");
+  auto until_stdin_ends = std::make_shared<bool>(false);
+  server->add_flag("--until_stdin_ends", *until_stdin_ends,
+                   "Also end when standard input does: with the process that started this one");
+  server->callback([server, flags, config, until_stdin_ends, exit_code] {
     const StatusOr<TaskConfig> task = FindTask(*server, *flags);
-    const Status served = task.ok() ? Serve(*task) : task.status();
+    const Status served =
+        task.ok() ? Serve({.task = *task, .default_session_config = *config}, *until_stdin_ends)
+                  : task.status();
     *exit_code = ExitCodeOf(served);
     // Wrong flags, and an address that cannot be bound, are the command line's fault.
     if (served.code() == StatusCode::kInvalidArgument) *exit_code = 2;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the summary ops share: tags, and answers.
+#pragma once
+
+#include <string>
+
+#include "core/op/kernel.h"
+#include "kernels/summary/summary.h"
+
+namespace penstock {
+
+inline StatusOr<std::string> TagInput(const KernelContext& ctx, const char* name = "Tags") {
+  const Tensor& tag = ctx.input(0);
+  if (tag.rank() == 0) return tag.scalar<std::string>();
+  return InvalidArgument(name, " must be a scalar, has shape ", tag.shape().ToString());
+}
+
+// The tag of picture or sound `index`, of which a node may make `most`.
+inline std::string TagOfPart(const std::string& tag, const char* kind, int64_t index,
+                             int64_t most) {
+  return most > 1 ? StrCat(tag, "/", kind, "/", index) : StrCat(tag, "/", kind);
+}
+
+inline Status Answer(KernelContext& ctx, const SummaryBuilder& summary) {
+  Tensor* output;
+  RETURN_IF_ERROR(ctx.Allocate(0, Shape(), &output));
+  *output->mutable_data<std::string>() = summary.Serialize();
+  return OkStatus();
+}
+
+}  // namespace penstock

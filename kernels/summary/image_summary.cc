@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/summary/arguments.h"
+#include "kernels/summary/media.h"
+
+namespace penstock {
+namespace {
+
+// Pixels of numbers as bytes: [0, max] becomes [0, 255]; where there are negative ones, 0 becomes
+// 128 and the largest magnitude 127 away from it. Pixels that are not finite become `bad`.
+template <class T>
+void Normalise(absl::Span<const T> values, absl::Span<const uint8_t> bad, uint8_t* bytes) {
+  const size_t channels = bad.size();
+  const auto finite = [&](size_t pixel) {
+    return std::all_of(&values[pixel], &values[pixel] + channels,
+                       [](T v) { return std::isfinite(static_cast<double>(v)); });
+  };
+  auto low = std::numeric_limits<float>::infinity(), high = -low;
+  for (size_t pixel = 0; pixel < values.size(); pixel += channels) {
+    if (!finite(pixel)) continue;
+    for (size_t c = 0; c < channels; ++c) {
+      low = std::min(low, static_cast<float>(values[pixel + c]));
+      high = std::max(high, static_cast<float>(values[pixel + c]));
+    }
+  }
+  constexpr float kNearlyZero = 1e-6f;
+  const float most = low < 0 ? std::max(std::abs(low), std::abs(high)) : high;
+  const T scale(most < kNearlyZero ? 0 : (low < 0 ? 127.0f : 255.0f) / most);
+  const T offset(low < 0 ? 128.0f : 0.0f);
+  for (size_t pixel = 0; pixel < values.size(); pixel += channels) {
+    const bool good = finite(pixel);
+    for (size_t c = 0; c < channels; ++c) {
+      // Rounded to T after each step, as TensorFlow does.
+      const T scaled = good ? T(T(values[pixel + c] * scale) + offset) : T(0.0f);
+      bytes[pixel + c] = good ? static_cast<uint8_t>(static_cast<float>(scaled)) : bad[c];
+    }
+  }
+}
+
+template <class T>
+class ImageSummaryKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("max_images", &images_max_));
+    Tensor bad;
+    RETURN_IF_ERROR(node.Attr("bad_color", &bad));
+    if (bad.dtype() != DType::kUint8) {
+      return InvalidArgument("bad_color must be uint8, got ", Name(bad.dtype()));
+    }
+    if (bad.rank() != 1) {
+      return InvalidArgument("bad_color must be a vector, got shape ", bad.shape().ToString());
+    }
+    const auto bytes = bad.flat<uint8_t>();
+    bad_color_.assign(bytes.begin(), bytes.end());
+    return OkStatus();
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const std::string tag, TagInput(ctx));
+    const Tensor& images = ctx.input(1);
+    RETURN_IF_ERROR(Check(images));
+    const int64_t height = images.dim(1), width = images.dim(2), channels = images.dim(3);
+    const auto size = static_cast<size_t>(height * width * channels);
+    std::vector<uint8_t> pixels(size);
+    SummaryBuilder summary;
+    for (int64_t i = 0; i < std::min(images_max_, images.dim(0)); ++i) {
+      const absl::Span<const T> values(images.data<T>() + i * size, size);
+      if constexpr (std::is_same_v<T, uint8_t>) {
+        std::copy(values.begin(), values.end(), pixels.begin());
+      } else {
+        Normalise(values, {bad_color_.data(), static_cast<size_t>(channels)}, pixels.data());
+      }
+      SummaryBuilder::Image image{static_cast<int>(height), static_cast<int>(width),
+                                  static_cast<int>(channels)};
+      ASSIGN_OR_RETURN(image.png, EncodePng(pixels, image.height, image.width, image.channels));
+      summary.AddImage(TagOfPart(tag, "image", i, images_max_), std::move(image));
+    }
+    return Answer(ctx, summary);
+  }
+
+ private:
+  Status Check(const Tensor& images) const {
+    const Shape& shape = images.shape();
+    if (shape.rank() != 4 || (shape.dim(3) != 1 && shape.dim(3) != 3 && shape.dim(3) != 4)) {
+      return InvalidArgument("Tensor must be 4-D with last dim 1, 3, or 4, not ", shape.ToString());
+    }
+    constexpr int64_t kSideMax = 1'000'000;  // libpng's
+    if (images.num_elements() == 0 || shape.dim(1) > kSideMax || shape.dim(2) > kSideMax) {
+      return InvalidArgument("input tensor must have non-zero dims, and sides of at most ",
+                             kSideMax, ". Found: ", shape.ToString(), ".");
+    }
+    if (images.dtype() != DType::kUint8 && static_cast<int64_t>(bad_color_.size()) < shape.dim(3)) {
+      return InvalidArgument("expected depth <= bad_color.size, got depth = ", shape.dim(3),
+                             ", bad_color.size = ", bad_color_.size());
+    }
+    return OkStatus();
+  }
+
+  int64_t images_max_ = 0;
+  std::vector<uint8_t> bad_color_;
+};
+
+Tensor Red() {
+  Tensor red(DType::kUint8, {4});
+  const uint8_t bytes[] = {255, 0, 0, 255};
+  std::copy_n(bytes, 4, red.mutable_data<uint8_t>());
+  return red;
+}
+
+OP(ImageSummary,
+   {
+       .doc = "A summary with pictures, as PNG. Bytes are shown as they are, other numbers scaled "
+              "so that each picture uses the whole range; bad_color marks what is not finite.",
+       .inputs = {{"tag", "string"}, {"tensor", "T"}},
+       .outputs = {{"summary", "string"}},
+       .types = {{"T",
+                  {DType::kUint8, DType::kFloat, DType::kHalf, DType::kDouble},
+                  DType::kFloat}},
+       .attrs = {{"max_images", Ints{.min = 1}, 3}, {"bad_color", Tensors{}, Red()}},
+       .shape = ScalarShape,
+       .gradient = NoGradient,
+       .examples = {{.inputs = {{{}}, {{{1, 2, 2, 3}}}}}},
+   });
+KERNEL(ImageSummary, ImageSummaryKernel, uint8_t, half, float, double);
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints: what one side saved, the other restores."""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+from harness import program, v1
+
+
+def _variables(cluster, scale):
+    with cluster.between_graphs():
+        random = np.random.RandomState(41)
+        made = {}
+        for dtype in (np.float32, np.float64, np.int32, np.int64):
+            name = np.dtype(dtype).name
+            made[name] = v1.get_variable(
+                name, initializer=(scale * 10 * random.randn(3, 4)).astype(dtype))
+        made["text"] = v1.get_variable("text", initializer=np.array([b"a", b"", b"\xff" * scale]),
+                                       use_resource=False)
+        made["flag"] = v1.get_variable("flag", initializer=np.array([True, False, scale > 1]))
+        with v1.variable_scope("rows", partitioner=v1.fixed_size_partitioner(3)):
+            made["rows"] = v1.get_variable(
+                "rows", [7, 2], initializer=v1.constant_initializer(float(scale)))
+    return list(made.values())
+
+
+def _flat(variables):
+    return [v if not hasattr(v, "as_tensor") else v.as_tensor() for v in variables]
+
+
+def _save(cluster, saver_options):
+    variables = _variables(cluster, scale=2)
+    step = v1.train.get_or_create_global_step()
+    saver = v1.train.Saver(max_to_keep=2, **saver_options)
+    with cluster.session() as session:
+        session.run(v1.global_variables_initializer())
+        path = os.path.join(cluster.folder, "model")
+        paths = [saver.save(session, path, global_step=n) for n in (1, 2, 3)]
+        session.run(v1.assign_add(step, 1))
+        values = session.run(_flat(variables))
+        names = sorted(n for n in os.listdir(cluster.folder) if "data" not in n)
+        reader = v1.train.NewCheckpointReader(paths[-1])
+        read = {n: reader.get_tensor(n) for n in sorted(reader.get_variable_to_shape_map())}
+        return paths[-1], names, read, values
+
+
+def _restore(cluster, path, saver_options):
+    with tf.Graph().as_default():
+        variables = _variables(cluster, scale=1)
+        v1.train.get_or_create_global_step()
+        with cluster.session() as session:
+            session.run(v1.global_variables_initializer())
+            v1.train.Saver(**saver_options).restore(session, path)
+            return session.run(_flat(variables))
+
+
+def _round_trip(cluster, **saver_options):
+    path, names, read, values = _save(cluster, saver_options)
+    restored = _restore(cluster, path, saver_options)
+    np.testing.assert_equal(restored, values)
+    return names, read, restored
+
+
+@program("ref", "resource", "v2")
+def saver(cluster):
+    return _round_trip(cluster)
+
+
+@program("ref", "resource")
+def sharded_saver(cluster):
+    return _round_trip(cluster, sharded=True)
+
+
+@program("ref", "resource")
+def saver_across_sides(cluster):
+    """TensorFlow in this process restores what the cluster saved, and the other way round."""
+    variables = _variables(cluster, scale=3)
+    saver = v1.train.Saver()
+    with cluster.session() as session:
+        session.run(v1.global_variables_initializer())
+        path = saver.save(session, os.path.join(cluster.folder, "theirs"))
+        expected = session.run(_flat(variables))
+
+    with tf.Graph().as_default():
+        here = [v1.get_variable(v.op.name, shape=v.shape, dtype=v.dtype.base_dtype,
+                                use_resource=False if "text" in v.op.name else None)
+                for v in variables if not hasattr(v, "as_tensor")]
+        whole = v1.get_variable("rows/rows", [7, 2])
+        with v1.Session() as session:
+            v1.train.Saver().restore(session, path)
+            read = session.run(here + [whole])
+            np.testing.assert_equal(read, expected)
+            session.run(whole.assign(10 + tf.reshape(tf.range(14.0), [7, 2])))
+            back = v1.train.Saver().save(session, os.path.join(cluster.folder, "back"))
+
+    with cluster.session() as session:
+        saver.restore(session, back)
+        return session.run(_flat(variables))
+
+
+@program("ref")
+def missing_checkpoint(cluster):
+    """The client tells what is wrong with a path from the server's words."""
+    with cluster.between_graphs():
+        v1.get_variable("w", [2], initializer=v1.zeros_initializer())
+    saver = v1.train.Saver()
+    with cluster.session() as session:
+        try:
+            saver.restore(session, os.path.join(cluster.folder, "nothing"))
+        except ValueError as error:
+            return str(error).replace(cluster.folder, "")
+        except tf.errors.NotFoundError as error:
+            return "NotFound"

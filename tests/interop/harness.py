@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs TensorFlow programs on a cluster of TensorFlow's and on one of Penstock's, and compares.
+
+A program is a function of a Cluster that returns what it computed: arrays, numbers, strings, in
+dicts, lists or tuples. It is called once per cluster, with an empty default graph, and may not know
+which one it runs on. Seeds make its random numbers the same.
+
+    @program("ref", "resource", "v2")
+    def least_squares(cluster): ...
+
+The words say how variables and control flow are made: "ref" and "resource" are TensorFlow 1's
+behaviour with one or the other kind of variable, "v2" is TensorFlow 2's in graph mode.
+"""
+
+import os
+import socket
+import sys
+import tempfile
+import time
+import unittest
+import xml.sax.saxutils
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
+    os.environ.pop(proxy, None)
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "tools"))
+import tf_server  # noqa: E402
+
+v1 = tf.compat.v1
+TASKS = {"ps": 1, "worker": 2}
+RELATIVE_TOLERANCE = 2e-5
+ABSOLUTE_TOLERANCE = 1e-6
+
+_programs = []
+
+
+def program(*modes, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE):
+    def add(function):
+        _programs.append((function, modes, rtol, atol))
+        return function
+    return add
+
+
+def _free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("localhost", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Cluster:
+    """1 ps and 2 workers of either kind, for one program."""
+
+    def __init__(self, servers, folder):
+        self.servers = servers
+        self.folder = folder  # empty, for the program's files; the servers see it as well
+
+    def target(self, job="worker", task=0):
+        return self.servers[job][task].target
+
+    def spec(self):
+        return tf.train.ClusterSpec(self.servers["ps"][0].server_def.cluster)
+
+    def between_graphs(self, task=0):
+        """Variables on the ps, the rest on a worker."""
+        return v1.device(v1.train.replica_device_setter(
+            cluster=self.spec(), worker_device="/job:worker/task:%d" % task))
+
+    def session(self, config=None, task=0):
+        return v1.Session(self.target("worker", task), config=config)
+
+
+def _start_servers(make):
+    ports = iter(_free_ports(sum(TASKS.values())))
+    spec = {job: ["localhost:%d" % next(ports) for _ in range(n)] for job, n in TASKS.items()}
+    return {job: [make(spec, job_name=job, task_index=i) for i in range(n)]
+            for job, n in TASKS.items()}
+
+
+def _assert_same(ours, theirs, rtol, atol, where="result"):
+    if isinstance(theirs, dict):
+        if set(ours) != set(theirs):
+            raise AssertionError("%s: keys %s, TensorFlow's %s" % (where, set(ours), set(theirs)))
+        for key in theirs:
+            _assert_same(ours[key], theirs[key], rtol, atol, "%s[%r]" % (where, key))
+    elif isinstance(theirs, (list, tuple)):
+        if len(ours) != len(theirs):
+            raise AssertionError("%s: %d parts, TensorFlow's %d" % (where, len(ours), len(theirs)))
+        for i, (a, b) in enumerate(zip(ours, theirs)):
+            _assert_same(a, b, rtol, atol, "%s[%d]" % (where, i))
+    else:
+        a, b = np.asarray(ours), np.asarray(theirs)
+        if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
+            raise AssertionError("%s: %s %s, TensorFlow's %s %s" %
+                                 (where, a.dtype, a.shape, b.dtype, b.shape))
+        if b.dtype.kind in "fc":
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, err_msg=where)
+        else:
+            np.testing.assert_array_equal(a, b, err_msg=where)
+
+
+def _run(function, servers):
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder:
+        v1.reset_default_graph()
+        cluster = Cluster(servers, folder)
+        # What earlier programs left on the tasks.
+        v1.Session.reset(cluster.target("ps"))
+        v1.Session.reset(cluster.target("worker"))
+        with tf.Graph().as_default():
+            return function(cluster)
+
+
+class Programs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.theirs = _start_servers(v1.train.Server)
+        cls.ours = _start_servers(tf_server.Server)
+
+
+def _make_test(function, mode, rtol, atol):
+    def test(self):
+        if mode == "ref":
+            v1.disable_resource_variables()
+        else:
+            v1.enable_resource_variables()
+        expected = _run(function, self.theirs)
+        _assert_same(_run(function, self.ours), expected, rtol, atol)
+    return test
+
+
+class _Result(unittest.TextTestResult):
+    """Also notes what is needed for Bazel's XML."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.cases = []
+
+    def startTest(self, test):
+        self.began = time.monotonic()
+        super().startTest(test)
+
+    def stopTest(self, test):
+        failed = {id(t): text for t, text in self.failures + self.errors}
+        self.cases.append((test.id().split(".")[-1], time.monotonic() - self.began,
+                           failed.get(id(test))))
+        super().stopTest(test)
+
+
+def _write_xml(path, result):
+    quote = xml.sax.saxutils.quoteattr
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("<testsuites><testsuite name='interop' tests='%d'>\n" % len(result.cases))
+        for name, seconds, failure in result.cases:
+            f.write("<testcase name=%s time='%.2f'>" % (quote(name), seconds))
+            if failure is not None:
+                f.write("<failure message=%s/>" % quote(failure.strip().splitlines()[-1]))
+            f.write("</testcase>\n")
+        f.write("</testsuite></testsuites>\n")
+
+
+def main(modes):
+    """Runs the programs of these modes whose names hold one of the command line's words."""
+    if "v2" in modes:
+        v1.disable_eager_execution()
+    else:
+        v1.disable_v2_behavior()
+    v1.logging.set_verbosity(v1.logging.ERROR)
+    words = sys.argv[1:]
+    for function, program_modes, rtol, atol in _programs:
+        for mode in modes:
+            name = "%s/%s" % (function.__name__, mode)
+            if mode in program_modes and (not words or any(w in name for w in words)):
+                setattr(Programs, "test_" + name, _make_test(function, mode, rtol, atol))
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(Programs)
+    runner = unittest.TextTestRunner(verbosity=2, resultclass=_Result)
+    result = runner.run(suite)
+    if "XML_OUTPUT_FILE" in os.environ:
+        _write_xml(os.environ["XML_OUTPUT_FILE"], result)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # TensorFlow's servers cannot be stopped in a process that goes on.
+    for task in sum(Programs.ours.values(), []) if result.testsRun else []:
+        task.stop()
+    os._exit(0 if result.wasSuccessful() and result.testsRun else 1)

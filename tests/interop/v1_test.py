@@ -1,0 +1,14 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in the manner of TensorFlow 1."""
+
+import checkpoints  # noqa: F401
+import embeddings  # noqa: F401
+import harness
+import models  # noqa: F401
+import optimizers  # noqa: F401
+import recurrent  # noqa: F401
+import training_loops  # noqa: F401
+
+if __name__ == "__main__":
+    harness.main(["ref", "resource"])

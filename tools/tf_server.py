@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stand-in for tf.compat.v1.train.Server that serves with Penstock.
+
+A script that trains between graphs changes one line:
+
+    from tf_server import Server            # was: Server = tf.compat.v1.train.Server
+    server = Server(cluster, job_name="worker", task_index=0)
+    with tf.compat.v1.train.MonitoredTrainingSession(server.target, ...) as session: ...
+
+The constructor's arguments, .target, .server_def, .start(), .join() and create_local_server() are
+TensorFlow's. The task itself is a process of `penstock server`, which ends with this one. The
+program is $PENSTOCK, else the one of this checkout's build, else the one on the PATH.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import weakref
+
+import tensorflow as tf
+
+_BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+                      "bazel-bin", "tools", "penstock", "penstock")
+
+
+def _program():
+    for path in (os.environ.get("PENSTOCK"), _BUILT, shutil.which("penstock")):
+        if path and os.access(path, os.X_OK):
+            return path
+    raise RuntimeError("there is no penstock program: build it with "
+                       "`bazel build //tools/penstock`, or name it in $PENSTOCK")
+
+
+def _make_server_def(what, job_name, task_index, protocol, config):
+    """The ServerDef of the constructor's arguments, which go before what it brings."""
+    server_def = tf.train.ServerDef()
+    if isinstance(what, tf.train.ServerDef):
+        server_def.CopyFrom(what)
+    else:
+        server_def.cluster.CopyFrom(tf.train.ClusterSpec(what).as_cluster_def())
+    if job_name is not None:
+        server_def.job_name = job_name
+    if task_index is not None:
+        server_def.task_index = task_index
+    if protocol is not None:
+        server_def.protocol = protocol
+    if config is not None:
+        server_def.default_session_config.MergeFrom(config)
+    jobs = {job.name: dict(job.tasks) for job in server_def.cluster.job}
+    if not server_def.job_name and len(jobs) == 1:
+        server_def.job_name = next(iter(jobs))
+    if server_def.job_name not in jobs:
+        raise ValueError("job_name %r is not a job of the cluster: %s" %
+                         (server_def.job_name, ", ".join(sorted(jobs)) or "it has none"))
+    if server_def.task_index not in jobs[server_def.job_name]:
+        raise ValueError("task_index %d is not a task of job %r" %
+                         (server_def.task_index, server_def.job_name))
+    server_def.protocol = server_def.protocol or "grpc"
+    if server_def.protocol != "grpc":
+        raise ValueError("protocol %r: Penstock's clients speak grpc" % server_def.protocol)
+    return server_def
+
+
+def _task_config(server_def):
+    """What `penstock server` reads from TF_CONFIG."""
+    cluster = {job.name: {str(i): address for i, address in job.tasks.items()}
+               for job in server_def.cluster.job}
+    if server_def.port:
+        own = cluster[server_def.job_name]
+        host = own[str(server_def.task_index)].rsplit(":", 1)[0]
+        own[str(server_def.task_index)] = "%s:%d" % (host, server_def.port)
+    return json.dumps({"cluster": cluster,
+                       "task": {"type": server_def.job_name, "index": server_def.task_index}})
+
+
+def _end(process):
+    """It ends in good order when nobody holds its standard input any more."""
+    process.stdin.close()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _forward(lines):
+    for line in lines:
+        sys.stderr.write(line)
+
+
+class Server:
+    def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None,
+                 config=None, start=True):
+        self._server_def = _make_server_def(server_or_cluster_def, job_name, task_index, protocol,
+                                            config)
+        self._process = None
+        self._target = None
+        if start:
+            self.start()
+
+    @staticmethod
+    def create_local_server(config=None, start=True):
+        """A cluster of one task in job "local", on a free port of this host."""
+        return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+    @property
+    def server_def(self):
+        return self._server_def
+
+    @property
+    def target(self):
+        """grpc://host:port."""
+        if self._target is None:
+            raise RuntimeError("the server has not been started: its address is not known yet")
+        return self._target
+
+    def start(self):
+        if self._process is not None:
+            return
+        command = [_program(), "server", "--until_stdin_ends"]
+        config = str(self._server_def.default_session_config)
+        if config:
+            command.append("--default_session_config=" + config)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ, TF_CONFIG=_task_config(self._server_def)))
+        self.stop = weakref.finalize(self, _end, self._process)
+        said = self._process.stdout.readline()  # "/job:.. serves at grpc://host:port"
+        if " serves at " not in said:
+            self.stop()
+            raise RuntimeError("the server of /job:%s/task:%d did not start; it says why above" %
+                               (self._server_def.job_name, self._server_def.task_index))
+        self._target = said.split()[-1]
+        threading.Thread(target=_forward, args=(self._process.stdout,), daemon=True).start()
+
+    def join(self):
+        """Waits until the task is asked to end: for a parameter server, the rest of its life."""
+        self.start()
+        self._process.wait()
