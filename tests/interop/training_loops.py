@@ -161,9 +161,11 @@ def session_manager(cluster):
             failed = "uninitialized" in str(error).lower() and error.op.name
         initialised = session.run([v1.is_variable_initialized(w)])
 
+    initializer = v1.global_variables_initializer()
+
     def initialise():
-        with cluster.session(task=0) as session:
-            session.run(v1.global_variables_initializer())
+        with v1.Session(cluster.target(), graph=initializer.graph) as session:
+            session.run(initializer)
 
     chief = threading.Timer(1.5, initialise)
     chief.start()
