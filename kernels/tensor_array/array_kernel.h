@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the ops on tensor arrays share. A handle to an array comes in three forms: a resource (V3),
+// two strings that name it (V2), and a reference to a variable that holds these strings (V1).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/op/kernel.h"
+#include "core/op/op_def.h"
+#include "kernels/tensor_array/tensor_array.h"
+
+namespace penstock {
+
+// The containers of a step's resources.
+inline constexpr char kTensorArrays[] = "_tensor_arrays";
+inline constexpr char kStacks[] = "_stacks";
+
+// A handle in the form that `type`, the handle's edge, wants.
+StatusOr<Tensor> MakeHandle(KernelContext& ctx, EdgeType type, const std::string& container,
+                            const std::string& name, std::shared_ptr<Resource> resource,
+                            ResourceHandle::Element element);
+// What input i, a handle in any form, leads to.
+StatusOr<std::shared_ptr<Resource>> StepResourceInput(KernelContext& ctx, int i);
+template <class R>
+StatusOr<std::shared_ptr<R>> StepResourceInputAs(KernelContext& ctx, int i) {
+  ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource, StepResourceInput(ctx, i));
+  auto typed = std::dynamic_pointer_cast<R>(resource);
+  if (typed == nullptr) {
+    return InvalidArgument("the handle leads to a ", resource->TypeName(),
+                           ", which is not what this op works on");
+  }
+  return typed;
+}
+// A name that nothing else in this process has.
+std::string UniqueStepName(const std::string& base);
+
+// The type of handles in each of the three generations, by which ops are declared.
+enum class Generation { kReference, kStrings, kResource };
+ArgDef HandleArg(Generation generation, const char* name = "handle");
+// For shape functions: the shape of such a handle.
+PartialShape HandleShape(Generation generation);
+
+}  // namespace penstock

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensor arrays as wholes: making them and their gradients, their size, their end.
+#include <utility>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/array/arguments.h"
+#include "kernels/tensor_array/array_kernel.h"
+
+namespace penstock {
+namespace {
+
+constexpr float kFlow = 0;
+
+// The handle of an array, and its flow where the op has that output.
+Status SetArray(KernelContext& ctx, const std::shared_ptr<Resource>& resource,
+                const PartialShape& element_shape) {
+  const auto& array = static_cast<const TensorArray&>(*resource);
+  ASSIGN_OR_RETURN(Tensor handle, MakeHandle(ctx, ctx.output_type(0), kTensorArrays, array.name(),
+                                             resource, {array.dtype(), element_shape}));
+  ctx.SetOutput(0, std::move(handle));
+  if (ctx.num_outputs() > 1) ctx.SetOutput(1, Tensor::Scalar(kFlow));
+  return OkStatus();
+}
+
+class TensorArrayKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("dtype", &options_.dtype));
+    RETURN_IF_ERROR(node.Attr("element_shape", &options_.element_shape));
+    RETURN_IF_ERROR(node.Attr("dynamic_size", &options_.dynamic_size));
+    RETURN_IF_ERROR(node.Attr("clear_after_read", &options_.clear_after_read));
+    if (node.attrs.contains("identical_element_shapes")) {
+      RETURN_IF_ERROR(node.Attr("identical_element_shapes", &options_.identical_element_shapes));
+    }
+    RETURN_IF_ERROR(node.Attr("tensor_array_name", &name_));
+    if (name_.empty()) name_ = node.name;
+    return OkStatus();
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const int64_t size, IntScalar(ctx.input(0), "size"));
+    if (size < 0) return InvalidArgument("Size should be >= 0, is ", size);
+    const std::string name = UniqueStepName(name_);
+    const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
+      return std::make_shared<TensorArray>(name, size, options_);
+    };
+    ASSIGN_OR_RETURN(const auto array, ctx.step().step_resources->LookupOrCreate(
+                                           kTensorArrays, name, "TensorArray", make));
+    return SetArray(ctx, array, options_.element_shape);
+  }
+
+ private:
+  TensorArray::Options options_;
+  std::string name_;
+};
+
+class TensorArrayGradKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("source", &source_); }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto array, StepResourceInputAs<TensorArray>(ctx, 0));
+    Shape prefix;
+    if (ctx.num_inputs() > 2) {
+      ASSIGN_OR_RETURN(prefix, ShapeVector(ctx.input(2), "shape_to_prepend"));
+    }
+    const std::string name = StrCat(array->name(), "@", source_);
+    const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
+      return array->MakeGradient(name, prefix);
+    };
+    ASSIGN_OR_RETURN(const auto gradient, ctx.step().step_resources->LookupOrCreate(
+                                              kTensorArrays, name, "TensorArray", make));
+    return SetArray(ctx, gradient, static_cast<const TensorArray&>(*gradient).element_shape());
+  }
+
+ private:
+  std::string source_;
+};
+
+class TensorArraySizeKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto array, StepResourceInputAs<TensorArray>(ctx, 0));
+    ASSIGN_OR_RETURN(const int64_t size, array->Size());
+    ctx.SetOutput(0, Tensor::Scalar(static_cast<int32_t>(size)));
+    return OkStatus();
+  }
+};
+
+class TensorArrayCloseKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto array, StepResourceInputAs<TensorArray>(ctx, 0));
+    array->Shutdown();
+    return OkStatus();
+  }
+};
+
+std::vector<ArgDef> HandleAndFlow(Generation generation, const char* handle) {
+  std::vector<ArgDef> args = {HandleArg(generation, handle)};
+  if (generation == Generation::kResource) {
+    args.push_back({handle == string_view("handle") ? "flow" : "flow_out", "float"});
+  }
+  return args;
+}
+
+// States the shapes of handle and flow.
+void SetHandleShape(ShapeScope& s, Generation generation, const ResourceHandle::Element& element) {
+  s.set_output(0, HandleShape(generation));
+  if (generation != Generation::kResource) return;
+  s.set_output_element(0, element);
+  s.set_output(1, PartialShape::Scalar());
+}
+
+OpDef TensorArrayOp(Generation generation) {
+  OpDef op = {.doc =
+                  "An array of `size` tensors of type dtype, none of them written, for this "
+                  "step. Each may be written once.",
+              .inputs = {{"size", "int32"}},
+              .outputs = HandleAndFlow(generation, "handle"),
+              .types = {{"dtype", kAllTypes}},
+              .attrs = {{"element_shape", PartialShape()},
+                        {"dynamic_size", false},
+                        {"clear_after_read", true},
+                        {"tensor_array_name", ""}},
+              .shape = [generation](ShapeScope& s) -> Status {
+                RETURN_IF_ERROR(s.WithRank(0, 0).status());
+                SetHandleShape(
+                    s, generation,
+                    {s.attr<EdgeType>("dtype").dtype, s.attr<PartialShape>("element_shape")});
+                return OkStatus();
+              },
+              .gradient = NoGradient,
+              .stateful = true};
+  if (generation == Generation::kResource) {
+    op.attrs.push_back({"identical_element_shapes", false});
+  }
+  return op;
+}
+
+OpDef TensorArrayGradOp(Generation generation) {
+  // The first generation takes the value of the reference, as the second does.
+  const Generation taken = generation == Generation::kReference ? Generation::kStrings : generation;
+  return {.doc =
+              "The array of the gradients of an array's elements, made on first use. `source` "
+              "tells apart several gradients of one array. What is written to one place adds "
+              "up.",
+          .inputs = {HandleArg(taken), {"flow_in", "float"}},
+          .outputs = HandleAndFlow(generation, "grad_handle"),
+          .attrs = {{"source", Strings{}}},
+          .shape = [generation](ShapeScope& s) -> Status {
+            RETURN_IF_ERROR(s.WithRank(1, 0).status());
+            ResourceHandle::Element element;
+            if (s.num_inputs() == 2 && s.element(0) != nullptr) element = *s.element(0);
+            SetHandleShape(s, generation, element);
+            return OkStatus();
+          },
+          .gradient = NoGradient,
+          .stateful = true};
+}
+
+OpDef TensorArrayGradWithShapeOp() {
+  OpDef op = TensorArrayGradOp(Generation::kResource);
+  op.doc = "As TensorArrayGradV3, with more dimensions in front of each element.";
+  op.inputs.push_back({"shape_to_prepend", "int32"});
+  return op;
+}
+
+OpDef TensorArraySizeOp(Generation generation) {
+  return {.doc = "How many tensors an array has room for.",
+          .inputs = {HandleArg(generation), {"flow_in", "float"}},
+          .outputs = {{"size", "int32"}},
+          .shape = [](ShapeScope& s) -> Status {
+            RETURN_IF_ERROR(s.WithRank(1, 0).status());
+            return ScalarShape(s);
+          },
+          .gradient = NoGradient,
+          .stateful = true};
+}
+
+OpDef TensorArrayCloseOp(Generation generation) {
+  return {.doc = "Drops an array and what is in it.",
+          .inputs = {HandleArg(generation)},
+          .shape = NoOutputs,
+          .gradient = NoGradient,
+          .stateful = true};
+}
+
+OP(TensorArray, (TensorArrayOp(Generation::kReference)));
+OP(TensorArrayV2, (TensorArrayOp(Generation::kStrings)));
+OP(TensorArrayV3, (TensorArrayOp(Generation::kResource)));
+OP(TensorArrayGrad, (TensorArrayGradOp(Generation::kReference)));
+OP(TensorArrayGradV2, (TensorArrayGradOp(Generation::kStrings)));
+OP(TensorArrayGradV3, (TensorArrayGradOp(Generation::kResource)));
+OP(TensorArrayGradWithShape, (TensorArrayGradWithShapeOp()));
+OP(TensorArraySize, (TensorArraySizeOp(Generation::kReference)));
+OP(TensorArraySizeV2, (TensorArraySizeOp(Generation::kStrings)));
+OP(TensorArraySizeV3, (TensorArraySizeOp(Generation::kResource)));
+OP(TensorArrayClose, (TensorArrayCloseOp(Generation::kReference)));
+OP(TensorArrayCloseV2, (TensorArrayCloseOp(Generation::kStrings)));
+OP(TensorArrayCloseV3, (TensorArrayCloseOp(Generation::kResource)));
+KERNEL_ANY_TYPE(TensorArray, TensorArrayKernel);
+KERNEL_ANY_TYPE(TensorArrayV2, TensorArrayKernel);
+KERNEL_ANY_TYPE(TensorArrayV3, TensorArrayKernel);
+KERNEL_ANY_TYPE(TensorArrayGrad, TensorArrayGradKernel);
+KERNEL_ANY_TYPE(TensorArrayGradV2, TensorArrayGradKernel);
+KERNEL_ANY_TYPE(TensorArrayGradV3, TensorArrayGradKernel);
+KERNEL_ANY_TYPE(TensorArrayGradWithShape, TensorArrayGradKernel);
+KERNEL_ANY_TYPE(TensorArraySize, TensorArraySizeKernel);
+KERNEL_ANY_TYPE(TensorArraySizeV2, TensorArraySizeKernel);
+KERNEL_ANY_TYPE(TensorArraySizeV3, TensorArraySizeKernel);
+KERNEL_ANY_TYPE(TensorArrayClose, TensorArrayCloseKernel);
+KERNEL_ANY_TYPE(TensorArrayCloseV2, TensorArrayCloseKernel);
+KERNEL_ANY_TYPE(TensorArrayCloseV3, TensorArrayCloseKernel);
+
+}  // namespace
+}  // namespace penstock

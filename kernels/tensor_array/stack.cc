@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stacks of tensors, which live within one step: how what a loop computes is kept for the loop that
+// computes its gradient, which goes through the iterations backwards.
+//
+// Values stay where they are: on a device whose memory is short of room, `swap_memory` asks for the
+// host's, which is where these kernels keep everything already.
+#include <limits>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/array/arguments.h"
+#include "kernels/tensor_array/array_kernel.h"
+
+namespace penstock {
+namespace {
+
+class Stack final : public Resource {
+ public:
+  Stack(std::string name, DType dtype, int64_t max_size)
+      : name_(std::move(name)), dtype_(dtype), max_size_(max_size) {}
+  const char* TypeName() const override { return "Stack"; }
+  std::string DebugString() const override {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return StrCat("Stack ", name_, " of ", values_.size(), " ", Name(dtype_));
+  }
+
+  Status Push(Tensor value) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    RETURN_IF_ERROR(Check(value.dtype()));
+    if (static_cast<int64_t>(values_.size()) >= max_size_) {
+      return InvalidArgument("Stack[", name_, "] overflowed its max_size (", max_size_, ")");
+    }
+    values_.push_back(std::move(value));
+    return OkStatus();
+  }
+
+  StatusOr<Tensor> Pop(DType wanted) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    RETURN_IF_ERROR(Check(wanted));
+    if (values_.empty()) {
+      return InvalidArgument("Stack[", name_, "] is empty when calling Pop().");
+    }
+    Tensor value = std::move(values_.back());
+    values_.pop_back();
+    return value;
+  }
+
+  void Shutdown() override {
+    std::vector<Tensor> dropped;  // ends outside the lock
+    const std::lock_guard<std::mutex> lock(mu_);
+    dropped.swap(values_);
+    closed_ = true;
+  }
+
+ private:
+  Status Check(DType dtype) const {
+    if (closed_) return InvalidArgument("Stack[", name_, "] has already been closed.");
+    if (dtype == dtype_) return OkStatus();
+    return InvalidArgument("Stack[", name_, "] holds ", Name(dtype_), ", not ", Name(dtype));
+  }
+
+  const std::string name_;
+  const DType dtype_;
+  const int64_t max_size_;
+  mutable std::mutex mu_;
+  std::vector<Tensor> values_;
+  bool closed_ = false;
+};
+
+class StackKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("elem_type", &dtype_));
+    RETURN_IF_ERROR(node.Attr("stack_name", &name_));
+    if (name_.empty()) name_ = node.name;
+    return OkStatus();
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    int64_t max_size = -1;
+    if (ctx.num_inputs() > 0) {
+      ASSIGN_OR_RETURN(max_size, IntScalar(ctx.input(0), "max_size"));
+    }
+    if (max_size < 0) max_size = std::numeric_limits<int64_t>::max();
+    const std::string name = UniqueStepName(name_);
+    const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
+      return std::make_shared<Stack>(name, dtype_, max_size);
+    };
+    ASSIGN_OR_RETURN(auto stack,
+                     ctx.step().step_resources->LookupOrCreate(kStacks, name, "Stack", make));
+    ASSIGN_OR_RETURN(Tensor handle, MakeHandle(ctx, ctx.output_type(0), kStacks, name,
+                                               std::move(stack), {dtype_, PartialShape()}));
+    ctx.SetOutput(0, std::move(handle));
+    return OkStatus();
+  }
+
+ private:
+  DType dtype_ = DType::kInvalid;
+  std::string name_;
+};
+
+class StackPushKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto stack, StepResourceInputAs<Stack>(ctx, 0));
+    RETURN_IF_ERROR(stack->Push(ctx.input(1)));
+    ctx.SetOutput(0, ctx.TakeInput(1));
+    return OkStatus();
+  }
+};
+
+// What gradients say of the elements, so that shapes go on being known behind a stack.
+constexpr char kElementShape[] = "_element_shape";
+
+class StackPopKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    if (!node.attrs.contains(kElementShape)) return OkStatus();
+    return node.Attr(kElementShape, &shape_);
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto stack, StepResourceInputAs<Stack>(ctx, 0));
+    ASSIGN_OR_RETURN(Tensor value, stack->Pop(ctx.output_type(0).dtype));
+    if (!shape_.Compatible(value.shape())) {
+      return InvalidArgument("an element of shape ", value.shape().ToString(),
+                             " was popped; the node says ", shape_.ToString());
+    }
+    ctx.SetOutput(0, std::move(value));
+    return OkStatus();
+  }
+
+ private:
+  PartialShape shape_;
+};
+
+class StackCloseKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto stack, StepResourceInputAs<Stack>(ctx, 0));
+    stack->Shutdown();
+    return OkStatus();
+  }
+};
+
+OpDef StackOp(Generation generation) {
+  OpDef op = {.doc = "A new, empty stack of tensors of type elem_type.",
+              .outputs = {HandleArg(generation)},
+              .types = {{"elem_type", kAllTypes}},
+              .attrs = {{"stack_name", ""}},
+              .shape = [generation](ShapeScope& s) -> Status {
+                if (s.num_inputs() > 0) RETURN_IF_ERROR(s.WithRank(0, 0).status());
+                s.set_output(0, HandleShape(generation));
+                return OkStatus();
+              },
+              .gradient = NoGradient,
+              .stateful = true};
+  if (generation == Generation::kResource) op.inputs = {{"max_size", "int32"}};
+  return op;
+}
+
+OpDef StackPushOp(Generation generation) {
+  return {.doc = "The element, which has been put on top of a stack.",
+          .inputs = {HandleArg(generation), {"elem", "T"}},
+          .outputs = {{"output", "T"}},
+          .types = {{"T", kAllTypes}},
+          .attrs = {{"swap_memory", false}},
+          .shape = [](ShapeScope& s) -> Status {
+            s.set_output(0, s.input(1));
+            return OkStatus();
+          },
+          .gradient = NoGradient,
+          .stateful = true};
+}
+
+OpDef StackPopOp(Generation generation) {
+  return {.doc = "The element from the top of a stack.",
+          .inputs = {HandleArg(generation)},
+          .outputs = {{"elem", "elem_type"}},
+          .types = {{"elem_type", kAllTypes}},
+          .shape = [](ShapeScope& s) -> Status {
+            const auto shape = s.attrs().find(kElementShape);
+            if (shape == s.attrs().end()) return OkStatus();
+            if (const auto* known = shape->second.get<PartialShape>()) s.set_output(0, *known);
+            return OkStatus();
+          },
+          .gradient = NoGradient,
+          .stateful = true};
+}
+
+OpDef StackCloseOp(Generation generation) {
+  return {.doc = "Drops a stack and what is on it.",
+          .inputs = {HandleArg(generation)},
+          .shape = NoOutputs,
+          .gradient = NoGradient,
+          .stateful = true};
+}
+
+OP(Stack, (StackOp(Generation::kReference)));
+OP(StackV2, (StackOp(Generation::kResource)));
+OP(StackPush, (StackPushOp(Generation::kReference)));
+OP(StackPushV2, (StackPushOp(Generation::kResource)));
+OP(StackPop, (StackPopOp(Generation::kReference)));
+OP(StackPopV2, (StackPopOp(Generation::kResource)));
+OP(StackClose, (StackCloseOp(Generation::kReference)));
+OP(StackCloseV2, (StackCloseOp(Generation::kResource)));
+KERNEL_ANY_TYPE(Stack, StackKernel);
+KERNEL_ANY_TYPE(StackV2, StackKernel);
+KERNEL_ANY_TYPE(StackPush, StackPushKernel);
+KERNEL_ANY_TYPE(StackPushV2, StackPushKernel);
+KERNEL_ANY_TYPE(StackPop, StackPopKernel);
+KERNEL_ANY_TYPE(StackPopV2, StackPopKernel);
+KERNEL_ANY_TYPE(StackClose, StackCloseKernel);
+KERNEL_ANY_TYPE(StackCloseV2, StackCloseKernel);
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/tensor_array/tensor_array.h"
+
+#include <utility>
+
+#include "kernels/array/elements.h"
+#include "kernels/tensor_array/sum.h"
+
+namespace penstock {
+
+TensorArray::TensorArray(std::string name, int64_t size, Options options)
+    : name_(std::move(name)), options_(std::move(options)), places_(size) {}
+
+std::string TensorArray::DebugString() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return StrCat("TensorArray ", name_, " of ", places_.size(), " ", Name(options_.dtype),
+                options_.element_shape.ToString());
+}
+
+Status TensorArray::CheckOpen() const {
+  if (!closed_) return OkStatus();
+  return InvalidArgument("TensorArray ", name_, " has already been closed.");
+}
+
+StatusOr<int64_t> TensorArray::Size() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  RETURN_IF_ERROR(CheckOpen());
+  return static_cast<int64_t>(places_.size());
+}
+
+PartialShape TensorArray::element_shape() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return options_.element_shape;
+}
+
+bool TensorArray::dynamic_size() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return options_.dynamic_size;
+}
+
+Status TensorArray::Write(KernelContext& ctx, absl::Span<const int64_t> indices,
+                          std::vector<Tensor> values) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  RETURN_IF_ERROR(CheckOpen());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    RETURN_IF_ERROR(WriteOne(ctx, indices[i], std::move(values[i])));
+  }
+  return OkStatus();
+}
+
+Status TensorArray::MakeRoom(int64_t index) {
+  const int64_t size = static_cast<int64_t>(places_.size());
+  if (index >= 0 && index < size) return OkStatus();
+  if (index < 0 || !options_.dynamic_size) {
+    return InvalidArgument("TensorArray ", name_, ": Tried to write to index ", index,
+                           " but array is ", options_.dynamic_size ? "" : "not resizeable and ",
+                           "of size: ", size);
+  }
+  places_.resize(index + 1);
+  return OkStatus();
+}
+
+Status TensorArray::CheckShape(int64_t index, const Shape& shape) {
+  PartialShape& known = options_.element_shape;
+  if (!known.Compatible(shape)) {
+    return InvalidArgument("TensorArray ", name_, ": Could not write to TensorArray index ", index,
+                           " because the value shape is ", shape.ToString(),
+                           " which is incompatible with the TensorArray's ",
+                           options_.identical_element_shapes ? "inferred " : "",
+                           "element shape: ", known.ToString(),
+                           " (consider setting infer_shape=False).");
+  }
+  if (options_.identical_element_shapes) known = shape;
+  return OkStatus();
+}
+
+Status TensorArray::WriteOne(KernelContext& ctx, int64_t index, Tensor value) {
+  RETURN_IF_ERROR(MakeRoom(index));
+  RETURN_IF_ERROR(CheckShape(index, value.shape()));
+  Place& place = places_[index];
+  const auto refused = [&](const char* why) {
+    return InvalidArgument("TensorArray ", name_, ": Could not write to TensorArray index ", index,
+                           " because it has already been ", why, ".");
+  };
+  if (place.read) return refused("read");
+  if (place.written && !options_.sums) return refused("written to");
+  if (options_.sums && !place.shape.Compatible(value.shape())) {
+    return InvalidArgument("TensorArray ", name_, ": Could not aggregate to TensorArray index ",
+                           index, " because the existing shape is ", place.shape.ToString(),
+                           " but the new input shape is ", value.shape().ToString(), ".");
+  }
+  place.shape = value.shape();
+  if (place.value.valid()) {
+    RETURN_IF_ERROR(AddInPlace(ctx, &place.value, value));
+  } else {
+    place.value = std::move(value);
+  }
+  place.written = true;
+  return OkStatus();
+}
+
+StatusOr<std::vector<Tensor>> TensorArray::Read(KernelContext& ctx,
+                                                absl::Span<const int64_t> indices) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  RETURN_IF_ERROR(CheckOpen());
+  std::vector<Tensor> values;
+  values.reserve(indices.size());
+  for (const int64_t index : indices) {
+    ASSIGN_OR_RETURN(Tensor value, ReadOne(ctx, index));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+StatusOr<Tensor> TensorArray::ReadOne(KernelContext& ctx, int64_t index) {
+  const int64_t size = static_cast<int64_t>(places_.size());
+  if (index < 0 || index >= size) {
+    return InvalidArgument("TensorArray ", name_, ": Tried to read from index ", index,
+                           " but array size is: ", size);
+  }
+  Place& place = places_[index];
+  if (place.cleared) {
+    return InvalidArgument("TensorArray ", name_, ": Could not read index ", index,
+                           " twice because it was cleared after a previous read ",
+                           "(perhaps try setting clear_after_read = false?).");
+  }
+  if (!place.value.valid()) {
+    ASSIGN_OR_RETURN(place.value, Zeros(ctx, place, index));
+    place.shape = place.value.shape();
+  }
+  place.read = true;
+  if (!options_.clear_after_read) return place.value;
+  place.cleared = true;
+  return std::move(place.value);
+}
+
+StatusOr<Tensor> TensorArray::Zeros(KernelContext& ctx, const Place& place, int64_t index) const {
+  ASSIGN_OR_RETURN(const PartialShape known, place.shape.Merge(options_.element_shape));
+  if (!known.fully_known()) {
+    return InvalidArgument(
+        "TensorArray ", name_, ": Could not read from TensorArray index ", index,
+        ": nothing has been written there, and the element shape is not fully defined: ",
+        known.ToString(),
+        ".  With the full element_shape given to the (forward) TensorArray, zeros would be read.");
+  }
+  ASSIGN_OR_RETURN(Tensor zeros, ctx.Temporary(options_.dtype, known.ToShape()));
+  Zero(zeros, ctx.threads());
+  return zeros;
+}
+
+StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string name,
+                                                                 const Shape& prefix) {
+  const auto with_prefix = [&prefix](const PartialShape& shape) {
+    if (!shape.known_rank()) return shape;
+    PartialShape result(prefix);
+    for (const int64_t dim : shape.dims()) result.AddDim(dim);
+    return result;
+  };
+  const std::lock_guard<std::mutex> lock(mu_);
+  RETURN_IF_ERROR(CheckOpen());
+  options_.dynamic_size = false;
+  auto gradient = std::make_shared<TensorArray>(
+      std::move(name), static_cast<int64_t>(places_.size()),
+      Options{.dtype = options_.dtype,
+              .element_shape = with_prefix(options_.element_shape),
+              // Each write to a place where gradients are summed reads the gradient of the sum.
+              .clear_after_read = !options_.sums,
+              .identical_element_shapes = options_.identical_element_shapes,
+              .sums = true});
+  for (size_t i = 0; i < places_.size(); ++i) {
+    gradient->places_[i].shape = with_prefix(places_[i].shape);
+  }
+  return gradient;
+}
+
+void TensorArray::Shutdown() {
+  std::vector<Place> dropped;  // ends outside the lock
+  const std::lock_guard<std::mutex> lock(mu_);
+  dropped.swap(places_);
+  closed_ = true;
+}
+
+}  // namespace penstock

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TensorArray: tensors by number, which live within one step: what loops read from and write to,
+// iteration by iteration. Its gradient is another one of the same size, in which repeated writes of
+// a place add up.
+//
+// A place is written once and, where the array clears what was read, read once. One that was never
+// written reads as zeros where its shape is known. Thread-safe. Errors name array and index.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/base/status.h"
+#include "core/op/kernel.h"
+#include "core/op/resource.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+class TensorArray final : public Resource {
+ public:
+  struct Options {
+    DType dtype = DType::kInvalid;
+    PartialShape element_shape;
+    bool dynamic_size = false;              // writing past the end makes room
+    bool clear_after_read = true;           // frees a tensor when it is read
+    bool identical_element_shapes = false;  // the first write says what the others must be
+    bool sums = false;                      // repeated writes add up: a gradient
+  };
+  // REQUIRES size >= 0.
+  TensorArray(std::string name, int64_t size, Options options);
+
+  const char* TypeName() const override { return "TensorArray"; }
+  std::string DebugString() const override;
+  const std::string& name() const { return name_; }
+  DType dtype() const { return options_.dtype; }
+
+  StatusOr<int64_t> Size() const;
+  // What is known of every element: the declared shape, and what writes have shown where all are
+  // alike.
+  PartialShape element_shape() const;
+  bool dynamic_size() const;
+
+  // values[k] to indices[k]. `ctx` lends memory and threads for sums. Places before a failing one
+  // have been written.
+  Status Write(KernelContext& ctx, absl::Span<const int64_t> indices, std::vector<Tensor> values);
+  StatusOr<std::vector<Tensor>> Read(KernelContext& ctx, absl::Span<const int64_t> indices);
+
+  // An array for gradients: as long as this one, its elements shaped as those here with `prefix` in
+  // front. From now on this one does not grow.
+  StatusOr<std::shared_ptr<TensorArray>> MakeGradient(std::string name, const Shape& prefix);
+
+  // Drops the elements; everything after that is an error.
+  void Shutdown() override;
+
+ private:
+  struct Place {
+    Tensor value;  // invalid: not written, cleared, or zeros of `shape`
+    PartialShape shape;
+    bool written = false, read = false, cleared = false;
+  };
+
+  // These need the lock.
+  Status CheckOpen() const;
+  Status WriteOne(KernelContext& ctx, int64_t index, Tensor value);
+  Status MakeRoom(int64_t index);
+  Status CheckShape(int64_t index, const Shape& shape);
+  Status AddTo(KernelContext& ctx, Place& place, int64_t index, Tensor value);
+  StatusOr<Tensor> ReadOne(KernelContext& ctx, int64_t index);
+  StatusOr<Tensor> Zeros(KernelContext& ctx, const Place& place, int64_t index) const;
+
+  const std::string name_;
+  mutable std::mutex mu_;
+  Options options_;  // element_shape and dynamic_size change
+  std::vector<Place> places_;
+  bool closed_ = false;
+};
+
+}  // namespace penstock
