@@ -23,21 +23,26 @@ bool IsGradientScope(string_view part) {
          absl::SimpleAtoi(part.substr(sizeof("gradients_") - 1), &number);
 }
 
-// What all gradients of one call have in common and those of another have not: the name scope that
-// they are made in.
-std::string SourceOf(const GradientScope& g, Output dy) {
-  const std::string name = dy.name();
+// The name scope that gradients were built in; empty where `name` is in none.
+std::string GradientScopeOf(const std::string& name) {
   size_t end = 0;
   for (const string_view part : absl::StrSplit(name, '/')) {
     end += part.size();
     if (IsGradientScope(part)) return name.substr(0, end);
     ++end;
   }
-  if (g.sink().status().ok()) {
-    g.sink().Fail(InvalidArgument("the gradient '", name, "' of tensor array op '", g.node_name(),
-                                  "' is in no scope called gradients"));
-  }
   return "";
+}
+
+// What all gradients of one call have in common and those of another have not.
+std::string SourceOf(const GradientScope& g, Output dy) {
+  std::string source = GradientScopeOf(dy.name());
+  if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // dy was given
+  if (source.empty() && g.sink().status().ok()) {
+    g.sink().Fail(InvalidArgument("the gradient '", dy.name(), "' of tensor array op '",
+                                  g.node_name(), "' is in no scope called gradients"));
+  }
+  return source;
 }
 
 // One op of the same generation as the one whose gradient is asked for.
