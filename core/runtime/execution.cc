@@ -25,13 +25,8 @@ Execution::Execution(const Program& program, const ExecutorOptions& options)
       device_(*options.device),
       timer_(options.timer != nullptr ? *options.timer : DeadlineTimer::Real()),
       runners_max_(std::max(1, options.threads->num_threads())) {
-  root_.inputs = std::make_unique<Tensor[]>(program.num_slots());
-  root_.pending = std::make_unique<std::atomic<uint32_t>[]>(program.num_items());
-  waits_ = std::make_unique<Wait[]>(program.waiting_items().size());
-  for (size_t i = 0; i < program.waiting_items().size(); ++i) {
-    const Item& item = program.item(program.waiting_items()[i]);
-    waits_[i].outputs = std::make_unique<Tensor[]>(item.num_outputs);
-  }
+  InitIteration(program.loops()[0], &root_);
+  pools_.resize(program.loops().size());
   InitRunner(&first_runner_);
 }
 
@@ -57,9 +52,7 @@ void Execution::Begin(const StepArgs& args) {
   num_running_ = 1;
   caller_idle_ = false;
 
-  for (uint32_t i = 0; i < program_.num_items(); ++i) {
-    root_.pending[i].store(program_.pending(i), std::memory_order_relaxed);
-  }
+  ResetCounts(&root_, /*first=*/true);
   Ready& ready = first_runner_.ready;
   for (auto root = program_.roots().rbegin(); root != program_.roots().rend(); ++root) {
     const bool expensive = (program_.pending(*root) & Program::kExpensive) != 0;
@@ -71,8 +64,8 @@ void Execution::Begin(const StepArgs& args) {
   if (args.stats == nullptr) return;
   const int64_t now = options_.env->NowNanos();
   wall_offset_ns_ = options_.env->WallMicros() * 1000 - now;
-  ready_ns_ = std::make_unique<int64_t[]>(program_.num_items());
-  for (const uint32_t root : program_.roots()) ready_ns_[root] = now;
+  root_.ready_ns = std::make_unique<int64_t[]>(root_.loop->num_items);
+  for (const uint32_t root : program_.roots()) root_.ready_ns[root] = now;
 }
 
 Status Execution::Run(const StepArgs& args) {
@@ -109,6 +102,10 @@ Status Execution::End() {
     const Status launched = device_.Synchronize();
     if (!launched.ok()) Stop(launched);
   }
+  if (frames_running_ > 0 && !stopped_.load(std::memory_order_relaxed)) [[unlikely]] {
+    Stop(InvalidArgument("nothing is left to run", DescribeLoops(),
+                         ", which never ends: some of its Enters have not been reached"));
+  }
   Status status;
   if (stopped_.load(std::memory_order_relaxed)) [[unlikely]] {
     status = cancellation_->status();
@@ -118,15 +115,17 @@ Status Execution::End() {
   }
   if (own_cancellation_.cancelled()) own_cancellation_.Reset();
   if (args_.step_resources == nullptr) own_step_resources_.ClearAll();
-  ready_ns_ = nullptr;
+  root_.ready_ns = nullptr;
   return status;
 }
 
 // A failed step leaves no value behind.
 void Execution::Clear() {
-  for (uint32_t i = 0; i < program_.num_slots(); ++i) root_.inputs[i] = Tensor();
-  for (size_t i = 0; i < program_.waiting_items().size(); ++i) waits_[i].copied = false;
-  shared_nodes_.clear();
+  const Program::Loop& outside = *root_.loop;
+  for (uint32_t i = 0; i < outside.num_slots; ++i) root_.inputs[i] = Tensor();
+  for (size_t i = 0; i < outside.waits.size(); ++i) root_.waits[i].copied = false;
+  shared_tasks_.clear();
+  ClearLoops();
 }
 
 void Execution::Fail(const Item& item, const Status& status) {
@@ -143,18 +142,26 @@ void Execution::Stop(const Status& why) {
 
 void Execution::CheckDeadline() {
   if (options_.env->NowNanos() < args_.deadline_ns || cancellation_->cancelled()) return;
-  Stop(DeadlineExceeded("step ", args_.step_id, " did not end before its deadline",
-                        DescribeWaits()));
+  Stop(DeadlineExceeded("step ", args_.step_id, " did not end before its deadline", DescribeWaits(),
+                        DescribeLoops()));
 }
 
-std::string Execution::DescribeWaits() const {
+std::string Execution::DescribeWaits() {
+  const auto lock = LockFlow();
   std::vector<std::string> names;
   size_t waiting = 0;
-  for (size_t i = 0; i < program_.waiting_items().size(); ++i) {
-    if (!waits_[i].in_flight.load(std::memory_order_relaxed)) continue;
-    if (++waiting > kWaitsShownMax) continue;
-    const Node& node = *program_.item(program_.waiting_items()[i]).node;
-    names.push_back(StrCat("'", node.name(), "' (", node.op_name(), ")"));
+  const auto describe = [&](const Iteration& it) {
+    for (size_t i = 0; i < it.loop->waits.size(); ++i) {
+      const Wait& wait = it.waits[i];
+      if (!wait.in_flight.load(std::memory_order_relaxed)) continue;
+      if (++waiting > kWaitsShownMax) continue;
+      const Node& node = *wait.item->node;
+      names.push_back(StrCat("'", node.name(), "' (", node.op_name(), ")"));
+    }
+  };
+  describe(root_);
+  for (const LoopPool& pool : pools_) {
+    for (const auto& it : pool.iterations) describe(*it);
   }
   if (waiting == 0) return "";
   if (waiting > kWaitsShownMax) names.push_back(StrCat(waiting - kWaitsShownMax, " more"));

@@ -23,10 +23,10 @@ StatusOr<Tensor> ReadVariable(const Tensor& reference) {
 
 }  // namespace
 
-Status Execution::ReadVariables(const Item& item) {
+Status Execution::ReadVariables(Iteration& it, const Item& item) {
   const Program::Detail& detail = program_.detail(item);
   for (const uint32_t i : detail.variable_inputs) {
-    Tensor& input = root_.inputs[item.first_input + i];
+    Tensor& input = it.inputs[item.first_input + i];
     // Dead inputs have nothing to read, and a node that waited for copies has been here before.
     if (input.dtype() != DType::kResource) continue;
     ASSIGN_OR_RETURN(Tensor value, ReadVariable(input));
@@ -40,55 +40,60 @@ Status Execution::ReadVariables(const Item& item) {
   return OkStatus();
 }
 
-bool Execution::CopyInputs(const Item& item) {
+bool Execution::CopyInputs(Iteration& it, const Item& item) {
   const Program::Detail& detail = program_.detail(item);
+  Tensor* const inputs = &it.inputs[item.first_input];
   if (detail.wait < 0) {
-    for (const uint32_t i : detail.inputs_to_device) StartCopy(item, i, /*to_host=*/false);
+    for (const uint32_t i : detail.inputs_to_device) CopyToDevice(item, inputs[i]);
     return !stopped_.load(std::memory_order_relaxed);
   }
-  Wait& wait = waits_[detail.wait];
+  Wait& wait = it.waits[detail.wait];
   if (std::exchange(wait.copied, false)) return true;
-  for (const uint32_t i : detail.inputs_to_device) StartCopy(item, i, /*to_host=*/false);
+  for (const uint32_t i : detail.inputs_to_device) CopyToDevice(item, inputs[i]);
   AddActive();
+  Hold(it, 1);
   wait.in_flight.store(true, std::memory_order_relaxed);
   // One more than there are copies, so that none is the last before all have been started.
   wait.copies_left.store(static_cast<uint32_t>(detail.inputs_to_host.size()) + 1,
                          std::memory_order_relaxed);
-  for (const uint32_t i : detail.inputs_to_host) StartCopy(item, i, /*to_host=*/true);
-  CopyEnded(item, OkStatus());
+  for (const uint32_t i : detail.inputs_to_host) CopyToHost(wait, inputs[i]);
+  CopyEnded(wait, OkStatus());
   return false;
 }
 
-void Execution::StartCopy(const Item& item, uint32_t i, bool to_host) {
-  Tensor& input = root_.inputs[item.first_input + i];
+void Execution::CopyToDevice(const Item& item, Tensor& input) {
+  if (!input.valid()) return;  // dead
   Tensor copy;
-  if (to_host) {
-    const auto ended = [this, &item](const Status& status) { CopyEnded(item, status); };
-    if (!input.valid()) return ended(OkStatus());  // dead
-    device_.CopyToHost(input, &copy, Done(ended));
-  } else {
-    if (!input.valid()) return;
-    AddActive();
-    device_.CopyFromHost(input, &copy, Done([this, &item](const Status& status) {
-                           if (!status.ok()) Fail(item, status);
-                           Leave(/*from_runner=*/false);
-                         }));
-  }
+  AddActive();
+  device_.CopyFromHost(input, &copy, Done([this, &item](const Status& status) {
+                         if (!status.ok()) Fail(item, status);
+                         Leave(/*from_runner=*/false);
+                       }));
   input = std::move(copy);
 }
 
-void Execution::CopyEnded(const Item& item, const Status& status) {
-  if (!status.ok()) Fail(item, status);
-  Wait& wait = waits_[program_.detail(item).wait];
+void Execution::CopyToHost(Wait& wait, Tensor& input) {
+  const auto ended = [&wait](const Status& status) { wait.execution->CopyEnded(wait, status); };
+  if (!input.valid()) return ended(OkStatus());  // dead
+  Tensor copy;
+  device_.CopyToHost(input, &copy, Done(ended));
+  input = std::move(copy);
+}
+
+void Execution::CopyEnded(Wait& wait, const Status& status) {
+  if (!status.ok()) Fail(*wait.item, status);
   if (wait.copies_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   wait.in_flight.store(false, std::memory_order_relaxed);
+  Iteration& it = *wait.iteration;
   if (!stopped_.load(std::memory_order_relaxed)) {
     wait.copied = true;
-    const uint32_t node = IndexOf(item);
+    const uint32_t node = IndexOf(it, *wait.item);
     if (Ready* const here = ReadyHere(); here != nullptr) {
-      here->cheap.push_back(node);
+      Push(it, node, *here);
+      Release(it, *here);
     } else {
-      Share({&node, 1});
+      const Task task{&it, node};  // holds what the wait held
+      Share({&task, 1});
     }
   }
   Leave(/*from_runner=*/false);

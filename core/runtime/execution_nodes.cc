@@ -40,53 +40,63 @@ Status CallKernel(Kernel& kernel, KernelContext& context) {
 
 void Execution::Process(Runner& runner, uint32_t node) {
   if ((node & kDead) != 0) return ProcessSpecial(runner, node);
-  const Item& item = program_.item(node);
+  Iteration& it = *runner.ready.here;
+  const Item& item = it.items[node];
   Tensor* const outputs = runner.outputs.get();
-  if (item.special == Program::kNoOp && ready_ns_ == nullptr) {
-    return Propagate<true>(item, outputs, false, runner.ready);
+  if (item.special == Program::kNoOp && it.ready_ns == nullptr) {
+    return Propagate<true>(item, outputs, false, it, runner.ready);
   }
   if (item.special != 0 || observed_) return ProcessSpecial(runner, node);
-  const Status status = Compute(item, &runner.params, outputs);
+  const Status status = Compute(item, runner, outputs);
   if (!status.ok()) [[unlikely]] {
     EmptyAll(outputs, item.num_outputs);
     return Fail(item, status);
   }
-  ReleaseInputs(item);
-  Propagate<true>(item, outputs, false, runner.ready);
+  ReleaseInputs(it, item);
+  Propagate<true>(item, outputs, false, it, runner.ready);
 }
 
 void Execution::ProcessSpecial(Runner& runner, uint32_t node) {
-  const Item& item = program_.item(node & ~kDead);
-  const bool dead = (node & kDead) != 0 && (item.special & Program::kRunsDead) == 0;
+  Iteration& it = *runner.ready.here;
+  const Item& item = it.items[node & ~kDead];
+  const uint32_t special = item.special;
+  const bool dead = (node & kDead) != 0 && (special & Program::kRunsDead) == 0;
   const int64_t start_ns = observed_ ? options_.env->NowNanos() : 0;
   Tensor* const outputs = runner.outputs.get();
   Status status;
-  if (!dead && (item.special & Program::kNoOp) == 0) {
-    if ((item.special & Program::kReadsVariables) != 0) status = ReadVariables(item);
-    if (status.ok() && (item.special & Program::kCopiesInputs) != 0 && !CopyInputs(item)) return;
-    if (status.ok() && (item.special & Program::kAsync) != 0) return StartAsync(item, start_ns);
-    if (status.ok()) status = Compute(item, &runner.params, outputs);
+  if (dead) {
+    if ((special & Program::kFetch) != 0) status = DeadFetch(item);
+  } else if ((special & Program::kNoOp) == 0) {
+    if ((special & Program::kReadsVariables) != 0) status = ReadVariables(it, item);
+    if (status.ok() && (special & Program::kCopiesInputs) != 0 && !CopyInputs(it, item)) return;
+    if (status.ok() && (special & Program::kAsync) != 0) return StartAsync(it, item, start_ns);
+    if (status.ok()) {
+      status = (special & Program::kFlow) != 0 ? ComputeFlow(it, item, outputs)
+                                               : Compute(item, runner, outputs);
+    }
   }
   if (!status.ok()) {
     EmptyAll(outputs, item.num_outputs);
     return Fail(item, status);
   }
-  if (observed_ && !dead) Observe(item, start_ns, outputs);
-  ReleaseInputs(item);
-  Propagate<false>(item, outputs, dead, runner.ready);
+  if (observed_ && !dead) Observe(it, item, start_ns, outputs);
+  ReleaseInputs(it, item);
+  if (item.flow > FlowOp::kMerge) return RouteFlow(it, item, outputs, dead, runner.ready);
+  Propagate<false>(item, outputs, dead, it, runner.ready);
 }
 
-Status Execution::Compute(const Item& item, KernelContext::Params* params, Tensor* outputs) {
-  params->node_name = &item.node->name();
-  params->inputs = &root_.inputs[item.first_input];
-  params->outputs = outputs;
-  params->output_types = item.node->output_types().data();
-  params->num_inputs = static_cast<int>(item.num_inputs);
-  params->num_outputs = static_cast<int>(item.num_outputs);
-  params->output_on_host = (item.special & Program::kHostOutputs) != 0
-                               ? program_.detail(item).output_on_host.get()
-                               : nullptr;
-  KernelContext context(*params);
+Status Execution::Compute(const Item& item, Runner& runner, Tensor* outputs) {
+  KernelContext::Params& params = runner.params;
+  params.node_name = &item.node->name();
+  params.inputs = &runner.ready.here->inputs[item.first_input];
+  params.outputs = outputs;
+  params.output_types = item.node->output_types().data();
+  params.num_inputs = static_cast<int>(item.num_inputs);
+  params.num_outputs = static_cast<int>(item.num_outputs);
+  params.output_on_host = (item.special & Program::kHostOutputs) != 0
+                              ? program_.detail(item).output_on_host.get()
+                              : nullptr;
+  KernelContext context(params);
   Status status = CallKernel(*item.kernel, context);
   if (!status.ok()) return status;
   return CheckOutputs(item, outputs);
@@ -107,14 +117,15 @@ Status Execution::CheckOutputs(const Item& item, const Tensor* outputs) const {
   return OkStatus();
 }
 
-void Execution::StartAsync(const Item& item, int64_t start_ns) {
+void Execution::StartAsync(Iteration& it, const Item& item, int64_t start_ns) {
   if (!RegisterAbort()) {  // cancelled: the node is dropped
     stopped_.store(true, std::memory_order_relaxed);
     return;
   }
   const Program::Detail& detail = program_.detail(item);
-  Wait& wait = waits_[detail.wait];
+  Wait& wait = it.waits[detail.wait];
   AddActive();
+  Hold(it, 1);
   wait.start_ns = start_ns;
   wait.in_flight.store(true, std::memory_order_relaxed);
   wait.context.emplace(KernelContext::Params{
@@ -125,19 +136,23 @@ void Execution::StartAsync(const Item& item, int64_t start_ns) {
       .host_allocator = &CpuAllocator(),
       .stream = device_.stream(),
       .device_handles = device_.kernel_handles(),
-      .inputs = &root_.inputs[item.first_input],
+      .inputs = &it.inputs[item.first_input],
       .outputs = wait.outputs.get(),
       .output_types = item.node->output_types().data(),
       .output_on_host = detail.output_on_host.get(),
       .num_inputs = static_cast<int>(item.num_inputs),
       .num_outputs = static_cast<int>(item.num_outputs),
+      .frame = it.frame == nullptr ? 0 : it.frame->id,
+      .iteration = it.number,
   });
-  detail.async->ComputeAsync(
-      *wait.context, Done([this, &item](const Status& status) { AsyncEnded(item, status); }));
+  detail.async->ComputeAsync(*wait.context, Done([&wait](const Status& status) {
+    wait.execution->AsyncEnded(wait, status);
+  }));
 }
 
-void Execution::AsyncEnded(const Item& item, const Status& ended) {
-  Wait& wait = waits_[program_.detail(item).wait];
+void Execution::AsyncEnded(Wait& wait, const Status& ended) {
+  const Item& item = *wait.item;
+  Iteration& it = *wait.iteration;
   wait.in_flight.store(false, std::memory_order_relaxed);
   Tensor* const outputs = wait.outputs.get();
   const Status status = ended.ok() ? CheckOutputs(item, outputs) : ended;
@@ -146,54 +161,69 @@ void Execution::AsyncEnded(const Item& item, const Status& ended) {
     Fail(item, status);
     return Leave(/*from_runner=*/false);
   }
-  if (observed_) Observe(item, wait.start_ns, outputs);
-  ReleaseInputs(item);
+  if (observed_) Observe(it, item, wait.start_ns, outputs);
+  ReleaseInputs(it, item);
   const bool dead = item.num_outputs > 0 && !outputs[0].valid();
   if (Ready* const here = ReadyHere(); here != nullptr) {
-    Propagate<false>(item, outputs, dead, *here);
+    Propagate<false>(item, outputs, dead, it, *here);
+    Release(it, *here);
   } else {
-    static thread_local Ready ready;  // keeps its memory
-    Propagate<false>(item, outputs, dead, ready);
-    ready.cheap.insert(ready.cheap.end(), ready.expensive.begin(), ready.expensive.end());
-    if (!ready.cheap.empty()) Share(ready.cheap);
-    ready.cheap.clear();
-    ready.expensive.clear();
+    static thread_local Ready ready;  // keeps its memory; nowhere is here
+    Propagate<false>(item, outputs, dead, it, ready);
+    Release(it, ready);
+    if (!ready.elsewhere.empty()) Share(ready.elsewhere);
+    ready.elsewhere.clear();
   }
   Leave(/*from_runner=*/false);
 }
 
 // Before the outputs go on: a consumer may write to a buffer that a kernel has passed through.
-void Execution::ReleaseInputs(const Item& item) {
-  EmptyAll(&root_.inputs[item.first_input], item.num_inputs);
+void Execution::ReleaseInputs(Iteration& it, const Item& item) {
+  EmptyAll(&it.inputs[item.first_input], item.num_inputs);
 }
 
-// kPlain: every output has a value, and nobody asks when nodes become ready.
+// To the iteration in which the consumers run. kPlain: that is where the thread works, every output
+// has a value, no consumer is a Merge, and nobody asks when nodes become ready.
 template <bool kPlain>
-void Execution::Propagate(const Item& item, Tensor* outputs, bool dead, Ready& ready) {
+void Execution::Propagate(const Item& item, Tensor* outputs, bool dead, Iteration& to,
+                          Ready& ready) {
   const Program::Edge* edge = program_.edges() + item.first_edge;
   for (const auto* const end = edge + item.num_edges; edge != end; ++edge) {
-    if (!kPlain && (dead || !outputs[edge->output].valid())) {
-      Arrive<kPlain>(edge->dst, true, ready);
+    Tensor* const output = !kPlain && dead ? nullptr : &outputs[edge->output];
+    if (!kPlain && edge->merges) {
+      ArriveAtMerge(to, *edge, output, ready);
       continue;
     }
-    Tensor* const slot = &root_.inputs[edge->slot];
-    if (edge->last) {
-      Fill(slot, std::move(outputs[edge->output]));
-    } else {
-      Fill(slot, outputs[edge->output]);
+    if (!kPlain && (output == nullptr || !output->valid())) {
+      Arrive<kPlain>(to, edge->dst, true, ready);
+      continue;
     }
-    Arrive<kPlain>(edge->dst, false, ready);
+    Tensor* const slot = &to.inputs[edge->slot];
+    if (edge->last) {
+      Fill(slot, std::move(*output));
+    } else {
+      Fill(slot, *output);
+    }
+    Arrive<kPlain>(to, edge->dst, false, ready);
   }
-  if (item.drops_output) EmptyAll(outputs, item.num_outputs);
+  if (kPlain ? item.drops_output : !dead && item.may_drop()) {
+    EmptyAll(outputs, item.num_outputs);
+  }
   const uint32_t* control = program_.controls() + item.first_control;
   for (const auto* const end = control + item.num_controls; control != end; ++control) {
-    Arrive<kPlain>(*control, dead, ready);
+    if (!kPlain && (to.items[*control].special & Program::kMerges) != 0) {
+      ArriveAtMerge(to, *control, Program::kControl, ready);
+    } else {
+      Arrive<kPlain>(to, *control, dead, ready);
+    }
   }
 }
 
+template void Execution::Propagate<false>(const Item&, Tensor*, bool, Iteration&, Ready&);
+
 template <bool kPlain>
-void Execution::Arrive(uint32_t node, bool dead, Ready& ready) {
-  std::atomic<uint32_t>& pending = root_.pending[node];
+void Execution::Arrive(Iteration& it, uint32_t node, bool dead, Ready& ready) {
+  std::atomic<uint32_t>& pending = it.pending[node];
   uint32_t left;
   if (shared_) {
     if (!kPlain && dead) pending.fetch_or(kDead, std::memory_order_relaxed);
@@ -204,9 +234,38 @@ void Execution::Arrive(uint32_t node, bool dead, Ready& ready) {
     pending.store(left, std::memory_order_relaxed);
   }
   if ((left & Program::kCount) != 0) return;
-  if (!kPlain && ready_ns_ != nullptr) ready_ns_[node] = options_.env->NowNanos();
+  if (!kPlain) return Push(it, node | (left & ~Program::kCount), ready);
   const bool expensive = (left & Program::kExpensive) != 0;
   (expensive ? ready.expensive : ready.cheap).push_back(node | (left & kDead));
+}
+
+// The first value that comes is taken, others are dropped. `value`: null or invalid where dead.
+void Execution::ArriveAtMerge(Iteration& it, const Program::Edge& edge, Tensor* value,
+                              Ready& ready) {
+  if (value == nullptr || !value->valid()) return ArriveAtMerge(it, edge.dst, 1, ready);
+  std::atomic<uint32_t>& pending = it.pending[edge.dst];
+  const uint32_t before = pending.fetch_or(Program::kClaimed, std::memory_order_relaxed);
+  if ((before & Program::kClaimed) != 0) return;
+  Fill(&it.inputs[edge.slot], edge.last ? std::move(*value) : Tensor(*value));
+  ArriveAtMerge(it, edge.dst, 0u - Program::kAlive, ready);
+}
+
+void Execution::ArriveAtMerge(Iteration& it, uint32_t node, uint32_t change, Ready& ready) {
+  const uint32_t before = it.pending[node].fetch_sub(change, std::memory_order_acq_rel);
+  const uint32_t after = before - change;
+  if (Program::MergeReady(before) || !Program::MergeReady(after)) return;
+  Push(it, node | ((after & Program::kAlive) == 0 ? kDead : 0), ready);
+}
+
+void Execution::Push(Iteration& it, uint32_t node, Ready& ready) {
+  if (it.ready_ns != nullptr) it.ready_ns[node & Program::kCount] = options_.env->NowNanos();
+  if (&it != ready.here) {
+    Hold(it, 1);
+    ready.elsewhere.push_back({&it, node});
+    return;
+  }
+  const bool expensive = (node & Program::kExpensive) != 0;
+  (expensive ? ready.expensive : ready.cheap).push_back(node & ~Program::kExpensive);
 }
 
 }  // namespace penstock

@@ -28,17 +28,16 @@ uint32_t ThreadNumber() {
 
 }  // namespace
 
-void Execution::Observe(const Item& item, int64_t start_ns, const Tensor* outputs) {
+void Execution::Observe(Iteration& it, const Item& item, int64_t start_ns, const Tensor* outputs) {
   const int64_t end_ns = options_.env->NowNanos();
-  const uint32_t index = IndexOf(item);
   const Node& node = *item.node;
   if (item.kernel != nullptr && (item.special & Program::kAsync) == 0) {
-    program_.RecordCost(index, end_ns - start_ns);
+    program_.RecordCost(IndexOf(root_, item), end_ns - start_ns);
   }
   if (args_.stats == nullptr) return;
   NodeStats stats{.node = node.name(),
                   .label = Label(node),
-                  .scheduled_ns = ready_ns_[index] + wall_offset_ns_,
+                  .scheduled_ns = it.ready_ns[IndexOf(it, item)] + wall_offset_ns_,
                   .start_ns = start_ns + wall_offset_ns_,
                   .end_ns = end_ns + wall_offset_ns_,
                   .thread = ThreadNumber()};

@@ -31,6 +31,7 @@ constinit thread_local Execution::Runner* Execution::running_here_ = nullptr;
 
 void Execution::InitRunner(Runner* runner) {
   runner->execution = this;
+  runner->ready.here = &root_;
   runner->outputs = std::make_unique<Tensor[]>(program_.outputs_max());
   runner->params = {.step = &step_,
                     .device_name = &device_.name(),
@@ -58,6 +59,7 @@ void Execution::RunLoop(Runner& runner) {
       stopped_.store(true, std::memory_order_relaxed);
       runner.ready.cheap.clear();
       runner.ready.expensive.clear();
+      runner.ready.elsewhere.clear();
       continue;
     }
     Process(runner, node);
@@ -67,28 +69,63 @@ void Execution::RunLoop(Runner& runner) {
 }
 
 bool Execution::Next(Runner& runner, uint32_t* node) {
-  auto& [cheap, expensive] = runner.ready;
-  if (!expensive.empty() && expensive.size() + cheap.size() > 1) Offer(runner.ready);
-  if (!cheap.empty()) {
-    *node = cheap.back();
-    cheap.pop_back();
-    return true;
+  auto& [here, cheap, expensive, elsewhere] = runner.ready;
+  for (;;) {
+    if (!expensive.empty() && expensive.size() + cheap.size() + elsewhere.size() > 1) {
+      Offer(runner.ready);
+    }
+    if (!cheap.empty()) {
+      *node = cheap.back();
+      cheap.pop_back();
+      return true;
+    }
+    if (!expensive.empty()) {
+      runner.nodes_to_clock = 0;
+      *node = expensive.back();
+      expensive.pop_back();
+      return true;
+    }
+    if (here->frame != nullptr || !elsewhere.empty()) {
+      TurnElsewhere(runner);
+    } else {
+      runner.nodes_to_clock = 0;
+      if (!TakeShared(runner)) return false;
+    }
   }
-  runner.nodes_to_clock = 0;
-  if (expensive.empty()) return TakeShared(runner, node);
-  *node = expensive.back();
-  expensive.pop_back();
-  return true;
+}
+
+void Execution::WorkIn(Runner& runner, Iteration& iteration) {
+  runner.ready.here = &iteration;
+  runner.params.frame = iteration.frame == nullptr ? 0 : iteration.frame->id;
+  runner.params.iteration = iteration.number;
+}
+
+// Leaves the iteration, which may end by that, for the one last noted, or for what is outside of
+// loops.
+void Execution::TurnElsewhere(Runner& runner) {
+  auto& [here, cheap, expensive, elsewhere] = runner.ready;
+  Iteration& left = *std::exchange(here, nullptr);
+  Release(left, runner.ready);
+  if (elsewhere.empty()) return WorkIn(runner, root_);
+  WorkIn(runner, *elsewhere.back().iteration);
+  for (bool held = false; !elsewhere.empty() && elsewhere.back().iteration == here; held = true) {
+    const uint32_t task = elsewhere.back().node;
+    elsewhere.pop_back();
+    ((task & Program::kExpensive) != 0 ? expensive : cheap).push_back(task & ~Program::kExpensive);
+    if (held) LetGo(*here);  // one hold is enough
+  }
 }
 
 // When there is nothing the thread no longer counts as running, in one step with looking: who
 // offers a node later knows that it has to find another thread for it.
-bool Execution::TakeShared(const Runner& runner, uint32_t* node) {
+bool Execution::TakeShared(Runner& runner) {
   if (!shared_) return false;
   std::lock_guard<std::mutex> lock(mu_);
-  if (!shared_nodes_.empty()) {
-    *node = shared_nodes_.back();
-    shared_nodes_.pop_back();
+  if (!shared_tasks_.empty()) {
+    const Task task = shared_tasks_.back();
+    shared_tasks_.pop_back();
+    WorkIn(runner, *task.iteration);
+    runner.ready.cheap.push_back(task.node & ~Program::kExpensive);
     return true;
   }
   TakeBackInvitations();
@@ -100,23 +137,27 @@ bool Execution::TakeShared(const Runner& runner, uint32_t* node) {
 // Gives expensive nodes to other threads while there is something else to do here. If nobody takes
 // them they come back through TakeShared.
 void Execution::Offer(Ready& ready) {
+  auto& [here, cheap, expensive, elsewhere] = ready;
   if (runners_max_ == 1) {
-    ready.cheap.insert(ready.cheap.end(), ready.expensive.begin(), ready.expensive.end());
-    ready.expensive.clear();
+    cheap.insert(cheap.end(), expensive.begin(), expensive.end());
+    expensive.clear();
     return;
   }
-  const size_t keep = ready.cheap.empty() ? 1 : 0;
+  const size_t keep = cheap.empty() && elsewhere.empty() ? 1 : 0;
   if (!shared_) shared_ = true;
-  Share(absl::MakeConstSpan(ready.expensive).subspan(keep));
-  ready.expensive.resize(keep);
+  absl::InlinedVector<Task, 8> tasks;
+  for (size_t i = keep; i < expensive.size(); ++i) tasks.push_back({here, expensive[i]});
+  Hold(*here, static_cast<int>(tasks.size()));
+  Share(tasks);
+  expensive.resize(keep);
 }
 
-void Execution::Share(absl::Span<const uint32_t> nodes) {
+void Execution::Share(absl::Span<const Task> tasks) {
   absl::InlinedVector<std::shared_ptr<Invitation>, 4> invited;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    shared_nodes_.insert(shared_nodes_.end(), nodes.begin(), nodes.end());
-    int threads = std::min(static_cast<int>(nodes.size()), runners_max_ - num_running_);
+    shared_tasks_.insert(shared_tasks_.end(), tasks.begin(), tasks.end());
+    int threads = std::min(static_cast<int>(tasks.size()), runners_max_ - num_running_);
     if (threads <= 0) return;
     num_running_ += threads;
     active_.fetch_add(threads, std::memory_order_relaxed);

@@ -5,9 +5,11 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 
 #include "core/base/check.h"
+#include "core/runtime/test_flow.h"
 #include "core/runtime/test_ops.h"
 
 namespace penstock {
@@ -134,6 +136,64 @@ void BM_SendRecv(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_SendRecv);
+
+// The same sums in a loop and written out: what an iteration costs. `ops` sums of scalars in each
+// of 100 iterations, beside the counter and the condition, which are there in both.
+constexpr int kIterations = 100;
+
+FlowBuilder::Values Sums(FlowBuilder& b, FlowBuilder::Values v, int64_t ops) {
+  for (int64_t i = 0; i < ops; ++i) {
+    v[1] = b.Sum("TestSum", {v[1], v[0]});
+  }
+  return {v[1]};
+}
+
+void RunFlow(benchmark::State& state, FlowBuilder& b, Endpoint result, bool shared) {
+  TestTask task(1);
+  b.Fetch(result, 0);
+  const auto executor = task.Make(b.Take());
+  for (auto _ : state) {
+    TestStep step(1, {Tensor::Scalar<int64_t>(kIterations)});
+    if (!shared) {
+      CHECK_OK(executor->Run(step.Args()));
+      continue;
+    }
+    std::atomic<bool> ended{false};
+    executor->RunAsync(step.Args(), Done([&](const Status& status) {
+                         CHECK_OK(status);
+                         ended = true;
+                       }));
+    while (!ended) {
+    }
+  }
+  state.counters["per_iteration"] = benchmark::Counter(
+      kIterations, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+
+void BM_Loop(benchmark::State& state, bool shared) {
+  FlowBuilder b;
+  const Endpoint limit = b.Feed(0);
+  const auto results =
+      b.For({"loop"}, limit, {b.Sum("TestSum", {})},
+            [&](const FlowBuilder::Values& v) { return Sums(b, v, state.range(0)); });
+  RunFlow(state, b, results[0], shared);
+}
+
+void BM_Unrolled(benchmark::State& state, bool shared) {
+  FlowBuilder b;
+  const Endpoint limit = b.Feed(0);
+  Endpoint i = b.Sum("TestSum", {}), sum = b.Sum("TestSum", {});
+  for (int n = 0; n < kIterations; ++n) {
+    b.Call("TestLess", {i, limit});
+    sum = Sums(b, {i, sum}, state.range(0))[0];
+    i = b.Sum("TestSum", {i}, {{"plus", 1}});
+  }
+  RunFlow(state, b, sum, shared);
+}
+BENCHMARK_CAPTURE(BM_Unrolled, Alone, false)->Arg(1)->Arg(4)->Arg(16);
+BENCHMARK_CAPTURE(BM_Loop, Alone, false)->Arg(1)->Arg(4)->Arg(16);
+BENCHMARK_CAPTURE(BM_Unrolled, Shared, true)->Arg(1)->Arg(4)->Arg(16)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Loop, Shared, true)->Arg(1)->Arg(4)->Arg(16)->UseRealTime();
 
 }  // namespace
 }  // namespace penstock

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who comes first leaves its value or its continuation in a table, who comes second takes it. Of
-// pairs that have met only the hash of the key is kept, to refuse a second Send or Recv: 8 bytes
-// each, so that a loop of a million iterations stays small. (A false refusal needs two keys of one
-// step with equal 64-bit hashes.)
+// pairs that have met only the hash of the key is kept, to refuse a second Send or Recv, and in
+// loops not even that. (A false refusal needs two keys of one step with equal 64-bit hashes.)
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -46,7 +45,7 @@ class LocalRendezvous final : public Rendezvous {
       if (!it->second.received) return Twice("sent", key);
       received = std::move(it->second.received);
       waiting_.erase(it);
-      met_.insert(key.hash());
+      Met(key);
     }
     std::move(received)(OkStatus(), std::move(value), is_dead);
     return OkStatus();
@@ -78,7 +77,12 @@ class LocalRendezvous final : public Rendezvous {
 
  private:
   static Status Twice(string_view what, const HashedKey& key) {
-    return Internal("rendezvous key ", key.key().ToString(), " was ", what, " twice in one step");
+    return Internal("rendezvous key ", key.ToString(), " was ", what, " twice in one step");
+  }
+
+  // REQUIRES mu_.
+  void Met(const HashedKey& key) {
+    if (key.frame() == 0) met_.insert(key.hash());
   }
 
   // Leaves `*received` in the table, or what it is to be called with. REQUIRES mu_.
@@ -93,7 +97,7 @@ class LocalRendezvous final : public Rendezvous {
     if (it->second.received) return Twice("received", key);
     *sent = std::move(it->second);
     waiting_.erase(it);
-    met_.insert(key.hash());
+    Met(key);
     return OkStatus();
   }
 

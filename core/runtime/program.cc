@@ -30,25 +30,46 @@ Status AtNode(const Status& status, string_view node) {
 
 StatusOr<std::unique_ptr<Program>> Program::Make(Graph graph, Device& device) {
   std::unique_ptr<Program> program(new Program(std::move(graph)));
-  ASSIGN_OR_RETURN(const std::vector<Node*> order, program->graph_.TopologicalOrder());
+  ASSIGN_OR_RETURN(std::vector<Node*> order, program->graph_.TopologicalOrder());
+  ASSIGN_OR_RETURN(const LoopFrames frames, FindLoopFrames(program->graph_));
+  const auto frame_of = [&frames](const Node* node) { return frames.of_node[node->id()]; };
+  if (frames.any()) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const Node* a, const Node* b) { return frame_of(a) < frame_of(b); });
+  }
+  program->MakeLoops(frames);
   size_t num_outputs = 0;
   for (const Node* node : order) num_outputs += node->num_outputs();
   program->output_dtypes_.reserve(num_outputs);  // items point into it
   program->items_.reserve(order.size());
   for (Node* node : order) {
-    RETURN_IF_ERROR(AtNode(program->MakeItem(node, device), node->name()));
+    Loop& loop = program->loops_[frame_of(node)];
+    RETURN_IF_ERROR(AtNode(program->MakeItem(node, loop, device), node->name()));
   }
-  program->Connect();
+  program->AddFlow(frames);
+  RETURN_IF_ERROR(program->Connect(frames));
   return program;
 }
 
-Status Program::MakeItem(Node* node, Device& device) {
+void Program::MakeLoops(const LoopFrames& frames) {
+  loops_.resize(frames.frames.size());
+  for (uint32_t i = 1; i < loops_.size(); ++i) {
+    const LoopFrame& frame = frames.frames[i];
+    Loop& parent = loops_[frame.parent];
+    loops_[i].name = frame.name;
+    loops_[i].parent = static_cast<uint32_t>(frame.parent);
+    loops_[i].child = parent.num_children++;
+    loops_[i].parallel_iterations = frame.parallel_iterations;
+  }
+}
+
+Status Program::MakeItem(Node* node, Loop& loop, Device& device) {
   Item item = {.node = node};
   Detail detail;
   item.num_inputs = node->num_inputs();
   item.num_outputs = node->num_outputs();
-  item.first_input = num_slots_;
-  num_slots_ += item.num_inputs;
+  item.first_input = loop.num_slots;
+  loop.num_slots += item.num_inputs;
   outputs_max_ = std::max(outputs_max_, item.num_outputs);
   item.output_dtypes = output_dtypes_.data() + output_dtypes_.size();
   for (const EdgeType& type : node->output_types()) {
@@ -63,14 +84,16 @@ Status Program::MakeItem(Node* node, Device& device) {
   }
   if (!detail.variable_inputs.empty()) item.special |= kReadsVariables;
   RETURN_IF_ERROR(AddKernel(*node, device, &item, &detail));
+  if (loop.num_items == 0) loop.first_item = num_items();
   if (item.special != 0) {
     item.detail = static_cast<uint32_t>(details_.size());
     if ((item.special & kAsync) != 0 || !detail.inputs_to_host.empty()) {
-      detail.wait = static_cast<int>(waiting_items_.size());
-      waiting_items_.push_back(static_cast<uint32_t>(items_.size()));
+      detail.wait = static_cast<int>(loop.waits.size());
+      loop.waits.push_back(loop.num_items);
     }
     details_.push_back(std::move(detail));
   }
+  ++loop.num_items;
   items_.push_back(item);
   return OkStatus();
 }
@@ -82,16 +105,22 @@ Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* 
     if (op == "ControlTrigger") item->special |= kRunsDead;
     return OkStatus();
   }
-  const KernelInit init{node.name(),   node.op(),          node.attrs(),
-                        device.name(), node.input_types(), node.output_types()};
-  ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
-                   graph_.registry().MakeKernel(device.type(), init));
-  item->kernel = kernel.get();
-  detail->async = kernel->AsAsync();
-  kernels_.push_back(std::move(kernel));
+  item->flow = FlowOpOf(node);
+  if (item->flow != FlowOp::kNone) {
+    item->special |= kFlow;
+  } else {
+    const KernelInit init{node.name(),   node.op(),          node.attrs(),
+                          device.name(), node.input_types(), node.output_types()};
+    ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
+                     graph_.registry().MakeKernel(device.type(), init));
+    item->kernel = kernel.get();
+    detail->async = kernel->AsAsync();
+    kernels_.push_back(std::move(kernel));
+  }
   if (detail->async != nullptr) item->special |= kAsync;
   if (op == "_Recv" || op == "_HostRecv") item->special |= kMayBeDead;
-  if (op == "_Send" || op == "_HostSend" || op == "_Fetch") item->special |= kRunsDead;
+  if (op == "_Send" || op == "_HostSend") item->special |= kRunsDead;
+  if (op == "_Fetch") item->special |= kFetch;
   if (device.allocator().host_accessible()) return OkStatus();
 
   ASSIGN_OR_RETURN(Placement placement, PlaceValues(node, graph_.registry(), device.type()));
@@ -108,20 +137,82 @@ Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* 
   return OkStatus();
 }
 
-void Program::Connect() {
+void Program::AddFlow(const LoopFrames& frames) {
+  for (Loop& loop : loops_) {
+    for (uint32_t i = 0; i < loop.num_items; ++i) {
+      const Item& item = items_[loop.first_item + i];
+      if (item.flow == FlowOp::kExit) {
+        details_[item.detail].exit = static_cast<int>(loop.exits.size());
+        loop.exits.push_back(i);
+      } else if (item.flow == FlowOp::kEnter) {
+        Detail& detail = details_[item.detail];
+        detail.loop = static_cast<uint32_t>(frames.of_outputs[item.node->id()]);
+        Loop& entered = loops_[detail.loop];
+        ++entered.num_enters;
+        const bool* const constant = item.node->attr<bool>("is_constant");
+        if (constant != nullptr && *constant) {
+          detail.constant = static_cast<int>(entered.num_constants++);
+        }
+      }
+    }
+  }
+}
+
+// What the node's count begins with. A Merge that has one input in any iteration counts as other
+// nodes do, so that around a loop it costs no more than they.
+Status Program::CountInputs(const Item& item, Loop* loop, uint32_t* count) {
+  const uint32_t controls = static_cast<uint32_t>(item.node->control_inputs().size());
+  *count = item.num_inputs + controls;
+  if (item.flow != FlowOp::kMerge) return OkStatus();
+  uint32_t back = 0;
+  for (const Endpoint& in : item.node->inputs()) back += IsLoopBackEdge(*in.node, *item.node);
+  uint32_t first = item.num_inputs - back, later = back;
+  if (first != 1 || back > 1 || controls > 0) {
+    if (item.num_inputs > kInputs || controls >= kControls / kControl) {
+      return InvalidArgument("a Merge may have ", kInputs, " inputs");
+    }
+    Item& merge = items_[&item - items_.data()];
+    merge.special |= kMerges;
+    first += controls * kControl;
+    later += controls * kControl;
+  }
+  *count = first;
+  if (back > 0) {
+    const auto index = static_cast<uint32_t>(&item - &items_[loop->first_item]);
+    loop->later_pending.emplace_back(index, later);
+  }
+  return OkStatus();
+}
+
+Status Program::Connect(const LoopFrames& frames) {
   std::vector<uint32_t> index(graph_.max_id());
   for (uint32_t i = 0; i < num_items(); ++i) index[items_[i].node->id()] = i;
   pending_ = std::make_unique<std::atomic<uint32_t>[]>(num_items());
   cost_ns_ = std::make_unique<std::atomic<int32_t>[]>(num_items());
+  const auto in_loop = [&](const Node& node) {
+    return index[node.id()] - loops_[frames.of_node[node.id()]].first_item;
+  };
 
   for (uint32_t i = 0; i < num_items(); ++i) {
-    Item& item = items_[i];
+    const Node& node = *items_[i].node;
+    const int64_t cost = items_[i].kernel == nullptr ? 0 : items_[i].kernel->CostNanos();
+    uint32_t count = 0;
+    Loop& loop = loops_[frames.of_node[node.id()]];
+    RETURN_IF_ERROR(AtNode(CountInputs(items_[i], &loop, &count), node.name()));
+    cost_ns_[i] = static_cast<int32_t>(std::clamp<int64_t>(cost, 0, kSampleNanosMax));
+    pending_[i] = count | (cost > kExpensiveNanos ? kExpensive : 0);
+    if (node.num_inputs() == 0 && node.control_inputs().empty()) roots_.push_back(in_loop(node));
+  }
+  for (Item& item : items_) {
     item.first_edge = static_cast<uint32_t>(edges_.size());
     for (const OutEdge& edge : item.node->out_edges()) {
-      const uint32_t dst = index[edge.dst->id()];
-      edges_.push_back({.dst = dst,
-                        .slot = items_[dst].first_input + edge.dst_index,
+      const Item& dst = items_[index[edge.dst->id()]];
+      const bool merges = (dst.special & kMerges) != 0;
+      if (merges) item.special |= kFeedsMerge;
+      edges_.push_back({.dst = in_loop(*edge.dst),
+                        .slot = dst.first_input + edge.dst_index,
                         .output = static_cast<uint32_t>(edge.src_index),
+                        .merges = merges,
                         .last = 0});
     }
     item.num_edges = static_cast<uint32_t>(edges_.size()) - item.first_edge;
@@ -135,15 +226,13 @@ void Program::Connect() {
     }
     item.drops_output = used < item.num_outputs;
     item.first_control = static_cast<uint32_t>(controls_.size());
-    for (const Node* dst : item.node->control_outputs()) controls_.push_back(index[dst->id()]);
+    for (const Node* dst : item.node->control_outputs()) {
+      controls_.push_back(in_loop(*dst));
+      if ((items_[index[dst->id()]].special & kMerges) != 0) item.special |= kFeedsMerge;
+    }
     item.num_controls = static_cast<uint32_t>(controls_.size()) - item.first_control;
-
-    const size_t before = item.num_inputs + item.node->control_inputs().size();
-    const int64_t cost = item.kernel == nullptr ? 0 : item.kernel->CostNanos();
-    cost_ns_[i] = static_cast<int32_t>(std::clamp<int64_t>(cost, 0, kSampleNanosMax));
-    pending_[i] = static_cast<uint32_t>(before) | (cost > kExpensiveNanos ? kExpensive : 0);
-    if (before == 0) roots_.push_back(i);
   }
+  return OkStatus();
 }
 
 void Program::RecordCost(uint32_t i, int64_t nanos) const {

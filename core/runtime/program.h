@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Program: a partition as the executor runs it: kernels, and the graph as flat arrays, its nodes in
-// topological order. Made once, shared by all steps; private to this folder.
+// Program: a partition as the executor runs it: kernels, and the graph as flat arrays. Made once,
+// shared by all steps; private to this folder.
+//
+// The nodes of one loop (frame) stand together, in topological order; those outside of loops come
+// first. Nodes, slots and waits are numbered within their frame, since each iteration of a loop has
+// its own counts and values.
 //
 // Thread-safe: immutable, but for what is learned of the cost of its nodes.
 #pragma once
@@ -13,6 +17,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/graph/loop_frames.h"
 #include "core/op/kernel.h"
 #include "core/runtime/device.h"
 
@@ -24,8 +29,9 @@ class Program {
   struct Edge {
     uint32_t dst;
     uint32_t slot;
-    uint32_t output : 31;
-    uint32_t last : 1;  // of this output: it takes the tensor, the others get copies
+    uint32_t output : 30;
+    uint32_t merges : 1;  // dst counts as a Merge does
+    uint32_t last : 1;    // of this output: it takes the tensor, the others get copies
   };
 
   // What makes a node more than "run the kernel, pass the outputs on"; 0 for most.
@@ -37,6 +43,10 @@ class Program {
     kHostOutputs = 16,    // leaves some outputs in the host's memory
     kMayBeDead = 32,      // an output without a value is dead, not forgotten
     kRunsDead = 64,       // runs although an input is dead
+    kFlow = 128,          // the executor runs it; `flow` says what it is
+    kFeedsMerge = 256,    // an edge goes to a node that is kMerges
+    kMerges = 512,        // waits for the first of its inputs that is alive
+    kFetch = 1024,
   };
 
   // One cache line.
@@ -51,34 +61,57 @@ class Program {
     uint32_t num_edges;
     uint32_t first_control;
     uint32_t num_controls;
-    uint32_t special;
-    uint32_t detail;    // index, where special
+    uint32_t detail;  // index, where special
+    uint16_t special;
+    FlowOp flow;
     bool drops_output;  // an output has no consumer
+
+    // A Merge drops what comes second.
+    bool may_drop() const { return drops_output || (special & kFeedsMerge) != 0; }
   };
   static_assert(sizeof(Item) <= 64);
 
   // The rest, of special nodes.
   struct Detail {
     AsyncKernel* async = nullptr;
-    int wait = -1;                           // its place among the nodes that may wait
+    int wait = -1;                           // its place among the loop's nodes that may wait
     std::vector<uint32_t> variable_inputs;   // to be read
     std::vector<uint32_t> inputs_to_host;    // to be copied
     std::vector<uint32_t> inputs_to_device;  // to be copied
     std::unique_ptr<bool[]> output_on_host;  // where special says so
+    uint32_t loop = 0;                       // of Enter: where it leads
+    int constant = -1;                       // of Enter: its place among the loop's constants
+    int exit = -1;                           // of Exit: its place among the loop's exits
+  };
+
+  // A frame: the nodes of one loop, without those of loops inside it; [0]: outside of loops.
+  struct Loop {
+    std::string name;
+    uint32_t parent = 0;
+    uint32_t child = 0;         // its place among the parent's children
+    uint32_t num_children = 0;  // loops directly inside
+    uint32_t first_item = 0;
+    uint32_t num_items = 0;
+    uint32_t num_slots = 0;
+    uint32_t num_enters = 0;
+    uint32_t num_constants = 0;
+    int64_t parallel_iterations = 1;
+    std::vector<uint32_t> exits;  // nodes
+    std::vector<uint32_t> waits;  // nodes that may wait, by Detail::wait; some for copies
+    // What the counts of an iteration begin with where it is not that of the first: by node.
+    std::vector<std::pair<uint32_t, uint32_t>> later_pending;
   };
 
   // Errors name the node.
   static StatusOr<std::unique_ptr<Program>> Make(Graph graph, Device& device);
 
-  const Item& item(uint32_t i) const { return items_[i]; }
+  const Item* items() const { return items_.data(); }
   const Detail& detail(const Item& item) const { return details_[item.detail]; }
   uint32_t num_items() const { return static_cast<uint32_t>(items_.size()); }
   const Edge* edges() const { return edges_.data(); }
   const uint32_t* controls() const { return controls_.data(); }
-  const std::vector<uint32_t>& roots() const { return roots_; }
-  // Nodes that may wait, by Detail::wait; some are asynchronous, some wait for copies.
-  const std::vector<uint32_t>& waiting_items() const { return waiting_items_; }
-  uint32_t num_slots() const { return num_slots_; }
+  const std::vector<uint32_t>& roots() const { return roots_; }  // all outside of loops
+  const std::vector<Loop>& loops() const { return loops_; }
   uint32_t outputs_max() const { return outputs_max_; }
 
   // The word that a step counts down: edges yet to come, and whether the node is expensive, in
@@ -86,16 +119,30 @@ class Program {
   static constexpr uint32_t kDead = 1u << 31;
   static constexpr uint32_t kExpensive = 1u << 30;
   static constexpr uint32_t kCount = kExpensive - 1;
+  // In a node that is kMerges it says instead: an input that is alive is on its way to its slot, or
+  // is there; control edges yet to come; inputs of which it is not known that they are dead.
+  static constexpr uint32_t kClaimed = 1u << 29;
+  static constexpr uint32_t kAlive = 1u << 28;
+  static constexpr uint32_t kControl = 1u << 14;
+  static constexpr uint32_t kControls = kAlive - kControl;
+  static constexpr uint32_t kInputs = kControl - 1;
+  static bool MergeReady(uint32_t word) {
+    return (word & kControls) == 0 && ((word & kAlive) != 0 || (word & kInputs) == 0);
+  }
+  // Of item `i`.
   uint32_t pending(uint32_t i) const { return pending_[i].load(std::memory_order_relaxed); }
 
-  // What one execution of node `i` was seen to take.
+  // What one execution of item `i` was seen to take.
   void RecordCost(uint32_t i, int64_t nanos) const;
 
  private:
   explicit Program(Graph graph) : graph_(std::move(graph)) {}
-  Status MakeItem(Node* node, Device& device);
+  void MakeLoops(const LoopFrames& frames);
+  Status MakeItem(Node* node, Loop& loop, Device& device);
   Status AddKernel(const Node& node, Device& device, Item* item, Detail* detail);
-  void Connect();
+  void AddFlow(const LoopFrames& frames);
+  Status Connect(const LoopFrames& frames);
+  Status CountInputs(const Item& item, Loop* loop, uint32_t* count);
 
   Graph graph_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
@@ -104,9 +151,8 @@ class Program {
   std::vector<Edge> edges_;
   std::vector<uint32_t> controls_;
   std::vector<uint32_t> roots_;
-  std::vector<uint32_t> waiting_items_;
+  std::vector<Loop> loops_;
   std::vector<DType> output_dtypes_;
-  uint32_t num_slots_ = 0;
   uint32_t outputs_max_ = 0;
   std::unique_ptr<std::atomic<uint32_t>[]> pending_;
   std::unique_ptr<std::atomic<int32_t>[]> cost_ns_;

@@ -3,8 +3,9 @@
 // Rendezvous: where the two ends of a cut edge meet. One per step and task.
 //
 // Either end may come first. Send never blocks. A key is sent once and received once: a second Send
-// or Recv of a key is an error, also after the two have met. After Abort(status) every pending and
-// later call ends with that status; what was sent and not received is dropped. Destruction aborts.
+// or Recv of a key is an error; outside of loops, also after the two have met (so that a loop
+// leaves nothing behind, however long it runs). After Abort(status) every pending and later call
+// ends with that status; what was sent and not received is dropped. Destruction aborts.
 // Thread-safe. No lock is held while a continuation runs.
 #pragma once
 
@@ -38,19 +39,32 @@ struct RendezvousKey {
   static StatusOr<RendezvousKey> Parse(string_view text);
 };
 
-// A key with its hash, computed once. Copies share the key.
+// A key with its hash, computed once, when a graph is compiled. Copies share it, and so do those
+// for the iterations of a loop, which are made in each iteration and cost a few multiplications.
 class HashedKey {
  public:
-  explicit HashedKey(RendezvousKey key)
-      : key_(std::make_shared<const RendezvousKey>(std::move(key))), hash_(key_->Hash()) {}
+  explicit HashedKey(RendezvousKey key);
+  // The same edge in one iteration of one run of a loop.
+  HashedKey In(uint64_t frame, uint64_t iteration) const;
+  // The edge, as outside of loops.
   const RendezvousKey& key() const { return *key_; }
+  uint64_t frame() const { return frame_; }
+  uint64_t iteration() const { return iteration_; }
   uint64_t hash() const { return hash_; }
   bool operator==(const HashedKey& other) const {
-    return hash_ == other.hash_ && (key_ == other.key_ || *key_ == *other.key_);
+    return hash_ == other.hash_ && frame_ == other.frame_ && iteration_ == other.iteration_ &&
+           (key_ == other.key_ || *key_ == *other.key_);
   }
+  std::string ToString() const;  // as RendezvousKey's
 
  private:
+  HashedKey(std::shared_ptr<const RendezvousKey> key, uint64_t edge_hash, uint64_t frame,
+            uint64_t iteration);
+
   std::shared_ptr<const RendezvousKey> key_;
+  uint64_t edge_hash_;
+  uint64_t frame_;
+  uint64_t iteration_;
   uint64_t hash_;
 };
 

@@ -19,8 +19,8 @@ class Hasher {
   void Add(uint64_t number) {
     for (int i = 0; i < 8; ++i) Mix(number >> (8 * i) & 0xff);
   }
-  uint64_t Finish() const {
-    uint64_t h = state_;
+  uint64_t Finish() const { return Spread(state_); }
+  static uint64_t Spread(uint64_t h) {
     h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
     h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     return h ^ h >> 33;
@@ -54,6 +54,11 @@ bool TakeFirst(string_view* rest, char separator, string_view* part) {
   *part = rest->substr(0, at);
   rest->remove_prefix(at + 1);
   return true;
+}
+
+RendezvousKey OutsideOfLoops(RendezvousKey key) {
+  key.frame = key.iteration = 0;
+  return key;
 }
 
 }  // namespace
@@ -106,6 +111,33 @@ StatusOr<RendezvousKey> RendezvousKey::Parse(string_view text) {
   key.dst_device = std::string(dst);
   key.tensor = std::string(tensor);
   return key;
+}
+
+HashedKey::HashedKey(RendezvousKey key) : HashedKey(nullptr, 0, key.frame, key.iteration) {
+  auto edge = std::make_shared<const RendezvousKey>(OutsideOfLoops(std::move(key)));
+  const uint64_t hash = edge->Hash();
+  *this = HashedKey(std::move(edge), hash, frame_, iteration_);
+}
+
+HashedKey::HashedKey(std::shared_ptr<const RendezvousKey> key, uint64_t edge_hash, uint64_t frame,
+                     uint64_t iteration)
+    : key_(std::move(key)),
+      edge_hash_(edge_hash),
+      frame_(frame),
+      iteration_(iteration),
+      hash_(frame == 0 && iteration == 0
+                ? edge_hash
+                : Hasher::Spread(Hasher::Spread(edge_hash ^ frame) + iteration)) {}
+
+HashedKey HashedKey::In(uint64_t frame, uint64_t iteration) const {
+  return HashedKey(key_, edge_hash_, frame, iteration);
+}
+
+std::string HashedKey::ToString() const {
+  RendezvousKey key = *key_;
+  key.frame = frame_;
+  key.iteration = iteration_;
+  return key.ToString();
 }
 
 }  // namespace penstock

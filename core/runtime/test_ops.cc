@@ -151,6 +151,70 @@ class AssignKernel final : public Kernel {
   }
 };
 
+class LessKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ctx.SetOutput(0,
+                  Tensor::Scalar(ctx.input(0).scalar<int64_t>() < ctx.input(1).scalar<int64_t>()));
+    return OkStatus();
+  }
+};
+
+class OddKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ctx.SetOutput(0, Tensor::Scalar((ctx.input(0).scalar<int64_t>() & 1) != 0));
+    return OkStatus();
+  }
+};
+
+class LowKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ctx.SetOutput(0, Tensor::Scalar(ctx.input(0).scalar<int64_t>() & 3));
+    return OkStatus();
+  }
+};
+
+class HalfKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ctx.SetOutput(0, Tensor::Scalar(ctx.input(0).scalar<int64_t>() / 2));
+    return OkStatus();
+  }
+};
+
+class SleepKernel final : public AsyncKernel {
+ public:
+  Status Init(const KernelInit& node) override { return sum_.Init(node); }
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    auto kept = std::make_shared<Done>(std::move(done));
+    DeadlineTimer::Real().Arm(Env::Real().NowNanos() + 1'000'000,
+                              [this, &ctx, kept] { std::move (*kept)(sum_.Compute(ctx)); });
+  }
+
+ private:
+  SumKernel sum_;
+};
+
+class PassKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ctx.SetOutput(0, ctx.TakeInput(0));
+    return OkStatus();
+  }
+};
+
+class WhereKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const auto iteration = static_cast<int64_t>(ctx.iteration());
+    ctx.SetOutput(0, Tensor::Scalar(ctx.input(0).scalar<int64_t>() + iteration));
+    ctx.SetOutput(1, Tensor::Scalar(static_cast<int64_t>(ctx.frame())));
+    return OkStatus();
+  }
+};
+
 #define PENSTOCK_TEST_SUM(Name, ...)                              \
   OP(Name, {                                                      \
                .inputs = {{"x", Repeat("N", "int64")}},           \
@@ -167,6 +231,7 @@ PENSTOCK_TEST_SUM(TestForget);
 PENSTOCK_TEST_SUM(TestWrong);
 PENSTOCK_TEST_SUM(TestStall);
 PENSTOCK_TEST_SUM(TestThrow);
+PENSTOCK_TEST_SUM(TestSleep);
 OP(TestAlias, {
                   .inputs = {{"x", "int64"}},
                   .outputs = {{"y", "int64"}, {"unique", "bool"}},
@@ -183,6 +248,32 @@ OP(TestAssign, {
                    .stateful = true,
                    .allows_uninitialized_input = true,
                });
+OP(TestLess, {
+                 .inputs = {{"x", "int64"}, {"y", "int64"}},
+                 .outputs = {{"z", "bool"}},
+                 .shape = ScalarShape,
+             });
+OP(TestOdd, {.inputs = {{"x", "int64"}}, .outputs = {{"y", "bool"}}, .shape = ScalarShape});
+OP(TestLow, {.inputs = {{"x", "int64"}}, .outputs = {{"y", "int64"}}, .shape = ScalarShape});
+OP(TestHalf, {.inputs = {{"x", "int64"}}, .outputs = {{"y", "int64"}}, .shape = ScalarShape});
+OP(TestPass, {
+                 .inputs = {{"x", "T"}},
+                 .outputs = {{"y", "T"}},
+                 .types = {{"T", kAllTypes}},
+                 .shape = SameShape,
+             });
+OP(TestWhere, {
+                  .inputs = {{"x", "int64"}},
+                  .outputs = {{"y", "int64"}, {"frame", "int64"}},
+                  .shape = ScalarShape,
+              });
+KERNEL_ANY_TYPE(TestLess, LessKernel);
+KERNEL_ANY_TYPE(TestOdd, OddKernel);
+KERNEL_ANY_TYPE(TestLow, LowKernel);
+KERNEL_ANY_TYPE(TestHalf, HalfKernel);
+KERNEL_ANY_TYPE(TestSleep, SleepKernel);
+KERNEL_ANY_TYPE(TestPass, PassKernel);
+KERNEL_ANY_TYPE(TestWhere, WhereKernel);
 KERNEL_ANY_TYPE(TestVariable, VariableKernel);
 KERNEL_ANY_TYPE(TestAssign, AssignKernel);
 KERNEL_ANY_TYPE(TestSum, SumKernel);

@@ -12,6 +12,13 @@
 //   TestThrow    throws std::bad_alloc
 //   TestAlias    its input, and whether it could have written to it in place
 //   TestVariable a reference to the int64 variable `name`
+//   TestLess     x < y
+//   TestOdd      whether x is odd
+//   TestLow      x & 3
+//   TestHalf     x / 2
+//   TestSleep    as TestSum, a millisecond later, holding no thread
+//   TestPass     its input, of any type
+//   TestWhere    x + the iteration, with the frame as a second output
 //   TestAssign   gives the variable behind a reference the value of its second input
 #pragma once
 

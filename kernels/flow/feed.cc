@@ -45,9 +45,6 @@ class FetchKernel final : public Kernel {
       return InvalidArgument("fetch ", index_, " of a step that fetches ", step.num_fetches,
                              " tensors");
     }
-    if (!ctx.input(0).valid()) {
-      return InvalidArgument("fetch ", index_, " has no value: it lies on a branch not taken");
-    }
     step.fetches[index_] = ctx.TakeInput(0);
     return OkStatus();
   }

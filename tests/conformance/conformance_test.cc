@@ -29,6 +29,9 @@ const char* CannotRunAlone(const std::string& op) {
   if (op[0] == '_') return "the runtime's own: it has no meaning outside a partition";
   if (op == "Placeholder" || op == "PlaceholderV2") return "exists to be fed";
   if (op == "Abort") return "ends the process";
+  for (const char* flow : {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"}) {
+    if (op == flow || op == StrCat("Ref", flow)) return "the executor runs it, in a graph";
+  }
   if (op == "DestroyTemporaryVariable") return "ends what another op of the same step made";
   if (op == "SaveV2" || op == "RestoreV2" || op == "MergeV2Checkpoints" || op == "ReadFile" ||
       op == "WriteFile") {

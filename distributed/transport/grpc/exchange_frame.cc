@@ -24,13 +24,6 @@ constexpr uint64_t kProtoBytesMax = (uint64_t{1} << 31) - 1;
 constexpr uint32_t kHeaderTag = 1 << 3 | 2;  // field 1, length-delimited
 constexpr uint32_t kBodyTag = 2 << 3 | 2;
 
-HashedKey OutsideOfLoops(const HashedKey& key) {
-  if (key.key().frame == 0 && key.key().iteration == 0) return key;
-  RendezvousKey outside = key.key();
-  outside.frame = outside.iteration = 0;
-  return HashedKey(std::move(outside));
-}
-
 }  // namespace
 
 OutgoingTensor::OutgoingTensor(int64_t step_id, HashedKey key, Tensor value, bool is_dead)
@@ -69,9 +62,9 @@ bool FrameWriter::Add(OutgoingTensor* tensor) {
 }
 
 void FrameWriter::NameKey(const HashedKey& key, wire::TensorPart* part) {
-  part->set_frame(key.key().frame);
-  part->set_iteration(key.key().iteration);
-  const HashedKey base = OutsideOfLoops(key);
+  part->set_frame(key.frame());
+  part->set_iteration(key.iteration());
+  const HashedKey base = key.In(0, 0);
   const auto known = keys_.find(base);
   if (known != keys_.end()) return part->set_key(known->second);
   part->set_key_text(base.key().ToString());
@@ -231,18 +224,10 @@ StatusOr<HashedKey> FrameReader::KeyOf(const wire::TensorPart& part) {
       }
       keys_.push_back(key);
     }
-    if (part.frame() == 0 && part.iteration() == 0) return key;
-    RendezvousKey in_loop = key.key();
-    in_loop.frame = part.frame();
-    in_loop.iteration = part.iteration();
-    return HashedKey(std::move(in_loop));
+    return key.In(part.frame(), part.iteration());
   }
   if (number == 0 || number > keys_.size()) return DataLoss("key ", number, " has no name");
-  if (part.frame() == 0 && part.iteration() == 0) return keys_[number - 1];
-  RendezvousKey in_loop = keys_[number - 1].key();
-  in_loop.frame = part.frame();
-  in_loop.iteration = part.iteration();
-  return HashedKey(std::move(in_loop));
+  return keys_[number - 1].In(part.frame(), part.iteration());
 }
 
 Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* body,

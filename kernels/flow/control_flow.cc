@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Switch, Merge and the ops of loops. The executor runs them itself: which of their outputs are
+// alive, and in which iteration, is not for a kernel to say.
+#include <algorithm>
+#include <utility>
+
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+namespace {
+
+class FlowKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    return Internal("an op of control flow is run by the executor, not alone");
+  }
+};
+
+Status PassShape(ShapeScope& s) {
+  for (int i = 0; i < s.num_outputs(); ++i) {
+    s.set_output(i, s.input(0));
+    if (s.element(0) != nullptr) s.set_output_element(i, *s.element(0));
+  }
+  return OkStatus();
+}
+
+Status SwitchShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(1, 0).status());
+  return PassShape(s);
+}
+
+Status LoopCondShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 0).status());
+  s.set_output(0, PartialShape({}));
+  return OkStatus();
+}
+
+// What all inputs have in common: any of them may be the one that comes.
+Status MergeShape(ShapeScope& s) {
+  PartialShape common = s.input(0);
+  const ResourceHandle::Element* element = s.element(0);
+  for (int i = 1; i < s.num_inputs(); ++i) {
+    const PartialShape& other = s.input(i);
+    if (!common.known_rank() || !other.known_rank() || common.rank() != other.rank()) {
+      common = PartialShape();
+      break;
+    }
+    std::vector<int64_t> dims(common.dims().begin(), common.dims().end());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d] != other.dim(static_cast<int>(d))) dims[d] = -1;
+    }
+    common = PartialShape(dims);
+  }
+  s.set_output(0, common);
+  s.set_output(1, PartialShape({}));
+  if (element != nullptr) s.set_output_element(0, *element);
+  return OkStatus();
+}
+
+OpDef SwitchOp(bool ref) {
+  const ArgType data = ref ? Ref("T") : ArgType("T");
+  return {.doc =
+              "Passes `data` on to one of its outputs, by `pred`; what follows the other is "
+              "dead: it does not run.",
+          .inputs = {{"data", data}, {"pred", "bool"}},
+          .outputs = {{"output_false", data}, {"output_true", data}},
+          .types = {{"T", kAllTypes}},
+          .shape = SwitchShape,
+          .allows_uninitialized_input = ref};
+}
+
+OpDef MergeOp(bool ref) {
+  const ArgType data = ref ? Ref("T") : ArgType("T");
+  return {.doc = "The first of its inputs that comes alive, and which one that was.",
+          .inputs = {{"inputs", Repeat("N", data)}},
+          .outputs = {{"output", data}, {"value_index", "int32"}},
+          .types = {{"T", kAllTypes}},
+          .attrs = {{"N", Ints{.min = 1}}},
+          .shape = MergeShape};
+}
+
+OpDef PassOp(const char* doc, bool ref) {
+  const ArgType data = ref ? Ref("T") : ArgType("T");
+  return {.doc = doc,
+          .inputs = {{"data", data}},
+          .outputs = {{"output", data}},
+          .types = {{"T", kAllTypes}},
+          .shape = PassShape};
+}
+
+OpDef EnterOp(bool ref) {
+  OpDef op = PassOp(
+      "Passes its input on into the loop `frame_name`: to its first iteration or, "
+      "if `is_constant`, to all.",
+      ref);
+  op.attrs = {{"frame_name", Strings{}},
+              {"is_constant", false},
+              {"parallel_iterations", Ints{.min = 1}, int64_t{10}}};
+  return op;
+}
+
+constexpr char kExitDoc[] = "Passes its input on to what is around the loop.";
+constexpr char kNextDoc[] = "Passes its input on to the next iteration of the loop.";
+
+OP(Switch, (SwitchOp(false)));
+OP(RefSwitch, (SwitchOp(true)));
+OP(_SwitchN, {
+                 .doc = "Passes `data` on to the output `output_index`, or to the last one if "
+                        "there is none of that number.",
+                 .inputs = {{"data", "T"}, {"output_index", "int32"}},
+                 .outputs = {{"outputs", Repeat("num_outs", "T")}},
+                 .types = {{"T", kAllTypes}},
+                 .attrs = {{"num_outs", Ints{.min = 1}}},
+                 .shape = SwitchShape,
+             });
+OP(Merge, (MergeOp(false)));
+OP(RefMerge, (MergeOp(true)));
+OP(Enter, (EnterOp(false)));
+OP(RefEnter, (EnterOp(true)));
+OP(Exit, (PassOp(kExitDoc, false)));
+OP(RefExit, (PassOp(kExitDoc, true)));
+OP(NextIteration, (PassOp(kNextDoc, false)));
+OP(RefNextIteration, (PassOp(kNextDoc, true)));
+OP(LoopCond, {
+                 .doc = "Says whether a loop goes on: what its Switches go by.",
+                 .inputs = {{"input", "bool"}},
+                 .outputs = {{"output", "bool"}},
+                 .shape = LoopCondShape,
+             });
+
+KERNEL_ANY_TYPE(Switch, FlowKernel);
+KERNEL_ANY_TYPE(RefSwitch, FlowKernel);
+KERNEL_ANY_TYPE(_SwitchN, FlowKernel);
+KERNEL_ANY_TYPE(Merge, FlowKernel);
+KERNEL_ANY_TYPE(RefMerge, FlowKernel);
+KERNEL_ANY_TYPE(Enter, FlowKernel);
+KERNEL_ANY_TYPE(RefEnter, FlowKernel);
+KERNEL_ANY_TYPE(Exit, FlowKernel);
+KERNEL_ANY_TYPE(RefExit, FlowKernel);
+KERNEL_ANY_TYPE(NextIteration, FlowKernel);
+KERNEL_ANY_TYPE(RefNextIteration, FlowKernel);
+KERNEL_ANY_TYPE(LoopCond, FlowKernel);
+#if defined(PENSTOCK_CUDA)
+#define PENSTOCK_FLOW_ON_GPU(Name, ...) \
+  KERNEL_DEF({.op = #Name, .device = "GPU", .host_args = {__VA_ARGS__}, .make = Make<FlowKernel>})
+PENSTOCK_FLOW_ON_GPU(Switch, "pred");
+PENSTOCK_FLOW_ON_GPU(RefSwitch, "pred");
+PENSTOCK_FLOW_ON_GPU(_SwitchN, "output_index");
+PENSTOCK_FLOW_ON_GPU(Merge, "value_index");
+PENSTOCK_FLOW_ON_GPU(RefMerge, "value_index");
+PENSTOCK_FLOW_ON_GPU(Enter);
+PENSTOCK_FLOW_ON_GPU(RefEnter);
+PENSTOCK_FLOW_ON_GPU(Exit);
+PENSTOCK_FLOW_ON_GPU(RefExit);
+PENSTOCK_FLOW_ON_GPU(NextIteration);
+PENSTOCK_FLOW_ON_GPU(RefNextIteration);
+PENSTOCK_FLOW_ON_GPU(LoopCond, "input", "output");
+#endif
+
+}  // namespace
+}  // namespace penstock
