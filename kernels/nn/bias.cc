@@ -10,6 +10,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "kernels/nn/per_channel.h"
 
 namespace penstock {
 namespace {
@@ -17,22 +18,6 @@ namespace {
 #define NUMBER_TYPES                                                                             \
   float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, \
       uint64_t, std::complex<float>, std::complex<double>
-
-// A tensor seen as [outer, channels, inner].
-struct Channels {
-  int64_t outer = 1, channels = 0, inner = 1;
-};
-
-StatusOr<Channels> SplitAtChannels(const Shape& shape, const std::string& format) {
-  if (shape.rank() < 2) {
-    return InvalidArgument("input must have at least 2 dimensions, has shape ", shape.ToString());
-  }
-  const int axis = format == "NCHW" ? 1 : shape.rank() - 1;
-  Channels c{.channels = shape.dim(axis)};
-  for (int i = 0; i < axis; ++i) c.outer *= shape.dim(i);
-  for (int i = axis + 1; i < shape.rank(); ++i) c.inner *= shape.dim(i);
-  return c;
-}
 
 template <class T>
 class BiasAddKernel final : public Kernel {
@@ -53,7 +38,7 @@ class BiasAddKernel final : public Kernel {
     const T* x = value.template data<T>();
     const T* b = bias.template data<T>();
     T* y = out->template mutable_data<T>();
-    const int64_t row = c.channels * c.inner;
+    const int64_t row = c.row();
     ctx.threads().ParallelFor(c.outer, 0.3 * row, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) AddRow(x + r * row, b, y + r * row, c);
     });
@@ -104,7 +89,7 @@ class BiasAddGradKernel final : public Kernel {
     for (int64_t r = 0; r < c.outer; r += kGroup) {
       Sum<T> group[kBlock] = {};
       for (int64_t k = r; k < std::min(c.outer, r + kGroup); ++k) {
-        AddChannels(dy + k * c.channels * c.inner, group, c.inner, first, last);
+        AddChannels(dy + k * c.row(), group, c.inner, first, last);
       }
       for (int64_t i = 0; i < last - first; ++i) total[i] += group[i];
     }

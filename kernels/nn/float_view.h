@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors of any floating type as arrays of one type to compute in: half and bfloat16 are converted
+// to float and back, the others are used where they lie. So that a kernel's loops are compiled for
+// float (and double) alone.
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "kernels/engine/float16_blocks.h"
+
+namespace penstock {
+
+template <class T>
+using FloatOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// REQUIRES the tensor's dtype to be F's, or a 16-bit float where F is float. Borrows the tensor.
+template <class F>
+class FloatInput {
+ public:
+  explicit FloatInput(const Tensor& tensor) {
+    if (std::is_same_v<F, float> && IsFloat16(tensor.dtype())) {
+      converted_.resize(tensor.num_elements());
+      Float16ToFloat(tensor.dtype(), tensor.raw_data(), reinterpret_cast<float*>(converted_.data()),
+                     tensor.num_elements());
+      data_ = converted_.data();
+    } else {
+      data_ = tensor.data<F>();
+    }
+  }
+  FloatInput(const FloatInput&) = delete;
+  FloatInput& operator=(const FloatInput&) = delete;
+  operator const F*() const { return data_; }  // NOLINT: it is that array
+
+ private:
+  std::vector<F> converted_;
+  const F* data_;
+};
+
+// Likewise to write; a 16-bit tensor gets its elements when the view goes. A converted view starts
+// as zeros, any other as what is in the tensor.
+template <class F>
+class FloatOutput {
+ public:
+  explicit FloatOutput(Tensor* tensor) : tensor_(tensor) {
+    if (std::is_same_v<F, float> && IsFloat16(tensor->dtype())) {
+      converted_.resize(tensor->num_elements());
+      data_ = converted_.data();
+    } else {
+      data_ = tensor->mutable_data<F>();
+    }
+  }
+  ~FloatOutput() {
+    if (converted_.empty()) return;
+    FloatToFloat16(tensor_->dtype(), reinterpret_cast<const float*>(converted_.data()),
+                   tensor_->mutable_raw_data(), tensor_->num_elements());
+  }
+  FloatOutput(const FloatOutput&) = delete;
+  FloatOutput& operator=(const FloatOutput&) = delete;
+  operator F*() { return data_; }  // NOLINT: it is that array
+
+ private:
+  Tensor* tensor_;
+  std::vector<F> converted_;
+  F* data_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tensor with channels seen as [outer, channels, inner], wherever its channels are; and the two
+// loops over it: sums for each channel, and one value for each element.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/base/thread_pool.h"
+#include "core/tensor/shape.h"
+
+namespace penstock {
+
+struct Channels {
+  int64_t outer = 1, channels = 0, inner = 1;
+  int64_t row() const { return channels * inner; }
+  int64_t per_channel() const { return outer * inner; }  // elements
+};
+
+// Which dimension holds the channels: 1 in NCHW and NCDHW, else the last.
+inline int ChannelAxis(const std::string& format, int rank) {
+  return format.rfind("NC", 0) == 0 ? 1 : rank - 1;
+}
+
+inline StatusOr<Channels> SplitAtChannels(const Shape& shape, const std::string& format) {
+  if (shape.rank() < 2) {
+    return InvalidArgument("input must have at least 2 dimensions, has shape ", shape.ToString());
+  }
+  const int axis = ChannelAxis(format, shape.rank());
+  Channels c{.channels = shape.dim(axis)};
+  for (int i = 0; i < axis; ++i) c.outer *= shape.dim(i);
+  for (int i = axis + 1; i < shape.rank(); ++i) c.inner *= shape.dim(i);
+  return c;
+}
+
+// Rows that are summed in F before their sums are added up in double: the error of a sum depends on
+// them and not on its length.
+template <class F>
+int64_t RowsPerPiece(const Channels& v) {
+  return std::clamp<int64_t>(16384 / std::max<int64_t>(v.row(), 1), 1, 512);
+}
+
+// Calls sum(first row, last row, piece) for each piece of the rows, on several threads.
+template <class F, class Sum>
+void ForEachPiece(const Channels& v, double element_ns, ThreadPool& threads, const Sum& sum) {
+  const int64_t rows = RowsPerPiece<F>(v), pieces = (v.outer + rows - 1) / rows;
+  const double piece_ns = element_ns * static_cast<double>(rows * v.row());
+  threads.ParallelFor(pieces, piece_ns, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) sum(p * rows, std::min(v.outer, (p + 1) * rows), p);
+  });
+}
+
+// sums[c] += value(i, c) for every element i of channel c in rows [begin, end).
+template <class F, class Value>
+void AddRows(const Channels& v, int64_t begin, int64_t end, F* sums, const Value& value) {
+  constexpr int kLanes = 16;
+  for (int64_t r = begin; r < end; ++r) {
+    int64_t i = r * v.row();
+    if (v.inner == 1) {
+#pragma GCC ivdep
+      for (int64_t c = 0; c < v.channels; ++c) sums[c] += value(i + c, c);
+      continue;
+    }
+    for (int64_t c = 0; c < v.channels; ++c) {
+      F lanes[kLanes] = {};
+      const int64_t stop = i + v.inner;
+      for (; i + kLanes <= stop; i += kLanes) {
+        for (int k = 0; k < kLanes; ++k) lanes[k] += value(i + k, c);
+      }
+      for (; i < stop; ++i) lanes[0] += value(i, c);
+      for (F lane : lanes) sums[c] += lane;
+    }
+  }
+}
+
+// The sums of value(i, c) for each channel.
+template <class F, class Value>
+std::vector<double> SumPerChannel(const Channels& v, ThreadPool& threads, const Value& value) {
+  const int64_t rows = RowsPerPiece<F>(v), pieces = (v.outer + rows - 1) / rows;
+  std::vector<F> parts(pieces * v.channels);
+  ForEachPiece<F>(v, 0.5, threads, [&](int64_t begin, int64_t end, int64_t piece) {
+    AddRows(v, begin, end, parts.data() + piece * v.channels, value);
+  });
+  std::vector<double> sums(v.channels);
+  for (int64_t p = 0; p < pieces; ++p) {
+    for (int64_t c = 0; c < v.channels; ++c) sums[c] += parts[p * v.channels + c];
+  }
+  return sums;
+}
+
+// y[i] = value(i, c) for every element i of every channel c.
+template <class F, class Value>
+void MapPerChannel(const Channels& v, ThreadPool& threads, F* y, const Value& value) {
+  ForEachPiece<F>(v, 0.5, threads, [&](int64_t begin, int64_t end, int64_t) {
+    for (int64_t r = begin; r < end; ++r) {
+      int64_t i = r * v.row();
+      if (v.inner == 1) {
+#pragma GCC ivdep
+        for (int64_t c = 0; c < v.channels; ++c) y[i + c] = value(i + c, c);
+        continue;
+      }
+      for (int64_t c = 0; c < v.channels; ++c) {
+        const int64_t stop = i + v.inner;
+#pragma GCC ivdep
+        for (; i < stop; ++i) y[i] = value(i, c);
+      }
+    }
+  });
+}
+
+}  // namespace penstock
