@@ -93,6 +93,66 @@ TEST(AvgPoolTest, GradientIsSpreadEvenly) {
   EXPECT_THAT(dx->flat<float>(), ElementsAre(1, 2, 2, 4));
 }
 
+const Pooling kVolume = {{1, 1, 2, 2, 1}, {1, 1, 2, 2, 1}, "VALID"};
+Tensor Volume(const std::vector<float>& values) {
+  return Tensor::Of<float>({1, 1, 2, static_cast<int64_t>(values.size()) / 2, 1}, values);
+}
+
+// Of equal maxima in a volume all get the gradient, and the first gives its own: TensorFlow's way.
+TEST(MaxPool3DTest, GradientGoesToEveryMaximum) {
+  const Tensor x = Volume({5, 5, 1, 2}), y = Tensor::Of<float>({1, 1, 1, 1, 1}, {5});
+  EXPECT_THAT(Pool("MaxPool3D", kVolume, {x})->flat<float>(), ElementsAre(5));
+  EXPECT_THAT(Pool("MaxPool3DGrad", kVolume, {x, y, Tensor::Of<float>({1, 1, 1, 1, 1}, {7})})
+                  ->flat<float>(),
+              ElementsAre(7, 7, 0, 0));
+  EXPECT_THAT(Pool("MaxPool3DGradGrad", kVolume, {x, y, Volume({1, 2, 3, 4})})->flat<float>(),
+              ElementsAre(1));
+}
+
+TEST(AvgPool3DTest, PaddingDoesNotCountInDepthEither) {
+  const Pooling p = {{1, 2, 1, 1, 1}, {1, 1, 1, 1, 1}, "SAME"};
+  const auto y = Pool("AvgPool3D", p, {Tensor::Of<float>({1, 3, 1, 1, 1}, {1, 2, 4})});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_THAT(y->flat<float>(), ElementsAre(1.5, 3, 4));
+  const auto dx = Pool("AvgPool3DGrad", p, {Tensor::Vector<int32_t>({1, 3, 1, 1, 1}), *y});
+  ASSERT_TRUE(dx.ok()) << dx.status();
+  EXPECT_THAT(dx->flat<float>(), ElementsAre(0.75, 2.25, 5.5));
+}
+
+TEST(MaxPoolWithArgmaxTest, IndicesCountWithinAnImageOrOverAll) {
+  const Tensor x = Tensor::Of<float>({2, 1, 2, 1}, {1, 3, 9, 4});
+  for (bool batch : {false, true}) {
+    const Attrs attrs = {{"ksize", std::vector<int64_t>{1, 1, 2, 1}},
+                         {"strides", std::vector<int64_t>{1, 1, 2, 1}},
+                         {"padding", "VALID"},
+                         {"include_batch_in_index", batch}};
+    OpRunner forward("MaxPoolWithArgmax"), backward("MaxPoolGradWithArgmax");
+    for (const auto& [name, value] : attrs) {
+      forward.Attr(name, value);
+      backward.Attr(name, value);
+    }
+    const auto y = forward.In(x).Run();
+    ASSERT_TRUE(y.ok()) << y.status();
+    EXPECT_THAT((*y)[0].flat<float>(), ElementsAre(3, 9));
+    EXPECT_THAT((*y)[1].flat<int64_t>(), ElementsAre(1, batch ? 2 : 0));
+    const auto dx = backward.In(x).In((*y)[0]).In((*y)[1]).Run1();
+    ASSERT_TRUE(dx.ok()) << dx.status();
+    EXPECT_THAT(dx->flat<float>(), ElementsAre(0, 3, 9, 0));
+  }
+}
+
+TEST(MaxPoolWithArgmaxTest, IndicesFromOutsideAreChecked) {
+  const auto dx = OpRunner("MaxPoolGradWithArgmax")
+                      .Attr("ksize", kTwoByTwo.ksize)
+                      .Attr("strides", kTwoByTwo.strides)
+                      .Attr("padding", "VALID")
+                      .In(Image(2, 2, {1, 2, 3, 4}))
+                      .In(Image(1, 1, {1}))
+                      .In(Tensor::Of<int64_t>({1, 1, 1, 1}, {4}))
+                      .Run1();
+  EXPECT_THAT(std::string(dx.status().message()), HasSubstr("argmax[0] is 4"));
+}
+
 TEST(PoolTest, MistakesAreNamed) {
   const Tensor x = Image(2, 2, {1, 2, 3, 4});
   const auto message = [](const StatusOr<Tensor>& t) { return std::string(t.status().message()); };

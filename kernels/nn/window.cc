@@ -22,39 +22,41 @@ Status Copy(const Attrs& attrs, string_view name, T* value) {
 
 }  // namespace
 
-Status CheckSpatial(const char* what, const std::vector<int64_t>& v) {
+Status CheckSpatial(const char* what, const std::vector<int64_t>& v, int rank) {
   const auto positive = [](int64_t n) { return n >= 1 && n <= (int64_t{1} << 31); };
-  if (v.size() != 4 || !std::all_of(v.begin(), v.end(), positive)) {
-    return InvalidArgument("attribute '", what, "' must be 4 positive numbers, is [",
+  if (v.size() != static_cast<size_t>(rank) || !std::all_of(v.begin(), v.end(), positive)) {
+    return InvalidArgument("attribute '", what, "' must be ", rank, " positive numbers, is [",
                            absl::StrJoin(v, ","), "]");
   }
-  if (v[0] != 1 || v[3] != 1) {
+  if (v.front() != 1 || v.back() != 1) {
     return Unimplemented("attribute '", what, "' is [", absl::StrJoin(v, ","),
                          "]: windows over the batch or the channels are not supported");
   }
   return OkStatus();
 }
 
-StatusOr<WindowAttrs> WindowAttrs::From(const Attrs& attrs, bool need_strides) {
-  WindowAttrs w{.strides = {}, .dilations = {1, 1, 1, 1}, .padding = "VALID"};
-  std::string format = "NHWC";
+StatusOr<WindowAttrs> WindowAttrs::From(const Attrs& attrs, bool need_strides, std::string format) {
   RETURN_IF_ERROR(Copy(attrs, "data_format", &format));
+  WindowAttrs w{.padding = "VALID", .rank = static_cast<int>(format.size())};
+  w.dilations.assign(w.rank, 1);
   RETURN_IF_ERROR(Copy(attrs, "strides", &w.strides));
   RETURN_IF_ERROR(Copy(attrs, "dilations", &w.dilations));
   RETURN_IF_ERROR(Copy(attrs, "padding", &w.padding));
   RETURN_IF_ERROR(Copy(attrs, "explicit_paddings", &w.explicit_paddings));
-  if (format != "NHWC") {
-    return Unimplemented("data_format ", format, " is not supported on the CPU: use NHWC");
+  if (format != "NHWC" && format != "NDHWC") {
+    return Unimplemented("data_format ", format, " is not supported on the CPU: use ",
+                         w.rank == 5 ? "NDHWC" : "NHWC");
   }
-  if (need_strides) RETURN_IF_ERROR(CheckSpatial("strides", w.strides));
-  RETURN_IF_ERROR(CheckSpatial("dilations", w.dilations));
+  if (need_strides) RETURN_IF_ERROR(CheckSpatial("strides", w.strides, w.rank));
+  RETURN_IF_ERROR(CheckSpatial("dilations", w.dilations, w.rank));
   const std::vector<int64_t>& pads = w.explicit_paddings;
   if (w.padding == "EXPLICIT") {
     const auto sane = [](int64_t n) { return n >= 0 && n <= (int64_t{1} << 31); };
-    if (pads.size() != 8 || !std::all_of(pads.begin(), pads.end(), sane) || pads[0] != 0 ||
-        pads[1] != 0 || pads[6] != 0 || pads[7] != 0) {
-      return InvalidArgument("attribute 'explicit_paddings' must be 8 numbers >= 0 with none for ",
-                             "batch and channels, is [", absl::StrJoin(pads, ","), "]");
+    if (pads.size() != 2u * w.rank || !std::all_of(pads.begin(), pads.end(), sane) ||
+        pads[0] != 0 || pads[1] != 0 || pads[pads.size() - 2] != 0 || pads.back() != 0) {
+      return InvalidArgument("attribute 'explicit_paddings' must be ", 2 * w.rank,
+                             " numbers >= 0 with none for ", "batch and channels, is [",
+                             absl::StrJoin(pads, ","), "]");
     }
   } else if (!pads.empty()) {
     return InvalidArgument("attribute 'explicit_paddings' needs padding EXPLICIT, not ", w.padding);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What pooling ops share: the windows over height and width of NHWC images, and over depth as well
+// of NDHWC volumes; where their sizes come from; attributes and shapes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/op/gradient.h"
+#include "core/op/kernel.h"
+#include "core/op/op_def.h"
+#include "core/op/shape_scope.h"
+#include "kernels/nn/window.h"
+
+namespace penstock {
+
+struct PoolGeometry {
+  int64_t batch = 0, channels = 0;
+  Window d = kNoWindow, h, w;
+  bool volumes = false;
+
+  Shape output() const {
+    return volumes ? Shape({batch, d.out, h.out, w.out, channels})
+                   : Shape({batch, h.out, w.out, channels});
+  }
+  int64_t out_pixels() const { return d.out * h.out * w.out; }  // of one image
+  int64_t in_pixels() const { return d.in * h.in * w.in; }
+  // About what one image costs.
+  double ImageNanos() const {
+    return 0.3 * static_cast<double>(out_pixels() * d.size * h.size * w.size * channels) + 100;
+  }
+};
+
+// Calls visit(input offset, output offset) for each pair of pixels that meet in image b, window by
+// window; offsets count elements and lie at channel 0.
+template <class Visit>
+void ForEachPair(const PoolGeometry& g, int64_t b, const Visit& visit) {
+  int64_t out = b * g.out_pixels() * g.channels;
+  for (int64_t od = 0; od < g.d.out; ++od) {
+    for (int64_t oh = 0; oh < g.h.out; ++oh) {
+      for (int64_t ow = 0; ow < g.w.out; ++ow, out += g.channels) {
+        g.d.ForEachInside(od, [&](int64_t id) {
+          g.h.ForEachInside(oh, [&](int64_t ih) {
+            g.w.ForEachInside(ow, [&](int64_t iw) {
+              visit((((b * g.d.in + id) * g.h.in + ih) * g.w.in + iw) * g.channels, out);
+            });
+          });
+        });
+      }
+    }
+  }
+}
+
+class PoolKernel : public Kernel {
+ protected:
+  Status Init(const KernelInit& node) override;
+  // `sizes_input`: the input that holds ksize, followed by strides (V2).
+  StatusOr<PoolGeometry> Geometry(const KernelContext& ctx, const Shape& image,
+                                  int sizes_input) const;
+  static Status ExpectShape(const char* what, const Tensor& tensor, const Shape& shape);
+
+ private:
+  WindowAttrs window_;
+  std::vector<int64_t> sizes_;
+  bool from_inputs_ = false;
+};
+
+// The shape of a pooled image, for a window from attributes or from constant inputs (V2).
+Status PoolShape(ShapeScope& s);
+
+// The attributes of the forward op that its gradient op takes over.
+Attrs WindowAttributes(const GradientScope& g);
+
+// Attributes of the pooling ops: those whose window is fixed, and those that take it as inputs.
+enum class PoolPadding { kAutomatic, kExplicitToo };
+std::vector<AttrDef> PoolAttrs(PoolPadding padding);
+std::vector<AttrDef> Pool3DAttrs();
+std::vector<AttrDef> PoolV2Attrs();
+
+// For examples.
+Attrs ExampleWindow();
+Attrs ExampleWindow3D();
+
+}  // namespace penstock
