@@ -116,6 +116,20 @@ Status GlobalNormShape(ShapeScope& s, int vectors) {
   return OkStatus();
 }
 
+// As graph maths, which can be differentiated again, other than the op for the gradient.
+std::vector<Gradient> GlobalNormGradient(const GradientScope& g) {
+  const Output all_but_channels = g.Const(Tensor::Vector<int32_t>({0, 1, 2}));
+  const auto per_channel = [&](Output y) { return Sum(y, all_but_channels); };
+  const bool scale = g.attr<bool>("scale_after_normalization");
+  const Output variance = g.x(2) + double{g.attr<float>("variance_epsilon")};
+  const Output inverse = Rsqrt(variance);
+  const Output factor = scale ? g.x(4) * inverse : inverse;
+  const Output dt = g.dy() * factor;
+  const Output product = per_channel(g.dy() * (g.x(0) - g.x(1)));
+  return {dt, -per_channel(dt), product * factor / variance * -0.5, per_channel(g.dy()),
+          scale ? product * inverse : ZerosLike(g.x(4))};
+}
+
 std::vector<AttrDef> GlobalNormAttrs() {
   return {{"variance_epsilon", Floats{}}, {"scale_after_normalization", Bools{}}};
 }
@@ -135,13 +149,7 @@ OP(BatchNormWithGlobalNormalization,
        .types = {{"T", kFloating}},
        .attrs = GlobalNormAttrs(),
        .shape = [](ShapeScope& s) { return GlobalNormShape(s, 4); },
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         const Outputs d =
-             CallN("BatchNormWithGlobalNormalizationGrad", {g.x(0), g.x(1), g.x(2), g.x(4), g.dy()},
-                   {{"variance_epsilon", g.attr<float>("variance_epsilon")},
-                    {"scale_after_normalization", g.attr<bool>("scale_after_normalization")}});
-         return {d[0], d[1], d[2], d[3], d[4]};
-       },
+       .gradient = GlobalNormGradient,
        .examples = {{.inputs = {{{{2, 2, 1, 3}}}, {{{3}}}, {{{3}}}, {{{3}}}, {{{3}}}},
                      .attrs = ExampleAttrs(true)},
                     {.inputs = {{{{2, 2, 1, 3}}}, {{{3}}}, {{{3}}}, {{{3}}}, {{{3}}}},

@@ -41,11 +41,12 @@ class Primitive {
   // Throws dnnl::error.
   Primitive(Kind kind, const ConvGeometry& g) : kind_(kind) {
     // NHWC as it comes is quickest where oneDNN has code for it; its reference code is not.
-    Make(g, Tag::nhwc);
+    const Tag plain = g.volumes ? Tag::ndhwc : Tag::nhwc;
+    Make(g, plain);
     if (std::strncmp(description_.impl_info_str(), "ref", 3) == 0) Make(g, Tag::any);
-    image_ = Desc({g.batch, g.in_channels, g.h.in, g.w.in}, Tag::nhwc);
-    filter_ = Desc({g.out_channels, g.in_channels, g.h.size, g.w.size}, Tag::hwio);
-    output_ = Desc({g.batch, g.out_channels, g.h.out, g.w.out}, Tag::nhwc);
+    image_ = Image(g, plain);
+    filter_ = Filter(g, g.volumes ? Tag::dhwio : Tag::hwio);
+    output_ = Result(g, plain);
   }
 
   // Thread-safe. One of the three is the result.
@@ -97,14 +98,31 @@ class Primitive {
     memory ours_, inside_;
   };
 
+  // `outer` and, of the windows that there are, what `of` says of each.
+  template <class Of>
+  static memory::dims Dims(const ConvGeometry& g, memory::dims outer, const Of& of) {
+    if (g.volumes) outer.push_back(of(g.d));
+    outer.push_back(of(g.h));
+    outer.push_back(of(g.w));
+    return outer;
+  }
+  static memory::desc Image(const ConvGeometry& g, Tag tag) {
+    return Desc(Dims(g, {g.batch, g.in_channels}, [](const Window& w) { return w.in; }), tag);
+  }
+  static memory::desc Filter(const ConvGeometry& g, Tag tag) {
+    return Desc(Dims(g, {g.out_channels, g.in_channels}, [](const Window& w) { return w.size; }),
+                tag);
+  }
+  static memory::desc Result(const ConvGeometry& g, Tag tag) {
+    return Desc(Dims(g, {g.batch, g.out_channels}, [](const Window& w) { return w.out; }), tag);
+  }
+
   void Make(const ConvGeometry& g, Tag images) {
-    const memory::dims strides = {g.h.stride, g.w.stride};
-    const memory::dims dilations = {g.h.dilation - 1, g.w.dilation - 1};
-    const memory::dims before = {g.h.pad_before, g.w.pad_before};
-    const memory::dims after = {g.h.pad_after, g.w.pad_after};
-    const auto x = Desc({g.batch, g.in_channels, g.h.in, g.w.in}, images);
-    const auto w = Desc({g.out_channels, g.in_channels, g.h.size, g.w.size}, Tag::any);
-    const auto y = Desc({g.batch, g.out_channels, g.h.out, g.w.out}, images);
+    const auto strides = Dims(g, {}, [](const Window& w) { return w.stride; });
+    const auto dilations = Dims(g, {}, [](const Window& w) { return w.dilation - 1; });
+    const auto before = Dims(g, {}, [](const Window& w) { return w.pad_before; });
+    const auto after = Dims(g, {}, [](const Window& w) { return w.pad_after; });
+    const auto x = Image(g, images), w = Filter(g, Tag::any), y = Result(g, images);
     const auto algorithm = dnnl::algorithm::convolution_direct;
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -196,8 +214,8 @@ bool RunOnPieces(Kind kind, const ConvGeometry& g, float* image, float* filter, 
                  ThreadPool& threads) {
   const int64_t pieces =
       std::clamp<int64_t>(threads.num_threads(), 1, std::max<int64_t>(g.batch, 1));
-  const int64_t image_size = g.h.in * g.w.in * g.in_channels;
-  const int64_t output_size = g.h.out * g.w.out * g.out_channels;
+  const int64_t image_size = g.in_pixels() * g.in_channels;
+  const int64_t output_size = g.out_pixels() * g.out_channels;
   const int64_t filter_size = g.patch() * g.out_channels;
   std::vector<std::shared_ptr<const Primitive>> primitives(pieces);
   std::vector<int64_t> first(pieces + 1);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConvGeometry: the numbers of one 2-D convolution of NHWC images with an HWIO filter; and the
-// engines that compute it and its two gradients.
+// ConvGeometry: the numbers of one convolution of NHWC images with an HWIO filter, or of NDHWC
+// volumes with a DHWIO filter; and the engines that compute it and its two gradients.
 //
 // Images are [batch, h.in, w.in, in_channels], filters [h.size, w.size, in_channels, out_channels],
-// outputs [batch, h.out, w.out, out_channels]. All buffers are dense and do not overlap.
+// outputs [batch, h.out, w.out, out_channels]; those of volumes have the depth in front of the
+// height. All buffers are dense and do not overlap.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +19,34 @@ namespace penstock {
 
 struct ConvGeometry {
   int64_t batch = 0, in_channels = 0, out_channels = 0;
-  Window h, w;
+  Window d = kNoWindow, h, w;
+  bool volumes = false;
   bool operator==(const ConvGeometry&) const = default;
 
   // Checks ranks, channels and that no size overflows.
   static StatusOr<ConvGeometry> Of(const WindowAttrs& window, const Shape& image,
                                    const Shape& filter);
-  Shape image() const { return Shape({batch, h.in, w.in, in_channels}); }
-  Shape filter() const { return Shape({h.size, w.size, in_channels, out_channels}); }
-  Shape output() const { return Shape({batch, h.out, w.out, out_channels}); }
-  int64_t patch() const { return h.size * w.size * in_channels; }  // elements of one window
+  Shape image() const { return Joined(batch, d.in, h.in, w.in, in_channels); }
+  Shape filter() const {
+    Shape shape({h.size, w.size, in_channels, out_channels});
+    if (volumes) shape.InsertDim(0, d.size);
+    return shape;
+  }
+  Shape output() const { return Joined(batch, d.out, h.out, w.out, out_channels); }
+  int64_t in_pixels() const { return d.in * h.in * w.in; }  // of one image
+  int64_t out_pixels() const { return d.out * h.out * w.out; }
+  int64_t patch() const {
+    return d.size * h.size * w.size * in_channels;
+  }  // elements of one window
   double flops() const {
-    return 2.0 * static_cast<double>(batch * h.out * w.out) * static_cast<double>(patch()) *
+    return 2.0 * static_cast<double>(batch * out_pixels()) * static_cast<double>(patch()) *
            static_cast<double>(out_channels);
+  }
+
+ private:
+  Shape Joined(int64_t n, int64_t depth, int64_t height, int64_t width, int64_t channels) const {
+    return volumes ? Shape({n, depth, height, width, channels})
+                   : Shape({n, height, width, channels});
   }
 };
 

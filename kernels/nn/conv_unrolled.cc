@@ -44,24 +44,31 @@ void Multiply(const Product& p, const int32_t* a, const int32_t* b, int32_t* c) 
 }
 
 // Calls fn(pixel of the image or -1 in the padding, offset in the patch) for each element of the
-// window at output pixel (oh, ow); offsets are those of channel 0.
+// window at output pixel p; offsets are those of channel 0.
 template <class Fn>
-void ForEachTap(const ConvGeometry& g, int64_t oh, int64_t ow, const Fn& fn) {
+void ForEachTap(const ConvGeometry& g, int64_t p, const Fn& fn) {
+  const auto first = [](const Window& w, int64_t o) { return o * w.stride - w.pad_before; };
+  const int64_t d0 = first(g.d, p / (g.h.out * g.w.out));
+  const int64_t h0 = first(g.h, p / g.w.out % g.h.out), w0 = first(g.w, p % g.w.out);
   int64_t offset = 0;
-  for (int64_t kh = 0; kh < g.h.size; ++kh) {
-    const int64_t ih = oh * g.h.stride - g.h.pad_before + kh * g.h.dilation;
-    for (int64_t kw = 0; kw < g.w.size; ++kw, offset += g.in_channels) {
-      const int64_t iw = ow * g.w.stride - g.w.pad_before + kw * g.w.dilation;
-      const bool inside = ih >= 0 && ih < g.h.in && iw >= 0 && iw < g.w.in;
-      fn(inside ? ih * g.w.in + iw : -1, offset);
+  for (int64_t kd = 0; kd < g.d.size; ++kd) {
+    const int64_t id = d0 + kd * g.d.dilation;
+    for (int64_t kh = 0; kh < g.h.size; ++kh) {
+      const int64_t ih = h0 + kh * g.h.dilation;
+      const bool row_inside = id >= 0 && id < g.d.in && ih >= 0 && ih < g.h.in;
+      for (int64_t kw = 0; kw < g.w.size; ++kw, offset += g.in_channels) {
+        const int64_t iw = w0 + kw * g.w.dilation;
+        const bool inside = row_inside && iw >= 0 && iw < g.w.in;
+        fn(inside ? (id * g.h.in + ih) * g.w.in + iw : -1, offset);
+      }
     }
   }
 }
 
 template <class T>
 void Unroll(const ConvGeometry& g, const T* image, T* rows) {
-  for (int64_t p = 0; p < g.h.out * g.w.out; ++p, rows += g.patch()) {
-    ForEachTap(g, p / g.w.out, p % g.w.out, [&](int64_t pixel, int64_t offset) {
+  for (int64_t p = 0; p < g.out_pixels(); ++p, rows += g.patch()) {
+    ForEachTap(g, p, [&](int64_t pixel, int64_t offset) {
       if (pixel < 0) {
         std::fill_n(rows + offset, g.in_channels, T(0));
       } else {
@@ -73,8 +80,8 @@ void Unroll(const ConvGeometry& g, const T* image, T* rows) {
 
 template <class T>
 void RollUp(const ConvGeometry& g, const T* rows, T* image) {
-  for (int64_t p = 0; p < g.h.out * g.w.out; ++p, rows += g.patch()) {
-    ForEachTap(g, p / g.w.out, p % g.w.out, [&](int64_t pixel, int64_t offset) {
+  for (int64_t p = 0; p < g.out_pixels(); ++p, rows += g.patch()) {
+    ForEachTap(g, p, [&](int64_t pixel, int64_t offset) {
       if (pixel < 0) return;
       T* to = image + pixel * g.in_channels;
       for (int64_t c = 0; c < g.in_channels; ++c) to[c] += rows[offset + c];
@@ -92,11 +99,11 @@ double ImageNanos(const ConvGeometry& g) {
 template <class T>
 void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* output,
                      ThreadPool& threads) {
-  const int64_t pixels = g.h.out * g.w.out;
+  const int64_t pixels = g.out_pixels();
   threads.ParallelFor(g.batch, ImageNanos(g), [&](int64_t begin, int64_t end) {
     std::vector<T> rows(pixels * g.patch());
     for (int64_t b = begin; b < end; ++b) {
-      Unroll(g, image + b * g.h.in * g.w.in * g.in_channels, rows.data());
+      Unroll(g, image + b * g.in_pixels() * g.in_channels, rows.data());
       Multiply({.m = pixels, .n = g.out_channels, .k = g.patch()}, rows.data(), filter,
                output + b * pixels * g.out_channels);
     }
@@ -106,8 +113,8 @@ void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* 
 template <class T>
 void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* doutput, T* dimage,
                            ThreadPool& threads) {
-  const int64_t pixels = g.h.out * g.w.out;
-  const int64_t image_size = g.h.in * g.w.in * g.in_channels;
+  const int64_t pixels = g.out_pixels();
+  const int64_t image_size = g.in_pixels() * g.in_channels;
   threads.ParallelFor(g.batch, ImageNanos(g), [&](int64_t begin, int64_t end) {
     std::vector<T> rows(pixels * g.patch());
     std::fill(dimage + begin * image_size, dimage + end * image_size, T(0));
@@ -122,14 +129,14 @@ void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* dout
 template <class T>
 void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* doutput, T* dfilter,
                             ThreadPool& threads) {
-  const int64_t pixels = g.h.out * g.w.out;
+  const int64_t pixels = g.out_pixels();
   const int64_t filter_size = g.patch() * g.out_channels;
   std::fill_n(dfilter, filter_size, T(0));
   std::mutex mu;
   threads.ParallelFor(g.batch, ImageNanos(g), [&](int64_t begin, int64_t end) {
     std::vector<T> rows(pixels * g.patch()), part(filter_size);
     for (int64_t b = begin; b < end; ++b) {
-      Unroll(g, image + b * g.h.in * g.w.in * g.in_channels, rows.data());
+      Unroll(g, image + b * g.in_pixels() * g.in_channels, rows.data());
       Multiply({.m = g.patch(),
                 .n = g.out_channels,
                 .k = pixels,

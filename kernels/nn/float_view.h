@@ -32,6 +32,7 @@ class FloatInput {
   }
   FloatInput(const FloatInput&) = delete;
   FloatInput& operator=(const FloatInput&) = delete;
+  const F* data() const { return data_; }
   operator const F*() const { return data_; }  // NOLINT: it is that array
 
  private:
@@ -59,6 +60,7 @@ class FloatOutput {
   }
   FloatOutput(const FloatOutput&) = delete;
   FloatOutput& operator=(const FloatOutput&) = delete;
+  F* data() { return data_; }
   operator F*() { return data_; }  // NOLINT: it is that array
 
  private:

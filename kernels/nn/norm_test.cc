@@ -146,6 +146,25 @@ TEST(BatchNormWithGlobalNormalizationTest, ScalesOnlyWhenAsked) {
   }
 }
 
+// One channel, t = {3, 5}, m = 1, v + epsilon = 4, gamma = 2, backprop = {1, 10}.
+TEST(BatchNormWithGlobalNormalizationTest, GradientsByHand) {
+  const auto d = OpRunner("BatchNormWithGlobalNormalizationGrad")
+                     .In(Floats({1, 1, 2, 1}, {3, 5}))
+                     .In(Tensor::Vector<float>({1}))
+                     .In(Tensor::Vector<float>({3}))
+                     .In(Tensor::Vector<float>({2}))
+                     .In(Floats({1, 1, 2, 1}, {1, 10}))
+                     .Attr("variance_epsilon", 1.0f)
+                     .Attr("scale_after_normalization", true)
+                     .Run();
+  ASSERT_TRUE(d.ok()) << d.status();
+  EXPECT_THAT((*d)[0].flat<float>(), ElementsAre(1, 10));
+  EXPECT_THAT((*d)[1].flat<float>(), ElementsAre(-11));
+  EXPECT_THAT((*d)[2].flat<float>(), ElementsAre(-5.25));
+  EXPECT_THAT((*d)[3].flat<float>(), ElementsAre(11));
+  EXPECT_THAT((*d)[4].flat<float>(), ElementsAre(21));
+}
+
 TEST(LrnTest, NeighbouringChannelsDamp) {
   const Tensor x = Floats({1, 1, 1, 5}, {1, 2, 3, 4, 5});
   const Attrs attrs = {{"depth_radius", 1}, {"bias", 2.0f}, {"alpha", 0.5f}, {"beta", 0.75f}};

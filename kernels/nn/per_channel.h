@@ -26,15 +26,18 @@ inline int ChannelAxis(const std::string& format, int rank) {
   return format.rfind("NC", 0) == 0 ? 1 : rank - 1;
 }
 
-inline StatusOr<Channels> SplitAtChannels(const Shape& shape, const std::string& format) {
-  if (shape.rank() < 2) {
-    return InvalidArgument("input must have at least 2 dimensions, has shape ", shape.ToString());
-  }
-  const int axis = ChannelAxis(format, shape.rank());
+inline Channels SplitAt(const Shape& shape, int axis) {
   Channels c{.channels = shape.dim(axis)};
   for (int i = 0; i < axis; ++i) c.outer *= shape.dim(i);
   for (int i = axis + 1; i < shape.rank(); ++i) c.inner *= shape.dim(i);
   return c;
+}
+
+inline StatusOr<Channels> SplitAtChannels(const Shape& shape, const std::string& format) {
+  if (shape.rank() < 2) {
+    return InvalidArgument("input must have at least 2 dimensions, has shape ", shape.ToString());
+  }
+  return SplitAt(shape, ChannelAxis(format, shape.rank()));
 }
 
 // Rows that are summed in F before their sums are added up in double: the error of a sum depends on

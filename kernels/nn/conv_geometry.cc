@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/nn/conv_geometry.h"
+
+namespace penstock {
+
+StatusOr<ConvGeometry> ConvGeometry::Of(const WindowAttrs& window, const Shape& image,
+                                        const Shape& filter) {
+  const int rank = window.rank;
+  if (image.rank() != rank) {
+    return InvalidArgument("input must be a batch of images with ", rank,
+                           " dimensions, channels last, has shape ", image.ToString());
+  }
+  if (filter.rank() != rank) {
+    return InvalidArgument("filter must have ", rank,
+                           " dimensions, the last two in_channels and out_channels, has shape ",
+                           filter.ToString());
+  }
+  const int64_t in_channels = image.dim(rank - 1), out_channels = filter.dim(rank - 1);
+  if (in_channels != filter.dim(rank - 2)) {
+    return InvalidArgument("input has ", in_channels, " channels, the filter ", filter.ToString(),
+                           " is for ", filter.dim(rank - 2));
+  }
+  ConvGeometry g{.batch = image.dim(0),
+                 .in_channels = in_channels,
+                 .out_channels = out_channels,
+                 .volumes = rank == 5};
+  Window* windows[] = {&g.d, &g.h, &g.w};
+  for (int dim = 1; dim < rank - 1; ++dim) {
+    ASSIGN_OR_RETURN(*windows[dim + 4 - rank],
+                     window.Over(dim, image.dim(dim), filter.dim(dim - 1)));
+  }
+  const int64_t out[] = {g.batch, g.d.out, g.h.out, g.w.out, g.out_channels};
+  RETURN_IF_ERROR(CheckedProduct(out).status());
+  // The unrolled windows of one image.
+  const int64_t rows[] = {g.d.out,  g.h.out,  g.w.out,       g.d.size,
+                          g.h.size, g.w.size, g.in_channels, 8};
+  RETURN_IF_ERROR(CheckedProduct(rows).status());
+  return g;
+}
+
+}  // namespace penstock

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of the convolution ops and what the ops' definitions share, for images and volumes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/nn/conv_geometry.h"
+#include "kernels/nn/float_view.h"
+
+namespace penstock {
+
+// How a type is computed: 16-bit floats in float.
+template <class T>
+using ConvType =
+    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
+inline void Forward(const ConvGeometry& g, const float* x, const float* w, float* y,
+                    ThreadPool& t) {
+  ConvForward(g, x, w, y, t);
+}
+inline void ImageGradient(const ConvGeometry& g, const float* w, const float* dy, float* dx,
+                          ThreadPool& t) {
+  ConvImageGradient(g, w, dy, dx, t);
+}
+inline void FilterGradient(const ConvGeometry& g, const float* x, const float* dy, float* dw,
+                           ThreadPool& t) {
+  ConvFilterGradient(g, x, dy, dw, t);
+}
+template <class T>
+void Forward(const ConvGeometry& g, const T* x, const T* w, T* y, ThreadPool& t) {
+  UnrolledForward(g, x, w, y, t);
+}
+template <class T>
+void ImageGradient(const ConvGeometry& g, const T* w, const T* dy, T* dx, ThreadPool& t) {
+  UnrolledImageGradient(g, w, dy, dx, t);
+}
+template <class T>
+void FilterGradient(const ConvGeometry& g, const T* x, const T* dy, T* dw, ThreadPool& t) {
+  UnrolledFilterGradient(g, x, dy, dw, t);
+}
+
+class ConvKernel : public Kernel {
+ protected:
+  Status Init(const KernelInit& node) override {
+    // Two old ops for volumes have no data_format.
+    const bool volumes = node.attrs.count("data_format") == 0;
+    ASSIGN_OR_RETURN(window_, WindowAttrs::From(node.attrs, true, volumes ? "NDHWC" : "NHWC"));
+    return OkStatus();
+  }
+
+  // A shape given as a vector of sizes, or by a tensor that has it; that of an image also as its
+  // height and width alone, the rest being `batch` and `channels`.
+  static StatusOr<Shape> ShapeInput(const char* what, const Tensor& input, int rank,
+                                    int64_t batch = -1, int64_t channels = -1) {
+    if (IsFloating(input.dtype())) return input.shape();
+    Dims sizes;
+    for (int64_t i = 0; input.rank() == 1 && i < std::min<int64_t>(input.dim(0), rank + 1); ++i) {
+      sizes.push_back(input.dtype() == DType::kInt32 ? input.data<int32_t>()[i]
+                                                     : input.data<int64_t>()[i]);
+    }
+    if (static_cast<int>(sizes.size()) == rank) return Shape::Make(sizes);
+    if (sizes.size() == 2 && rank == 4 && batch >= 0) {
+      return Shape::Make(Dims{batch, sizes[0], sizes[1], channels});
+    }
+    return InvalidArgument(what, " must be a vector of ", rank, " sizes, is ", input.ToString());
+  }
+
+  static Status ExpectGradient(const Tensor& dy, const ConvGeometry& g) {
+    if (dy.shape() == g.output()) return OkStatus();
+    return InvalidArgument("out_backprop must have the convolution's output shape ",
+                           g.output().ToString(), ", has ", dy.shape().ToString());
+  }
+
+  // Nothing to compute: a result of zeros, where it has elements at all.
+  static bool FillIfEmpty(const ConvGeometry& g, Tensor* out) {
+    if (g.output().num_elements() > 0 && g.image().num_elements() > 0 &&
+        g.filter().num_elements() > 0) {
+      return false;
+    }
+    std::fill_n(static_cast<char*>(out->mutable_raw_data()), out->bytes(), 0);
+    return true;
+  }
+
+  WindowAttrs window_;
+};
+
+template <class T>
+class ConvForwardKernel final : public ConvKernel {
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& image = ctx.input(0);
+    const Tensor& filter = ctx.input(1);
+    ASSIGN_OR_RETURN(const ConvGeometry g,
+                     ConvGeometry::Of(window_, image.shape(), filter.shape()));
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.Allocate(0, g.output(), &out));
+    if (FillIfEmpty(g, out)) return OkStatus();
+    const FloatInput<ConvType<T>> x(image), w(filter);
+    FloatOutput<ConvType<T>> y(out);
+    Forward(g, x.data(), w.data(), y.data(), ctx.threads());
+    return OkStatus();
+  }
+};
+
+template <class T>
+class ConvBackpropInputKernel final : public ConvKernel {
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& filter = ctx.input(1);
+    const Tensor& dy = ctx.input(2);
+    const int rank = window_.rank;
+    if (filter.rank() != rank || dy.rank() != rank) {
+      return InvalidArgument("filter and out_backprop must have ", rank,
+                             " dimensions, have shapes ", filter.shape().ToString(), " and ",
+                             dy.shape().ToString());
+    }
+    ASSIGN_OR_RETURN(const Shape image, ShapeInput("input_sizes", ctx.input(0), rank, dy.dim(0),
+                                                   filter.dim(rank - 2)));
+    ASSIGN_OR_RETURN(const ConvGeometry g, ConvGeometry::Of(window_, image, filter.shape()));
+    RETURN_IF_ERROR(ExpectGradient(dy, g));
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.Allocate(0, image, &out));
+    if (FillIfEmpty(g, out)) return OkStatus();
+    const FloatInput<ConvType<T>> w(filter), d(dy);
+    FloatOutput<ConvType<T>> dx(out);
+    ImageGradient(g, w.data(), d.data(), dx.data(), ctx.threads());
+    return OkStatus();
+  }
+};
+
+template <class T>
+class ConvBackpropFilterKernel final : public ConvKernel {
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& image = ctx.input(0);
+    const Tensor& dy = ctx.input(2);
+    ASSIGN_OR_RETURN(const Shape filter, ShapeInput("filter_sizes", ctx.input(1), window_.rank));
+    ASSIGN_OR_RETURN(const ConvGeometry g, ConvGeometry::Of(window_, image.shape(), filter));
+    RETURN_IF_ERROR(ExpectGradient(dy, g));
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.Allocate(0, filter, &out));
+    if (FillIfEmpty(g, out)) return OkStatus();
+    const FloatInput<ConvType<T>> x(image), d(dy);
+    FloatOutput<ConvType<T>> dw(out);
+    FilterGradient(g, x.data(), d.data(), dw.data(), ctx.threads());
+    return OkStatus();
+  }
+};
+
+Status ConvShape(ShapeScope& s);
+// The shape that constant input `input` states.
+Status ConvShapeFromSizes(ShapeScope& s, int input);
+
+// The attributes of a convolution, and those that its gradients take over from it.
+enum class ConvOf { kImages, kVolumes };
+std::vector<AttrDef> ConvAttrs(ConvOf what);
+Attrs ConvAttributes(const GradientScope& g);
+
+// Nodes for the three computations, with the attributes of the op that is differentiated, whose
+// name starts with `op`.
+Output ConvNode(const GradientScope& g, ConvOf what, Output image, Output filter);
+Output ImageGradientNode(const GradientScope& g, ConvOf what, Output image, Output filter,
+                         Output dy);
+Output FilterGradientNode(const GradientScope& g, ConvOf what, Output image, Output filter,
+                          Output dy);
+
+Attrs ConvExampleAttrs(ConvOf what, const char* padding, int64_t stride);
+
+}  // namespace penstock
