@@ -35,6 +35,10 @@ Variable::Variable(Program& program, string_view name, Output initial_value, con
 }
 
 void Variable::AddHandle(string_view name) {
+  if (program_->context() != nullptr) {
+    program_->Fail(InvalidArgument("variable '", program_->name_scope(), name,
+                                   "' is made inside of a branch or a loop; make it outside"));
+  }
   // Where nobody gives a shared name, the runtime takes the node's.
   handle_ = CallIn(*program_, options_.ref ? "VariableV2" : "VarHandleOp", {},
                    {{"dtype", dtype_},

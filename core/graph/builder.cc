@@ -23,6 +23,8 @@ struct Scopes {
   std::vector<Node*> control_inputs;
   std::vector<std::string> colocate;  // "loc:@x"
   std::string colocated_device;
+  GraphBuilder::Context* context = nullptr;
+  std::shared_ptr<const Scopes> outside;  // what was in force when the context was opened
 };
 
 // `inner` where it says something, else `outer`.
@@ -100,10 +102,12 @@ GraphBuilder::GraphBuilder(const Registry& registry) : GraphBuilder(Graph(regist
 GraphBuilder::GraphBuilder(Graph graph) : state_(std::make_unique<State>(std::move(graph))) {}
 GraphBuilder::~GraphBuilder() = default;
 
-StatusOr<int> GraphBuilder::TryAddNode(string_view op, const std::vector<NodeInput>& inputs,
-                                       Attrs attrs, string_view name) {
+StatusOr<int> GraphBuilder::TryAddNode(NewNode node) {
   const Scopes& scopes = state_->scopes.back();
-  Graph::NodeSpec spec{.name = state_->UniqueName(StrCat(scopes.prefix, name.empty() ? op : name)),
+  const string_view op = node.op;
+  const std::vector<NodeInput>& inputs = node.inputs;
+  const string_view name = node.name.empty() ? op : string_view(node.name);
+  Graph::NodeSpec spec{.name = state_->UniqueName(StrCat(scopes.prefix, name)),
                        .op = std::string(op)};
   const auto at_node = [&spec](const Status& status) {
     return Annotate(status, StrCat("node '", spec.name, "' (op ", spec.op, ")"));
@@ -129,31 +133,45 @@ StatusOr<int> GraphBuilder::TryAddNode(string_view op, const std::vector<NodeInp
       spec.inputs.push_back({NodeOf(output), output.index});
     }
   }
-  RETURN_IF_ERROR(at_node(InferAttrs(**def, types, is_list, &attrs)));
-  AddColocation(scopes.colocate, &attrs);
-  spec.attrs = std::move(attrs);
-  spec.control_inputs = scopes.control_inputs;
+  RETURN_IF_ERROR(at_node(InferAttrs(**def, types, is_list, &node.attrs)));
+  AddColocation(scopes.colocate, &node.attrs);
+  spec.attrs = std::move(node.attrs);
+  spec.control_inputs = std::move(node.control_inputs);
   StatusOr<std::string> device = DeviceFor(scopes, &spec);
   if (!device.ok()) return at_node(device.status());
   spec.device = *std::move(device);
 
   RETURN_IF_ERROR(state_->shapes.Update());  // of nodes added behind our back
-  ASSIGN_OR_RETURN(Node * node, state_->graph.AddNode(std::move(spec)));
+  ASSIGN_OR_RETURN(Node * added, state_->graph.AddNode(std::move(spec)));
   const Status shapes = state_->shapes.Update();
   if (!shapes.ok()) {
-    state_->graph.RemoveNode(node);
+    state_->graph.RemoveNode(added);
     return shapes;
   }
-  return node->id();
+  return added->id();
 }
 
 int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
                           string_view name) {
   if (!state_->status.ok()) return -1;
-  const StatusOr<int> id = TryAddNode(op, inputs, std::move(attrs), name);
-  if (id.ok()) return *id;
-  Fail(id.status());
-  return -1;
+  NewNode node{.op = op,
+               .inputs = inputs,
+               .attrs = std::move(attrs),
+               .name = std::string(name),
+               .control_inputs = state_->scopes.back().control_inputs};
+  Context* const context = state_->scopes.back().context;
+  if (context != nullptr) {
+    if (const Status status = context->Adapt(&node); !status.ok()) Fail(status);
+    if (!state_->status.ok()) return -1;
+    if (node.existing >= 0) return node.existing;
+  }
+  const StatusOr<int> id = TryAddNode(std::move(node));
+  if (!id.ok()) {
+    Fail(id.status());
+    return -1;
+  }
+  if (context != nullptr) context->Added(*id);
+  return *id;
 }
 
 int GraphBuilder::num_outputs(int node) const { return state_->graph.node(node)->num_outputs(); }
@@ -279,5 +297,32 @@ GraphBuilder::Scope GraphBuilder::ColocateWith(Output with) {
   }
   return scope;
 }
+
+GraphBuilder::Scope GraphBuilder::ContextScope(Context* context) {
+  auto outside = std::make_shared<const Scopes>(state_->scopes.back());
+  Scope scope = Open();
+  Scopes& now = state_->scopes.back();
+  now.context = context;
+  now.outside = std::move(outside);
+  now.control_inputs.clear();
+  return scope;
+}
+
+GraphBuilder::Scope GraphBuilder::OutsideScope() {
+  const std::shared_ptr<const Scopes> outside = state_->scopes.back().outside;
+  CHECK(outside != nullptr, "outside of no context");
+  Scope scope = Open();
+  state_->scopes.back() = *outside;
+  state_->scopes.back().control_inputs.clear();
+  return scope;
+}
+
+GraphBuilder::Scope GraphBuilder::BareScope() {
+  Scope scope = Open();
+  state_->scopes.back() = Scopes{.prefix = state_->scopes.back().prefix};
+  return scope;
+}
+
+GraphBuilder::Context* GraphBuilder::context() const { return state_->scopes.back().context; }
 
 }  // namespace penstock

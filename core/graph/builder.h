@@ -40,6 +40,23 @@ class GraphBuilder : public GraphSink {
   Output OutputOf(const Node* node, int index = 0);
   Node* NodeOf(Output output) const;
 
+  // What a new node passes through on its way into a loop or a branch (flow_context.h).
+  struct NewNode {
+    string_view op;
+    std::vector<NodeInput> inputs;
+    Attrs attrs;
+    std::string name;
+    std::vector<Node*> control_inputs;
+    int existing = -1;  // set by Adapt: this node serves, none is to be added
+  };
+  class Context {
+   public:
+    virtual ~Context() = default;
+    // Makes of a node what it must be here: what comes from outside is led in. May add nodes.
+    virtual Status Adapt(NewNode* node) = 0;
+    virtual void Added(int node) = 0;
+  };
+
   // A scope is in force while the object lives; scopes nest: the last one opened closes first.
   class [[nodiscard]] Scope {
    public:
@@ -68,12 +85,20 @@ class GraphBuilder : public GraphSink {
   Scope ClearControlDependencies();
   // New nodes go where the node of `with` goes. Devices of outer scopes do not count inside.
   Scope ColocateWith(Output with);
+  // New nodes pass through `context`, which is borrowed, and no longer through that of an outer
+  // scope. Control dependencies of outer scopes do not count inside.
+  Scope ContextScope(Context* context);
+  // The scopes that were in force when the innermost context scope was opened, but for control
+  // dependencies: where a context adds what leads into it.
+  Scope OutsideScope();
+  // No context, control dependencies, devices or colocation; only names.
+  Scope BareScope();
+  Context* context() const;  // null where there is none
 
  private:
   struct State;
   Scope Open();
-  StatusOr<int> TryAddNode(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
-                           string_view name);
+  StatusOr<int> TryAddNode(NewNode node);
   std::unique_ptr<State> state_;
 };
 

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recurrent networks over sequences whose lengths are known when the step runs.
+//
+//   const LstmCell cell(program, "lstm", /*inputs=*/128, /*units=*/256);
+//   const RnnOutputs rnn = DynamicRnn(program, cell, words, {.lengths = lengths});
+//   Output logits = MatMul(Flatten(rnn.outputs), w) + b;
+//
+// The formulas, the names and the layout of weights are those of TensorFlow's BasicLSTMCell,
+// GRUCell and BasicRNNCell, so that checkpoints serve both.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/program.h"
+#include "core/op/output.h"
+
+namespace penstock::client {
+
+// One step of a network: input[batch, n] and state to output[batch, m] and state.
+struct RnnStep {
+  Output output;
+  Outputs state;
+};
+using RnnFunction = std::function<RnnStep(Output input, const Outputs& state)>;
+
+class RnnCell {
+ public:
+  virtual ~RnnCell() = default;
+  // Reads the weights, here and once, for a function to be used anywhere: also in a loop.
+  virtual RnnFunction Read() const = 0;
+  // Of each tensor of the state, per row.
+  virtual std::vector<int64_t> state_sizes() const = 0;
+  virtual int64_t output_size() const = 0;
+  virtual DType dtype() const = 0;
+};
+
+struct RnnCellOptions {
+  DType dtype = DType::kFloat;
+  int64_t seed = 0;  // of the weights; 0: others in each run
+  double forget_bias = 1;
+};
+
+// State: {c, h}; output: h. Variables NAME/kernel [inputs + units, 4 * units], NAME/bias.
+class LstmCell final : public RnnCell {
+ public:
+  LstmCell(Program& program, const std::string& name, int64_t inputs, int64_t units,
+           const RnnCellOptions& options = {});
+  RnnFunction Read() const override;
+  std::vector<int64_t> state_sizes() const override { return {units_, units_}; }
+  int64_t output_size() const override { return units_; }
+  DType dtype() const override { return kernel_.dtype(); }
+
+ private:
+  const int64_t units_;
+  const double forget_bias_;
+  const Variable kernel_, bias_;
+};
+
+// Variables NAME/gates/kernel, NAME/gates/bias, NAME/candidate/kernel, NAME/candidate/bias.
+class GruCell final : public RnnCell {
+ public:
+  GruCell(Program& program, const std::string& name, int64_t inputs, int64_t units,
+          const RnnCellOptions& options = {});
+  RnnFunction Read() const override;
+  std::vector<int64_t> state_sizes() const override { return {units_}; }
+  int64_t output_size() const override { return units_; }
+  DType dtype() const override { return gates_kernel_.dtype(); }
+
+ private:
+  const int64_t units_;
+  const Variable gates_kernel_, gates_bias_, candidate_kernel_, candidate_bias_;
+};
+
+// tanh([x, h] w + b). Variables NAME/kernel, NAME/bias.
+class BasicRnnCell final : public RnnCell {
+ public:
+  BasicRnnCell(Program& program, const std::string& name, int64_t inputs, int64_t units,
+               const RnnCellOptions& options = {});
+  RnnFunction Read() const override;
+  std::vector<int64_t> state_sizes() const override { return {units_}; }
+  int64_t output_size() const override { return units_; }
+  DType dtype() const override { return kernel_.dtype(); }
+
+ private:
+  const int64_t units_;
+  const Variable kernel_, bias_;
+};
+
+// One cell's output is the next one's input. The state is all of theirs.
+class StackedCell final : public RnnCell {
+ public:
+  // REQUIRES at least one.
+  explicit StackedCell(std::vector<std::shared_ptr<const RnnCell>> cells);
+  RnnFunction Read() const override;
+  std::vector<int64_t> state_sizes() const override;
+  int64_t output_size() const override { return cells_.back()->output_size(); }
+  DType dtype() const override { return cells_.back()->dtype(); }
+
+ private:
+  const std::vector<std::shared_ptr<const RnnCell>> cells_;
+};
+
+// Zeros for `batch` (an int32) rows.
+Outputs ZeroState(Program& program, const RnnCell& cell, Output batch);
+
+struct DynamicRnnOptions {
+  // int32 or int64[batch]: past its length a row's outputs are zeros and its state stays. Left out:
+  // all rows are as long as the input.
+  Output lengths = {};
+  Outputs initial_state = {};  // zeros where empty
+  bool time_major =
+      false;  // inputs and outputs are [time, batch, ...] rather than [batch, time, ...]
+  int64_t parallel_iterations = 32;
+  bool swap_memory = false;  // what is kept for the gradient may be moved to the host
+  std::string name = "rnn";
+};
+struct RnnOutputs {
+  Output outputs;  // [batch, time, output_size] or time-major
+  Outputs state;   // after each row's last step
+};
+// As many steps as the longest row has.
+RnnOutputs DynamicRnn(Program& program, const RnnCell& cell, Output inputs,
+                      const DynamicRnnOptions& options = {});
+
+}  // namespace penstock::client

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/flow_context.h"
+
+#include "core/graph/loop_frames.h"
+#include "core/op/gradient.h"
+
+namespace penstock {
+
+std::string FlowOpName(string_view op, Output value) {
+  return value.type().ref ? StrCat("Ref", op) : std::string(op);
+}
+
+Outputs AddSwitch(Output value, Output predicate) {
+  if (!value.valid()) return {value, value};
+  Outputs sides = CallN(FlowOpName("Switch", value), {value, predicate});
+  sides.resize(2);
+  return sides;
+}
+
+Output FlowContext::Import(Output output) {
+  if (!output.valid() || own_.contains(output.node)) return output;
+  const auto [it, is_new] = imported_.try_emplace(std::pair(output.node, output.index));
+  if (!is_new) return it->second;
+  const Output led = Lead(output);
+  if (led.valid()) own_.insert(led.node);
+  return imported_[{output.node, output.index}] = led;
+}
+
+// A control edge cannot come from outside: it comes from where one of the node's outputs is led in.
+StatusOr<Node*> FlowContext::ImportControl(Node* node) {
+  if (own_.contains(node->id())) return node;
+  Output value = builder_.OutputOf(node);
+  if (node->num_outputs() == 0) {
+    const auto outside = builder_.OutsideScope();
+    const auto after = builder_.ControlDependencies({value});
+    value = Constant(builder_, Tensor::Scalar<int32_t>(0));
+  }
+  value = Import(value);
+  RETURN_IF_ERROR(builder_.status());
+  Node* const led = builder_.NodeOf(value);
+  if (FlowOpOf(*led) != FlowOp::kSwitch) return led;
+  // A Switch has run, whichever side it leads to.
+  const auto alone = builder_.ClearControlDependencies();
+  const Output taken = Identity(value);
+  RETURN_IF_ERROR(builder_.status());
+  return builder_.NodeOf(taken);
+}
+
+Status FlowContext::Adapt(GraphBuilder::NewNode* node) {
+  bool held = false;
+  for (NodeInput& input : node->inputs) {
+    for (Output& output : input.outputs) {
+      output = Import(output);
+      held |= output.valid() && Holds(output);
+    }
+  }
+  for (Node*& control : node->control_inputs) {
+    ASSIGN_OR_RETURN(control, ImportControl(control));
+    held |= Holds(builder_.OutputOf(control));
+  }
+  if (!held && pivot_.valid()) node->control_inputs.push_back(builder_.NodeOf(pivot_));
+  return OkStatus();
+}
+
+void FlowContext::Added(int node) {
+  own_.insert(node);
+  if (outer_ != nullptr) outer_->Added(node);
+}
+
+BranchContext::BranchContext(GraphBuilder& builder, Output predicate, bool side)
+    : FlowContext(builder), predicate_(predicate), side_(side) {
+  const Output taken = AddSwitch(predicate_, predicate_)[side_];
+  if (!taken.valid()) return;
+  Adopt(taken);
+  const Output pivot = Identity(taken);
+  if (!pivot.valid()) return;
+  Adopt(pivot);
+  set_pivot(pivot);
+}
+
+Output BranchContext::Lead(Output outside) {
+  const auto scope = builder_.OutsideScope();
+  const auto here = builder_.ColocateWith(outside);
+  return AddSwitch(outside, predicate_)[side_];
+}
+
+LoopContext::LoopContext(GraphBuilder& builder, std::string frame, const LoopOptions& options)
+    : FlowContext(builder), frame_(std::move(frame)), options_(options) {
+  if (options.parallel_iterations < 1) {
+    builder.Fail(InvalidArgument("loop '", frame_, "': parallel_iterations must be at least 1, is ",
+                                 options.parallel_iterations));
+  }
+}
+
+Output LoopContext::AddEnter(Output value, bool is_constant) {
+  if (!value.valid()) return value;
+  Attrs attrs = {{"frame_name", frame_},
+                 {"is_constant", is_constant},
+                 {"parallel_iterations", options_.parallel_iterations}};
+  if (options_.swap_memory) attrs[kSwapMemory] = true;
+  const Output entered = Call(FlowOpName("Enter", value), {value}, std::move(attrs));
+  if (entered.valid()) Adopt(entered);
+  return entered;
+}
+
+Output LoopContext::Enter(Output initial) { return AddEnter(initial, /*is_constant=*/false); }
+
+Output LoopContext::EnterInvariant(Output value) {
+  const bool inside = builder_.context() == this;
+  Output entered;
+  if (inside) {
+    const auto outside = builder_.OutsideScope();
+    // A handle is of use only where what it leads to is.
+    const bool handle = value.type().ref || value.dtype() == DType::kResource;
+    const auto here = handle ? builder_.ColocateWith(value) : builder_.ClearControlDependencies();
+    entered = AddEnter(value, /*is_constant=*/true);
+  } else {
+    entered = AddEnter(value, /*is_constant=*/true);
+  }
+  if (entered.valid()) invariants_.insert(entered.node);
+  return entered;
+}
+
+}  // namespace penstock
