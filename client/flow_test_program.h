@@ -23,8 +23,7 @@ class FlowTest : public testing::Test {
   // A tensor that is fed with `value` by default.
   Output Input(Tensor value) {
     // (A Placeholder of shape [] is one of any shape.)
-    const Output x = CallIn(program_, "PlaceholderWithDefault",
-                            {Constant(program_, Tensor(value.dtype(), value.shape()))},
+    const Output x = CallIn(program_, "PlaceholderWithDefault", {Constant(program_, value)},
                             {{"shape", PartialShape(value.shape())}});
     feeds_.push_back({x, std::move(value)});
     return x;
@@ -53,10 +52,9 @@ class FlowTest : public testing::Test {
   std::string Text(Output output) { return Value(output).ToString(100); }
 
   Output Total(Output y) {
-    const int rank = y.shape().rank();
-    std::vector<int32_t> axes;
-    for (int i = 0; i < rank; ++i) axes.push_back(i);
-    return rank == 0 ? y : Sum(y, Constant(program_, Tensor::Vector(axes)));
+    if (y.shape().rank() == 0) return y;
+    const Output flat = Reshape(y, Constant(program_, Tensor::Vector<int32_t>({-1})));
+    return Sum(flat, Constant(program_, Tensor::Scalar<int32_t>(0)));
   }
 
   // The gradients of the sum of y, and that they are what y's differences say.
