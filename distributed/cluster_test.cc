@@ -120,6 +120,28 @@ TEST_F(TwoTasksTest, TensorsOfAllKindsCrossTasks) {
   }
 }
 
+// Two sessions of one program meet in what has a shared_name, and in nothing else but variables.
+TEST_F(TwoTasksTest, AQueueWithoutASharedNameBelongsToItsSession) {
+  for (const bool shared : {false, true}) {
+    GraphBuilder g;
+    const auto worker = g.DeviceScope(kWorker);
+    const Output queue = CallIn(g, "FIFOQueueV2", {},
+                                {{"component_types", std::vector<DType>{DType::kFloat}},
+                                 {"shared_name", shared ? "tokens" : ""}});
+    CallN("QueueEnqueueV2", {queue, Outputs{Constant(g, Tensor::Scalar(1.0f))}}, {});
+    const Output size = Call("QueueSizeV2", {queue});
+    auto first = cluster_->NewSession(), second = cluster_->NewSession();
+    for (int i = 0; i < 2; ++i) {  // the node keeps its queue from step to step
+      const Status put = Run(*first, g, {}, {}, {"QueueEnqueueV2"});
+      ASSERT_TRUE(put.ok()) << put;
+    }
+    ASSERT_TRUE(Run(*first, g, {}, {size.name()}).ok());
+    EXPECT_EQ(out[0].scalar<int32_t>(), 2);
+    ASSERT_TRUE(Run(*second, g, {}, {size.name()}).ok());
+    EXPECT_EQ(out[0].scalar<int32_t>(), shared ? 2 : 0);
+  }
+}
+
 TEST_F(TwoTasksTest, ManySmallTensorsAndConcurrentSteps) {
   auto session = cluster_->NewSession();
   GraphBuilder g;

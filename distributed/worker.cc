@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "core/op/private_container.h"
 
 namespace penstock {
 namespace {
@@ -31,6 +32,17 @@ Traffic TrafficOf(const std::vector<Partition>& partitions, const std::string& s
     }
   }
   return traffic;
+}
+
+std::string PrivateContainer(const std::string& session) { return StrCat("session/", session); }
+
+// See core/op/private_container.h.
+void MarkPrivateResources(const std::string& session, Graph* graph) {
+  for (Node* node : graph->nodes()) {
+    const std::string* name = node->attr<std::string>("shared_name");
+    if (name == nullptr || !name->empty()) continue;
+    graph->set_attr(node, kPrivateContainerAttr, PrivateContainer(session));
+  }
 }
 
 }  // namespace
@@ -83,6 +95,9 @@ void Worker::DeleteSession(const std::string& handle) {
   }
   steps_.AbortSession(handle, Cancelled("session ", handle, " was closed"));
   for (const auto& [device, store] : session->isolated) store->ClearAll();
+  for (const auto& device : devices_) {
+    device->resources().ClearContainer(PrivateContainer(handle));
+  }
 }
 
 std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& handles) {
@@ -147,6 +162,8 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(const Session& session,
     if (isolated != session.isolated.end()) {
       part.store_kept = isolated->second;
       part.resources = part.store_kept.get();
+    } else {
+      MarkPrivateResources(session.options.handle, &partition.graph);
     }
     const ExecutorOptions options{.device = device, .threads = &threads_, .env = &env_};
     ASSIGN_OR_RETURN(part.executor, MakeExecutor(std::move(partition.graph), options));

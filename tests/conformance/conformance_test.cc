@@ -37,6 +37,14 @@ const char* CannotRunAlone(const std::string& op) {
       op == "WriteFile") {
     return "works on files: kernels/io has its tests";
   }
+  const OpDef* const def = Registry::Global().FindOp(op);
+  for (const ArgDef& input : def->inputs) {
+    const bool handle = input.name == "handle" || input.name.ends_with("_handle");
+    if (handle && (input.type.type == "resource" || input.type.type == "string")) {
+      return "works on a queue or its like: kernels/data has its tests";
+    }
+  }
+  if (op == "FakeQueue") return "works on a queue: kernels/data has its tests";
   return nullptr;
 }
 

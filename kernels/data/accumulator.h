@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Accumulator: gathers gradients until there are enough, and gives their mean or sum: how several
+// mini-batches, or several workers, make one update.
+//
+// A gradient belongs to a step; those of steps before the accumulator's are dropped in silence.
+// Each taking raises that step by one. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "kernels/data/blocking.h"
+#include "kernels/data/gradient_sum.h"
+
+namespace penstock {
+
+// What the nodes that share an accumulator have to agree on.
+struct AccumulatorSpec {
+  const char* type = "ConditionalAccumulator";
+  DType dtype = DType::kInvalid;
+  PartialShape shape;
+  bool mean = true;
+  bool sparse = false;
+};
+
+class Accumulator final : public Blocking {
+ public:
+  using Receive = absl::AnyInvocable<Status(SummedGradient) &&>;
+
+  Accumulator(std::string name, AccumulatorSpec spec)
+      : Blocking(spec.type, std::move(name), 1), spec_(std::move(spec)), sum_(NewSum()) {}
+
+  const AccumulatorSpec& spec() const { return spec_; }
+  std::string DebugString() const override;
+
+  Status Add(int64_t step, SummedGradient gradient);
+  // Waits for `required` gradients, takes all there are, and hands their sum or mean to `receive`.
+  void Take(int64_t required, Receive receive, Cancellation* cancellation, Done done);
+
+  int64_t num_accumulated() const;
+  // Which step it is at. Going back is allowed.
+  void set_global_step(int64_t step);
+
+ private:
+  class TakeOperation;
+  std::unique_ptr<GradientSum> NewSum() const {
+    return spec_.sparse ? NewSparseSum(spec_.shape) : NewDenseSum(spec_.shape);
+  }
+
+  const AccumulatorSpec spec_;
+  std::unique_ptr<GradientSum> sum_;
+  int64_t count_ = 0;
+  int64_t global_step_ = 0;
+};
+
+}  // namespace penstock

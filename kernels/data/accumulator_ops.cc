@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops that make accumulators and those that use them. Dense ones have two forms, by reference
+// and by resource handle; sparse ones only the first.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/array/arguments.h"
+#include "kernels/data/accumulator.h"
+#include "kernels/data/handle_kernel.h"
+
+namespace penstock {
+namespace {
+
+template <bool kSparse>
+class AccumulatorKernel final : public HandleKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(HandleKernel::Init(node));
+    RETURN_IF_ERROR(node.Attr("dtype", &spec_.dtype));
+    RETURN_IF_ERROR(node.Attr("shape", &spec_.shape));
+    std::string reduction;
+    RETURN_IF_ERROR(node.Attr("reduction_type", &reduction));
+    spec_.mean = reduction == "MEAN";
+    spec_.sparse = kSparse;
+    if (kSparse) spec_.type = "SparseConditionalAccumulator";
+    return OkStatus();
+  }
+
+ private:
+  const char* Type() const override { return spec_.type; }
+  StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const override {
+    return std::make_shared<Accumulator>(resource_name(), spec_);
+  }
+  Status Check(const Resource& resource) const override {
+    const AccumulatorSpec& is = static_cast<const Accumulator&>(resource).spec();
+    if (is.dtype == spec_.dtype && is.shape == spec_.shape && is.mean == spec_.mean) {
+      return OkStatus();
+    }
+    const auto text = [](const AccumulatorSpec& spec) {
+      return StrCat(Name(spec.dtype), spec.shape.ToString(), spec.mean ? " (MEAN)" : " (SUM)");
+    };
+    return InvalidArgument("accumulator '", resource_name(), "' exists already, as ", text(is),
+                           " where this node says ", text(spec_));
+  }
+
+  AccumulatorSpec spec_;
+};
+
+StatusOr<std::shared_ptr<Accumulator>> Input(const KernelContext& ctx, bool sparse) {
+  ASSIGN_OR_RETURN(auto accumulator, ResourceInput<Accumulator>(ctx, 0));
+  if (accumulator->spec().sparse == sparse) return accumulator;
+  return InvalidArgument("'", accumulator->name(), "' is a ", accumulator->TypeName());
+}
+
+class ApplyKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto accumulator, Input(ctx, /*sparse=*/false));
+    ASSIGN_OR_RETURN(const int64_t step, IntScalar(ctx.input(1), "local_step"));
+    return accumulator->Add(step, {ctx.TakeInput(2)});
+  }
+};
+
+class SparseApplyKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    return node.Attr("has_known_shape", &has_known_shape_);
+  }
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto accumulator, Input(ctx, /*sparse=*/true));
+    ASSIGN_OR_RETURN(const int64_t step, IntScalar(ctx.input(1), "local_step"));
+    SummedGradient gradient{ctx.input(3), ctx.input(2)};
+    if (gradient.indices.dtype() != DType::kInt64) {
+      return InvalidArgument("gradient_indices must be int64, are ",
+                             Name(gradient.indices.dtype()));
+    }
+    if (has_known_shape_) {
+      RETURN_IF_ERROR(IntVector(ctx.input(4), "gradient_shape").status());
+      gradient.shape = ctx.input(4);
+      if (gradient.shape.dtype() != DType::kInt64) {
+        return InvalidArgument("gradient_shape must be int64");
+      }
+    }
+    return accumulator->Add(step, std::move(gradient));
+  }
+
+ private:
+  bool has_known_shape_ = false;
+};
+
+template <bool kSparse>
+class TakeKernel final : public AsyncKernel {
+ public:
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    auto accumulator = Input(ctx, kSparse);
+    if (!accumulator.ok()) return std::move(done)(accumulator.status());
+    const auto required = Required(**accumulator, ctx);
+    if (!required.ok()) return std::move(done)(required.status());
+    const auto receive = [&ctx](SummedGradient gradient) {
+      if (kSparse) ctx.SetOutput(0, std::move(gradient.indices));
+      ctx.SetOutput(kSparse ? 1 : 0, std::move(gradient.values));
+      if (kSparse) ctx.SetOutput(2, std::move(gradient.shape));
+      return OkStatus();
+    };
+    (*accumulator)->Take(*required, receive, ctx.step().cancellation, std::move(done));
+  }
+
+ private:
+  static StatusOr<int64_t> Required(const Accumulator& accumulator, const KernelContext& ctx) {
+    const DType wanted = ctx.output_type(kSparse ? 1 : 0).dtype;
+    if (wanted != accumulator.spec().dtype) {
+      return InvalidArgument("accumulator '", accumulator.name(), "' is of type ",
+                             Name(accumulator.spec().dtype), ", not ", Name(wanted));
+    }
+    ASSIGN_OR_RETURN(const int64_t required, IntScalar(ctx.input(1), "num_required"));
+    if (required > 0) return required;
+    return InvalidArgument("Argument num_required must be positive, but was ", required);
+  }
+};
+
+class NumAccumulatedKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto accumulator, ResourceInput<Accumulator>(ctx, 0));
+    Tensor* output = nullptr;
+    RETURN_IF_ERROR(ctx.Allocate(0, {}, &output));
+    *output->mutable_data<int32_t>() = static_cast<int32_t>(accumulator->num_accumulated());
+    return OkStatus();
+  }
+};
+
+class SetGlobalStepKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto accumulator, ResourceInput<Accumulator>(ctx, 0));
+    ASSIGN_OR_RETURN(const int64_t step, IntScalar(ctx.input(1), "new_global_step"));
+    accumulator->set_global_step(step);
+    return OkStatus();
+  }
+};
+
+Status SparseTakeShape(ShapeScope& s) {
+  s.set_output(0, PartialShape({PartialShape::kUnknown}));
+  s.set_output(2, PartialShape({PartialShape::kUnknown}));
+  return OkStatus();
+}
+// What the handle tells of the sum.
+Status TakeShape(ShapeScope& s) {
+  if (s.element(0) != nullptr) s.set_output(0, s.element(0)->shape);
+  return OkStatus();
+}
+Status AccumulatorHandleShape(ShapeScope& s) {
+  s.set_output_element(0, {s.attr<EdgeType>("dtype").dtype, s.attr<PartialShape>("shape")});
+  return ResourceHandleShape(s);
+}
+
+OpDef AccumulatorOp(HandleForm form, std::string doc) {
+  const bool ref = form == HandleForm::kRef;
+  return {.doc = std::move(doc),
+          .outputs = {{"handle", HandleType(form)}},
+          .types = {{"dtype", kFloating}},
+          .attrs = {{"shape", Shapes{}},
+                    {"container", ""},
+                    {"shared_name", ""},
+                    {"reduction_type", OneOf{{"MEAN", "SUM"}}, "MEAN"}},
+          .shape = ref ? RefHandleShape : AccumulatorHandleShape,
+          .gradient = NoGradient,
+          .examples = {{.attrs = {{"shape", Shape({2})}}}},
+          .stateful = true};
+}
+OpDef DenseOp(HandleForm form) {
+  return AccumulatorOp(form,
+                       "Gathers gradients until enough have come, and gives their mean or sum; "
+                       "gradients of steps that are over are dropped.");
+}
+OpDef UseOp(HandleForm form, std::string doc) {
+  return {.doc = std::move(doc),
+          .inputs = {{"handle", HandleType(form)}},
+          .shape = NoOutputs,
+          .gradient = NoGradient,
+          .stateful = true};
+}
+OpDef ApplyOp(HandleForm form) {
+  OpDef op = UseOp(form, "Adds a gradient, unless local_step is before the accumulator's step.");
+  op.inputs.push_back({"local_step", "int64"});
+  op.inputs.push_back({"gradient", "dtype"});
+  op.types = {{"dtype", kFloating}};
+  return op;
+}
+OpDef NumOp(HandleForm form) {
+  OpDef op = UseOp(form, "How many gradients have been gathered.");
+  op.outputs = {{"num_accumulated", "int32"}};
+  op.shape = ScalarShape;
+  return op;
+}
+OpDef SetStepOp(HandleForm form) {
+  OpDef op = UseOp(form, "Sets the step of an accumulator.");
+  op.inputs.push_back({"new_global_step", "int64"});
+  return op;
+}
+OpDef TakeOp(HandleForm form) {
+  OpDef op = UseOp(form,
+                   "Waits until num_required gradients have been gathered, and takes their mean or "
+                   "sum; the accumulator's step goes up by one.");
+  op.inputs.push_back({"num_required", "int32"});
+  op.outputs = {{"average", "dtype"}};
+  op.types = {{"dtype", kFloating}};
+  op.shape = form == HandleForm::kRef ? UnknownShape : TakeShape;
+  return op;
+}
+OpDef SparseApplyOp() {
+  OpDef op = UseOp(HandleForm::kRef, "As AccumulatorApplyGradient, for rows of a gradient.");
+  op.inputs.push_back({"local_step", "int64"});
+  op.inputs.push_back({"gradient_indices", "int64"});
+  op.inputs.push_back({"gradient_values", "dtype"});
+  op.inputs.push_back({"gradient_shape", "int64"});
+  op.types = {{"dtype", kFloating}};
+  op.attrs = {{"has_known_shape", Bools{}}};
+  return op;
+}
+OpDef SparseTakeOp() {
+  OpDef op = UseOp(HandleForm::kRef,
+                   "As AccumulatorTakeGradient: the rows that have come, by index; each row's mean "
+                   "is over the gradients that had it.");
+  op.inputs.push_back({"num_required", "int32"});
+  op.outputs = {{"indices", "int64"}, {"values", "dtype"}, {"shape", "int64"}};
+  op.types = {{"dtype", kFloating}};
+  op.shape = SparseTakeShape;
+  return op;
+}
+
+OP(ConditionalAccumulator, (DenseOp(HandleForm::kRef)));
+OP(ResourceConditionalAccumulator, (DenseOp(HandleForm::kResource)));
+OP(AccumulatorApplyGradient, (ApplyOp(HandleForm::kRef)));
+OP(ResourceAccumulatorApplyGradient, (ApplyOp(HandleForm::kResource)));
+OP(AccumulatorNumAccumulated, (NumOp(HandleForm::kRef)));
+OP(ResourceAccumulatorNumAccumulated, (NumOp(HandleForm::kResource)));
+OP(AccumulatorSetGlobalStep, (SetStepOp(HandleForm::kRef)));
+OP(ResourceAccumulatorSetGlobalStep, (SetStepOp(HandleForm::kResource)));
+OP(AccumulatorTakeGradient, (TakeOp(HandleForm::kRef)));
+OP(ResourceAccumulatorTakeGradient, (TakeOp(HandleForm::kResource)));
+OP(SparseConditionalAccumulator,
+   (AccumulatorOp(HandleForm::kRef, "As ConditionalAccumulator, for rows of gradients.")));
+OP(SparseAccumulatorApplyGradient, (SparseApplyOp()));
+OP(SparseAccumulatorTakeGradient, (SparseTakeOp()));
+KERNEL_ANY_TYPE(ConditionalAccumulator, AccumulatorKernel<false>);
+KERNEL_ANY_TYPE(ResourceConditionalAccumulator, AccumulatorKernel<false>);
+KERNEL_ANY_TYPE(AccumulatorApplyGradient, ApplyKernel);
+KERNEL_ANY_TYPE(ResourceAccumulatorApplyGradient, ApplyKernel);
+KERNEL_ANY_TYPE(AccumulatorNumAccumulated, NumAccumulatedKernel);
+KERNEL_ANY_TYPE(ResourceAccumulatorNumAccumulated, NumAccumulatedKernel);
+KERNEL_ANY_TYPE(AccumulatorSetGlobalStep, SetGlobalStepKernel);
+KERNEL_ANY_TYPE(ResourceAccumulatorSetGlobalStep, SetGlobalStepKernel);
+KERNEL_ANY_TYPE(AccumulatorTakeGradient, TakeKernel<false>);
+KERNEL_ANY_TYPE(ResourceAccumulatorTakeGradient, TakeKernel<false>);
+KERNEL_ANY_TYPE(SparseConditionalAccumulator, AccumulatorKernel<true>);
+KERNEL_ANY_TYPE(SparseAccumulatorApplyGradient, SparseApplyKernel);
+KERNEL_ANY_TYPE(SparseAccumulatorTakeGradient, TakeKernel<true>);
+
+}  // namespace
+}  // namespace penstock

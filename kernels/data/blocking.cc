@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/data/blocking.h"
+
+namespace penstock {
+
+void Blocking::Start(int line, std::shared_ptr<Operation> operation) {
+  Ended ended;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    Operation& op = *operation;
+    op.line_ = &lines_[line];
+    op.position_ = op.line_->insert(op.line_->end(), operation);
+    if (dropped_) {
+      End(operation, Cancelled(type_, " '", name_, "' was dropped"), &ended);
+    } else {
+      Advance(&ended);
+    }
+    if (op.line_ != nullptr && op.cancellation_ != nullptr) {
+      const auto self = shared_from_this();
+      op.registered_ = op.cancellation_->Register(
+          [self, operation](const Status& why) { self->Withdraw(operation, why); }, &op.token_);
+      if (!op.registered_) {
+        End(operation, op.cancellation_->status(), &ended);
+        Advance(&ended);
+      }
+    }
+  }
+  Finish(ended);
+}
+
+void Blocking::Advance(Ended* ended) {
+  using Progress = Operation::Progress;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Line& line : lines_) {
+      while (!line.empty()) {
+        const std::shared_ptr<Operation> head = line.front();
+        const StatusOr<Progress> tried = head->Try();
+        if (tried.ok() && *tried == Progress::kNone) break;
+        changed = true;
+        if (tried.ok() && *tried == Progress::kSome) break;
+        End(head, tried.status(), ended);
+      }
+    }
+  }
+}
+
+void Blocking::End(const std::shared_ptr<Operation>& operation, Status status, Ended* ended) {
+  operation->line_->erase(operation->position_);
+  operation->line_ = nullptr;
+  if (!status.ok()) operation->Undo();
+  operation->status_ = std::move(status);
+  ended->push_back(operation);
+}
+
+void Blocking::EndAll(int line, const Status& why, Ended* ended) {
+  // From the end, so that what they give back keeps its order.
+  while (!lines_[line].empty()) End(std::shared_ptr<Operation>(lines_[line].back()), why, ended);
+}
+
+void Blocking::Withdraw(const std::shared_ptr<Operation>& operation, const Status& why) {
+  Ended ended;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (operation->line_ == nullptr) return;
+    operation->registered_ = false;  // this is the callback
+    End(operation, why, &ended);
+    Advance(&ended);  // it may have stood in the way of others, or given something back
+  }
+  Finish(ended);
+}
+
+void Blocking::Finish(const Ended& ended) {
+  for (const std::shared_ptr<Operation>& operation : ended) {
+    if (operation->registered_) operation->cancellation_->Deregister(operation->token_);
+    Status status = std::move(operation->status_);
+    if (status.ok()) status = operation->Deliver();
+    std::move(operation->done_)(std::move(status));
+  }
+}
+
+void Blocking::Shutdown() {
+  Ended ended;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    dropped_ = true;
+    const Status why = Cancelled(type_, " '", name_, "' was dropped");
+    for (size_t line = 0; line < lines_.size(); ++line) EndAll(static_cast<int>(line), why, &ended);
+  }
+  Finish(ended);
+}
+
+}  // namespace penstock

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queue: a named buffer of tuples of tensors between steps that run at the same time: what input
+// pipelines and token passing are made of.
+//
+// Enqueueing waits for room, dequeueing for elements. Taking many takes one at a time, as they
+// come, so that more may be asked for than the queue holds; where it does not come to an end (the
+// queue is closed, the step cancelled) they are put back. Thread-safe; operations are served in
+// order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "kernels/data/blocking.h"
+#include "kernels/data/element_store.h"
+
+namespace penstock {
+
+// What a queue holds, by which the nodes that share it have to agree.
+struct QueueSpec {
+  const char* type = "FIFOQueue";
+  std::vector<DType> types;
+  std::vector<PartialShape> shapes;  // of the components; empty: any
+  int64_t capacity = -1;             // < 0: no limit
+  int64_t min_after_dequeue = 0;     // how many stay behind while the queue is open
+  int64_t seed = 0, seed2 = 0;
+
+  // InvalidArgument names the first difference.
+  Status CheckSame(const QueueSpec& wanted, string_view name) const;
+};
+
+class Queue final : public Blocking {
+ public:
+  using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
+
+  Queue(std::string name, QueueSpec spec, std::unique_ptr<ElementStore> store)
+      : Blocking(spec.type, std::move(name), kNumLines),
+        spec_(std::move(spec)),
+        store_(std::move(store)) {}
+
+  const QueueSpec& spec() const { return spec_; }
+  std::string DebugString() const override;
+
+  // Puts `elements` in, one at a time as there is room. Cancelled once the queue is closed.
+  void Enqueue(std::vector<Element> elements, Cancellation* cancellation, Done done);
+  // Takes `count` elements, or with `up_to` what is left of a queue that is closed, and hands them
+  // to `receive`, whose status is the end's. OutOfRange where a closed queue has not enough.
+  void Dequeue(int64_t count, bool up_to, Receive receive, Cancellation* cancellation, Done done);
+  // Nothing enters any more. Waits for the enqueues that wait already, or cancels them. Cancelled
+  // where it is closed already and nothing is to be cancelled.
+  void Close(bool cancel_pending, Cancellation* cancellation, Done done);
+
+  int64_t size() const;
+  bool closed() const;
+
+ private:
+  enum Lines { kEnqueues, kDequeues, kNumLines };
+  class EnqueueOperation;
+  class DequeueOperation;
+  class CloseOperation;
+
+  const QueueSpec spec_;
+  const std::unique_ptr<ElementStore> store_;
+  bool closed_ = false;
+};
+
+}  // namespace penstock

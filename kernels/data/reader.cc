@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/data/reader.h"
+
+#include <utility>
+
+#include "kernels/io/file_kernel.h"
+
+namespace penstock {
+namespace {
+
+Status StatusOf(const Cancellation* cancellation) {
+  return cancellation == nullptr ? OkStatus() : cancellation->status();
+}
+
+// The name that an element of the queue holds.
+StatusOr<std::string> WorkIn(const Element& element) {
+  if (element.size() == 1 && element[0].dtype() == DType::kString &&
+      element[0].num_elements() == 1) {
+    return element[0].scalar<std::string>();
+  }
+  return InvalidArgument("the reader's queue must give one string at a time, gave ", element.size(),
+                         " components, the first one ", Name(element[0].dtype()),
+                         element[0].shape().ToString());
+}
+
+}  // namespace
+
+class Reader::Turn final : public Operation {
+ public:
+  Turn(Reader& reader, Cancellation* cancellation, Done done)
+      : Operation(cancellation, std::move(done)), reader_(reader) {}
+  StatusOr<Progress> Try() override {
+    if (reader_.busy_) return Progress::kNone;
+    reader_.busy_ = true;
+    return Progress::kDone;
+  }
+
+ private:
+  Reader& reader_;
+};
+
+void Reader::Use(Cancellation* cancellation, absl::AnyInvocable<void(Done) &&> body, Done done) {
+  Done at_turn([self = shared(), body = std::move(body),
+                done = std::move(done)](const Status& status) mutable {
+    if (!status.ok()) return std::move(done)(status);
+    Done ended([self, done = std::move(done)](Status status) mutable {
+      self->EndTurn();
+      std::move(done)(std::move(status));
+    });
+    FileThreads().Schedule([body = std::move(body), ended = std::move(ended)]() mutable {
+      std::move(body)(std::move(ended));
+    });
+  });
+  Start(0, std::make_shared<Turn>(*this, cancellation, std::move(at_turn)));
+}
+
+void Reader::EndTurn() {
+  Ended ended;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    busy_ = false;
+    Advance(&ended);
+  }
+  Finish(ended);
+}
+
+struct Reader::Reading {
+  std::shared_ptr<Queue> queue;
+  int64_t count;
+  std::vector<Record>* records;
+  Cancellation* cancellation;
+  Done done;
+};
+
+void Reader::Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Record>* records,
+                  Cancellation* cancellation, Done done) {
+  auto body = [self = shared(), queue = std::move(queue), count, records,
+               cancellation](Done ended) mutable {
+    self->ReadMore(std::unique_ptr<Reading>(
+        new Reading{std::move(queue), count, records, cancellation, std::move(ended)}));
+  };
+  Use(cancellation, std::move(body), std::move(done));
+}
+
+void Reader::ReadMore(std::unique_ptr<Reading> reading) {
+  Status status = StatusOf(reading->cancellation);
+  if (status.ok()) status = ReadWork(*reading);
+  if (status.ok() && reading->records->empty()) return AwaitWork(std::move(reading));
+  std::move(reading->done)(std::move(status));
+}
+
+// What there is in the current work.
+Status Reader::ReadWork(Reading& reading) {
+  while (source_ != nullptr && static_cast<int64_t>(reading.records->size()) < reading.count) {
+    Record record;
+    ASSIGN_OR_RETURN(const RecordSource::Found found, source_->Next(&record));
+    if (found != RecordSource::Found::kNothing) {
+      reading.records->push_back(std::move(record));
+      ++records_produced_;
+    }
+    if (found != RecordSource::Found::kRecord) FinishWork();
+  }
+  return OkStatus();
+}
+
+void Reader::AwaitWork(std::unique_ptr<Reading> reading) {
+  Queue& queue = *reading->queue;
+  Cancellation* const cancellation = reading->cancellation;
+  auto work = std::make_shared<std::string>();
+  const auto receive = [work](const std::vector<Element>& elements) -> Status {
+    ASSIGN_OR_RETURN(*work, WorkIn(elements[0]));
+    return OkStatus();
+  };
+  Done received([self = shared(), work, reading = std::move(reading)](Status status) mutable {
+    if (!status.ok()) return std::move(reading->done)(std::move(status));
+    FileThreads().Schedule([self, work, reading = std::move(reading)]() mutable {
+      const Status begun = self->BeginWork(*work);
+      if (!begun.ok()) return std::move(reading->done)(begun);
+      self->ReadMore(std::move(reading));
+    });
+  });
+  queue.Dequeue(1, false, receive, cancellation, std::move(received));
+}
+
+Status Reader::BeginWork(const std::string& work) {
+  ASSIGN_OR_RETURN(source_, open_(env_, work));
+  work_ = work;
+  ++work_started_;
+  return OkStatus();
+}
+
+void Reader::FinishWork() {
+  source_ = nullptr;
+  work_finished_ = work_started_.load();
+}
+
+void Reader::Save(State* state, Cancellation* cancellation, Done done) {
+  Use(
+      cancellation,
+      [self = shared(), state](Done ended) {
+        *state = {.work_started = self->work_started_,
+                  .work_finished = self->work_finished_,
+                  .records_produced = self->records_produced_};
+        if (self->source_ != nullptr) {
+          state->current_work = self->work_;
+          state->position = self->source_->position();
+        }
+        std::move(ended)(OkStatus());
+      },
+      std::move(done));
+}
+
+void Reader::Restore(State state, Cancellation* cancellation, Done done) {
+  Use(
+      cancellation,
+      [self = shared(), state = std::move(state)](Done ended) {
+        std::move(ended)(self->RestoreNow(state));
+      },
+      std::move(done));
+}
+
+Status Reader::RestoreNow(const State& state) {
+  std::unique_ptr<RecordSource> source;
+  if (state.work_started > state.work_finished) {
+    ASSIGN_OR_RETURN(source, open_(env_, state.current_work));
+    RETURN_IF_ERROR(source->SkipTo(state.position));
+  }
+  source_ = std::move(source);
+  work_ = state.current_work;
+  work_started_ = state.work_started;
+  work_finished_ = state.work_finished;
+  records_produced_ = state.records_produced;
+  return OkStatus();
+}
+
+std::string Reader::DebugString() const {
+  return StrCat(TypeName(), " '", name(), "', ", records_produced(), " records produced, ",
+                work_finished(), " units of work finished");
+}
+
+}  // namespace penstock

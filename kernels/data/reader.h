@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reader: reads the records of one unit of work after the other; it takes their names (file names,
+// mostly) from a queue.
+//
+// Operations take turns, in order. One that waits, for its turn or for the queue, holds no thread;
+// files are read on the threads that are there for it. Work that cannot be opened is passed over,
+// after its error. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "kernels/data/queue.h"
+#include "kernels/data/record_source.h"
+
+namespace penstock {
+
+class Reader final : public Blocking {
+ public:
+  using Record = RecordSource::Record;
+  struct State {
+    int64_t work_started = 0, work_finished = 0, records_produced = 0;
+    std::string current_work;         // where work_started > work_finished
+    RecordSource::Position position;  // in it
+  };
+
+  Reader(const char* type, std::string name, OpenSource open, Env& env)
+      : Blocking(type, std::move(name), 1), open_(std::move(open)), env_(env) {}
+
+  std::string DebugString() const override;
+
+  // Appends 1 to `count` records to `*records`: fewer than `count` only at the end of a unit of
+  // work. The status of `queue` where there is none left. Borrows `records` until `done`.
+  void Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Record>* records,
+            Cancellation* cancellation, Done done);
+  // Where it stands. Borrows `state` until `done`.
+  void Save(State* state, Cancellation* cancellation, Done done);
+  // Goes on from there; opens the current work.
+  void Restore(State state, Cancellation* cancellation, Done done);
+
+  int64_t records_produced() const { return records_produced_.load(); }
+  int64_t work_finished() const { return work_finished_.load(); }
+
+ private:
+  class Turn;
+  struct Reading;
+
+  // Calls `body` on a file thread while no other operation has its turn, which ends when the body
+  // calls its Done.
+  void Use(Cancellation* cancellation, absl::AnyInvocable<void(Done) &&> body, Done done);
+  void EndTurn();
+  std::shared_ptr<Reader> shared() { return std::static_pointer_cast<Reader>(shared_from_this()); }
+
+  // These need the turn.
+  void ReadMore(std::unique_ptr<Reading> reading);
+  Status ReadWork(Reading& reading);
+  void AwaitWork(std::unique_ptr<Reading> reading);
+  Status BeginWork(const std::string& work);
+  void FinishWork();
+  Status RestoreNow(const State& state);
+
+  const OpenSource open_;
+  Env& env_;
+  bool busy_ = false;  // under mu_
+
+  std::string work_;
+  std::unique_ptr<RecordSource> source_;  // of work_; null: there is none in progress
+  std::atomic<int64_t> work_started_{0}, work_finished_{0}, records_produced_{0};
+};
+
+// As bytes: proto/penstock/reader.proto. InvalidArgument where they are none, or contradict
+// themselves.
+std::string EncodeReaderState(const Reader::State& state);
+StatusOr<Reader::State> DecodeReaderState(const std::string& bytes);
+
+}  // namespace penstock

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops that use readers.
+#include <utility>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/array/arguments.h"
+#include "kernels/data/handle_kernel.h"
+#include "kernels/data/reader.h"
+
+namespace penstock {
+namespace {
+
+using Record = Reader::Record;
+
+template <class T>
+Status SetScalar(KernelContext& ctx, T value) {
+  Tensor* output = nullptr;
+  RETURN_IF_ERROR(ctx.Allocate(0, {}, &output));
+  *output->mutable_data<T>() = std::move(value);
+  return OkStatus();
+}
+
+class ReadKernelBase : public AsyncKernel {
+ protected:
+  // Reads, and hands what was read to `receive`.
+  static void Read(KernelContext& ctx, int64_t count,
+                   Status (*receive)(KernelContext&, std::vector<Record>&), Done done) {
+    auto reader = ResourceInput<Reader>(ctx, 0);
+    if (!reader.ok()) return std::move(done)(reader.status());
+    auto queue = ResourceInput<Queue>(ctx, 1);
+    if (!queue.ok()) return std::move(done)(queue.status());
+    if (queue.value()->spec().types != std::vector<DType>{DType::kString}) {
+      return std::move(done)(InvalidArgument("the reader's queue '", (*queue)->name(),
+                                             "' must hold strings, one per element"));
+    }
+    auto records = std::make_shared<std::vector<Record>>();
+    Done ended([records, &ctx, receive, done = std::move(done)](Status status) mutable {
+      if (status.ok()) status = receive(ctx, *records);
+      std::move(done)(std::move(status));
+    });
+    (*reader)->Read(*queue, count, records.get(), ctx.step().cancellation, std::move(ended));
+  }
+};
+
+class ReadKernel final : public ReadKernelBase {
+ public:
+  void ComputeAsync(KernelContext& ctx, Done done) override { Read(ctx, 1, One, std::move(done)); }
+
+ private:
+  static Status One(KernelContext& ctx, std::vector<Record>& records) {
+    Tensor *key = nullptr, *value = nullptr;
+    RETURN_IF_ERROR(ctx.Allocate(0, {}, &key));
+    RETURN_IF_ERROR(ctx.Allocate(1, {}, &value));
+    *key->mutable_data<std::string>() = std::move(records[0].key);
+    *value->mutable_data<std::string>() = std::move(records[0].value);
+    return OkStatus();
+  }
+};
+
+class ReadUpToKernel final : public ReadKernelBase {
+ public:
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    const auto count = IntScalar(ctx.input(2), "num_records");
+    if (!count.ok()) return std::move(done)(count.status());
+    if (*count < 0) {
+      return std::move(done)(InvalidArgument("num_records must be >= 0, is ", *count));
+    }
+    if (*count == 0) {
+      std::vector<Record> none;
+      return std::move(done)(Many(ctx, none));
+    }
+    Read(ctx, *count, Many, std::move(done));
+  }
+
+ private:
+  static Status Many(KernelContext& ctx, std::vector<Record>& records) {
+    const Shape shape({static_cast<int64_t>(records.size())});
+    Tensor *keys = nullptr, *values = nullptr;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &keys));
+    RETURN_IF_ERROR(ctx.Allocate(1, shape, &values));
+    for (size_t i = 0; i < records.size(); ++i) {
+      keys->mutable_flat<std::string>()[i] = std::move(records[i].key);
+      values->mutable_flat<std::string>()[i] = std::move(records[i].value);
+    }
+    return OkStatus();
+  }
+};
+
+template <int64_t (Reader::*kCount)() const>
+class CountKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto reader, ResourceInput<Reader>(ctx, 0));
+    return SetScalar<int64_t>(ctx, ((*reader).*kCount)());
+  }
+};
+
+class SerializeStateKernel final : public AsyncKernel {
+ public:
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    auto reader = ResourceInput<Reader>(ctx, 0);
+    if (!reader.ok()) return std::move(done)(reader.status());
+    auto state = std::make_shared<Reader::State>();
+    Done saved([state, &ctx, done = std::move(done)](Status status) mutable {
+      if (status.ok()) status = SetScalar<std::string>(ctx, EncodeReaderState(*state));
+      std::move(done)(std::move(status));
+    });
+    (*reader)->Save(state.get(), ctx.step().cancellation, std::move(saved));
+  }
+};
+
+// From input 1, or to the beginning.
+template <bool kReset>
+class RestoreStateKernel final : public AsyncKernel {
+ public:
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    auto reader = ResourceInput<Reader>(ctx, 0);
+    if (!reader.ok()) return std::move(done)(reader.status());
+    auto state = StateInput(ctx);
+    if (!state.ok()) return std::move(done)(state.status());
+    (*reader)->Restore(*std::move(state), ctx.step().cancellation, std::move(done));
+  }
+
+ private:
+  static StatusOr<Reader::State> StateInput(const KernelContext& ctx) {
+    if (kReset) return Reader::State();
+    const Tensor& input = ctx.input(1);
+    if (input.dtype() == DType::kString && input.rank() == 0) {
+      return DecodeReaderState(input.scalar<std::string>());
+    }
+    return InvalidArgument("state must be one string, is ", Name(input.dtype()),
+                           input.shape().ToString());
+  }
+};
+
+Status ReadUpToShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(2, 0).status());
+  for (int i = 0; i < 2; ++i) s.set_output(i, PartialShape({PartialShape::kUnknown}));
+  return OkStatus();
+}
+Status RestoreStateShape(ShapeScope& s) { return s.WithRank(1, 0).status(); }
+
+OpDef ReaderUseOp(HandleForm form, std::string doc, std::vector<ArgDef> outputs = {}) {
+  return {.doc = std::move(doc),
+          .inputs = {{"reader_handle", HandleType(form)}},
+          .outputs = std::move(outputs),
+          .shape = ScalarShape,
+          .gradient = NoGradient,
+          .stateful = true};
+}
+OpDef ReadOp(HandleForm form) {
+  OpDef op = ReaderUseOp(form,
+                         "The next record. Where the current unit of work has none left, the next "
+                         "one comes from the queue.",
+                         {{"key", "string"}, {"value", "string"}});
+  op.inputs.push_back({"queue_handle", HandleType(form)});
+  return op;
+}
+OpDef ReadUpToOp(HandleForm form) {
+  OpDef op =
+      ReaderUseOp(form, "Up to num_records records; fewer only at the end of a unit of work.",
+                  {{"keys", "string"}, {"values", "string"}});
+  op.inputs.push_back({"queue_handle", HandleType(form)});
+  op.inputs.push_back({"num_records", "int64"});
+  op.shape = ReadUpToShape;
+  return op;
+}
+OpDef NumRecordsOp(HandleForm form) {
+  return ReaderUseOp(form, "How many records a reader has produced.",
+                     {{"records_produced", "int64"}});
+}
+OpDef NumWorkOp(HandleForm form) {
+  return ReaderUseOp(form, "How many units of work a reader has read to the end.",
+                     {{"units_completed", "int64"}});
+}
+OpDef SerializeOp(HandleForm form) {
+  return ReaderUseOp(form,
+                     "Where a reader stands, as bytes for ReaderRestoreState: in which unit of "
+                     "work, and at which record of it.",
+                     {{"state", "string"}});
+}
+OpDef RestoreOp(HandleForm form) {
+  OpDef op = ReaderUseOp(form, "Has a reader go on from where another one stood.");
+  op.inputs.push_back({"state", "string"});
+  op.shape = RestoreStateShape;
+  return op;
+}
+OpDef ResetOp(HandleForm form) {
+  return ReaderUseOp(form, "Makes a reader as it was when it was new.");
+}
+
+OP(ReaderRead, (ReadOp(HandleForm::kRef)));
+OP(ReaderReadV2, (ReadOp(HandleForm::kResource)));
+OP(ReaderReadUpTo, (ReadUpToOp(HandleForm::kRef)));
+OP(ReaderReadUpToV2, (ReadUpToOp(HandleForm::kResource)));
+OP(ReaderNumRecordsProduced, (NumRecordsOp(HandleForm::kRef)));
+OP(ReaderNumRecordsProducedV2, (NumRecordsOp(HandleForm::kResource)));
+OP(ReaderNumWorkUnitsCompleted, (NumWorkOp(HandleForm::kRef)));
+OP(ReaderNumWorkUnitsCompletedV2, (NumWorkOp(HandleForm::kResource)));
+OP(ReaderSerializeState, (SerializeOp(HandleForm::kRef)));
+OP(ReaderSerializeStateV2, (SerializeOp(HandleForm::kResource)));
+OP(ReaderRestoreState, (RestoreOp(HandleForm::kRef)));
+OP(ReaderRestoreStateV2, (RestoreOp(HandleForm::kResource)));
+OP(ReaderReset, (ResetOp(HandleForm::kRef)));
+OP(ReaderResetV2, (ResetOp(HandleForm::kResource)));
+KERNEL_ANY_TYPE(ReaderRead, ReadKernel);
+KERNEL_ANY_TYPE(ReaderReadV2, ReadKernel);
+KERNEL_ANY_TYPE(ReaderReadUpTo, ReadUpToKernel);
+KERNEL_ANY_TYPE(ReaderReadUpToV2, ReadUpToKernel);
+KERNEL_ANY_TYPE(ReaderNumRecordsProduced, CountKernel<&Reader::records_produced>);
+KERNEL_ANY_TYPE(ReaderNumRecordsProducedV2, CountKernel<&Reader::records_produced>);
+KERNEL_ANY_TYPE(ReaderNumWorkUnitsCompleted, CountKernel<&Reader::work_finished>);
+KERNEL_ANY_TYPE(ReaderNumWorkUnitsCompletedV2, CountKernel<&Reader::work_finished>);
+KERNEL_ANY_TYPE(ReaderSerializeState, SerializeStateKernel);
+KERNEL_ANY_TYPE(ReaderSerializeStateV2, SerializeStateKernel);
+KERNEL_ANY_TYPE(ReaderRestoreState, RestoreStateKernel<false>);
+KERNEL_ANY_TYPE(ReaderRestoreStateV2, RestoreStateKernel<false>);
+KERNEL_ANY_TYPE(ReaderReset, RestoreStateKernel<true>);
+KERNEL_ANY_TYPE(ReaderResetV2, RestoreStateKernel<true>);
+
+}  // namespace
+}  // namespace penstock
