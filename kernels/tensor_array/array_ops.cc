@@ -134,6 +134,7 @@ OpDef TensorArrayOp(Generation generation) {
                 return OkStatus();
               },
               .gradient = NoGradient,
+              .examples = {{.inputs = {{{.shape = {}, .values = {2}}}}}},
               .stateful = true};
   if (generation == Generation::kResource) {
     op.attrs.push_back({"identical_element_shapes", false});

@@ -160,7 +160,10 @@ OpDef StackOp(Generation generation) {
               },
               .gradient = NoGradient,
               .stateful = true};
-  if (generation == Generation::kResource) op.inputs = {{"max_size", "int32"}};
+  if (generation == Generation::kResource) {
+    op.inputs = {{"max_size", "int32"}};
+    op.examples = {{.inputs = {{{.shape = {}, .values = {-1}}}}}};
+  }
   return op;
 }
 
