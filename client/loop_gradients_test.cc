@@ -6,6 +6,7 @@
 #include "client/flow_test_program.h"
 #include "client/tensor_array.h"
 #include "core/graph/gradients.h"
+#include "core/graph/graph_proto.h"
 
 namespace penstock::client {
 namespace {
@@ -317,6 +318,44 @@ TEST_F(LoopGradients, Variables) {
   const Tensor dw = Value(gradients[0].values);
   EXPECT_NEAR(dw.data<double>()[0], 0.3 * 3 * 0.25, 1e-12);
   EXPECT_NEAR(dw.data<double>()[1], 0.7 * 3 * 0.25, 1e-12);
+}
+
+// testdata/nested_loops.pbtxt is what TensorFlow built for a loop in a loop, and a conditional,
+// that write a TensorArray; the numbers are those of its tf.gradients.
+TEST(LoopGradientsOfForeignGraphs, AreThoseOfTensorFlow) {
+  auto read = ReadGraphFile("client/testdata/nested_loops.pbtxt", Registry::Global());
+  ASSERT_TRUE(read.ok()) << read.status();
+  Program program(*std::move(read));
+  const auto output = [&](const char* name) {
+    return program.OutputOf(program.graph().FindNode(name));
+  };
+  const Output x = output("x"), w = output("w"), y = output("y");
+  const auto gradients = Gradients(program, {y}, {x, w});
+  ASSERT_TRUE(program.status().ok()) << program.status();
+  const auto session = *Session::New(program, "");
+  const struct {
+    int32_t n;
+    double y, dx[2], dw[2];
+  } golden[] = {
+      {0, 0.7, {1, 1}, {0, 0}},
+      {1, 1.3900000000000001, {1.8, 5.6}, {0, 0}},
+      {4,
+       32.740890685539526,
+       {-9.119442052681102, -24.207320889583116},
+       {13.591966837693631, 9.144753244834227}},
+  };
+  for (const auto& wanted : golden) {
+    const auto values = session->Run({{x, Tensor::Vector<double>({.3, .4})},
+                                      {w, Tensor::Vector<double>({.9, 1.1})},
+                                      {"n", Tensor::Scalar(wanted.n)}},
+                                     {y, gradients[0].values, gradients[1].values});
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_NEAR((*values)[0].scalar<double>(), wanted.y, 1e-12);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_NEAR((*values)[1].data<double>()[i], wanted.dx[i], 1e-11) << wanted.n;
+      EXPECT_NEAR((*values)[2].data<double>()[i], wanted.dw[i], 1e-11) << wanted.n;
+    }
+  }
 }
 
 TEST_F(LoopGradients, SecondDerivativesOfLoopsAreRefused) {
