@@ -70,15 +70,17 @@ TEST(Cast, WhatDoesNotFitWrapsAlike) {
        {std::tuple<float, uint8_t, int16_t>{-1, 255, -1}, {300, 44, 300}, {65540, 4, 4}}) {
     Tensor x(DType::kFloat, Shape{37});
     for (float& v : x.mutable_flat<float>()) v = value;
-    for (uint8_t v : CastOf(x, DType::kUint8).flat<uint8_t>()) ASSERT_EQ(v, as_uint8);
-    for (int16_t v : CastOf(x, DType::kInt16).flat<int16_t>()) ASSERT_EQ(v, as_int16);
+    const Tensor bytes = CastOf(x, DType::kUint8), shorts = CastOf(x, DType::kInt16);
+    for (uint8_t v : bytes.flat<uint8_t>()) ASSERT_EQ(v, as_uint8);
+    for (int16_t v : shorts.flat<int16_t>()) ASSERT_EQ(v, as_int16);
   }
   const Tensor wide = Tensor::Vector<int64_t>({-1, int64_t{1} << 33 | 5});
   EXPECT_TRUE(Same(CastOf(wide, DType::kUint32), Tensor::Vector<uint32_t>({~0u, 5})));
   for (double v : {4e9, -1.0}) {
     Tensor x(DType::kDouble, Shape{37});
     for (double& d : x.mutable_flat<double>()) d = v;
-    for (uint32_t u : CastOf(x, DType::kUint32).flat<uint32_t>()) {
+    const Tensor cast = CastOf(x, DType::kUint32);
+    for (uint32_t u : cast.flat<uint32_t>()) {
       ASSERT_EQ(u, static_cast<uint32_t>(static_cast<int64_t>(v)));
     }
   }
