@@ -117,7 +117,13 @@ Status TrainingLoop::Connect() {
   }
 }
 
+void TrainingLoop::EndSession() {
+  if (session_ == nullptr) return;
+  for (TrainingHook* hook : hooks_) hook->SessionEnds();
+}
+
 Status TrainingLoop::NewSession() {
+  EndSession();
   run_.reset();
   session_.reset();
   if (options_.new_session) {
@@ -203,6 +209,7 @@ Status TrainingLoop::RestoreNewest(bool* restored) {
 Status TrainingLoop::Run() {
   if (options_.stop_on_signals) signal_ = std::make_unique<StopSignal>();
   Status status = Train();
+  EndSession();
   signal_.reset();
   return status;
 }
@@ -246,7 +253,13 @@ Status TrainingLoop::RunStep() {
   }
   RunOptions run{.timeout_ms = Millis(options_.step_seconds)};
   if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
-  ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, (*run_)(batch, run));
+  const auto ran = (*run_)(batch, run);
+  if (!ran.ok()) {
+    Status why = ran.status();
+    for (TrainingHook* hook : hooks_) why = hook->StepFailed(why);
+    return why;
+  }
+  const std::vector<Tensor>& outputs = *ran;
   StepResult result{.global_step = outputs[0].scalar<int64_t>()};
   global_step_ = result.global_step;
   for (size_t i = 0; i < step_.measures.size(); ++i) {

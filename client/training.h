@@ -102,6 +102,7 @@ class TrainingLoop {
   Status Connect();
   Status TryConnect();
   Status NewSession();
+  void EndSession();
   Status InitializeOrRestore();
   Status RestoreNewest(bool* restored);
   Status WaitForVariables();

@@ -27,6 +27,12 @@ class TrainingHook {
   virtual Status BeforeStep(int64_t global_step) { return OkStatus(); }
   // Setting `*stop` ends the loop in good order.
   virtual Status AfterStep(const StepResult& result, bool* stop) { return OkStatus(); }
+  // A step has failed, by an error or the end of the data. Returns `why`, or what the hook knows to
+  // be the cause of it.
+  virtual Status StepFailed(const Status& why) { return why; }
+  // The session is about to go, for good or for a new one: nothing of the hook's may use it any
+  // more.
+  virtual void SessionEnds() {}
   // The loop has ended in good order.
   virtual Status End(Session& session, int64_t global_step) { return OkStatus(); }
 };

@@ -7,6 +7,7 @@ import embeddings  # noqa: F401
 import harness
 import models  # noqa: F401
 import optimizers  # noqa: F401
+import queues  # noqa: F401
 import recurrent  # noqa: F401
 import training_loops  # noqa: F401
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/accumulation.h"
+
+#include <limits>
+#include <utility>
+
+namespace penstock::client {
+namespace {
+
+// Whoever adds a mini-batch means it: none is of a step that is over.
+Output Always(Program& program) {
+  return Constant(program, Tensor::Scalar(std::numeric_limits<int64_t>::max()));
+}
+
+// Sums, since the mean of a sparse accumulator is over the gradients that had a row.
+Attrs SumOf(const Variable& variable) {
+  return {{"dtype", variable.dtype()}, {"shape", variable.shape()}, {"reduction_type", "SUM"}};
+}
+
+Gradient Dense(const VariableGradient& g, Output always, Output count, Outputs* added) {
+  Program& program = g.variable.program();
+  const Output sum =
+      CallIn(program, "ResourceConditionalAccumulator", {}, SumOf(g.variable), "gradient_sum");
+  added->push_back(Call("ResourceAccumulatorApplyGradient", {sum, always, g.gradient.values}));
+  return Call("ResourceAccumulatorTakeGradient", {sum, count}, {{"dtype", g.variable.dtype()}});
+}
+
+Gradient Sparse(const VariableGradient& g, Output always, Output count, Outputs* added) {
+  Program& program = g.variable.program();
+  const Output sum =
+      CallIn(program, "SparseConditionalAccumulator", {}, SumOf(g.variable), "gradient_sum");
+  const Output shape = Cast(g.gradient.dense_shape, DType::kInt64);
+  const Output indices = Cast(g.gradient.indices, DType::kInt64);
+  added->push_back(Call("SparseAccumulatorApplyGradient",
+                        {sum, always, indices, g.gradient.values, shape},
+                        {{"has_known_shape", true}}));
+  const Outputs taken =
+      CallN("SparseAccumulatorTakeGradient", {sum, count}, {{"dtype", g.variable.dtype()}});
+  const DType index_type = g.gradient.indices.dtype();
+  return {taken[1], Cast(taken[0], index_type), Cast(taken[2], g.gradient.dense_shape.dtype())};
+}
+
+}  // namespace
+
+Accumulation AccumulateGradients(Program& program, const std::vector<VariableGradient>& gradients,
+                                 int32_t count) {
+  if (count < 1) {
+    program.Fail(InvalidArgument("gradients of ", count, " mini-batches are to be accumulated"));
+  }
+  Accumulation made;
+  Outputs added;
+  for (const VariableGradient& g : gradients) {
+    if (g.gradient.none()) {
+      made.gradients.push_back(g);
+      continue;
+    }
+    const auto beside = program.ColocateWith(g.variable.handle());
+    const Output always = Always(program);
+    const Output required = Constant(program, Tensor::Scalar(count));
+    Gradient mean = g.gradient.sparse() ? Sparse(g, always, required, &added)
+                                        : Dense(g, always, required, &added);
+    mean.values = mean.values / static_cast<double>(count);
+    made.gradients.push_back({mean, g.variable});
+  }
+  made.accumulate = program.Group(added, "accumulate");
+  return made;
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/coordinator.h"
+
+#include <utility>
+
+namespace penstock::client {
+
+Coordinator::~Coordinator() {
+  RequestStop();
+  (void)Join();
+}
+
+void Coordinator::Start(std::function<Status()> body) {
+  std::lock_guard<std::mutex> lock(mu_);
+  threads_.emplace_back([this, body = std::move(body)] {
+    const Status status = body();
+    if (!status.ok()) RequestStop(status);
+  });
+}
+
+void Coordinator::RequestStop(const Status& why) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (std::exchange(stopping_, true)) return;
+    if (!absl::IsOutOfRange(why)) first_error_ = why;
+  }
+  cancellation_.Cancel(Cancelled("a stop was requested", why.ok() ? "" : ": ", why.message()));
+}
+
+Status Coordinator::Join() {
+  for (;;) {
+    std::vector<std::thread> threads;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      threads.swap(threads_);
+      if (threads.empty()) return first_error_;
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Input pipelines and their threads, from the first record to the last.
+#include "client/input.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/base/env.h"
+#include "core/op/gradient.h"
+#include "core/record/record_writer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::client {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAreArray;
+
+// A pipeline at work.
+class Pipeline {
+ public:
+  Pipeline() : runners_(program_) {}
+  // Before the program is destroyed, and after the threads have ended.
+  ~Pipeline() { coordinator_ = nullptr; }
+
+  Program& program() { return program_; }
+  QueueRunners& runners() { return runners_; }
+  Coordinator& coordinator() { return *coordinator_; }
+  Session& session() { return *session_; }
+
+  void Start() {
+    auto session = Session::New(program_);
+    CHECK_OK(session.status());
+    session_ = *std::move(session);
+    if (!program_.locals().empty()) {
+      const Output init = program_.Initialize(program_.locals());
+      CHECK_OK(session_->Execute(init));
+    }
+    coordinator_ = std::make_unique<Coordinator>();
+    runners_.Start(*session_, *coordinator_);
+  }
+  StatusOr<std::vector<Tensor>> Next(const Outputs& fetches) {
+    return session_->Run({}, {fetches.begin(), fetches.end()}, {}, {.timeout_ms = 20'000});
+  }
+  // Everything up to the end of the input, as text; the end must be a good one.
+  std::vector<std::string> All(const Outputs& fetches) {
+    std::vector<std::string> all;
+    while (!coordinator_->should_stop()) {
+      const auto tensors = Next(fetches);
+      if (!tensors.ok()) {
+        coordinator_->RequestStop(tensors.status());
+        break;
+      }
+      std::string text;
+      for (const Tensor& t : *tensors) StrAppend(&text, text.empty() ? "" : "; ", t.ToString());
+      all.push_back(text);
+    }
+    const Status end = coordinator_->Join();
+    EXPECT_TRUE(end.ok()) << end;
+    return all;
+  }
+
+ private:
+  Program program_;
+  QueueRunners runners_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+Output Take(Output queue, DType type) {
+  return Call("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{type}}});
+}
+
+TEST(Input, ProducersEndAfterTheirEpochs) {
+  Pipeline p;
+  const Output queue =
+      StringInputProducer(p.runners(), {"a", "b", "c"}, {.num_epochs = 2, .shuffle = false});
+  const Output name = Take(queue, DType::kString);
+  EXPECT_EQ(name.shape(), PartialShape::Scalar());
+  p.Start();
+  EXPECT_THAT(p.All({name}), ElementsAre("string[] \"a\"", "string[] \"b\"", "string[] \"c\"",
+                                         "string[] \"a\"", "string[] \"b\"", "string[] \"c\""));
+}
+
+// The same seed, the same order, which differs from epoch to epoch; each epoch has everything once.
+TEST(Input, ShuffledEpochs) {
+  std::vector<std::vector<std::string>> runs;
+  for (const int64_t seed : {7, 7, 8}) {
+    Pipeline p;
+    const Output queue = RangeInputProducer(p.runners(), 20, {.num_epochs = 2, .seed = seed});
+    const Output number = Take(queue, DType::kInt32);
+    p.Start();
+    runs.push_back(p.All({number}));
+    ASSERT_EQ(runs.back().size(), 40u);
+    std::vector<std::string> first(runs.back().begin(), runs.back().begin() + 20);
+    std::vector<std::string> second(runs.back().begin() + 20, runs.back().end());
+    EXPECT_NE(first, second);
+    EXPECT_THAT(first, UnorderedElementsAreArray(second));
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+  EXPECT_NE(runs[0], runs[2]);
+}
+
+TEST(Input, Slices) {
+  Pipeline p;
+  const Output x = Constant(p.program(), Tensor::Of<float>({2, 2}, {1, 2, 3, 4}));
+  const Output y = Constant(p.program(), Tensor::Vector<std::string>({"a", "b"}));
+  const Outputs slices =
+      SliceInputProducer(p.runners(), {x, y}, {.num_epochs = 1, .shuffle = false});
+  p.Start();
+  EXPECT_THAT(p.All(slices),
+              ElementsAre("float[2] 1 2; string[] \"a\"", "float[2] 3 4; string[] \"b\""));
+}
+
+TEST(Input, Batches) {
+  for (const bool smaller : {false, true}) {
+    Pipeline p;
+    const Output number = Take(
+        RangeInputProducer(p.runners(), 7, {.num_epochs = 1, .shuffle = false}), DType::kInt32);
+    const Outputs batch = Batch(p.runners(), {number, number * number}, 3,
+                                {.capacity = 5, .allow_smaller_final_batch = smaller});
+    EXPECT_EQ(batch[1].shape(), PartialShape({smaller ? -1 : 3}));
+    p.Start();
+    std::vector<std::string> expected = {"int32[3] 0 1 2; int32[3] 0 1 4",
+                                         "int32[3] 3 4 5; int32[3] 9 16 25"};
+    if (smaller) expected.push_back("int32[1] 6; int32[1] 36");
+    EXPECT_EQ(p.All(batch), expected);
+  }
+}
+
+TEST(Input, ShuffledBatchesOfRecordsFromFiles) {
+  std::vector<std::string> files, expected, seen;
+  for (int f = 0; f < 3; ++f) {
+    files.push_back(StrCat(testing::TempDir(), "/input_", f));
+    auto writer = RecordWriter::Create(Env::Real(), files.back());
+    for (int i = 0; i < 50; ++i) {
+      const std::string record = StrCat(f, "-", i);
+      CHECK_OK((*writer)->Write(record));
+      for (int epoch = 0; epoch < 2; ++epoch) expected.push_back(record);
+    }
+    CHECK_OK((*writer)->Close());
+  }
+  Pipeline p;
+  const Output queue = StringInputProducer(p.runners(), files, {.num_epochs = 2});
+  const Output reader = CallIn(p.program(), "TFRecordReaderV2", {});
+  const Output record = ReadRecord(reader, queue).value;
+  const Outputs batch = ShuffleBatch(
+      p.runners(), {record}, 32,
+      {.threads = 4, .capacity = 100, .min_after_dequeue = 50, .allow_smaller_final_batch = true});
+  p.Start();
+  while (true) {
+    const auto tensors = p.Next(batch);
+    if (!tensors.ok()) {
+      p.coordinator().RequestStop(tensors.status());
+      break;
+    }
+    for (const std::string& s : (*tensors)[0].flat<std::string>()) seen.push_back(s);
+  }
+  EXPECT_TRUE(p.coordinator().Join().ok());
+  EXPECT_NE(seen, expected);
+  EXPECT_THAT(seen, UnorderedElementsAreArray(expected));
+}
+
+TEST(Input, PaddedBatches) {
+  Pipeline p;
+  const Output number =
+      Take(RangeInputProducer(p.runners(), 4, {.num_epochs = 1, .shuffle = false}), DType::kInt32);
+  const Output zero = Constant(p.program(), Tensor::Scalar<int32_t>(0));
+  const Output counted = Range(zero, number, zero + 1.0) + 1;  // 1, ..., number
+  const Outputs batch = Batch(p.runners(), {counted}, 2, {.dynamic_pad = true});
+  p.Start();
+  EXPECT_THAT(p.All(batch), ElementsAre("int32[2,1] 0 1", "int32[2,3] 1 2 0 1 2 3"));
+}
+
+// Sentences of similar length come together: with buckets there is less padding than without.
+TEST(Input, BucketsByLength) {
+  Pipeline p;
+  const Output number =
+      Take(RangeInputProducer(p.runners(), 24, {.num_epochs = 1, .shuffle = false}), DType::kInt32);
+  const Output length = Call("FloorMod", {number * 7, Constant(p.program(), Tensor::Scalar(12))});
+  const Output zero = Constant(p.program(), Tensor::Scalar<int32_t>(0));
+  const Output sentence = Range(zero, length, zero + 1.0);
+  const BucketedBatch batch = BucketBySequenceLength(p.runners(), length, {sentence}, 4, {4, 8},
+                                                     {.allow_smaller_final_batch = true});
+  EXPECT_EQ(batch.tensors[0].shape().rank(), 2);
+  p.Start();
+  int elements = 0, padding = 0;
+  for (;;) {
+    const auto tensors = p.Next({batch.lengths, batch.tensors[0]});
+    if (!tensors.ok()) {
+      p.coordinator().RequestStop(tensors.status());
+      break;
+    }
+    const auto lengths = (*tensors)[0].flat<int32_t>();
+    const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
+    EXPECT_EQ(*least / 4, *most / 4);
+    EXPECT_EQ((*tensors)[1].shape(), Shape({static_cast<int64_t>(lengths.size()), *most}));
+    for (const int32_t n : lengths) padding += *most - n;
+    elements += static_cast<int>(lengths.size());
+  }
+  EXPECT_TRUE(p.coordinator().Join().ok());
+  EXPECT_EQ(elements, 24);
+  EXPECT_LE(padding, 24 * 3 / 2);  // 24 * 5.5 with batches of any lengths
+}
+
+TEST(Input, MistakesAreTheProgramsError) {
+  {
+    Program program;
+    QueueRunners runners(program);
+    StringInputProducer(runners, {});
+    EXPECT_THAT(std::string(program.status().message()), HasSubstr("no rows"));
+  }
+  Program program;
+  QueueRunners runners(program);
+  const Output x =
+      CallIn(program, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({-1})}});
+  Batch(runners, {x}, 2);
+  EXPECT_THAT(std::string(program.status().message()), HasSubstr("must be known"));
+}
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Everything that waits, on both sides of a queue, ends when a stop is requested.
+TEST(QueueRunners, AStopEndsWhatWaits) {
+  Pipeline p;
+  const Output full = RangeInputProducer(p.runners(), 10, {.capacity = 2});  // for ever
+  const Output empty = CallIn(p.program(), "FIFOQueueV2", {},
+                              {{"component_types", std::vector<DType>{DType::kInt32}}});
+  const Output never = Take(empty, DType::kInt32);
+  p.runners().Add({Call("QueueEnqueueV2", {full, Outputs{never}})}, {full}, 3);
+  p.Start();
+  EXPECT_TRUE(p.Next({Take(full, DType::kInt32)}).ok());
+  const auto start = Clock::now();
+  p.coordinator().RequestStop();
+  EXPECT_TRUE(p.coordinator().Join().ok());
+  EXPECT_LT(SecondsSince(start), 1);
+  // Whoever comes later sees that the queue is closed.
+  for (;;) {
+    const auto left = p.Next({Take(full, DType::kInt32)});
+    if (left.ok()) continue;
+    EXPECT_EQ(left.status().code(), StatusCode::kOutOfRange);
+    break;
+  }
+}
+
+// One runner fails: all stop, also a step that waits for what will never come; the error is told
+// once, and it is the first.
+TEST(QueueRunners, AnErrorStopsAllAndIsToldOnce) {
+  Pipeline p;
+  const Output files = StringInputProducer(p.runners(), {"/nowhere/to/be/found"}, {});
+  const Output lines = ReadRecord(CallIn(p.program(), "TextLineReaderV2", {}), files).value;
+  const Outputs batch = Batch(p.runners(), {lines}, 4, {.threads = 3});
+  RangeInputProducer(p.runners(), 10, {.capacity = 2});  // would go on for ever
+  const auto start = Clock::now();
+  p.Start();
+  const auto next = p.Next(batch);
+  EXPECT_EQ(next.status().code(), StatusCode::kOutOfRange) << next.status();
+  p.coordinator().RequestStop(next.status());
+  const Status end = p.coordinator().Join();
+  EXPECT_EQ(end.code(), StatusCode::kNotFound) << end;
+  EXPECT_THAT(std::string(end.message()), HasSubstr("/nowhere/to/be/found"));
+  EXPECT_LT(SecondsSince(start), 5);
+}
+
+TEST(QueueRunners, TheEndOfTheInputEndsEverythingAtOnce) {
+  Pipeline p;
+  const Output number =
+      Take(RangeInputProducer(p.runners(), 100, {.num_epochs = 1, .capacity = 4}), DType::kInt32);
+  const Outputs first = Batch(p.runners(), {number}, 5, {.threads = 2, .capacity = 10});
+  const Outputs second = Batch(p.runners(), first, 2, {.threads = 2, .capacity = 3});
+  p.Start();
+  int batches = 0;
+  auto last = Clock::now();
+  for (;; ++batches, last = Clock::now()) {
+    const auto next = p.Next(second);
+    if (next.ok()) continue;
+    p.coordinator().RequestStop(next.status());
+    break;
+  }
+  EXPECT_TRUE(p.coordinator().Join().ok());
+  EXPECT_LT(SecondsSince(last), 1);
+  EXPECT_EQ(batches, 10);
+}
+
+// What waits holds no thread: ten thousand blocked dequeues, and the computing threads are free.
+TEST(QueueRunners, BlockedStepsKeepNobodyFromWorking) {
+  Program program;
+  const Output queue = CallIn(program, "FIFOQueueV2", {},
+                              {{"component_types", std::vector<DType>{DType::kFloat}},
+                               {"shapes", std::vector<PartialShape>{PartialShape::Scalar()}}});
+  constexpr int kBlocked = 10'000;
+  Outputs taken;
+  for (int i = 0; i < kBlocked; ++i) taken.push_back(Take(queue, DType::kFloat));
+  const Output sum = AddN(taken);
+  const Output x = Constant(program, Tensor::Scalar(2.0f));
+  const Output other = x * x;
+  const Output ones = Fill(Constant(program, Tensor::Vector<int32_t>({kBlocked})), x);
+  const Output put = Call("QueueEnqueueManyV2", {queue, Outputs{ones}});
+  auto session = *Session::New(program, "", {.optimize = false});
+  StatusOr<Tensor> total = Unknown("not run");
+  std::thread waiting([&] { total = session->Fetch(sum); });
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(session->Fetch(other)->scalar<float>(), 4);
+  ASSERT_TRUE(session->Execute(put).ok());
+  waiting.join();
+  ASSERT_TRUE(total.ok()) << total.status();
+  EXPECT_EQ(total->scalar<float>(), 2.0f * kBlocked);
+
+  // And a deadline ends them all, each giving back what it held.
+  const auto late = session->Run({}, {sum}, {}, {.timeout_ms = 200});
+  EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded) << late.status();
+  EXPECT_THAT(std::string(late.status().message()), HasSubstr("QueueDequeueV2"));
+}
+
+}  // namespace
+}  // namespace penstock::client

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/queue_runner.h"
+
+#include <atomic>
+#include <memory>
+
+namespace penstock::client {
+namespace {
+
+// How long a queue may take to be closed when everything stops: its task may be gone.
+constexpr int64_t kCancelMillis = 5000;
+
+Status RunUntilItFails(Session& session, const TensorRef& op, const RunOptions& options) {
+  ASSIGN_OR_RETURN(const Callable run, session.MakeCallable({}, {}, {op}));
+  for (;;) RETURN_IF_ERROR(run({}, options).status());
+}
+
+}  // namespace
+
+void QueueRunners::Add(const Outputs& enqueues, const Outputs& queues, int threads) {
+  if (threads < 1) {
+    return program_.Fail(InvalidArgument("a queue runner with ", threads, " threads"));
+  }
+  Runner runner{.enqueues = {enqueues.begin(), enqueues.end()}, .threads = threads};
+  for (const Output queue : queues) {
+    const auto cleared = program_.ClearControlDependencies();
+    runner.close.push_back(Call("QueueCloseV2", {queue}));
+    runner.cancel.push_back(Call("QueueCloseV2", {queue}, {{"cancel_pending_enqueues", true}}));
+  }
+  runners_.push_back(std::move(runner));
+}
+
+void QueueRunners::Start(Session& session, Coordinator& coordinator) const {
+  for (const Runner& runner : runners_) {
+    const int threads = static_cast<int>(runner.enqueues.size()) * runner.threads;
+    const auto left = std::make_shared<std::atomic<int>>(threads);
+    for (int i = 0; i < threads; ++i) {
+      const TensorRef& enqueue = runner.enqueues[i / runner.threads];
+      coordinator.Start([&session, &coordinator, &runner, &enqueue, left] {
+        const RunOptions until_stop{.cancellation = &coordinator.cancellation()};
+        const Status end = RunUntilItFails(session, enqueue, until_stop);
+        // Before anything that may take time.
+        if (!absl::IsOutOfRange(end)) coordinator.RequestStop(end);
+        if (left->fetch_sub(1) > 1) return OkStatus();
+        // Waits for what others are putting in. Where a queue is closed already, all is well.
+        if (!coordinator.should_stop()) (void)session.Run({}, {}, runner.close, until_stop);
+        if (coordinator.should_stop()) {
+          (void)session.Run({}, {}, runner.cancel, {.timeout_ms = kCancelMillis});
+        }
+        return OkStatus();
+      });
+    }
+  }
+}
+
+}  // namespace penstock::client

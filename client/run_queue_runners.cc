@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/run_queue_runners.h"
+
+namespace penstock::client {
+
+Status RunQueueRunners::SessionReady(Session& session, int64_t global_step) {
+  coordinator_ = std::make_unique<Coordinator>();
+  runners_.Start(session, *coordinator_);
+  if (!taken_.valid()) return OkStatus();
+  const Status skipped = Skip(session, global_step);
+  return skipped.ok() ? OkStatus() : StepFailed(skipped);
+}
+
+Status RunQueueRunners::Skip(Session& session, int64_t steps) {
+  if (steps == 0) return OkStatus();
+  ASSIGN_OR_RETURN(const Callable take, session.MakeCallable({}, {}, {taken_}));
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(take().status());
+  return OkStatus();
+}
+
+Status RunQueueRunners::StepFailed(const Status& why) {
+  const Status cause = Stop();
+  return cause.ok() ? why : cause;
+}
+
+Status RunQueueRunners::Stop() {
+  coordinator_->RequestStop();
+  return coordinator_->Join();
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/run_queue_runners.h"
+
+#include "client/input.h"
+#include "client/optimizers.h"
+#include "client/training.h"
+#include "core/op/gradient.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::client {
+namespace {
+
+using testing::HasSubstr;
+
+// Remembers what the steps saw, and may die.
+class Watch : public TrainingHook {
+ public:
+  explicit Watch(int64_t dies_after = 0) : dies_after_(dies_after) {}
+  Status AfterStep(const StepResult& result, bool* stop) override {
+    seen.push_back(result.measures.at("first"));
+    return result.global_step == dies_after_ ? Internal("killed") : OkStatus();
+  }
+  std::vector<double> seen;
+
+ private:
+  const int64_t dies_after_;
+};
+
+struct Options {
+  int64_t max_steps = 0;
+  std::string checkpoint_dir = "";
+};
+
+// Trains on batches of numbers.
+Status Train(Program& program, const QueueRunners& runners, Output batch, Watch& watch,
+             const Options& options = {}) {
+  const Variable w(program, "w", {}, Zeros());
+  const Output axes = Constant(program, Tensor::Vector<int32_t>({0}));
+  const Output loss = Mean(Square(Cast(batch, DType::kFloat) * w - 1), axes);
+  // The first number, and all others of the batch behind it.
+  const Output first =
+      Sum(batch * Constant(program, Tensor::Vector<int32_t>({1000, 100, 10, 1})), axes);
+  const Output train = GradientDescent(0.001).Minimize(program, loss);
+  RunQueueRunners queues(runners, options.checkpoint_dir.empty() ? Output() : batch);
+  TrainingLoop loop(program, {.train = train, .measures = {{"first", first}}},
+                    {.checkpoint_dir = options.checkpoint_dir,
+                     .save_every_steps = 4,
+                     .max_steps = options.max_steps,
+                     .stop_on_signals = false,
+                     .say = [](const std::string&) {}});
+  loop.AddHook(&queues);
+  loop.AddHook(&watch);
+  return loop.Run();
+}
+
+Output Numbers(QueueRunners& runners, int64_t epochs) {
+  const Output queue = RangeInputProducer(runners, 10, {.num_epochs = epochs, .seed = 1});
+  return Call("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kInt32}}});
+}
+
+TEST(RunQueueRunners, TheEndOfTheInputEndsTheTraining) {
+  Program program;
+  QueueRunners runners(program);
+  const Output batch = Batch(runners, {Numbers(runners, 6)}, 4)[0];
+  Watch watch;
+  const Status status = Train(program, runners, batch, watch);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(watch.seen.size(), 15u);
+}
+
+TEST(RunQueueRunners, TheLastStepEndsTheRunners) {
+  Program program;
+  QueueRunners runners(program);
+  const Output batch = Batch(runners, {Numbers(runners, 0)}, 4)[0];
+  Watch watch;
+  const Status status = Train(program, runners, batch, watch, {.max_steps = 7});
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(watch.seen.size(), 7u);
+}
+
+TEST(RunQueueRunners, TheErrorOfARunnerIsTheErrorOfTheTraining) {
+  Program program;
+  QueueRunners runners(program);
+  const Output files = StringInputProducer(runners, {"/nowhere/to/be/found"});
+  const Output reader = CallIn(program, "TextLineReaderV2", {});
+  const Output line = ReadRecord(reader, files).value;
+  const Output number =
+      Cast(Equal(line, Constant(program, Tensor::Scalar<std::string>("yes"))), DType::kInt32);
+  Watch watch;
+  const Status status = Train(program, runners, Batch(runners, {number}, 4)[0], watch);
+  EXPECT_EQ(status.code(), StatusCode::kNotFound) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/to/be/found"));
+  EXPECT_TRUE(watch.seen.empty());
+}
+
+// Killed again and again, a training goes on where its checkpoint was, in its input as in its
+// variables: the batches that count are those of a training that was never interrupted.
+TEST(RunQueueRunners, AResumedTrainingGoesOnInItsInput) {
+  const std::string directory = StrCat(testing::TempDir(), "/resumed_", Env::Real().RandomU64());
+  std::vector<double> whole, pieces;
+  for (const int64_t dies_after : {0, 6, 9, 14, 0}) {
+    Program program;
+    QueueRunners runners(program);
+    const Output batch = Batch(runners, {Numbers(runners, 6)}, 4)[0];
+    Watch watch(dies_after);
+    const bool uninterrupted = whole.empty();
+    const Status status =
+        Train(program, runners, batch, watch, {.checkpoint_dir = uninterrupted ? "" : directory});
+    EXPECT_EQ(status.ok(), dies_after == 0) << status;
+    if (uninterrupted) {
+      whole = watch.seen;
+      continue;
+    }
+    // What was learned after the last checkpoint (of step 4k) is lost.
+    pieces.insert(pieces.end(), watch.seen.begin(), watch.seen.end());
+    if (dies_after != 0) pieces.resize(dies_after / 4 * 4);
+  }
+  EXPECT_EQ(whole.size(), 15u);
+  EXPECT_EQ(pieces, whole);
+}
+
+}  // namespace
+}  // namespace penstock::client

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Barrier: puts tuples together whose components come from different places, by key, and gives them
+// out when they are complete, the oldest first.
+//
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/types/span.h"
+#include "kernels/data/blocking.h"
+#include "kernels/data/element_store.h"
+
+namespace penstock {
+
+class Barrier final : public Blocking {
+ public:
+  struct Spec {
+    std::vector<DType> types;
+    std::vector<PartialShape> shapes;
+    bool operator==(const Spec&) const = default;
+  };
+  // Tuples in the form {index, key, component 0, ...}. The index is that of the insertion with
+  // which the tuple began; the first one is the least int64.
+  using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
+  struct TakeOptions {
+    bool allow_small_batch = false;    // once it is closed
+    bool wait_for_incomplete = false;  // before a batch is smaller
+  };
+
+  Barrier(std::string name, Spec spec)
+      : Blocking("Barrier", std::move(name), 1), spec_(std::move(spec)) {}
+
+  const Spec& spec() const { return spec_; }
+  std::string DebugString() const override;
+
+  // Gives component `c` of each key. InvalidArgument where one has it already; Cancelled for new
+  // keys of a barrier that is closed.
+  Status Insert(int c, absl::Span<const std::string> keys, std::vector<Element> values);
+  // Waits for `count` complete tuples. OutOfRange where a closed barrier will never have them.
+  void Take(int64_t count, const TakeOptions& options, Receive receive, Cancellation* cancellation,
+            Done done);
+  // No key is new any more. Tuples that are incomplete can still be completed, or are dropped.
+  Status Close(bool drop_incomplete);
+
+  int64_t ready_size() const;
+  int64_t incomplete_size() const;
+
+ private:
+  class TakeOperation;
+  struct Tuple {
+    int64_t index;
+    Element components;  // invalid: not there yet
+  };
+  Status CheckKeys(absl::Span<const std::string> keys) const;
+  Status InsertOne(int c, const std::string& key, Tensor value);
+
+  const Spec spec_;
+  std::map<std::string, Tuple> incomplete_;
+  const std::unique_ptr<ElementStore> ready_ = NewPriorityStore();
+  int64_t next_index_ = INT64_MIN;
+  bool closed_ = false, dropping_ = false;
+};
+
+}  // namespace penstock

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues, readers, accumulators and barriers; input pipelines with queue runners."""
+
+import os
+import threading
+
+import numpy as np
+import tensorflow as tf
+from harness import program, v1
+from tensorflow.python.ops import data_flow_ops
+
+
+def _outcome(session, fetches, feeds=None):
+    """What a step gives, or the kind of its error."""
+    try:
+        return session.run(fetches, feeds)
+    except tf.errors.OpError as error:
+        return type(error).__name__
+
+
+def _until_the_end(cluster, fetches):
+    """Every value of `fetches` up to the end of the input, whose threads end in good order."""
+    values = []
+    with cluster.session() as session:
+        session.run([v1.global_variables_initializer(), v1.local_variables_initializer()])
+        coordinator = tf.train.Coordinator()
+        threads = v1.train.start_queue_runners(session, coordinator)
+        try:
+            while not coordinator.should_stop():
+                values.append(session.run(fetches))
+        except tf.errors.OutOfRangeError:
+            coordinator.request_stop()
+        coordinator.join(threads, stop_grace_period_secs=20)
+    return values
+
+
+def _record_files(cluster, count=3, records=5):
+    names = [os.path.join(cluster.folder, "records%d" % i) for i in range(count)]
+    for i, name in enumerate(names):
+        with tf.io.TFRecordWriter(name) as writer:
+            for k in range(records):
+                writer.write(b"%d-%d" % (i, k))
+    return names
+
+
+@program("ref", "resource")
+def records_in_batches(cluster):
+    files = _record_files(cluster)
+    with tf.device("/job:worker/task:0"):
+        queue = v1.train.string_input_producer(files, num_epochs=2, shuffle=False)
+        _, record = v1.TFRecordReader().read(queue)
+        batch = v1.train.batch([record, v1.strings.length(record)], 4,
+                               allow_smaller_final_batch=True)
+    return _until_the_end(cluster, batch)
+
+
+@program("ref", "resource")
+def shuffled_records(cluster):
+    files = _record_files(cluster)
+    with tf.device("/job:worker/task:1"):
+        queue = v1.train.string_input_producer(files, num_epochs=2, seed=3)
+        _, record = v1.TFRecordReader().read(queue)
+        batch = v1.train.shuffle_batch([record], 4, capacity=20, min_after_dequeue=8,
+                                       num_threads=2, allow_smaller_final_batch=True)
+    return sorted(np.concatenate(_until_the_end(cluster, batch)).tolist())
+
+
+@program("ref", "resource")
+def slices_with_padding(cluster):
+    with tf.device("/job:worker/task:0"):
+        n, = v1.train.slice_input_producer([tf.constant([3, 1, 2, 5])], num_epochs=1,
+                                           shuffle=False)
+        batch = v1.train.batch([tf.range(n), n], 2, dynamic_pad=True)
+    return _until_the_end(cluster, batch)
+
+
+@program("ref", "resource")
+def an_error_of_a_runner_stops_all(cluster):
+    with tf.device("/job:worker/task:0"):
+        queue = v1.train.string_input_producer(["/nowhere/to/be/found"])
+        _, line = v1.TextLineReader().read(queue)
+        batch = v1.train.batch([line], 2)
+    with cluster.session() as session:
+        session.run(v1.local_variables_initializer())
+        coordinator = tf.train.Coordinator()
+        threads = v1.train.start_queue_runners(session, coordinator)
+        step = _outcome(session, batch)
+        try:
+            coordinator.join(threads, stop_grace_period_secs=20)
+        except tf.errors.OpError as error:
+            return step, type(error).__name__
+    return step, None
+
+
+@program("ref", "resource")
+def fifo_queue_to_its_end(cluster):
+    with tf.device("/job:ps/task:0"):
+        queue = v1.FIFOQueue(3, [tf.int32, tf.float32], shapes=[(), (2,)])
+        many = queue.dequeue_many(5)
+        some = queue.dequeue_up_to(5)
+        put = queue.enqueue_many([[1, 2, 3, 4], [[1., 1.], [2., 2.], [3., 3.], [4., 4.]]])
+        one, close, size, closed = queue.dequeue(), queue.close(), queue.size(), queue.is_closed()
+    with cluster.session() as session:
+        waiting = threading.Thread(target=lambda: session.run(put))  # there is room for three
+        waiting.start()
+        result = [session.run(one)]
+        waiting.join()
+        result += [session.run([size, closed]), session.run(close), session.run([size, closed])]
+        return result + [_outcome(session, f) for f in (many, some, many, some, one, put, close)]
+
+
+@program("ref", "resource")
+def shuffled_and_prioritised(cluster):
+    with tf.device("/job:ps/task:0"):
+        shuffled = v1.RandomShuffleQueue(20, 5, [tf.int32], shapes=[()], seed=7)
+        urgent = v1.PriorityQueue(20, [tf.string], [()])
+        fill = [shuffled.enqueue_many([tf.range(16)]),
+                urgent.enqueue_many([tf.constant([5, -1, 3], tf.int64), ["five", "less", "three"]])]
+        few, all_urgent = shuffled.dequeue_many(7), urgent.dequeue_many(3)
+        close, rest = shuffled.close(), shuffled.dequeue_up_to(20)
+    with cluster.session() as session:
+        session.run(fill)
+        return [session.run([few, all_urgent]), session.run(close), session.run(rest)]
+
+
+@program("ref", "resource")
+def sessions_meet_in_shared_queues_only(cluster):
+    def build(name):
+        queue = v1.FIFOQueue(9, [tf.int32], shapes=[()], shared_name=name)
+        return queue.enqueue(1), queue.size()
+
+    with tf.device("/job:ps/task:0"):
+        (put, size), (put_shared, shared_size) = build(None), build("shared")
+    with cluster.session() as one, cluster.session(task=1) as two:
+        one.run([put, put_shared])
+        one.run([put, put_shared])
+        return one.run([size, shared_size]), two.run([size, shared_size])
+
+
+@program("ref", "resource")
+def readers_of_all_kinds(cluster):
+    paths = {}
+    for name, contents in {"text": b"head\none\r\ntwo\n\nlast", "fixed": b"HHabcdefgFF"}.items():
+        paths[name] = os.path.join(cluster.folder, name)
+        with open(paths[name], "wb") as f:
+            f.write(contents)
+    kinds = {
+        "text": (lambda: v1.TextLineReader(skip_header_lines=1), paths["text"]),
+        "fixed": (lambda: v1.FixedLengthRecordReader(3, 2, 2), paths["fixed"]),
+        "whole": (v1.WholeFileReader, paths["text"]),
+        "identity": (v1.IdentityReader, "work"),
+    }
+    results = {}
+    for kind, (make, work) in kinds.items():
+        with tf.device("/job:worker/task:0"):
+            reader = make()
+            queue = v1.FIFOQueue(9, [tf.string], shapes=[()])
+            start = queue.enqueue_many([[work, work]])
+            record, several = reader.read(queue), reader.read_up_to(queue, 2)
+            counts = [reader.num_records_produced(), reader.num_work_units_completed()]
+            close, reset = queue.close(), reader.reset()
+        with cluster.session() as session:
+            session.run(start)
+            session.run(close)
+            steps = [session.run(record), session.run(counts)]
+            for _ in range(5):
+                steps += [_outcome(session, several), session.run(counts)]
+            session.run(reset)
+            # Keys hold the folder's name, which differs.
+            text = repr(steps + [session.run(counts)])
+            results[kind] = text.replace(cluster.folder, "")
+    return results
+
+
+@program("ref", "resource")
+def accumulators(cluster):
+    with tf.device("/job:ps/task:0"):
+        dense = v1.ConditionalAccumulator(tf.float32, shape=[2])
+        rows = v1.SparseConditionalAccumulator(tf.float32, shape=[4, 2], reduction_type="SUM")
+        g = v1.placeholder(tf.float32, [None])
+        step = v1.placeholder(tf.int64, [])
+        add, take, count = dense.apply_grad(g, step), dense.take_grad(2), dense.num_accumulated()
+        add_rows = rows.apply_grad([1, 3], [[1., 2.], [3., 4.]], local_step=step)
+        take_rows, set_step = rows.take_grad(2), dense.set_global_step(5)
+    with cluster.session() as session:
+        result = []
+        for k in (0, 0, -1):
+            session.run([add, add_rows], {g: [k + 1., 2.], step: k})
+            result.append(session.run(count))
+        result += [session.run([take, take_rows]), session.run(count)]
+        result.append(_outcome(session, add, {g: [1., 2., 3.], step: 9}))
+        session.run(set_step)
+        session.run(add, {g: [1., 1.], step: 4})
+        session.run(add, {g: [1., 1.], step: 5})
+        return result + [session.run(count)]
+
+
+@program("ref", "resource")
+def synchronous_replicas(cluster):
+    """One update of three gradients of one worker, through accumulators and a queue of tokens."""
+    xs = np.arange(6, dtype=np.float32).reshape(3, 2) / 4
+    with cluster.between_graphs():
+        step = v1.train.get_or_create_global_step()
+        w = v1.get_variable("w", [2], initializer=v1.zeros_initializer())
+        loss = tf.reduce_sum(tf.square(tf.tensordot(tf.constant(xs), w, 1) - 1))
+        optimizer = v1.train.SyncReplicasOptimizer(
+            v1.train.GradientDescentOptimizer(0.05), replicas_to_aggregate=1,
+            total_num_replicas=1)
+        train = optimizer.minimize(loss, global_step=step)
+    hook = optimizer.make_session_run_hook(True)
+    with v1.train.MonitoredTrainingSession(cluster.target(), is_chief=True, hooks=[hook]) as session:
+        for _ in range(5):
+            session.run(train)
+        return session.run([w, loss])
+
+
+@program("ref", "resource")
+def barriers(cluster):
+    with tf.device("/job:ps/task:0"):
+        barrier = data_flow_ops.Barrier((tf.float32, tf.int32), shapes=((), ()))
+        first = barrier.insert_many(0, ["a", "b", "c"], [1., 2., 3.])
+        second = barrier.insert_many(1, ["c"], [3])
+        third = barrier.insert_many(1, ["a"], [1])
+        sizes = [barrier.ready_size(), barrier.incomplete_size()]
+        take, rest = barrier.take_many(1), barrier.take_many(5, allow_small_batch=True)
+        new, close = barrier.insert_many(0, ["d"], [4.]), barrier.close()
+    with cluster.session() as session:
+        for op in (first, second, third):
+            session.run(op)
+        return [session.run(sizes), session.run(take), _outcome(session, first),
+                session.run(close), _outcome(session, new), session.run(rest),
+                _outcome(session, close), session.run(sizes)]
