@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/graph/loop_frames.h"
+
 namespace penstock {
 namespace {
 
@@ -41,7 +43,9 @@ Status ColocationGroups::Init(const Graph& graph) {
     group.parent = node->id();
     group.because = node;
     group.stateful = HoldsState(*node);
-    StatusOr<DeviceName> wanted = DeviceName::Parse(node->requested_device());
+    // A back edge stays on its device: nothing can be received for an iteration yet to begin.
+    const bool follows_merge = FlowOpOf(*node) == FlowOp::kNextIteration;
+    StatusOr<DeviceName> wanted = DeviceName::Parse(follows_merge ? "" : node->requested_device());
     if (!wanted.ok()) {
       return Annotate(wanted.status(), StrCat("node '", node->name(), "'"));
     }
@@ -49,7 +53,9 @@ Status ColocationGroups::Init(const Graph& graph) {
   }
   for (const Node* node : nodes) {
     for (int i = 0; i < node->num_inputs(); ++i) {
-      const bool shares = node->input_type(i).ref || node->input_type(i).dtype == DType::kResource;
+      const bool shares = node->input_type(i).ref ||
+                          node->input_type(i).dtype == DType::kResource ||
+                          IsLoopBackEdge(*node->input(i).node, *node);
       if (shares) RETURN_IF_ERROR(Join(*node->input(i).node, *node));
     }
     const AttrValue* classes = node->FindAttr("_class");

@@ -7,13 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "core/compiler/control_loops.h"
+
 namespace penstock {
 namespace {
 
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const std::vector<DeviceInfo>& devices)
-      : graph_(graph), copies_(graph.max_id(), nullptr) {
+  Partitioner(const Graph& graph, const ControlLoops& loops, const std::vector<DeviceInfo>& devices)
+      : graph_(graph), loops_(loops), copies_(graph.max_id(), nullptr) {
     for (const DeviceInfo& device : devices)
       incarnations_[device.name.ToString()] = device.incarnation;
   }
@@ -21,6 +23,9 @@ class Partitioner {
   StatusOr<std::vector<Partition>> Run() {
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     for (const Node* node : order) RETURN_IF_ERROR(Copy(*node));
+    for (const auto& [received, iteration] : received_in_loops_) {
+      GraphOf(Device(*iteration)).AddControlEdge(copies_[iteration->id()], received);
+    }
     for (const auto& [node, input] : back_edges_) {
       ASSIGN_OR_RETURN(const Endpoint source, SourceFor(node->input(input), Device(*node)));
       RETURN_IF_ERROR(GraphOf(Device(*node)).SetInput(copies_[node->id()], input, source));
@@ -87,14 +92,35 @@ class Partitioner {
                                                 .op = "Const",
                                                 .attrs = source.node->attrs(),
                                                 .device = device}));
+      } else if (IsConstantEnter(*source.node)) {
+        ASSIGN_OR_RETURN(received, CopyEnter(*source.node, device));
       } else {
         const Endpoint local{copies_[source.node->id()], source.index};
         const std::string tensor =
             StrCat("edge_", source.node->id(), "_", source.node->name(), ":", source.index);
-        ASSIGN_OR_RETURN(received, Transfer(local, tensor, Device(*source.node), device));
+        ASSIGN_OR_RETURN(received, Transfer(local, tensor, *source.node, device));
       }
     }
     return Endpoint{received, 0};
+  }
+
+  // What is the same in all iterations is sent once, and enters the loop where it is used.
+  static bool IsConstantEnter(const Node& node) {
+    const bool* const constant = node.attr<bool>("is_constant");
+    return FlowOpOf(node) == FlowOp::kEnter && constant != nullptr && *constant &&
+           !node.output_type(0).ref;
+  }
+
+  StatusOr<Node*> CopyEnter(const Node& enter, const std::string& device) {
+    Graph::NodeSpec spec{
+        .name = enter.name(), .op = enter.op_name(), .attrs = enter.attrs(), .device = device};
+    ASSIGN_OR_RETURN(const Endpoint source, SourceFor(enter.input(0), device));
+    spec.inputs.push_back(source);
+    for (Node* control : enter.control_inputs()) {
+      ASSIGN_OR_RETURN(Node * before, ControlSourceFor(control, device));
+      spec.control_inputs.push_back(before);
+    }
+    return Add(device, std::move(spec));
   }
 
   // A node on `device` that runs after `source` has.
@@ -111,14 +137,15 @@ class Partitioner {
                                             {"value", Tensor(DType::kFloat, Shape({0}))}},
                                   .device = from}));
       const std::string tensor = StrCat("edge_", source->id(), "_^", source->name());
-      ASSIGN_OR_RETURN(received, Transfer({token, 0}, tensor, from, device));
+      ASSIGN_OR_RETURN(received, Transfer({token, 0}, tensor, *source, device));
     }
     return received;
   }
 
-  // The pair of ends of one tensor's way. Returns the _Recv.
-  StatusOr<Node*> Transfer(Endpoint source, const std::string& tensor, const std::string& from,
+  // The pair of ends of one tensor's way from beside `original`. Returns the _Recv.
+  StatusOr<Node*> Transfer(Endpoint source, const std::string& tensor, const Node& original,
                            const std::string& to) {
+    const std::string& from = Device(original);
     const Attrs names = {{"tensor_name", tensor},
                          {"send_device", from},
                          {"send_device_incarnation", static_cast<int64_t>(incarnations_.at(from))},
@@ -135,26 +162,37 @@ class Partitioner {
                         .status());
     Attrs recv = names;
     recv["tensor_type"] = dtype;
-    return Add(to, {.name = StrCat("_recv_", source.node->name(), "_", source.index),
-                    .op = "_Recv",
-                    .attrs = std::move(recv),
-                    .device = to});
+    ASSIGN_OR_RETURN(Node * received,
+                     Add(to, {.name = StrCat("_recv_", source.node->name(), "_", source.index),
+                              .op = "_Recv",
+                              .attrs = std::move(recv),
+                              .device = to}));
+    const int frame = loops_.frames.of_outputs[original.id()];
+    if (frame != 0) received_in_loops_.emplace_back(received, loops_.iterations.at({frame, to}));
+    return received;
   }
 
   const Graph& graph_;
+  const ControlLoops& loops_;
   std::map<std::string, uint64_t> incarnations_;  // by device
   std::map<std::string, Graph> graphs_;           // by device
   std::vector<Node*> copies_;                     // by original id
   // (original id, output or -1 for control, destination) -> what stands for it there
   std::map<std::tuple<int, int, std::string>, Node*> received_;
   std::vector<std::pair<const Node*, int>> back_edges_;
+  std::vector<std::pair<Node*, const Node*>> received_in_loops_;  // what runs in each iteration
 };
 
 }  // namespace
 
 StatusOr<std::vector<Partition>> PartitionGraph(const Graph& graph,
                                                 const std::vector<DeviceInfo>& devices) {
-  return Partitioner(graph, devices).Run();
+  ControlLoops loops;
+  ASSIGN_OR_RETURN(loops.frames, FindLoopFrames(graph));
+  if (!loops.frames.any()) return Partitioner(graph, loops, devices).Run();
+  Graph with_loops = graph.Clone();
+  ASSIGN_OR_RETURN(loops, AddControlLoops(&with_loops));
+  return Partitioner(with_loops, loops, devices).Run();
 }
 
 }  // namespace penstock

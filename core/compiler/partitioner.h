@@ -6,6 +6,9 @@
 // per source tensor and destination device, however many consumers there are (canonical Recv). A
 // cut control edge becomes such a pair for an empty tensor. Constants are not sent: each device
 // that uses one gets its own copy.
+//
+// Loops may be spread over devices: control_loops.h. What enters one as a constant enters it on
+// each device that uses it, so that it is sent once per run of the loop.
 #pragma once
 
 #include <vector>

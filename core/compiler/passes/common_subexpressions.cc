@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "core/compiler/passes/passes.h"
+#include "core/graph/loop_frames.h"
 
 namespace penstock {
 namespace {
@@ -14,7 +16,7 @@ namespace {
 bool MayMerge(const Node& node) {
   if (node.op().stateful || node.op_name()[0] == '_') return false;
   if (node.num_inputs() == 0 && node.op_name() != "Const") return false;  // placeholders have names
-  if (IsControlFlow(node)) return false;
+  if (FlowOpOf(node) != FlowOp::kNone) return false;
   const auto is_ref = [](const EdgeType& type) { return type.ref; };
   return std::none_of(node.input_types().begin(), node.input_types().end(), is_ref) &&
          std::none_of(node.output_types().begin(), node.output_types().end(), is_ref);
@@ -78,19 +80,30 @@ Status EliminateCommonSubexpressions(Graph* graph) {
 }
 
 Status RemoveDeadNodes(Graph* graph, const std::vector<std::string>& targets) {
-  ASSIGN_OR_RETURN(std::vector<Node*> order, graph->TopologicalOrder());
-  const absl::flat_hash_map<std::string, bool> wanted = [&] {
-    absl::flat_hash_map<std::string, bool> names;
-    for (const std::string& name : targets) names[name] = true;
-    return names;
-  }();
-  for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    Node* node = *it;
-    const bool dead = node->out_edges().empty() && node->control_outputs().empty() &&
-                      !node->op().stateful && node->op_name() != "_Fetch" &&
-                      wanted.count(node->name()) == 0;
-    if (dead) graph->RemoveNode(node);
+  const absl::flat_hash_set<string_view> wanted(targets.begin(), targets.end());
+  std::vector<const Node*> needed;  // also the queue
+  std::vector<bool> seen(graph->max_id());
+  const auto need = [&](const Node* node) {
+    if (!seen[node->id()]) needed.push_back(node);
+    seen[node->id()] = true;
+  };
+  for (const Node* node : graph->nodes()) {
+    if (node->op().stateful || node->op_name() == "_Fetch" || wanted.contains(node->name())) {
+      need(node);
+    }
   }
+  for (size_t i = 0; i < needed.size(); ++i) {
+    for (const Endpoint& input : needed[i]->inputs()) need(input.node);
+    for (const Node* input : needed[i]->control_inputs()) need(input);
+  }
+  // Loops depend on themselves: so first all of their edges, then the nodes.
+  std::vector<Node*> dead;
+  for (Node* node : graph->nodes()) {
+    if (seen[node->id()]) continue;
+    dead.push_back(node);
+    for (int i = 0; i < node->num_inputs(); ++i) RETURN_IF_ERROR(graph->SetInput(node, i, {}));
+  }
+  for (Node* node : dead) graph->RemoveNode(node);
   return OkStatus();
 }
 

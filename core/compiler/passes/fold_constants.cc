@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/strip.h"
 #include "core/base/env.h"
 #include "core/compiler/passes/passes.h"
+#include "core/graph/loop_frames.h"
 #include "core/op/kernel.h"
 
 namespace penstock {
@@ -28,7 +28,7 @@ bool IsConst(const Node& node) {
 bool MayFold(const Node& node) {
   if (node.op().stateful || node.name().empty() || node.op_name()[0] == '_') return false;
   if (node.op_name() == "Const" || node.num_outputs() == 0) return false;
-  if (!node.control_inputs().empty() || IsControlFlow(node)) return false;
+  if (!node.control_inputs().empty() || FlowOpOf(node) != FlowOp::kNone) return false;
   for (const EdgeType& type : node.output_types()) {
     const bool data = IsPlain(type.dtype) || type.dtype == DType::kString;
     if (type.ref || !data) return false;
@@ -66,8 +66,9 @@ class Folder {
     ASSIGN_OR_RETURN(const ShapeMap shapes, InferShapes(graph_));
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     // A shape may be known of what is never computed; a constant would be there all the same.
-    const bool branches = std::any_of(order.begin(), order.end(),
-                                      [](const Node* node) { return IsControlFlow(*node); });
+    const bool branches = std::any_of(order.begin(), order.end(), [](const Node* node) {
+      return FlowOpOf(*node) != FlowOp::kNone;
+    });
     for (Node* node : order) {
       if (!MayFold(*node) || TooLarge(*node, shapes)) continue;
       std::vector<Tensor> values;
@@ -172,14 +173,5 @@ class Folder {
 }  // namespace
 
 Status FoldConstants(Graph* graph) { return Folder(graph).Run(); }
-
-bool IsControlFlow(const Node& node) {
-  string_view op = node.op_name();
-  absl::ConsumePrefix(&op, "Ref");
-  for (const char* known : {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"}) {
-    if (op == known) return true;
-  }
-  return false;
-}
 
 }  // namespace penstock

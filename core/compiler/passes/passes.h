@@ -11,7 +11,8 @@
 namespace penstock {
 
 // A new graph of what feeds, fetches and targets need (white paper 4.2), with _Feed nodes in the
-// place of fed tensors and a _Fetch node for each fetch, both pinned to the client's device.
+// place of fed tensors and a _Fetch node for each fetch, both pinned to the client's device. What is
+// inside a loop can be neither fed nor fetched nor a target.
 StatusOr<Graph> Prune(const Graph& graph, const CompileOptions& options);
 
 // Computes at compile time what depends on constants alone, and the shapes that inference knows.
@@ -26,8 +27,5 @@ Status EliminateCommonSubexpressions(Graph* graph);
 // Drops what nothing needs any more after folding and merging: stateless nodes without consumers
 // that no one asked for. `targets` are kept.
 Status RemoveDeadNodes(Graph* graph, const std::vector<std::string>& targets);
-
-// Decides by itself whether, or how often, what follows it runs.
-bool IsControlFlow(const Node& node);
 
 }  // namespace penstock

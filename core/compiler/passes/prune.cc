@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -6,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
 #include "core/compiler/passes/passes.h"
+#include "core/graph/loop_frames.h"
 
 namespace penstock {
 namespace {
@@ -59,6 +61,34 @@ StatusOr<std::vector<Node*>> ResolveTargets(const Graph& graph, const CompileOpt
     return NotFound("PruneForTargets: Some target nodes not found: ", absl::StrJoin(missing, " "));
   }
   return targets;
+}
+
+// What is inside a loop has a value in each iteration: none that a step could take in or give out.
+// REQUIRES feeds, fetches and targets that exist.
+Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions& options) {
+  const std::vector<Node*> kept = pruned.nodes();
+  const bool flow = std::any_of(kept.begin(), kept.end(),
+                                [](const Node* node) { return FlowOpOf(*node) != FlowOp::kNone; });
+  if (!flow) return OkStatus();
+  const StatusOr<LoopFrames> found = FindLoopFrames(graph);
+  if (!found.ok()) return FindLoopFrames(pruned).status();  // the rest need not be sound
+  const auto check = [&](string_view what, const std::string& node, const std::string& name) {
+    const int frame = found->of_outputs[graph.FindNode(node)->id()];
+    if (frame == 0) return OkStatus();
+    return InvalidArgument(what, " '", name, "' is inside the loop '", found->frames[frame].name,
+                           "', where it has a value in each iteration: only what leaves a loop, by "
+                           "an Exit, is a value of the step");
+  };
+  for (const TensorName& feed : options.feeds) {
+    RETURN_IF_ERROR(check("Feed", feed.node, feed.ToString()));
+  }
+  for (const TensorName& fetch : options.fetches) {
+    RETURN_IF_ERROR(check("Fetch", fetch.node, fetch.ToString()));
+  }
+  for (const std::string& target : options.targets) {
+    RETURN_IF_ERROR(check("Target", target, target));
+  }
+  return OkStatus();
 }
 
 // Copies the needed part of a graph, sources before their users.
@@ -191,7 +221,9 @@ StatusOr<Graph> Prune(const Graph& graph, const CompileOptions& options) {
   for (size_t i = 0; i < fetches.size(); ++i) {
     RETURN_IF_ERROR(pruner.AddFetch(fetches[i], static_cast<int>(i)));
   }
-  return std::move(pruner).Take();
+  Graph pruned = std::move(pruner).Take();
+  RETURN_IF_ERROR(CheckLoops(graph, pruned, options));
+  return pruned;
 }
 
 }  // namespace penstock
