@@ -92,7 +92,7 @@ class Partitioner {
                                                 .op = "Const",
                                                 .attrs = source.node->attrs(),
                                                 .device = device}));
-      } else if (IsConstantEnter(*source.node)) {
+      } else if (FlowOpOf(*source.node) == FlowOp::kEnter && !source.node->output_type(0).ref) {
         ASSIGN_OR_RETURN(received, CopyEnter(*source.node, device));
       } else {
         const Endpoint local{copies_[source.node->id()], source.index};
@@ -104,13 +104,8 @@ class Partitioner {
     return Endpoint{received, 0};
   }
 
-  // What is the same in all iterations is sent once, and enters the loop where it is used.
-  static bool IsConstantEnter(const Node& node) {
-    const bool* const constant = node.attr<bool>("is_constant");
-    return FlowOpOf(node) == FlowOp::kEnter && constant != nullptr && *constant &&
-           !node.output_type(0).ref;
-  }
-
+  // What enters a loop is there in its first iteration only, or is the same in all: it is sent once
+  // per run of the loop, and enters where it is used.
   StatusOr<Node*> CopyEnter(const Node& enter, const std::string& device) {
     Graph::NodeSpec spec{
         .name = enter.name(), .op = enter.op_name(), .attrs = enter.attrs(), .device = device};
@@ -126,6 +121,10 @@ class Partitioner {
   // A node on `device` that runs after `source` has.
   StatusOr<Node*> ControlSourceFor(Node* source, const std::string& device) {
     if (Device(*source) == device) return copies_[source->id()];
+    if (FlowOpOf(*source) == FlowOp::kEnter && !source->output_type(0).ref) {
+      ASSIGN_OR_RETURN(const Endpoint entered, SourceFor({source, 0}, device));
+      return entered.node;
+    }
     Node*& received = received_[{source->id(), -1, device}];
     if (received == nullptr) {
       const std::string& from = Device(*source);

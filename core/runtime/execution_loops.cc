@@ -118,7 +118,10 @@ Execution::Iteration* Execution::EndIteration(Iteration& it, Ready& ready) {
   if (!frame.deferred.empty()) BeginIteration(frame, ready);
   Iteration* const next = it.next;
   // Merges that nothing came to, in a loop that is not well formed, leave values behind.
-  for (uint32_t i = 0; i < it.loop->num_slots; ++i) it.inputs[i] = Tensor();
+  for (uint32_t i = 0; i < it.loop->num_slots; ++i) {
+    if (it.inputs[i].valid()) [[unlikely]]
+      it.inputs[i] = Tensor();
+  }
   it.ready_ns = nullptr;
   frame.oldest = next;
   pools_[frame.loop - program_.loops().data()].idle_iterations.push_back(&it);

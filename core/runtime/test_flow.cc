@@ -90,6 +90,24 @@ Endpoint FlowBuilder::Cond(Endpoint pred, const std::function<Endpoint()>& then,
   return {AddNode("Merge", {taken, other}, {{"N", 2}, {"T", dtype}}, here_), 0};
 }
 
+Endpoint FlowBuilder::Feed(int index) {
+  if (whom_ == kExecutor) return {g_.Feed(index), 0};
+  return {g_.Add("TestSum", {}, {{"N", 0}}, {}, StrCat("feed", index)), 0};
+}
+
+void FlowBuilder::Fetch(Endpoint value, int index) {
+  if (whom_ == kExecutor) {
+    g_.Fetch(value.node, index, value.index);
+    return;
+  }
+  const DType dtype = value.node->output_type(value.index).dtype;
+  const auto fetch = g_.graph().AddNode({.name = StrCat("fetch", index),
+                                         .op = "TestPass",
+                                         .inputs = {value},
+                                         .attrs = {{"T", dtype}}});
+  CHECK_OK(fetch.status());
+}
+
 FlowBuilder::Values FlowBuilder::While(const Loop& loop, const Values& inits,
                                        const std::function<Endpoint(const Values&)>& cond,
                                        const Block& body) {

@@ -20,6 +20,10 @@ class FlowBuilder {
  public:
   using Values = std::vector<Endpoint>;
   using Block = std::function<Values(const Values&)>;
+  // Feeds and fetches: nodes that an executor knows, or nodes "feed0", ... and "fetch0", ... by
+  // which a client feeds and fetches.
+  enum Whom { kExecutor, kClient };
+  explicit FlowBuilder(Whom whom = kExecutor) : whom_(whom) {}
   struct Loop {
     std::string name;
     int64_t parallel_iterations = 10;
@@ -38,8 +42,8 @@ class FlowBuilder {
   // i from 0 while i < limit, with more values: body(i, values...) gives the values alone.
   Values For(const Loop& loop, Endpoint limit, const Values& inits, const Block& body);
 
-  Endpoint Feed(int index) { return {g_.Feed(index), 0}; }
-  Node* Fetch(Endpoint value, int index) { return g_.Fetch(value.node, index, value.index); }
+  Endpoint Feed(int index);
+  void Fetch(Endpoint value, int index);
   TestGraph& graph() { return g_; }
   Graph Take() { return g_.Take(); }
 
@@ -62,6 +66,7 @@ class FlowBuilder {
   bool IsConstant(const Endpoint& value) const;
   Endpoint BuildBranch(Endpoint pred, int branch, const std::function<Endpoint()>& build);
 
+  const Whom whom_;
   TestGraph g_;
   Context* here_ = nullptr;
   std::vector<std::unique_ptr<Context>> contexts_;
