@@ -18,6 +18,13 @@ std::vector<std::string> Names(const std::vector<TensorRef>& tensors) {
   return names;
 }
 
+Feeds Values(const std::vector<Feed>& feeds) {
+  Feeds values;
+  values.reserve(feeds.size());
+  for (const Feed& feed : feeds) values.emplace_back(feed.tensor.name, feed.value);
+  return values;
+}
+
 // Any output stands for its node.
 std::vector<std::string> NodeNames(const std::vector<TensorRef>& tensors) {
   std::vector<std::string> names;
@@ -91,9 +98,6 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
                                            const std::vector<TensorRef>& targets,
                                            const RunOptions& options, RunMetadata* metadata) {
   RETURN_IF_ERROR(Extend());
-  Feeds values;
-  values.reserve(feeds.size());
-  for (const Feed& feed : feeds) values.emplace_back(feed.tensor.name, feed.value);
   // What is fed and fetched comes back as it is; the graph has no part in it.
   std::vector<Tensor> outputs(fetches.size());
   std::vector<std::string> computed;
@@ -111,7 +115,8 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
   std::vector<Tensor> found;
   RunOptions run = options;
   if (run.timeout_ms == 0) run.timeout_ms = run_timeout_ms_;
-  RETURN_IF_ERROR(session_->Run(run, values, computed, NodeNames(targets), &found, metadata));
+  RETURN_IF_ERROR(
+      session_->Run(run, Values(feeds), computed, NodeNames(targets), &found, metadata));
   for (size_t i = 0; i < places.size(); ++i) outputs[places[i]] = std::move(found[i]);
   return outputs;
 }
@@ -134,6 +139,24 @@ StatusOr<Callable> Session::MakeCallable(const std::vector<TensorRef>& feeds,
       session_->MakeCallable(
           {.feeds = Names(feeds), .fetches = Names(fetches), .targets = NodeNames(targets)}));
   return Callable(session_.get(), id);
+}
+
+StatusOr<PartialRun> Session::StartPartialRun(const std::vector<TensorRef>& feeds,
+                                              const std::vector<TensorRef>& fetches,
+                                              const std::vector<TensorRef>& targets) {
+  RETURN_IF_ERROR(Extend());
+  ASSIGN_OR_RETURN(std::string handle, session_->SetUpPartialRun({.feeds = Names(feeds),
+                                                                  .fetches = Names(fetches),
+                                                                  .targets = NodeNames(targets)}));
+  return PartialRun(session_.get(), std::move(handle));
+}
+
+StatusOr<std::vector<Tensor>> PartialRun::Run(const std::vector<Feed>& feeds,
+                                              const std::vector<TensorRef>& fetches,
+                                              const RunOptions& options) {
+  std::vector<Tensor> outputs;
+  RETURN_IF_ERROR(session_->RunPartial(handle_, options, Values(feeds), Names(fetches), &outputs));
+  return outputs;
 }
 
 StatusOr<std::vector<DeviceInfo>> Session::ListDevices() { return session_->ListDevices(); }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/tensor_ref.h"
@@ -51,6 +52,25 @@ class Callable {
   SessionInterface::CallableId id_;
 };
 
+// A step in instalments, begun: what the client feeds may depend on what it has fetched. Borrows
+// its session. Thread-safe.
+class PartialRun {
+ public:
+  // Feeds some and fetches some of what StartPartialRun named, each tensor once. InvalidArgument,
+  // and nothing has changed, where a fetch needs feeds that are still to come. After any other
+  // error, or when everything was fed and fetched, the step has ended.
+  StatusOr<std::vector<Tensor>> Run(const std::vector<Feed>& feeds,
+                                    const std::vector<TensorRef>& fetches,
+                                    const RunOptions& options = {});
+
+ private:
+  friend class Session;
+  PartialRun(SessionInterface* session, std::string handle)
+      : session_(session), handle_(std::move(handle)) {}
+  SessionInterface* session_;
+  std::string handle_;
+};
+
 class Session {
  public:
   // Talks to nobody before the first call that needs it. InvalidArgument on a target that is
@@ -82,6 +102,11 @@ class Session {
   StatusOr<Callable> MakeCallable(const std::vector<TensorRef>& feeds,
                                   const std::vector<TensorRef>& fetches,
                                   const std::vector<TensorRef>& targets = {});
+
+  // Begins a step in which all `feeds` will be fed, all `fetches` fetched, and `targets` run.
+  StatusOr<PartialRun> StartPartialRun(const std::vector<TensorRef>& feeds,
+                                       const std::vector<TensorRef>& fetches,
+                                       const std::vector<TensorRef>& targets = {});
 
   // Those that nodes may be placed on; the first is where feeds enter.
   StatusOr<std::vector<DeviceInfo>> ListDevices();

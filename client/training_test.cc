@@ -74,6 +74,14 @@ class ServerSession : public SessionInterface {
     return server_.variables().RunCallable(callable, options, feeds, outputs, metadata);
   }
   Status ReleaseCallable(CallableId) override { return OkStatus(); }
+  StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec) override {
+    return server_.variables().SetUpPartialRun(spec);
+  }
+  Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+                    const std::vector<std::string>& fetches,
+                    std::vector<Tensor>* outputs) override {
+    return server_.variables().RunPartial(handle, options, feeds, fetches, outputs);
+  }
   StatusOr<std::vector<DeviceInfo>> ListDevices() override {
     return server_.variables().ListDevices();
   }

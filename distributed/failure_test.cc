@@ -120,6 +120,23 @@ TEST(FailureTest, ARestartedMasterDoesNotKnowTheSession) {
   EXPECT_TRUE(Fetch(*later, graphs.sum).ok());
 }
 
+// The same where clients are in its process: sessions outlive it, and say that it is gone.
+TEST(FailureTest, AStoppedMasterOfThisProcess) {
+  TestCluster cluster({{"ps", 1}, {"worker", 1}}, TestCluster::Direct());
+  auto session = cluster.NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  Status status;
+  std::thread runner([&] { status = Fetch(*session, graphs.never); });
+  Sleep(100);
+  cluster.Stop("worker", 0);
+  runner.join();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+  status = Fetch(*session, graphs.sum);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has been stopped"));
+}
+
 TEST(FailureTest, ASessionNamesTheTasksThatDoNotAnswer) {
   TestCluster cluster({{"ps", 2}, {"worker", 1}});
   cluster.Stop("ps", 1);

@@ -74,6 +74,14 @@ class LocalSession final : public SessionInterface {
   Status ReleaseCallable(CallableId callable) override {
     return session_->ReleaseCallable(callable);
   }
+  StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec) override {
+    return session_->SetUpPartialRun(spec);
+  }
+  Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+                    const std::vector<std::string>& fetches,
+                    std::vector<Tensor>* outputs) override {
+    return session_->RunPartial(handle, options, feeds, fetches, outputs);
+  }
   StatusOr<std::vector<DeviceInfo>> ListDevices() override { return session_->devices(); }
   Status Close() override { return session_->Close(); }
 

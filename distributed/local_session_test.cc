@@ -227,5 +227,33 @@ TEST_F(LocalSessionTest, ListsDevices) {
   EXPECT_NE((*devices)[0].incarnation, 0);
 }
 
+TEST_F(LocalSessionTest, StepsInInstalments) {
+  const Output a = Placeholder(g), b = Placeholder(g), unused = Placeholder(g);
+  const Output sum = a + b, twice = a * 2, product = sum * twice;
+  ASSERT_TRUE(session->Extend(g.graph()).ok());
+  const auto value = [](float v) { return Tensor::Scalar(v); };
+  for (int i = 0; i < 3; ++i) {
+    const auto handle = session->SetUpPartialRun(
+        {.feeds = {a.name(), b.name(), unused.name()}, .fetches = {twice.name(), product.name()}});
+    ASSERT_TRUE(handle.ok()) << handle.status();
+    Status status = session->RunPartial(*handle, {}, {{a.name(), value(2)}}, {}, &out);
+    ASSERT_TRUE(status.ok()) << status;
+    status = session->RunPartial(*handle, {}, {}, {product.name()}, &out);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(StrCat("it needs ", b.name())));
+    status = session->RunPartial(*handle, {}, {{b.name(), value(3)}}, {product.name()}, &out);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(out[0].scalar<float>(), 20);
+    status = session->RunPartial(*handle, {}, {{unused.name(), value(0)}}, {twice.name()}, &out);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(out[0].scalar<float>(), 4);
+    EXPECT_FALSE(session->RunPartial(*handle, {}, {}, {}, &out).ok());
+  }
+  // One that is left behind ends with the session.
+  const auto left = session->SetUpPartialRun({.feeds = {a.name()}, .fetches = {twice.name()}});
+  ASSERT_TRUE(left.ok());
+  EXPECT_TRUE(session->Close().ok());
+  EXPECT_EQ(session->RunPartial(*left, {}, {}, {}, &out).code(), StatusCode::kFailedPrecondition);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -117,11 +117,7 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
       &AS::RequestListDevices,
       [this](auto call) { call->Finish(ListDevices(call->request(), &call->response())); });
   listen.operator()<tensorflow::PartialRunSetupRequest, tensorflow::PartialRunSetupResponse>(
-      &AS::RequestPartialRunSetup, [](auto call) {
-        call->Finish(
-            Unimplemented("PartialRunSetup: partial runs are not supported; run the step "
-                          "in one call"));
-      });
+      &AS::RequestPartialRunSetup, [this](auto call) { SetUpPartialRun(std::move(call)); });
   listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
       &AS::RequestRunStep, [this](auto call) { RunStep(std::move(call)); });
   listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(

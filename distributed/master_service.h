@@ -54,6 +54,8 @@ class MasterService {
   template <class Request, class Response>
   using Call = UnaryCall<AsyncService, Request, Response>;
   using StepCall = Call<grpc::ByteBuffer, grpc::ByteBuffer>;
+  using PartialSetupCall =
+      Call<tensorflow::PartialRunSetupRequest, tensorflow::PartialRunSetupResponse>;
 
   Status CreateSession(const tensorflow::CreateSessionRequest& request,
                        tensorflow::CreateSessionResponse* response);
@@ -64,6 +66,7 @@ class MasterService {
   Status ReleaseCallable(const tensorflow::ReleaseCallableRequest& request);
   Status ListDevices(const tensorflow::ListDevicesRequest& request,
                      tensorflow::ListDevicesResponse* response);
+  void SetUpPartialRun(std::shared_ptr<PartialSetupCall> call);
   void RunStep(std::shared_ptr<StepCall> call);
   void RunCallable(std::shared_ptr<StepCall> call);
   // Reading and writing long messages takes time, which a polling thread must not give.

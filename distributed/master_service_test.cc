@@ -211,14 +211,6 @@ TEST_F(MasterServiceTest, WhatIsNotSupportedSaysSo) {
   config.Clear();
   config.add_device_filters("/job:[");
   EXPECT_EQ(Create(config).error_code(), grpc::INVALID_ARGUMENT);
-
-  ASSERT_TRUE(Create().ok());
-  tensorflow::PartialRunSetupResponse response;
-  EXPECT_EQ(Send(&Stub::PartialRunSetup, {}, &response).error_code(), grpc::UNIMPLEMENTED);
-  tensorflow::RunStepRequest partial = Step("Identity:0");
-  partial.set_partial_run_handle("p");
-  ASSERT_TRUE(Send(&Stub::RunStep, partial, &answer_).ok());
-  EXPECT_EQ(answer_.status_code(), tensorflow::error::UNIMPLEMENTED);
 }
 
 TEST_F(MasterServiceTest, BadGraphsAndFeedsAreRefused) {
@@ -276,6 +268,44 @@ TEST_F(MasterServiceTest, TracesAndGraphs) {
     EXPECT_GT(node.all_start_micros(), 0);
   }
   EXPECT_EQ(answer_.metadata().partition_graphs_size(), 1);
+}
+
+TEST_F(MasterServiceTest, PartialRuns) {
+  ASSERT_TRUE(Create().ok());
+  tensorflow::PartialRunSetupRequest setup;
+  setup.set_session_handle(handle_);
+  const tensorflow::RunStepRequest all = FedStep("Identity:0");
+  for (const auto& feed : all.feed()) setup.add_feed(feed.name());
+  setup.add_fetch("Identity:0");
+  setup.add_target("Identity");
+  setup.set_request_id(Env::Real().RandomU64() | 1);
+  tensorflow::PartialRunSetupResponse begun;
+  ASSERT_TRUE(Send(&Stub::PartialRunSetup, setup, &begun).ok());
+  EXPECT_EQ(Send(&Stub::PartialRunSetup, setup, &begun).error_code(), grpc::ABORTED);  // again
+
+  tensorflow::RunStepRequest fetch = Step("Identity:0");
+  fetch.set_partial_run_handle(begun.partial_run_handle());
+  ASSERT_TRUE(Send(&Stub::RunStep, fetch, &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::INVALID_ARGUMENT);
+  EXPECT_THAT(answer_.status_error_message(), HasSubstr("can't be computed from the feeds"));
+  tensorflow::RunStepRequest feed = all;
+  feed.clear_fetch();
+  feed.set_partial_run_handle(begun.partial_run_handle());
+  feed.add_target("Identity");
+  ASSERT_TRUE(Send(&Stub::RunStep, feed, &answer_).ok());
+  EXPECT_THAT(answer_.status_error_message(), HasSubstr("belong to PartialRunSetup"));
+  feed.clear_target();
+  ASSERT_TRUE(Send(&Stub::RunStep, feed, &answer_).ok());
+  ASSERT_EQ(answer_.status_code(), 0) << answer_.status_error_message();
+  EXPECT_EQ(answer_.tensor_size(), 0);
+  ASSERT_TRUE(Send(&Stub::RunStep, fetch, &answer_).ok());
+  ASSERT_EQ(answer_.status_code(), 0) << answer_.status_error_message();
+  ASSERT_EQ(answer_.tensor_size(), 1);
+  EXPECT_EQ(answer_.tensor(0).name(), "Identity:0");
+  ASSERT_TRUE(Send(&Stub::RunStep, fetch, &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::INVALID_ARGUMENT);
+  EXPECT_THAT(answer_.status_error_message(),
+              HasSubstr("Must run PartialRunSetup before performing partial runs"));
 }
 
 }  // namespace

@@ -398,6 +398,10 @@ Status MasterSession::Close(const Status& why) {
     std::lock_guard<std::mutex> lock(callables_mu_);
     callables_.clear();
   }
+  {
+    std::lock_guard<std::mutex> lock(partial_mu_);
+    partial_runs_.clear();
+  }
   EndInTasks();
   return ended ? OkStatus()
                : DeadlineExceeded("steps of session ", handle(), " did not end in time");

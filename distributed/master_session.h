@@ -18,14 +18,17 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "distributed/master_step.h"
+#include "distributed/partial_run.h"
 #include "distributed/prepared_step.h"
 #include "distributed/session.h"
 
 namespace penstock {
 
 class HealthMonitor;
+struct CompileOptions;
 
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
@@ -78,6 +81,16 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void RunCallableAsync(int64_t callable, AsyncRun* run, Done done);
   Status ReleaseCallable(int64_t callable);
 
+  // Steps in instalments: see partial_run.h. One that is never finished ends with the session, or
+  // at the session's time limit. Returns its handle.
+  StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec);
+  using SetUp = absl::AnyInvocable<void(StatusOr<std::string>) &&>;
+  void SetUpPartialRunAsync(const CallableSpec& spec, SetUp done);
+  // One instalment. At its time limit, or when it is cancelled, the whole step ends.
+  Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+                    const std::vector<std::string>& fetches, std::vector<Tensor>* outputs);
+  void RunPartialAsync(const std::string& handle, AsyncRun* run, Done done);
+
   std::vector<DeviceInfo> devices() const;
   // Ends the steps with `why`, waits for them and ends the session in all tasks.
   Status Close(const Status& why);
@@ -105,6 +118,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Preparing.
   void AwaitPrepared(const Prepared& step, Done done);
   void Prepare(const Prepared& step);
+  StatusOr<CompileOptions> OptionsOf(const PreparedStep& step) const;
+  StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const PreparedStep& step) const;
   StatusOr<std::vector<Partition>> CompileStep(const PreparedStep& step) const;
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
   Status AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata) const;
@@ -119,6 +134,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status Finished(const PreparedStep& step, const RunOptions& options, Status status,
                   StepStatsCollector* stats, std::vector<Tensor>* outputs, RunMetadata* metadata);
   void StartStep(const Prepared& step, const MasterStep::Args& args, Done done);
+  void StartPartial(const Prepared& step, SetUp done);
+  StatusOr<std::shared_ptr<PartialRun>> FindPartial(const std::string& handle);
+  void ForgetPartial(const std::string& handle);
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);
   Status CheckTasks(const PreparedStep& step) const;
   int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
@@ -149,6 +167,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::mutex callables_mu_;
   absl::flat_hash_map<int64_t, Callable> callables_;
   int64_t next_callable_ = 1;
+  std::mutex partial_mu_;
+  absl::flat_hash_map<std::string, std::shared_ptr<PartialRun>> partial_runs_;  // by handle
 
   mutable std::mutex running_mu_;
   std::condition_variable none_running_;

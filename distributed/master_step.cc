@@ -53,16 +53,18 @@ void MasterStep::StartPart(size_t index) {
     const int64_t left_ns = args_.deadline_ns - services_.env->NowNanos();
     timeout_ms = std::max<int64_t>(1, left_ns / kNanosPerMilli + kDeadlineSlackMs + kGraceMs);
   }
-  const RunGraphArgs run{.session = prepared_->session,
-                         .graph = part.graph,
-                         .step_id = args_.id,
-                         .deadline_ns = args_.deadline_ns,
-                         .feeds = args_.feeds.data(),
-                         .num_feeds = static_cast<int>(args_.feeds.size()),
-                         .fetches = args_.fetches.data(),
-                         .num_fetches = static_cast<int>(args_.fetches.size()),
-                         .stats = args_.stats,
-                         .on_this_thread = args_.on_this_thread};
+  const RunGraphArgs run{
+      .session = prepared_->session,
+      .graph = part.graph,
+      .step_id = args_.id,
+      .deadline_ns = args_.deadline_ns,
+      .feeds = args_.feeds.data(),
+      .num_feeds = static_cast<int>(args_.feeds.size()),
+      .fetches = args_.fetches.data(),
+      .num_fetches = static_cast<int>(args_.fetches.size()),
+      .stats = args_.stats,
+      .step = part.task->client->in_process() != nullptr ? args_.own_step : nullptr,
+      .on_this_thread = args_.on_this_thread};
   part.task->client->RunGraph(
       run, {.incarnation = part.task->id.incarnation, .timeout_ms = timeout_ms},
       Done([self = shared_from_this(), index](Status status) { self->PartEnded(index, status); }));

@@ -6,6 +6,10 @@ namespace {
 constexpr int64_t kDeregisterTimeoutMs = 10'000;
 }  // namespace
 
+Status NoValue(string_view fetch) {
+  return InvalidArgument("fetch '", fetch, "' has no value: it is on a branch that was not taken");
+}
+
 PreparedStep::~PreparedStep() {
   if (parts.empty() || tasks->session_deleted.load()) return;
   for (const Part& part : parts) {
@@ -47,26 +51,26 @@ Status PreparedStep::CheckFeeds(absl::Span<const Tensor> tensors) const {
   if (tensors.size() != feeds.size()) {
     return InvalidArgument("expected ", feeds.size(), " feeds, got ", tensors.size());
   }
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    const Feed& feed = feeds[i];
-    const Tensor& tensor = tensors[i];
-    if (tensor.dtype() == feed.dtype &&
-        (!feed.shape.known_rank() || feed.shape.Compatible(tensor.shape()))) {
-      continue;
-    }
-    return InvalidArgument("feed '", feed.name, "': expected ", Name(feed.dtype), " of shape ",
-                           feed.shape.ToString(), ", got ",
-                           tensor.valid() ? Name(tensor.dtype()) : "no tensor", " of shape ",
-                           tensor.shape().ToString());
-  }
+  for (size_t i = 0; i < feeds.size(); ++i) RETURN_IF_ERROR(CheckFeed(i, tensors[i]));
   return OkStatus();
+}
+
+Status PreparedStep::CheckFeed(size_t index, const Tensor& tensor) const {
+  const Feed& feed = feeds[index];
+  if (tensor.dtype() == feed.dtype &&
+      (!feed.shape.known_rank() || feed.shape.Compatible(tensor.shape()))) {
+    return OkStatus();
+  }
+  return InvalidArgument("feed '", feed.name, "': expected ", Name(feed.dtype), " of shape ",
+                         feed.shape.ToString(), ", got ",
+                         tensor.valid() ? Name(tensor.dtype()) : "no tensor", " of shape ",
+                         tensor.shape().ToString());
 }
 
 Status PreparedStep::CheckFetches(absl::Span<const Tensor> tensors) const {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].valid()) continue;
-    return InvalidArgument("fetch '", names_.fetches[i],
-                           "' has no value: it is on a branch that was not taken");
+    return NoValue(names_.fetches[i]);
   }
   return OkStatus();
 }
@@ -76,21 +80,32 @@ bool StepCache::Names::operator==(const Names& other) const {
   for (size_t i = 0; i < num_feeds(); ++i) {
     if (feed(i) != other.feed(i)) return false;
   }
-  return *fetches == *other.fetches && *targets == *other.targets;
+  return partial == other.partial && *fetches == *other.fetches && *targets == *other.targets;
 }
 
 std::shared_ptr<PreparedStep> StepCache::Get(const Feeds& feeds,
                                              const std::vector<std::string>& fetches,
                                              const std::vector<std::string>& targets) {
+  return Get({.fed = &feeds, .fetches = &fetches, .targets = &targets});
+}
+
+std::shared_ptr<PreparedStep> StepCache::GetPartial(const CallableSpec& names) {
+  return Get({.feeds = &names.feeds,
+              .fetches = &names.fetches,
+              .targets = &names.targets,
+              .partial = true});
+}
+
+std::shared_ptr<PreparedStep> StepCache::Get(const Names& names) {
   decltype(steps_) dropped;  // destroyed without the lock
   std::lock_guard<std::mutex> lock(mu_);
-  const auto found = steps_.find(Names{.fed = &feeds, .fetches = &fetches, .targets = &targets});
+  const auto found = steps_.find(names);
   if (found != steps_.end()) return found->second;
 
   if (steps_.size() >= kStepsMax) dropped.swap(steps_);
-  CallableSpec names{.fetches = fetches, .targets = targets};
-  for (const auto& [name, value] : feeds) names.feeds.push_back(name);
-  auto step = std::make_shared<PreparedStep>(std::move(names));
+  CallableSpec spec{.fetches = *names.fetches, .targets = *names.targets};
+  for (size_t i = 0; i < names.num_feeds(); ++i) spec.feeds.push_back(names.feed(i));
+  auto step = std::make_shared<PreparedStep>(std::move(spec), names.partial);
   steps_.emplace(NamesOf(*step), step);
   return step;
 }

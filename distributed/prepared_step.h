@@ -40,6 +40,9 @@ struct SessionTasks {
   std::atomic<bool> session_deleted{false};
 };
 
+// The error of a fetch whose branch was not taken.
+Status NoValue(string_view fetch);
+
 class PreparedStep {
  public:
   // The part of one task.
@@ -53,11 +56,14 @@ class PreparedStep {
     PartialShape shape;
   };
 
-  explicit PreparedStep(CallableSpec names) : names_(std::move(names)) {}
+  explicit PreparedStep(CallableSpec names, bool partial = false)
+      : names_(std::move(names)), partial_(partial) {}
   // Has the tasks forget their parts.
   ~PreparedStep();
 
   const CallableSpec& names() const { return names_; }
+  // Feeds come and fetches leave while it runs.
+  bool partial() const { return partial_; }
   bool ready() const { return ready_.load(std::memory_order_acquire); }
 
   // `done` is called when the step is ready or could not be prepared. True: the caller is the first
@@ -72,9 +78,12 @@ class PreparedStep {
   std::vector<Part> parts;                    // the master's own task's last
   // The whole step, where it is one part of one task that is in this process.
   std::shared_ptr<WorkerGraph> local;
+  // Of a partial run: the feeds that each fetch needs.
+  std::vector<std::vector<int>> feeds_of_fetches;
 
   // InvalidArgument where the tensors do not fit the feeds; names the one.
   Status CheckFeeds(absl::Span<const Tensor> tensors) const;
+  Status CheckFeed(size_t index, const Tensor& tensor) const;
   // InvalidArgument where a fetch has no value, because its branch was not taken.
   Status CheckFetches(absl::Span<const Tensor> tensors) const;
 
@@ -82,6 +91,7 @@ class PreparedStep {
   enum class State { kNew, kPreparing, kReady, kFailed };
 
   const CallableSpec names_;
+  const bool partial_;
   std::atomic<bool> ready_{false};
   std::mutex mu_;
   State state_ = State::kNew;
@@ -98,6 +108,8 @@ class StepCache {
   // The step of these names; made if it is not there.
   std::shared_ptr<PreparedStep> Get(const Feeds& feeds, const std::vector<std::string>& fetches,
                                     const std::vector<std::string>& targets);
+  // The partial run of these names.
+  std::shared_ptr<PreparedStep> GetPartial(const CallableSpec& names);
   // Forgets `step`, which could not be prepared.
   void Drop(const PreparedStep& step);
 
@@ -108,6 +120,7 @@ class StepCache {
     const std::vector<std::string>* feeds = nullptr;  // or this
     const std::vector<std::string>* fetches = nullptr;
     const std::vector<std::string>* targets = nullptr;
+    bool partial = false;
 
     size_t num_feeds() const { return fed != nullptr ? fed->size() : feeds->size(); }
     const std::string& feed(size_t i) const {
@@ -116,15 +129,19 @@ class StepCache {
     bool operator==(const Names& other) const;
     template <class H>
     friend H AbslHashValue(H h, const Names& names) {
-      h = H::combine(std::move(h), names.num_feeds());
+      h = H::combine(std::move(h), names.num_feeds(), names.partial);
       for (size_t i = 0; i < names.num_feeds(); ++i) h = H::combine(std::move(h), names.feed(i));
       return H::combine(std::move(h), *names.fetches, *names.targets);
     }
   };
   static Names NamesOf(const PreparedStep& step) {
     const CallableSpec& names = step.names();
-    return {.feeds = &names.feeds, .fetches = &names.fetches, .targets = &names.targets};
+    return {.feeds = &names.feeds,
+            .fetches = &names.fetches,
+            .targets = &names.targets,
+            .partial = step.partial()};
   }
+  std::shared_ptr<PreparedStep> Get(const Names& names);
 
   std::mutex mu_;
   // Keys point into their values.

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/cluster_spec.h"
+#include "distributed/in_process_sessions.h"
 #include "distributed/session.h"
 #include "distributed/tensor_message.h"
 #include "distributed/transport/grpc/channel.h"
@@ -132,28 +133,29 @@ class RemoteSession final : public SessionInterface {
              const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
              RunMetadata* metadata) override {
     tensorflow::RunStepRequest request;
-    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
-    request.mutable_fetch()->Add(fetches.begin(), fetches.end());
     request.mutable_target()->Add(targets.begin(), targets.end());
-    request.set_store_errors_in_response_body(true);
-    request.set_request_id(static_cast<int64_t>(Env::Real().RandomU64() | 1));
-    SetOptions(options, TimeoutMs(options), request.mutable_options());
-    TensorMessageWriter writer;
-    writer.Add(request);
-    for (const auto& [name, value] : feeds) {
-      writer.AddNamedTensor(tensorflow::RunStepRequest::kFeedFieldNumber, name, value);
-    }
-    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunStep", options, &writer));
+    return RunStep(std::move(request), options, feeds, fetches, outputs, metadata);
+  }
 
-    tensorflow::RunStepResponse response;
-    std::vector<std::pair<std::string, Tensor>> tensors;
-    RETURN_IF_ERROR(ReadTensorMessage(&answer, kFetch, &response, &tensors));
-    if (response.status_code() != 0) {
-      return Status(static_cast<StatusCode>(response.status_code()),
-                    response.status_error_message());
-    }
-    RETURN_IF_ERROR(ReadMetadata(response.metadata(), metadata));
-    return TakeOutputs(std::move(tensors), fetches, outputs);
+  StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec) override {
+    tensorflow::PartialRunSetupRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    request.mutable_feed()->Add(spec.feeds.begin(), spec.feeds.end());
+    request.mutable_fetch()->Add(spec.fetches.begin(), spec.fetches.end());
+    request.mutable_target()->Add(spec.targets.begin(), spec.targets.end());
+    request.set_request_id(NewRequestId());
+    tensorflow::PartialRunSetupResponse response;
+    RETURN_IF_ERROR(Call(&Stub::PartialRunSetup, request, &response));
+    return response.partial_run_handle();
+  }
+
+  Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+                    const std::vector<std::string>& fetches,
+                    std::vector<Tensor>* outputs) override {
+    if (handle.empty()) return InvalidArgument("a partial run without a handle");
+    tensorflow::RunStepRequest request;
+    request.set_partial_run_handle(handle);
+    return RunStep(std::move(request), options, feeds, fetches, outputs, nullptr);
   }
 
   StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
@@ -163,7 +165,7 @@ class RemoteSession final : public SessionInterface {
     options->mutable_feed()->Add(spec.feeds.begin(), spec.feeds.end());
     options->mutable_fetch()->Add(spec.fetches.begin(), spec.fetches.end());
     options->mutable_target()->Add(spec.targets.begin(), spec.targets.end());
-    request.set_request_id(static_cast<int64_t>(Env::Real().RandomU64() | 1));
+    request.set_request_id(NewRequestId());
     tensorflow::MakeCallableResponse response;
     RETURN_IF_ERROR(Call(&Stub::MakeCallable, request, &response));
     std::lock_guard<std::mutex> lock(mu_);
@@ -245,6 +247,36 @@ class RemoteSession final : public SessionInterface {
     return handle_;
   }
 
+  static int64_t NewRequestId() { return static_cast<int64_t>(Env::Real().RandomU64() | 1); }
+
+  // `request`: what is special to this step.
+  Status RunStep(tensorflow::RunStepRequest request, const RunOptions& options, const Feeds& feeds,
+                 const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
+                 RunMetadata* metadata) {
+    outputs->clear();
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    request.mutable_fetch()->Add(fetches.begin(), fetches.end());
+    request.set_store_errors_in_response_body(true);
+    request.set_request_id(NewRequestId());
+    SetOptions(options, TimeoutMs(options), request.mutable_options());
+    TensorMessageWriter writer;
+    writer.Add(request);
+    for (const auto& [name, value] : feeds) {
+      writer.AddNamedTensor(tensorflow::RunStepRequest::kFeedFieldNumber, name, value);
+    }
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunStep", options, &writer));
+
+    tensorflow::RunStepResponse response;
+    std::vector<std::pair<std::string, Tensor>> tensors;
+    RETURN_IF_ERROR(ReadTensorMessage(&answer, kFetch, &response, &tensors));
+    if (response.status_code() != 0) {
+      return Status(static_cast<StatusCode>(response.status_code()),
+                    response.status_error_message());
+    }
+    RETURN_IF_ERROR(ReadMetadata(response.metadata(), metadata));
+    return TakeOutputs(std::move(tensors), fetches, outputs);
+  }
+
   // REQUIRES mu_.
   Status Create(const Graph* graph) {
     tensorflow::CreateSessionRequest request;
@@ -276,10 +308,11 @@ class RemoteSession final : public SessionInterface {
 
   Status RunPlain(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
                   std::vector<Tensor>* outputs) {
+    outputs->clear();
     tensorflow::RunCallableRequest request;
     ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
     request.set_handle(callable);
-    request.set_request_id(static_cast<int64_t>(Env::Real().RandomU64() | 1));
+    request.set_request_id(NewRequestId());
     TensorMessageWriter writer;
     writer.Add(request);
     for (const Tensor& feed : feeds) {
@@ -373,6 +406,7 @@ class RemoteSession final : public SessionInterface {
 StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
                                                              const SessionOptions& options) {
   ASSIGN_OR_RETURN(const std::string address, AddressOf(target));
+  if (auto here = InProcessSessions::New(address, options)) return here;
   return std::make_unique<RemoteSession>(target, address, options);
 }
 

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "distributed/in_process_master.h"
 #include "distributed/join.h"
 #include "distributed/listen_address.h"
 #include "distributed/master.h"
@@ -67,6 +68,7 @@ struct Server::State {
   std::optional<Worker> worker;
   std::optional<GrpcTransport> transport;
   std::optional<Master> master;
+  std::optional<InProcessMaster> in_process;
 
   std::mutex mu;
   std::condition_variable changed;
@@ -151,6 +153,10 @@ void Server::State::Listen() {
        .shutdown = [this](const std::string& reason) { RequestShutdown(reason); }},
       *loop, *queue);
   master_service.Listen(*master, threads, *loop, *queue);
+  // Defaults of the server are merged with what a client leaves out, which its messages alone show.
+  if (options.direct_sessions && options.default_session_config.empty()) {
+    in_process.emplace(self.address, *master);
+  }
   SetServing(true);
 }
 
@@ -242,12 +248,14 @@ void Server::Stop() {
   if (s.housekeeping.joinable()) s.housekeeping.join();
   if (s.grpc_server != nullptr) {
     s.SetServing(false);
+    if (s.in_process.has_value()) s.in_process->Refuse();
     if (s.master.has_value()) s.master->Stop();
     if (s.worker.has_value()) {
       s.worker->steps().AbortAll(Unavailable(s.self.ToString(), " is shutting down"));
     }
     s.grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     s.master_service.WaitForCalls();
+    s.in_process.reset();
   }
   s.loop->Stop();
 }

@@ -39,6 +39,8 @@ struct ServerOptions {
   // A ConfigProto in text form: what a client leaves out of its own. Fields that are not known are
   // ignored, as in what clients send.
   std::string default_session_config = {};
+  // Sessions that clients in this process have with this task do not go over the network.
+  bool direct_sessions = true;
 };
 
 class Server {

@@ -94,6 +94,16 @@ class SessionInterface {
                              RunMetadata* metadata) = 0;
   virtual Status ReleaseCallable(CallableId callable) = 0;
 
+  // A step in instalments: SetUpPartialRun names all that will be fed and fetched, and begins it;
+  // each RunPartial feeds and fetches some of that, and waits for what it fetches. A tensor is fed
+  // once and fetched once, and a fetch must not need feeds that are still to come:
+  // InvalidArgument, which names them and changes nothing. The step ends when everything was fed
+  // and fetched, with an error that one of the calls returns, or with the session.
+  virtual StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec) = 0;
+  virtual Status RunPartial(const std::string& handle, const RunOptions& options,
+                            const Feeds& feeds, const std::vector<std::string>& fetches,
+                            std::vector<Tensor>* outputs) = 0;
+
   // Those that nodes may be placed on; the first is where feeds enter.
   virtual StatusOr<std::vector<DeviceInfo>> ListDevices() = 0;
 
@@ -106,7 +116,8 @@ class SessionInterface {
 StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions& options);
 
 // On the cluster of the task at `target`, "grpc://host:port". Contacts nobody before the first
-// Extend or Run.
+// Extend or Run. A task of this process, addressed as its Server::target() says, is not called over
+// the network: tensors are shared with it.
 StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
                                                              const SessionOptions& options);
 

@@ -56,6 +56,11 @@ void MasterSession::Prepare(const Prepared& step) {
   if (!feeds.ok()) return finish(feeds.status());
   auto partitions = CompileStep(*step);
   if (!partitions.ok()) return finish(partitions.status());
+  if (step->partial()) {
+    auto needed = FeedsOfFetches(*step);
+    if (!needed.ok()) return finish(needed.status());
+    step->feeds_of_fetches = *std::move(needed);
+  }
 
   step->feeds = *std::move(feeds);
   step->session = handle();
@@ -91,10 +96,11 @@ StatusOr<std::vector<PreparedStep::Feed>> MasterSession::FeedsOf(const PreparedS
   return feeds;
 }
 
-StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& step) const {
+StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) const {
   CompileOptions options{.targets = step.names().targets,
                          .allow_soft_placement = options_.session.allow_soft_placement,
                          .optimize = options_.session.optimize,
+                         .partial_run = step.partial(),
                          .client_device = tasks()[0].devices[0].name};
   for (const std::string& feed : step.names().feeds) {
     ASSIGN_OR_RETURN(TensorName name, TensorName::Parse(feed));
@@ -105,8 +111,20 @@ StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& 
     if (name.control) return InvalidArgument("fetch '", fetch, "' is not a tensor");
     options.fetches.push_back(std::move(name));
   }
+  return options;
+}
+
+StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& step) const {
+  ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(step));
   std::shared_lock<std::shared_mutex> lock(graph_mu_);
   return Compile(graph_, devices(), options);
+}
+
+StatusOr<std::vector<std::vector<int>>> MasterSession::FeedsOfFetches(
+    const PreparedStep& step) const {
+  ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(step));
+  std::shared_lock<std::shared_mutex> lock(graph_mu_);
+  return penstock::FeedsOfFetches(graph_, options);
 }
 
 Status MasterSession::AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata) const {

@@ -115,9 +115,6 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
     if (!read.ok()) return Finish(*call, read, in_body);
     auto session = master_->FindSession(request.session_handle());
     if (!session.ok()) return Finish(*call, session.status(), in_body);
-    if (!request.partial_run_handle().empty()) {
-      return Finish(*call, Unimplemented("RunStep: partial runs are not supported"), in_body);
-    }
     const Status first = recent_.Add(request.request_id(), "RunStep");
     if (!first.ok()) return Finish(*call, first, in_body);
     step->session = *std::move(session);
@@ -128,13 +125,37 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
     call->OnCancel([step] {
       step->cancellation.Cancel(Cancelled("the client does not wait for the step any more"));
     });
-    step->session->RunAsync(&step->run, Done([this, call, step, in_body](const Status& status) {
+    Done done([this, call, step, in_body](const Status& status) {
       if (!status.ok()) return Finish(*call, status, in_body);
       Answer(step->run, [call, step, in_body] {
         Finish(*call, MessageOf(step->request, step->run), in_body);
       });
-    }));
+    });
+    const std::string& partial = request.partial_run_handle();
+    if (partial.empty()) return step->session->RunAsync(&step->run, std::move(done));
+    if (request.target_size() > 0) {
+      return std::move(done)(
+          InvalidArgument("RunStep: the targets of a partial run belong to PartialRunSetup"));
+    }
+    step->session->RunPartialAsync(partial, &step->run, std::move(done));
   });
+}
+
+void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
+  const tensorflow::PartialRunSetupRequest& request = call->request();
+  auto session = master_->FindSession(request.session_handle());
+  if (!session.ok()) return call->Finish(session.status());
+  const Status first = recent_.Add(request.request_id(), "PartialRunSetup");
+  if (!first.ok()) return call->Finish(first);
+  (*session)->SetUpPartialRunAsync({.feeds = {request.feed().begin(), request.feed().end()},
+                                    .fetches = {request.fetch().begin(), request.fetch().end()},
+                                    .targets = {request.target().begin(), request.target().end()}},
+                                   [call](StatusOr<std::string> handle) {
+                                     if (handle.ok()) {
+                                       call->response().set_partial_run_handle(*handle);
+                                     }
+                                     call->Finish(handle.status());
+                                   });
 }
 
 Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& request,

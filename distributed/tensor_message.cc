@@ -62,11 +62,23 @@ size_t LengthOf(const Tensor& tensor, const std::string& head) {
 
 Status Malformed() { return InvalidArgument("malformed message"); }
 
-bool CopyField(CodedInputStream* in, uint32_t tag, std::string* to) {
-  StringOutputStream stream(to);
-  CodedOutputStream out(&stream);
-  return WireFormatLite::SkipField(in, tag, &out);
-}
+// Copies of fields, one after the other. The streams stay: each time they are made, the string is
+// filled up to its capacity.
+class FieldCopies {
+ public:
+  bool Add(CodedInputStream* in, uint32_t tag) {
+    return WireFormatLite::SkipField(in, tag, &out_);
+  }
+  const std::string& bytes() {
+    out_.Trim();
+    return bytes_;
+  }
+
+ private:
+  std::string bytes_;
+  StringOutputStream stream_{&bytes_};
+  CodedOutputStream out_{&stream_};
+};
 
 bool ReadLength(CodedInputStream* in, size_t* length) {
   uint64_t value = 0;
@@ -104,7 +116,7 @@ class TensorReader {
       *tensor = bad_;
     } else if (tensor_.valid()) {
       *tensor = std::move(tensor_);
-    } else if (proto.ParseFromString(head_)) {
+    } else if (proto.ParseFromString(head_.bytes())) {
       *tensor = TensorFromProto(proto);
     } else {
       return false;
@@ -123,13 +135,13 @@ class TensorReader {
     if (tensor_.valid() && (tag == kDTypeTag || tag == kShapeTag || tag == kContentTag)) {
       return false;
     }
-    return CopyField(in_, tag, &head_);
+    return head_.Add(in_, tag);
   }
 
   // Whether the fields so far say what the content is of.
   bool TensorIsDescribed() {
     tensorflow::TensorProto proto;
-    if (!proto.ParseFromString(head_)) return false;
+    if (!proto.ParseFromString(head_.bytes())) return false;
     const auto dtype = DTypeFromNumber(proto.dtype());
     const auto declared = ShapeFromProto(proto.tensor_shape());
     if (!dtype.ok() || !IsPlain(*dtype) || !declared.ok() || !declared->fully_known()) return false;
@@ -162,7 +174,7 @@ class TensorReader {
   }
 
   CodedInputStream* const in_;
-  std::string head_;  // the fields so far, but for the content that is read in place
+  FieldCopies head_;  // the fields so far, but for the content that is read in place
   bool content_seen_ = false;
   DType dtype_ = DType::kInvalid;
   Shape shape_;
@@ -247,11 +259,11 @@ Status ReadTensorMessage(grpc::ByteBuffer* bytes, TensorField field,
   in.SetTotalBytesLimit(static_cast<int>(kMessageBytesMax));
   in.PushLimit(static_cast<int>(bytes->Length()));
   const uint32_t tensor_tag = static_cast<uint32_t>(field.number) << 3 | 2;
-  std::string others;
+  FieldCopies others;
   Status bad;
   while (const uint32_t tag = in.ReadTag()) {
     if (tag != tensor_tag) {
-      if (!CopyField(&in, tag, &others)) return Malformed();
+      if (!others.Add(&in, tag)) return Malformed();
       continue;
     }
     size_t length = 0;
@@ -269,7 +281,7 @@ Status ReadTensorMessage(grpc::ByteBuffer* bytes, TensorField field,
       bad = Annotate(tensor.status(), StrCat(field.what, " ", which));
     }
   }
-  if (!in.ConsumedEntireMessage() || !rest->ParseFromString(others)) return Malformed();
+  if (!in.ConsumedEntireMessage() || !rest->ParseFromString(others.bytes())) return Malformed();
   return bad;
 }
 

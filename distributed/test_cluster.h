@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TestCluster: real servers on loopback ports, in the process of a test.
+// TestCluster: real servers on loopback ports, in the process of a test. Its sessions go over the
+// network nevertheless, unless the options say otherwise.
 #pragma once
 
 #include <map>
@@ -43,7 +44,14 @@ class TestCluster {
             .heartbeat_ms = 200,
             .keepalive_ms = 500,
             .keepalive_timeout_ms = 500,
-            .create_session_timeout_ms = 2'000};
+            .create_session_timeout_ms = 2'000,
+            .direct_sessions = false};
+  }
+  // The same with sessions that do not go over the network.
+  static ServerOptions Direct() {
+    ServerOptions options = Quick();
+    options.direct_sessions = true;
+    return options;
   }
 
   const ClusterSpec& spec() const { return cluster_; }

@@ -223,6 +223,7 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
   auto begun = steps_.Begin(args.step_id, args.session);
   if (!begun.ok()) return std::move(done)(begun.status());
   const std::shared_ptr<Step> step = *std::move(begun);
+  if (args.step != nullptr) *args.step = step;
   for (const TaskId& producer : *producers) transport_->Subscribe(producer, step->id());
 
   Done ended([this, step, producers = *std::move(producers),

@@ -49,6 +49,8 @@ struct RunGraphArgs {
   Tensor* fetches = nullptr;
   int num_fetches = 0;
   StepStatsCollector* stats = nullptr;
+  // Where to put the task's Step, before anything of it runs; null: nowhere.
+  std::shared_ptr<Step>* step = nullptr;
   // The caller's thread may be used until the step has ended: nothing need leave it.
   bool on_this_thread = false;
 };

@@ -25,6 +25,9 @@ struct CompileOptions {
   std::vector<std::string> targets;   // node names
   bool allow_soft_placement = false;  // a device constraint that cannot be met is relaxed
   bool optimize = true;               // constant folding, common subexpressions
+  // Feeds come and fetches leave one by one while the step runs: by its rendezvous, as PartialFeed
+  // and PartialFetch name them, from and to the client's device itself.
+  bool partial_run = false;
   // The device that feeds enter and fetches leave by: the client's side of the master's task.
   DeviceName client_device;
   const CostModel* cost_model = nullptr;  // null: static estimates
@@ -37,6 +40,15 @@ struct CompileOptions {
 // "PruneForTargets: Some target nodes not found: ...".
 StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                          const CompileOptions& options);
+
+// What the i-th feed and fetch of a partial run are called in the rendezvous
+// (RendezvousKey::tensor, with the client's device at both ends, incarnation 0).
+std::string PartialFeed(int index);
+std::string PartialFetch(int index);
+
+// For each fetch, in order, which feeds (by index) it needs. Errors as Compile's.
+StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
+                                                       const CompileOptions& options);
 
 // The names that `dump` sees, in order.
 std::vector<std::string> PassNames();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -115,13 +116,12 @@ class Pruner {
     if (source.node == nullptr) return Internal("fetch without a source");
     RETURN_IF_ERROR(Need(source.node));
     const DType dtype = source.node->output_type(source.index).dtype;
-    ASSIGN_OR_RETURN(Node * fetch,
-                     to_.AddNode({.name = to_.UniqueName(StrCat("_fetch_", source.node->name())),
-                                  .op = "_Fetch",
-                                  .inputs = {Copied(source)},
-                                  .attrs = {{"index", index}, {"T", dtype}},
-                                  .device = options_.client_device.ToString()}));
-    return fetch == nullptr ? Internal("no fetch node") : OkStatus();
+    Graph::NodeSpec fetch = options_.partial_run
+                                ? ClientEnd("_Send", PartialFetch(index))
+                                : Graph::NodeSpec{.op = "_Fetch", .attrs = {{"index", index}}};
+    fetch.attrs["T"] = dtype;
+    fetch.inputs = {Copied(source)};
+    return AddPinned(StrCat("_fetch_", source.node->name()), std::move(fetch)).status();
   }
 
   Graph Take() && { return std::move(to_); }
@@ -184,13 +184,31 @@ class Pruner {
   Status AddFeed(const Endpoint& fed) {
     const std::pair key(fed.node->id(), fed.index);
     if (feed_nodes_.count(key) > 0) return OkStatus();
+    const int index = feeds_.at(key);
+    Graph::NodeSpec feed = options_.partial_run
+                               ? ClientEnd("_Recv", PartialFeed(index))
+                               : Graph::NodeSpec{.op = "_Feed", .attrs = {{"index", index}}};
+    feed.attrs[options_.partial_run ? "tensor_type" : "T"] = fed.node->output_type(fed.index).dtype;
     ASSIGN_OR_RETURN(feed_nodes_[key],
-                     to_.AddNode({.name = to_.UniqueName(StrCat("_feed_", fed.node->name())),
-                                  .op = "_Feed",
-                                  .attrs = {{"index", feeds_.at(key)},
-                                            {"T", fed.node->output_type(fed.index).dtype}},
-                                  .device = options_.client_device.ToString()}));
+                     AddPinned(StrCat("_feed_", fed.node->name()), std::move(feed)));
     return OkStatus();
+  }
+
+  // Our end of the way of a tensor from or to the client.
+  Graph::NodeSpec ClientEnd(const std::string& op, const std::string& tensor) const {
+    const std::string client = options_.client_device.ToString();
+    return {.op = op,
+            .attrs = {{"tensor_name", tensor},
+                      {"send_device", client},
+                      {"send_device_incarnation", int64_t{0}},
+                      {"recv_device", client},
+                      {"client_terminated", true}}};
+  }
+
+  StatusOr<Node*> AddPinned(const std::string& name, Graph::NodeSpec spec) {
+    spec.name = to_.UniqueName(name);
+    spec.device = options_.client_device.ToString();
+    return to_.AddNode(std::move(spec));
   }
 
   Endpoint Copied(const Endpoint& e) const {
@@ -207,7 +225,45 @@ class Pruner {
   std::vector<std::pair<Node*, int>> back_edges_;  // (original node, input) to connect at the end
 };
 
+// The feeds that `fetch` needs, in order.
+std::vector<int> FeedsOf(const Graph& graph, const FeedMap& feeds, const Endpoint& fetch) {
+  std::set<int> found;
+  std::vector<bool> seen(graph.max_id(), false);
+  std::vector<const Node*> stack = {fetch.node};
+  seen[fetch.node->id()] = true;
+  const auto visit = [&](const Node* node) {
+    if (!seen[node->id()]) stack.push_back(node);
+    seen[node->id()] = true;
+  };
+  while (!stack.empty()) {
+    const Node* const node = stack.back();
+    stack.pop_back();
+    for (const Endpoint& input : node->inputs()) {
+      const auto fed = feeds.find({input.node->id(), input.index});
+      if (fed != feeds.end()) {
+        found.insert(fed->second);
+      } else {
+        visit(input.node);
+      }
+    }
+    for (const Node* control : node->control_inputs()) visit(control);
+  }
+  return {found.begin(), found.end()};
+}
+
 }  // namespace
+
+std::string PartialFeed(int index) { return StrCat("feed_", index); }
+std::string PartialFetch(int index) { return StrCat("fetch_", index); }
+
+StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
+                                                       const CompileOptions& options) {
+  ASSIGN_OR_RETURN(const FeedMap feeds, ResolveFeeds(graph, options));
+  ASSIGN_OR_RETURN(const std::vector<Endpoint> fetches, ResolveFetches(graph, options, feeds));
+  std::vector<std::vector<int>> needed;
+  for (const Endpoint& fetch : fetches) needed.push_back(FeedsOf(graph, feeds, fetch));
+  return needed;
+}
 
 StatusOr<Graph> Prune(const Graph& graph, const CompileOptions& options) {
   if (options.fetches.empty() && options.targets.empty()) {
