@@ -84,6 +84,13 @@ const Registry& Ops() {
          .outputs = {{"no", "float"}, {"yes", "float"}},
          .shape = SameShape},
         {.name = "Merge", .inputs = {{"a", "float"}, {"b", "float"}}, .outputs = {{"y", "float"}}},
+        {.name = "Enter",
+         .inputs = {{"x", "float"}},
+         .outputs = {{"y", "float"}},
+         .attrs = {{"frame_name", Strings{}}, {"is_constant", false}}},
+        {.name = "Exit", .inputs = {{"x", "float"}}, .outputs = {{"y", "float"}}},
+        {.name = "NextIteration", .inputs = {{"x", "float"}}, .outputs = {{"y", "float"}}},
+        {.name = "LoopCond", .inputs = {{"x", "float"}}, .outputs = {{"y", "float"}}},
         {.name = "Var", .outputs = {{"ref", Ref("float")}}, .stateful = true},
         {.name = "Update",
          .inputs = {{"ref", Ref("float")}, {"by", "float"}},
@@ -116,8 +123,9 @@ const Registry& Ops() {
                                       {.op = "Merge", .make = Make<SumKernel>},
                                       {.op = "Huge", .make = Make<HugeKernel>},
                                       {.op = "Heavy", .device = "GPU", .make = Make<NeverRun>}};
-    for (const char* op : {"Input", "Noise", "Heavy", "Var", "Update", "Group", "Shape", "Switch",
-                           "_Feed", "_Fetch", "_Send", "_Recv"}) {
+    for (const char* op :
+         {"Input", "Noise", "Heavy", "Var", "Update", "Group", "Shape", "Switch", "Enter", "Exit",
+          "NextIteration", "LoopCond", "_Feed", "_Fetch", "_Send", "_Recv"}) {
       kernels.push_back({.op = op, .make = Make<NeverRun>});
     }
     return new Registry(std::move(ops), std::move(kernels));
@@ -417,6 +425,67 @@ TEST(PartitionTest, ControlEdgesCrossAsEmptyTensorsAndConstantsAreCopied) {
   ASSERT_EQ(copy->control_inputs().size(), 1u);
   EXPECT_EQ(copy->control_inputs()[0]->op_name(), "_Recv");
   EXPECT_EQ(copy->input(0).node->op_name(), "Const");
+}
+
+// while (x) x = x + x + k, with the sums on the ps; k enters as a constant.
+struct LoopWorld : World {
+  LoopWorld() {
+    Node* const k = Add("k", "Noise", {}, kWorker);
+    Node* const constant =
+        Add("enter_k", "Enter", {{k, 0}}, kWorker, {{"frame_name", "f"}, {"is_constant", true}});
+    Node* const enter = Add("enter", "Enter", {{Add("x", "Input", {}, kWorker), 0}}, kWorker,
+                            {{"frame_name", "f"}});
+    Node* const merge = Add("merge", "Merge", {{enter, 0}, {}}, kWorker);
+    Node* const cond = Add("cond", "LoopCond", {{merge, 0}}, kWorker);
+    Node* const choice = Add("switch", "Switch", {{merge, 0}, {cond, 0}}, kWorker);
+    Node* const sum = Add("sum", "Sum2", {{choice, 1}, {choice, 1}}, kPs);
+    Node* const plus = Add("plus", "Sum2", {{sum, 0}, {constant, 0}}, kPs);
+    Node* const next = Add("next", "NextIteration", {{plus, 0}}, kWorker1);
+    EXPECT_TRUE(graph.SetInput(merge, 1, {next, 0}).ok());
+    Add("exit", "Exit", {{choice, 0}}, kWorker);
+  }
+};
+
+TEST(PartitionTest, ALoopOnTwoDevicesIsDrivenOnBoth) {
+  LoopWorld w;
+  const auto partitions = w.Run({}, {"exit:0"});
+  ASSERT_TRUE(partitions.ok()) << partitions.status();
+  ASSERT_EQ(partitions->size(), 2);
+  EXPECT_EQ(w.placed["next"], kWorker) << "what comes around stays with its Merge";
+  const Partition& ps = (*partitions)[0];
+  ASSERT_EQ(ps.device, kPs);
+  EXPECT_EQ(CountOps(ps, "Enter"), 2) << "the control loop's and k's";
+  for (const char* op : {"Merge", "Switch", "NextIteration"}) EXPECT_EQ(CountOps(ps, op), 1) << op;
+  EXPECT_EQ(CountOps((*partitions)[1], "Merge"), 2);
+  int in_loop = 0;
+  for (const Node* node : ps.graph.nodes()) {
+    if (node->op_name() != "_Recv") continue;
+    const bool of_k = *node->attr<std::string>("tensor_name") ==
+                      StrCat("edge_", w.graph.FindNode("k")->id(), "_k:0");
+    if (of_k || node->control_inputs().empty()) continue;
+    ++in_loop;
+    EXPECT_EQ(node->control_inputs()[0]->op_name(), "Merge");
+  }
+  EXPECT_EQ(in_loop, 2) << "the condition and x: in each iteration; k once, outside of the loop";
+  EXPECT_EQ(CountOps(ps, "_Recv"), 3);
+}
+
+TEST(PruneTest, NothingInsideALoopIsFedOrFetched) {
+  const struct {
+    std::vector<std::string> feeds, fetches, targets;
+    std::string error;
+  } kCases[] = {
+      {{}, {"sum:0"}, {}, "Fetch 'sum:0' is inside the loop 'f'"},
+      {{}, {"enter:0"}, {}, "Fetch 'enter:0' is inside the loop 'f'"},
+      {{"plus:0"}, {"exit:0"}, {}, "Feed 'plus:0' is inside the loop 'f'"},
+      {{}, {}, {"next"}, "Target 'next' is inside the loop 'f'"},
+      {{"x:0"}, {"exit:0"}, {"k"}, ""},
+  };
+  for (const auto& c : kCases) {
+    LoopWorld w;
+    EXPECT_THAT(w.Run(c.feeds, c.fetches, c.targets).status().ToString(),
+                HasSubstr(c.error.empty() ? "OK" : c.error));
+  }
 }
 
 TEST(CompileTest, DumpSeesEveryPassInOrder) {

@@ -44,6 +44,10 @@ OP(RefSelect, {
                   .allows_uninitialized_input = true,
               });
 KERNEL_ANY_TYPE(RefSelect, RefSelectKernel);
+#if defined(PENSTOCK_CUDA)
+KERNEL_DEF(
+    {.op = "RefSelect", .device = "GPU", .host_args = {"index"}, .make = Make<RefSelectKernel>});
+#endif
 
 }  // namespace
 }  // namespace penstock
