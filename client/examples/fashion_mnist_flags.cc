@@ -2,7 +2,8 @@
 #include "client/examples/fashion_mnist_flags.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
+
+#include "client/examples/task.h"
 
 namespace penstock::examples {
 namespace {
@@ -13,10 +14,7 @@ constexpr char kAbout[] =
     "for --job_name and --task_index.";
 
 void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
-  app.add_option("--job_name", cluster.job_name, "what this task is: ps or worker");
-  app.add_option("--task_index", cluster.task_index, "which one of them, from 0");
-  app.add_option("--ps_hosts", cluster.ps_hosts, "host:port,... of the parameter servers");
-  app.add_option("--worker_hosts", cluster.worker_hosts, "host:port,... of the workers");
+  AddClusterFlags(app, &cluster);
   app.add_option("--model", flags.model, "mlp or convnet")->capture_default_str();
   app.add_option("--steps", flags.steps, "updates, of all workers together")->capture_default_str();
   app.add_option("--batch_size", flags.batch_size, "pictures per worker and step")
@@ -58,35 +56,9 @@ Status CheckNumbers(const Flags& flags) {
   return OkStatus();
 }
 
-StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
-  const char* const tf_config = std::getenv("TF_CONFIG");
-  bool given = false;
-  for (const char* flag : {"--job_name", "--task_index", "--ps_hosts", "--worker_hosts"}) {
-    given |= app.count(flag) > 0;
-  }
-  if (given) return TaskConfigFromFlags(flags);
-  if (tf_config != nullptr && *tf_config != '\0') return TaskConfigFromJson(tf_config);
-  return TaskConfig();
-}
-
-Status CheckTask(const Flags& flags) {
-  if (!flags.distributed()) {
-    if (flags.sync) return InvalidArgument("--sync: needs workers; say --worker_hosts as well");
-    return OkStatus();
-  }
-  for (const char* job : {"ps", "worker", "chief", "master"}) {
-    if (flags.task.job == job) return OkStatus();
-  }
-  return InvalidArgument("job '", flags.task.job, "' has nothing to do here: expected ps, worker, ",
-                         "chief or master");
-}
-
 }  // namespace
 
-int Flags::num_tasks(const std::string& job) const {
-  const auto tasks = task.cluster.jobs().find(job);
-  return tasks == task.cluster.jobs().end() ? 0 : static_cast<int>(tasks->second.size());
-}
+int Flags::num_tasks(const std::string& job) const { return NumTasks(task, job); }
 
 StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   Flags flags;
@@ -103,7 +75,9 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   }
   RETURN_IF_ERROR(CheckNumbers(flags));
   ASSIGN_OR_RETURN(flags.task, FindTask(app, cluster));
-  RETURN_IF_ERROR(CheckTask(flags));
+  if (flags.sync && !flags.distributed()) {
+    return InvalidArgument("--sync: needs workers; say --worker_hosts as well");
+  }
   return std::optional<Flags>(std::move(flags));
 }
 

@@ -11,6 +11,7 @@
 #include "client/device_setter.h"
 #include "client/examples/fashion_mnist_data.h"
 #include "client/examples/fashion_mnist_model.h"
+#include "client/examples/task.h"
 #include "client/optimizers.h"
 #include "client/progress.h"
 #include "client/replicate.h"
@@ -48,18 +49,6 @@ std::vector<std::string> Workers(const Flags& flags) {
   return workers;
 }
 
-std::string Self(const Flags& flags) {
-  return flags.distributed() ? StrCat("/job:", flags.task.job, "/task:", flags.task.task) : "";
-}
-
-// The chief is a job of its own where there is one.
-std::string ChiefOf(const Flags& flags) {
-  for (const char* job : {"chief", "master"}) {
-    if (flags.num_tasks(job) > 0) return StrCat("/job:", job, "/task:0");
-  }
-  return "/job:worker/task:0";
-}
-
 struct Trainer {
   explicit Trainer(const Flags& flags) : flags(flags), optimizer(flags.learning_rate) {}
 
@@ -91,7 +80,7 @@ struct Trainer {
 
   Status Build() {
     const client::ReplicaDevices devices{.ps_tasks = flags.num_tasks("ps"),
-                                         .worker_device = Self(flags),
+                                         .worker_device = TaskName(flags.task),
                                          .balance = client::Balance::kBytes};
     const auto scope = program.DeviceFunctionScope(client::ReplicaDeviceSetter(devices));
     ASSIGN_OR_RETURN(model, MakeModel(program, flags.model, flags.seed));
@@ -127,7 +116,7 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                     client::Progress& progress) {
   client::TrainingOptions options{.target = target,
                                   .is_chief = !flags.distributed() || flags.task.is_chief(),
-                                  .chief = ChiefOf(flags),
+                                  .chief = ChiefName(flags.task),
                                   .checkpoint_dir = flags.checkpoint_dir,
                                   .save_every_steps = flags.save_every_steps,
                                   .save_every_seconds = flags.save_every_seconds,
@@ -137,7 +126,7 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
   // A worker that trains by itself needs nobody but the parameter servers: it neither waits for
   // the others nor notices when they are gone.
   if (flags.distributed() && !flags.sync) {
-    options.session.device_filters = {"/job:ps", Self(flags)};
+    options.session.device_filters = {"/job:ps", TaskName(flags.task)};
   }
   return options;
 }
@@ -164,7 +153,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
     }
     return fed;
   };
-  client::Progress progress({.label = Self(flags),
+  client::Progress progress({.label = TaskName(flags.task),
                              .max_steps = flags.steps,
                              .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trains the language model, in this process or as one worker of a cluster, and tests it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "client/examples/language_model_net.h"
+#include "core/base/status.h"
+#include "distributed/cluster_spec.h"
+
+namespace penstock::examples {
+
+struct LanguageModelFlags {
+  TaskConfig task;  // an empty cluster: everything in this process
+  LanguageModelSize size;
+  int64_t steps = 2000, batch_size = 32, length_max = 200;
+  double learning_rate = 0.002, clip = 5, temperature = 0.7;
+  std::string data_dir = "/usr/share/games/fortunes";
+  std::string checkpoint_dir;
+  double save_every_seconds = 60, wait_seconds = 300;
+};
+
+// Trains until the step that the flags say; the chief then measures the texts that training has not
+// seen, prints "test bits per character: 2.345", and texts that the model makes up.
+Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& target);
+
+}  // namespace penstock::examples

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/examples/task.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "client/stop_signal.h"
+#include "distributed/server.h"
+
+namespace penstock::examples {
+namespace {
+
+constexpr int64_t kShutdownMs = 5'000;
+
+int CodeOf(const Status& status) {
+  if (absl::IsCancelled(status)) return kStopped;
+  const bool task_lost =
+      absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
+  return task_lost ? kTaskLost : kError;
+}
+
+// Serves until another task asks for the end, or a signal does.
+void Serve(Server& server) {
+  client::StopSignal stop(/*grace_seconds=*/0);
+  Cancellation::Token token;
+  const auto end = [&](const Status&) { server.RequestShutdown("a signal asked it to"); };
+  if (!stop.cancellation().Register(end, &token)) return;  // there was one already
+  std::fprintf(stderr, "%s serves at %s\n", server.task().c_str(), server.address().c_str());
+  server.Join();
+  stop.cancellation().Deregister(token);
+  std::fprintf(stderr, "%s ends: %s\n", server.task().c_str(), server.shutdown_reason().c_str());
+}
+
+// The workers that have only served the chief have nothing left to do.
+void ShutdownServingWorkers(const TaskRole& role) {
+  for (const auto& [job, tasks] : role.task.cluster.jobs()) {
+    if (job == "ps") continue;
+    for (const auto& [index, address] : tasks) {
+      if (job == role.task.job && index == role.task.task) continue;
+      Report(role.program, ShutdownTask(address, "training has ended", kShutdownMs), 0);
+    }
+  }
+}
+
+Status ServeOrTrain(const TaskRole& role, Server& server,
+                    const std::function<Status(const std::string& target)>& train) {
+  RETURN_IF_ERROR(server.Start());
+  if (role.task.job == "ps" || (role.chief_drives && !role.task.is_chief())) {
+    Serve(server);
+    return OkStatus();
+  }
+  RETURN_IF_ERROR(train(server.target()));
+  if (role.chief_drives) ShutdownServingWorkers(role);
+  return OkStatus();
+}
+
+Status CheckJob(const TaskConfig& task) {
+  if (task.cluster.empty()) return OkStatus();
+  for (const char* job : {"ps", "worker", "chief", "master"}) {
+    if (task.job == job) return OkStatus();
+  }
+  return InvalidArgument("job '", task.job, "' has nothing to do here: expected ps, worker, ",
+                         "chief or master");
+}
+
+}  // namespace
+
+int Report(const std::string& program, const Status& status, int code) {
+  if (status.ok()) return kDone;
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), std::string(status.message()).c_str());
+  return code;
+}
+
+int RunTask(const TaskRole& role, const std::function<Status(const std::string& target)>& train) {
+  Status status;
+  if (role.task.cluster.empty()) {
+    status = train("");
+  } else {
+    const auto server = Server::Create({.task = role.task});
+    if (!server.ok()) return Report(role.program, server.status(), kMistake);
+    status = ServeOrTrain(role, **server, train);
+  }
+  return Report(role.program, status, CodeOf(status));
+}
+
+void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
+  app.add_option("--job_name", flags->job_name, "what this task is: ps or worker");
+  app.add_option("--task_index", flags->task_index, "which one of them, from 0");
+  app.add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
+  app.add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
+}
+
+StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
+  const char* const tf_config = std::getenv("TF_CONFIG");
+  bool given = false;
+  for (const char* flag : {"--job_name", "--task_index", "--ps_hosts", "--worker_hosts"}) {
+    given |= app.count(flag) > 0;
+  }
+  TaskConfig task;
+  if (given) {
+    ASSIGN_OR_RETURN(task, TaskConfigFromFlags(flags));
+  } else if (tf_config != nullptr && *tf_config != '\0') {
+    ASSIGN_OR_RETURN(task, TaskConfigFromJson(tf_config));
+  }
+  RETURN_IF_ERROR(CheckJob(task));
+  return task;
+}
+
+std::string TaskName(const TaskConfig& task) {
+  return task.cluster.empty() ? "" : StrCat("/job:", task.job, "/task:", task.task);
+}
+
+std::string ChiefName(const TaskConfig& task) {
+  for (const char* job : {"chief", "master"}) {
+    if (NumTasks(task, job) > 0) return StrCat("/job:", job, "/task:0");
+  }
+  return "/job:worker/task:0";
+}
+
+int NumTasks(const TaskConfig& task, const std::string& job) {
+  const auto tasks = task.cluster.jobs().find(job);
+  return tasks == task.cluster.jobs().end() ? 0 : static_cast<int>(tasks->second.size());
+}
+
+}  // namespace penstock::examples

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the examples' programs do with the task that they are: a ps serves, a worker serves and
+// trains, a lone process only trains.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/base/status.h"
+#include "distributed/cluster_spec.h"
+
+namespace CLI {
+class App;
+}
+
+namespace penstock::examples {
+
+// Exit codes: done, an error that stays, a mistake in the flags; try again: a task was lost and did
+// not come back in time, a signal has ended the training early.
+enum ExitCode { kDone = 0, kError = 1, kMistake = 2, kTaskLost = 129, kStopped = 143 };
+
+// Writes a line for people, where there is an error; returns `code` then, and kDone otherwise.
+int Report(const std::string& program, const Status& status, int code);
+
+struct TaskRole {
+  std::string program;  // the name that stands before errors
+  TaskConfig task;      // an empty cluster: everything in this process
+  // Workers that are not the chief only serve it, until it has trained.
+  bool chief_drives = false;
+};
+// Plays the role; `train` gets the address of the session to use. Returns the exit code.
+int RunTask(const TaskRole& role, const std::function<Status(const std::string& target)>& train);
+
+// --job_name, --task_index, --ps_hosts, --worker_hosts.
+void AddClusterFlags(CLI::App& app, ClusterFlags* flags);
+// What the flags say, or TF_CONFIG in the environment where they say nothing. InvalidArgument names
+// the flag.
+StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags);
+
+// "/job:worker/task:1"; "" without a cluster.
+std::string TaskName(const TaskConfig& task);
+// The one that initialises and saves: a job of its own where there is one, else the first worker.
+std::string ChiefName(const TaskConfig& task);
+int NumTasks(const TaskConfig& task, const std::string& job);
+
+}  // namespace penstock::examples
