@@ -320,6 +320,46 @@ TEST_F(LoopGradients, Variables) {
   EXPECT_NEAR(dw.data<double>()[1], 0.7 * 3 * 0.25, 1e-12);
 }
 
+TEST_F(LoopGradients, VariablesThatAreReferences) {
+  const Variable w(program_, "w", {2}, Filled(0.5), {.dtype = DType::kDouble, .ref = true});
+  const Output x = Input({0.3, 0.7});
+  const Output y = Repeat(InputInt(3), x, [&](Output, Output v) { return v * w; });
+  const auto gradients = Gradients(program_, {Total(y)}, {w.handle()});
+  ASSERT_TRUE(program_.status().ok()) << program_.status();
+  ASSERT_TRUE(Run({w.IsInitialized()}).ok());
+  ASSERT_TRUE(session_->Execute(w.initializer()).ok());
+  const Tensor dw = Value(gradients[0].values);
+  EXPECT_NEAR(dw.data<double>()[0], 0.3 * 3 * 0.25, 1e-12);
+  EXPECT_NEAR(dw.data<double>()[1], 0.7 * 3 * 0.25, 1e-12);
+}
+
+TEST_F(LoopGradients, RowsOfAVariable) {
+  const Variable w(program_, "w", {4, 2}, Filled(0.5), {.dtype = DType::kDouble});
+  const Output n = InputInt(3), x = Input({0.3, 0.7});
+  const Output y = Repeat(n, x, [&](Output i, Output v) {
+    return v * Call("ResourceGather", {w.handle(), i}, {{"dtype", DType::kDouble}});
+  });
+  const auto gradients = Gradients(program_, {Total(y)}, {w.handle()});
+  ASSERT_TRUE(program_.status().ok()) << program_.status();
+  EXPECT_TRUE(gradients[0].sparse());
+  const Output dense = Dense(gradients[0]);
+  ASSERT_TRUE(Run({w.IsInitialized()}).ok());
+  ASSERT_TRUE(session_->Execute(w.initializer()).ok());
+  EXPECT_EQ(Text(dense), "double[4,2] 0.075 0.175 0.075 0.175 0.075 0.175 0 0");
+  Feed(n, Tensor::Scalar<int32_t>(0));
+  EXPECT_EQ(Text(dense), "double[4,2] 0 0 0 0 0 0 0 0");
+}
+
+TEST_F(LoopGradients, ManyIterations) {
+  const Output x = Input(2.0), w = Input(0.9999);
+  const Output y = Repeat(InputInt(20000), x, [&](Output, Output v) { return v * w; });
+  const auto gradients = Gradients(program_, {y}, {x, w});
+  ASSERT_TRUE(program_.status().ok()) << program_.status();
+  EXPECT_NEAR(Value(gradients[0].values).scalar<double>(), std::pow(0.9999, 20000), 1e-12);
+  EXPECT_NEAR(Value(gradients[1].values).scalar<double>(), 2 * 20000 * std::pow(0.9999, 19999),
+              1e-6);
+}
+
 // testdata/nested_loops.pbtxt is what TensorFlow built for a loop in a loop, and a conditional,
 // that write a TensorArray; the numbers are those of its tf.gradients.
 TEST(LoopGradientsOfForeignGraphs, AreThoseOfTensorFlow) {
