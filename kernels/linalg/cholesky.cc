@@ -53,7 +53,7 @@ class CholeskyGradKernel final : public MatrixKernel<T> {
     RowMajor<T> p = (l.adjoint() * dl).template triangularView<Eigen::Lower>();
     p.diagonal() *= T(0.5);
     const auto solver = l.adjoint().template triangularView<Eigen::Upper>();
-    const RowMajor<T> left = solver.solve(p);                         // L^-H P
+    const RowMajor<T> left = solver.solve(p);                            // L^-H P
     const RowMajor<T> both = solver.solve(RowMajor<T>(left.adjoint()));  // (L^-H P L^-1)^H
     out[0] = (both + both.adjoint()) * T(0.5);
     return OkStatus();
@@ -73,8 +73,9 @@ Gradients CholeskyGradient(const GradientScope& g) {
 
 OpDef CholeskyOp(const DTypes& types) {
   return {
-      .doc = "The lower triangular matrix L with L L^H = input, for each positive definite matrix; "
-             "only its lower triangle is read.",
+      .doc =
+          "The lower triangular matrix L with L L^H = input, for each positive definite matrix; "
+          "only its lower triangle is read.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", types}},

@@ -67,9 +67,9 @@ Output DiagonalMatrix(Output x) { return Call("MatrixDiag", {x}); }
 Output WithDiagonal(Output x, Output diagonal) { return Call("MatrixSetDiag", {x, diagonal}); }
 
 Output LowerHalf(Output x) {
-  return Band(WithDiagonal(x, DiagonalOf(x) * Cast(Constant(*x.sink, Tensor::Scalar(0.5)),
-                                                   x.dtype())),
-              -1, 0);
+  return Band(
+      WithDiagonal(x, DiagonalOf(x) * Cast(Constant(*x.sink, Tensor::Scalar(0.5)), x.dtype())), -1,
+      0);
 }
 
 Output PerMatrix(Output numbers) { return ColumnVectors(ColumnVectors(numbers)); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine of the linear algebra ops: batches of matrices in the last two dimensions, each handled
-// on its own by Eigen, side by side on the thread pool.
+// The engine of the linear algebra ops: batches of matrices in the last two dimensions, each
+// handled on its own by Eigen, side by side on the thread pool.
 //
 // An op states the shapes of its outputs for one matrix and what becomes of it:
 //   template <class T>

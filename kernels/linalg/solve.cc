@@ -137,8 +137,8 @@ Gradients SolveGradient(const GradientScope& g) {
 
 Gradients TriangularSolveGradient(const GradientScope& g) {
   const bool adjoint = g.attr<bool>("adjoint"), lower = g.attr<bool>("lower");
-  const Output db = Call("MatrixTriangularSolve", {g.x(0), g.dy()},
-                         {{"lower", lower}, {"adjoint", !adjoint}});
+  const Output db =
+      Call("MatrixTriangularSolve", {g.x(0), g.dy()}, {{"lower", lower}, {"adjoint", !adjoint}});
   const Output full = OuterProduct(adjoint, db, g.y());
   return SumToInputs(g, lower ? Band(full, -1, 0) : Band(full, 0, -1), db);
 }
@@ -174,8 +174,9 @@ OpDef SolveOp(const DTypes& types) {
 
 OpDef TriangularSolveOp(const DTypes& types) {
   return {
-      .doc = "The solution x of matrix x = rhs, or of its adjoint, where only the lower (or upper) "
-             "triangle of the matrix is read.",
+      .doc =
+          "The solution x of matrix x = rhs, or of its adjoint, where only the lower (or upper) "
+          "triangle of the matrix is read.",
       .inputs = {{"matrix", "T"}, {"rhs", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", types}},
