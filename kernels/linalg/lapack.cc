@@ -49,6 +49,25 @@ void cgelsy_(const int* m, const int* n, const int* nrhs, std::complex<float>* a
 void zgelsy_(const int* m, const int* n, const int* nrhs, std::complex<double>* a, const int* lda,
              std::complex<double>* b, const int* ldb, int* pivots, const double* rcond, int* rank,
              std::complex<double>* work, const int* lwork, double* rwork, int* info);
+
+void sgeqrf_(const int* m, const int* n, float* a, const int* lda, float* tau, float* work,
+             const int* lwork, int* info);
+void sorgqr_(const int* m, const int* n, const int* k, float* a, const int* lda, const float* tau,
+             float* work, const int* lwork, int* info);
+void dgeqrf_(const int* m, const int* n, double* a, const int* lda, double* tau, double* work,
+             const int* lwork, int* info);
+void dorgqr_(const int* m, const int* n, const int* k, double* a, const int* lda, const double* tau,
+             double* work, const int* lwork, int* info);
+void cgeqrf_(const int* m, const int* n, std::complex<float>* a, const int* lda,
+             std::complex<float>* tau, std::complex<float>* work, const int* lwork, int* info);
+void cungqr_(const int* m, const int* n, const int* k, std::complex<float>* a, const int* lda,
+             const std::complex<float>* tau, std::complex<float>* work, const int* lwork,
+             int* info);
+void zgeqrf_(const int* m, const int* n, std::complex<double>* a, const int* lda,
+             std::complex<double>* tau, std::complex<double>* work, const int* lwork, int* info);
+void zungqr_(const int* m, const int* n, const int* k, std::complex<double>* a, const int* lda,
+             const std::complex<double>* tau, std::complex<double>* work, const int* lwork,
+             int* info);
 }
 
 namespace penstock {
@@ -149,6 +168,32 @@ void Gelsy(int m, int n, int columns, T* a, T* b, int* pivots, Work<T>& work, in
   }
 }
 
+template <class T>
+void Geqrf(int m, int n, T* a, T* tau, std::vector<T>& work, int lwork, int* info) {
+  if constexpr (std::is_same_v<T, float>) {
+    sgeqrf_(&m, &n, a, &m, tau, work.data(), &lwork, info);
+  } else if constexpr (std::is_same_v<T, double>) {
+    dgeqrf_(&m, &n, a, &m, tau, work.data(), &lwork, info);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    cgeqrf_(&m, &n, a, &m, tau, work.data(), &lwork, info);
+  } else {
+    zgeqrf_(&m, &n, a, &m, tau, work.data(), &lwork, info);
+  }
+}
+
+template <class T>
+void Orgqr(int m, int n, int k, T* q, const T* tau, std::vector<T>& work, int lwork, int* info) {
+  if constexpr (std::is_same_v<T, float>) {
+    sorgqr_(&m, &n, &k, q, &m, tau, work.data(), &lwork, info);
+  } else if constexpr (std::is_same_v<T, double>) {
+    dorgqr_(&m, &n, &k, q, &m, tau, work.data(), &lwork, info);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    cungqr_(&m, &n, &k, q, &m, tau, work.data(), &lwork, info);
+  } else {
+    zungqr_(&m, &n, &k, q, &m, tau, work.data(), &lwork, info);
+  }
+}
+
 }  // namespace
 
 template <class T, class R>
@@ -198,10 +243,28 @@ bool LeastSquares(int64_t rows, int64_t cols, int64_t columns, T* a, T* b) {
   return Succeeded(info);
 }
 
+template <class T>
+void QrFactors(int64_t rows, int64_t cols, T* a, int64_t q_cols, T* q) {
+  OneThread();
+  const int m = Int(rows), n = Int(cols), k = std::min(m, n), columns = Int(q_cols);
+  std::vector<T> tau(k), work(1);
+  int info;
+  Geqrf<T>(m, n, a, tau.data(), work, -1, &info);
+  work.resize(WorkSize(work[0]));
+  Geqrf<T>(m, n, a, tau.data(), work, static_cast<int>(work.size()), &info);
+  CHECK(Succeeded(info));
+  std::copy_n(a, static_cast<size_t>(m) * k, q);
+  Orgqr<T>(m, columns, k, q, tau.data(), work, -1, &info);
+  work.resize(WorkSize(work[0]));
+  Orgqr<T>(m, columns, k, q, tau.data(), work, static_cast<int>(work.size()), &info);
+  CHECK(Succeeded(info));
+}
+
 #define INSTANTIATE(T, R)                                                     \
   template bool SingularValues<T, R>(char, int64_t, int64_t, T*, R*, T*, T*); \
   template bool SelfAdjointEigenvalues<T, R>(char, bool, int64_t, T*, R*);    \
-  template bool LeastSquares<T>(int64_t, int64_t, int64_t, T*, T*)
+  template bool LeastSquares<T>(int64_t, int64_t, int64_t, T*, T*);           \
+  template void QrFactors<T>(int64_t, int64_t, T*, int64_t, T*)
 INSTANTIATE(float, float);
 INSTANTIATE(double, double);
 INSTANTIATE(std::complex<float>, float);

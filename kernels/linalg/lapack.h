@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The LAPACK routines that decompositions use where Eigen's templates cost a minute of compile time
-// per file: singular values, self-adjoint eigenproblems, least squares of any rank.
+// per file: singular values, self-adjoint eigenproblems, least squares of any rank, QR.
 //
 // Matrices are column-major; n x m row-major memory is the m x n transposed matrix. Thread-safe.
 // Errors: false where the routine did not converge. CHECKs wrong arguments.
@@ -29,5 +29,10 @@ bool SelfAdjointEigenvalues(char triangle, bool vectors, int64_t n, T* a, R* val
 // which |a x - b| is least; a (rows x cols) is destroyed.
 template <class T>
 bool LeastSquares(int64_t rows, int64_t cols, int64_t columns, T* a, T* b);
+
+// a (rows x cols) becomes its Householder factors: r is its upper triangle. q (rows x q_cols, where
+// q_cols is min(rows, cols) or rows) becomes the orthonormal columns.
+template <class T>
+void QrFactors(int64_t rows, int64_t cols, T* a, int64_t q_cols, T* q);
 
 }  // namespace penstock

@@ -140,7 +140,8 @@ Gradients TriangularSolveGradient(const GradientScope& g) {
   const Output db =
       Call("MatrixTriangularSolve", {g.x(0), g.dy()}, {{"lower", lower}, {"adjoint", !adjoint}});
   const Output full = OuterProduct(adjoint, db, g.y());
-  return SumToInputs(g, lower ? Band(full, -1, 0) : Band(full, 0, -1), db);
+  const Output da = lower ? Band(full, -1, 0) : Band(full, 0, -1);
+  return {SumToShapeOf(da, g.x(0)), SumToShapeOf(db, g.x(1))};
 }
 
 const ExampleTensor kSquare = {{2, 2, 2}, {4, 1, 2, 3, 2, 0.5, -1, 1}};

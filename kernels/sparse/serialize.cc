@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse: sparse tensors as
+// three strings each, so that queues and files can hold them.
+#include <algorithm>
+
+#include "kernels/array/elements.h"
+#include "kernels/sparse/forms.h"
+#include "kernels/sparse/sparse_tensor.h"
+#include "kernels/sparse/tensor_bytes.h"
+
+namespace penstock {
+namespace {
+
+class SerializeSparseKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const SparseTensor x, SparseTensor::FromInputs(ctx, 0, "sparse"));
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.Allocate(0, Shape{3}, &out));
+    for (int i = 0; i < 3; ++i) out->mutable_data<std::string>()[i] = TensorBytes(ctx.input(i));
+    return OkStatus();
+  }
+};
+
+// Each row of dimension 0 as a sparse tensor of its own.
+class SerializeManySparseKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const SparseTensor x, SparseTensor::FromInputs(ctx, 0, "sparse"));
+    if (x.rank() < 2) {
+      return InvalidArgument("Rank of input SparseTensor should be > 1, but saw rank: ", x.rank());
+    }
+    RETURN_IF_ERROR(x.CheckOrder());
+    const int64_t rows = x.shape()[0];
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make({rows, 3}));
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
+    std::string* strings = out->mutable_data<std::string>();
+    const std::string row_shape =
+        TensorBytes(Tensor::Vector<int64_t>({x.shape().begin() + 1, x.shape().end()}));
+    int64_t begin = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      int64_t end = begin;
+      while (end < x.size() && x.place(end)[0] == r) ++end;
+      Tensor places(DType::kInt64, Shape{end - begin, x.rank() - 1});
+      for (int64_t i = begin; i < end; ++i) {
+        std::copy(x.place(i).begin() + 1, x.place(i).end(),
+                  places.mutable_data<int64_t>() + (i - begin) * (x.rank() - 1));
+      }
+      strings[3 * r] = TensorBytes(places);
+      strings[3 * r + 1] = TensorBytes(x.values().Slice(begin, end));
+      strings[3 * r + 2] = row_shape;
+      begin = end;
+    }
+    return OkStatus();
+  }
+};
+
+// The sparse tensors of a tensor of strings [..., 3] stacked along as many dimensions in front; the
+// shape is the least that holds them all.
+template <bool kMatrix>
+class DeserializeSparseKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    if (input.rank() < 1 || input.dim(input.rank() - 1) != 3 || (kMatrix && input.rank() != 2)) {
+      return InvalidArgument("serialized_sparse must have shape [", kMatrix ? "n" : "...",
+                             ", 3], has ", input.shape().ToString());
+    }
+    const int64_t n = input.num_elements() / 3;
+    if (n == 0) {
+      return InvalidArgument("Must have at least 1 serialized SparseTensor, but input has shape ",
+                             input.shape().ToString());
+    }
+    std::vector<SparseTensor> parts;
+    for (int64_t i = 0; i < n; ++i) {
+      ASSIGN_OR_RETURN(SparseTensor part, Parse(ctx, i));
+      if (i > 0 && part.rank() != parts[0].rank()) {
+        return InvalidArgument(
+            "Inconsistent rank across SparseTensors: rank prior to SparseTensor[", i,
+            "] was: ", parts[0].rank(), " but rank of SparseTensor[", i, "] is: ", part.rank());
+      }
+      parts.push_back(std::move(part));
+    }
+    return Stack(ctx, input.shape().dims().subspan(0, input.rank() - 1), parts);
+  }
+
+ private:
+  static StatusOr<SparseTensor> Parse(KernelContext& ctx, int64_t i) {
+    Tensor tensors[3];
+    for (int k = 0; k < 3; ++k) {
+      ASSIGN_OR_RETURN(tensors[k], TensorFromBytes(ctx.input(0).data<std::string>()[3 * i + k],
+                                                   ctx.allocator()));
+    }
+    const DType wanted = ctx.output_type(1).dtype;
+    if (tensors[1].dtype() != wanted) {
+      return InvalidArgument("Requested SparseTensor of type ", Name(wanted), " but SparseTensor[",
+                             i, "].values.dtype() == ", Name(tensors[1].dtype()));
+    }
+    return SparseTensor::Make(tensors[0], tensors[1], tensors[2], StrCat("SparseTensor[", i, "]"));
+  }
+
+  static Status Stack(KernelContext& ctx, Place stack, const std::vector<SparseTensor>& parts) {
+    Dims shape(stack.begin(), stack.end());
+    shape.insert(shape.end(), parts[0].rank(), 0);
+    const int64_t front = static_cast<int64_t>(stack.size()), rank = shape.size();
+    int64_t n = 0;
+    for (const SparseTensor& part : parts) {
+      n += part.size();
+      for (int d = 0; d < part.rank(); ++d) {
+        shape[front + d] = std::max(shape[front + d], part.shape()[d]);
+      }
+    }
+    RETURN_IF_ERROR(CheckedProduct(shape).status());
+    Tensor *indices, *values;
+    RETURN_IF_ERROR(ctx.Allocate(0, Shape{n, rank}, &indices));
+    RETURN_IF_ERROR(ctx.Allocate(1, Shape{n}, &values));
+    int64_t row = 0;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const SparseTensor& part = parts[p];
+      CopyElements(part.dtype(), part.values().raw_data(),
+                   ElementAt(values->mutable_raw_data(), part.dtype(), row), part.size());
+      for (int64_t i = 0; i < part.size(); ++i, ++row) {
+        int64_t* to = indices->mutable_data<int64_t>() + row * rank;
+        int64_t rest = static_cast<int64_t>(p);
+        for (int64_t d = front - 1; d >= 0; --d) {
+          to[d] = rest % stack[d];
+          rest /= stack[d];
+        }
+        std::copy(part.place(i).begin(), part.place(i).end(), to + front);
+      }
+    }
+    return WriteVector(ctx, 2, shape);
+  }
+};
+
+Status SerializeShape(ShapeScope& s) {
+  RETURN_IF_ERROR(SparseInputRank(s, 0).status());
+  s.set_output(0, PartialShape{3});
+  return OkStatus();
+}
+
+Status SerializeManyShape(ShapeScope& s) {
+  RETURN_IF_ERROR(SparseInputRank(s, 0).status());
+  std::vector<int64_t> shape;
+  const bool known = s.ConstantInts(2, &shape) && !shape.empty() && shape[0] >= 0;
+  s.set_output(0, PartialShape{known ? shape[0] : -1, 3});
+  return OkStatus();
+}
+
+Status DeserializeShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape input, s.WithRankAtLeast(0, 1));
+  const int64_t last = input.known_rank() ? input.dim(input.rank() - 1) : -1;
+  if (last >= 0 && last != 3) {
+    return InvalidArgument("serialized_sparse must have shape [..., 3], has ", input.ToString());
+  }
+  SetSparseOutput(s, 0, -1, -1);
+  return OkStatus();
+}
+
+// Whatever a tensor can hold but handles.
+DTypes Serializable() {
+  DTypes types;
+  for (const DType dtype : kAllTypes) {
+    if (IsPlain(dtype) || dtype == DType::kString) types.push_back(dtype);
+  }
+  return types;
+}
+
+OpDef SerializeOp(const char* doc, ShapeFn shape) {
+  return {
+      .doc = doc,
+      .inputs = SparseArgs("sparse"),
+      .outputs = {{"serialized_sparse", "out_type"}},
+      .types = {{"T", Serializable()}, {"out_type", {DType::kString}, DType::kString}},
+      .shape = std::move(shape),
+      .examples = {{.inputs = SparseExample()}},
+  };
+}
+
+}  // namespace
+
+OP(SerializeSparse,
+   (SerializeOp("A sparse tensor as a vector of three strings: its indices, values "
+                "and shape, each a serialized TensorProto.",
+                SerializeShape)));
+OP(SerializeManySparse,
+   (SerializeOp("Each row of a sparse tensor as three strings.", SerializeManyShape)));
+KERNEL_ANY_TYPE(SerializeSparse, SerializeSparseKernel);
+KERNEL_ANY_TYPE(SerializeManySparse, SerializeManySparseKernel);
+
+OP(DeserializeSparse,
+   {
+       .doc = "The sparse tensors that a tensor of strings [..., 3] holds, stacked along as many "
+              "dimensions in front.",
+       .inputs = {{"serialized_sparse", "Tserialized"}},
+       .outputs = {{"sparse_indices", "int64"},
+                   {"sparse_values", "dtype"},
+                   {"sparse_shape", "int64"}},
+       .types = {{"dtype", Serializable()}, {"Tserialized", {DType::kString}, DType::kString}},
+       .shape = DeserializeShape,
+   });
+OP(DeserializeManySparse,
+   {
+       .doc = "The sparse tensors that a matrix of strings [n, 3] holds, stacked.",
+       .inputs = {{"serialized_sparse", "string"}},
+       .outputs = {{"sparse_indices", "int64"},
+                   {"sparse_values", "dtype"},
+                   {"sparse_shape", "int64"}},
+       .types = {{"dtype", Serializable()}},
+       .shape = DeserializeShape,
+   });
+KERNEL_ANY_TYPE(DeserializeSparse, DeserializeSparseKernel<false>);
+KERNEL_ANY_TYPE(DeserializeManySparse, DeserializeSparseKernel<true>);
+
+}  // namespace penstock
