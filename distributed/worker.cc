@@ -40,7 +40,9 @@ std::string PrivateContainer(const std::string& session) { return StrCat("sessio
 void MarkPrivateResources(const std::string& session, Graph* graph) {
   for (Node* node : graph->nodes()) {
     const std::string* name = node->attr<std::string>("shared_name");
-    if (name == nullptr || !name->empty()) continue;
+    const bool session_tensor = node->op_name().starts_with("GetSession") ||
+                                node->op_name() == "DeleteSessionTensor";
+    if (!session_tensor && (name == nullptr || !name->empty())) continue;
     graph->set_attr(node, kPrivateContainerAttr, PrivateContainer(session));
   }
 }

@@ -72,6 +72,8 @@ def system_dependencies():
     )
     system_repository(name = "cli11", targets = {":cli11": ["CLI11"]})
     system_repository(name = "eigen", targets = {":eigen": ["eigen3", "-DEIGEN_MPL2_ONLY"]})
+    system_repository(name = "farmhash", targets = {":farmhash": ["-lfarmhash"]})
+    system_repository(name = "highwayhash", targets = {":highwayhash": ["-lhighwayhash"]})
     system_repository(name = "isal", targets = {":isal": ["libisal"]})
     system_repository(name = "leveldb", targets = {":leveldb": ["-lleveldb"]})
     system_repository(name = "libpng", targets = {":libpng": ["libpng"]})

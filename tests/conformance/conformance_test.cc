@@ -32,6 +32,9 @@ const char* CannotRunAlone(const std::string& op) {
   for (const char* flow : {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"}) {
     if (op == flow || op == StrCat("Ref", flow)) return "the executor runs it, in a graph";
   }
+  if (op == "GetSessionTensor" || op == "DeleteSessionTensor") {
+    return "reads what another op kept: kernels/lookup has its tests";
+  }
   if (op == "DeserializeSparse" || op == "DeserializeManySparse") {
     return "reads what another op wrote: kernels/sparse has its tests";
   }

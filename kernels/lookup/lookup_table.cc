@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/lookup/lookup_table.h"
+
+#include <cstring>
+#include <mutex>
+
+#include "kernels/array/elements.h"
+
+namespace penstock {
+namespace {
+
+bool StartsWith(const Shape& whole, const Shape& end) {
+  return whole.rank() >= end.rank() &&
+         whole.dims().subspan(whole.rank() - end.rank()) == end.dims();
+}
+
+// The dimensions before those of one key.
+Shape KeysShape(const Shape& whole, const Shape& one) {
+  return Shape(whole.dims().subspan(0, whole.rank() - one.rank()));
+}
+
+StatusOr<Shape> Joined(const Shape& a, const Shape& b) {
+  Dims dims(a.dims().begin(), a.dims().end());
+  dims.insert(dims.end(), b.dims().begin(), b.dims().end());
+  return Shape::Make(dims);
+}
+
+}  // namespace
+
+const char* LookupTable::TypeOf(Kind kind) {
+  switch (kind) {
+    case Kind::kHash:
+      return "HashTable";
+    case Kind::kMutable:
+      return "MutableHashTable";
+    case Kind::kMutableOfTensors:
+      return "MutableHashTableOfTensors";
+    case Kind::kDense:
+      return "MutableDenseHashTable";
+  }
+  return "";
+}
+
+StatusOr<std::shared_ptr<LookupTable>> LookupTable::Make(std::string name, Spec spec) {
+  const bool key_ok = IsInteger(spec.key) || spec.key == DType::kString || spec.key == DType::kBool;
+  if (!key_ok) {
+    return InvalidArgument("the keys of a table must be integers or strings, not ", Name(spec.key));
+  }
+  if (!IsPlain(spec.value) && spec.value != DType::kString) {
+    return InvalidArgument("a table cannot hold values of type ", Name(spec.value));
+  }
+  if (spec.kind == Kind::kMutableOfTensors && spec.value_shape.rank() > 1) {
+    return InvalidArgument("Default value must be a vector, got shape ",
+                           spec.value_shape.ToString());
+  }
+  if (spec.key_shape.rank() > 1 || (spec.key == DType::kString && spec.key_shape.rank() > 0)) {
+    return InvalidArgument("Empty key must be a scalar, or a vector of integers; got shape ",
+                           spec.key_shape.ToString());
+  }
+  auto table = std::make_shared<LookupTable>(std::move(name), std::move(spec));
+  const Tensor &empty = table->spec_.empty_key, &deleted = table->spec_.deleted_key;
+  if (empty.valid() && deleted.valid()) {
+    if (!(empty.shape() == deleted.shape())) {
+      return InvalidArgument("Empty and deleted keys must have same shape, got shapes: ",
+                             empty.shape().ToString(), " and ", deleted.shape().ToString());
+    }
+    if (table->KeyAt(empty, 0) == table->KeyAt(deleted, 0)) {
+      return InvalidArgument("Empty and deleted keys cannot be equal");
+    }
+  }
+  return table;
+}
+
+std::string LookupTable::DebugString() const {
+  return StrCat(TypeName(), " '", name_, "' from ", Name(spec_.key), " to ", Name(spec_.value),
+                ", ", size(), " entries");
+}
+
+StatusOr<int64_t> LookupTable::CountKeys(const Tensor& keys) const {
+  if (keys.dtype() != spec_.key) {
+    return InvalidArgument("Signature mismatch: keys are ", Name(keys.dtype()), ", table '", name_,
+                           "' has keys of ", Name(spec_.key));
+  }
+  if (!StartsWith(keys.shape(), spec_.key_shape)) {
+    return InvalidArgument("keys must have a shape that ends in ", spec_.key_shape.ToString(),
+                           ", got ", keys.shape().ToString());
+  }
+  return KeysShape(keys.shape(), spec_.key_shape).num_elements();
+}
+
+Status LookupTable::CheckValues(const Tensor& keys, const Tensor& values) const {
+  RETURN_IF_ERROR(CountKeys(keys).status());
+  if (values.dtype() != spec_.value) {
+    return InvalidArgument("Signature mismatch: values are ", Name(values.dtype()), ", table '",
+                           name_, "' has values of ", Name(spec_.value));
+  }
+  ASSIGN_OR_RETURN(const Shape wanted,
+                   Joined(KeysShape(keys.shape(), spec_.key_shape), spec_.value_shape));
+  if (values.shape() == wanted) return OkStatus();
+  return InvalidArgument("Expected shape ", wanted.ToString(), " for value, got ",
+                         values.shape().ToString());
+}
+
+bool LookupTable::Reserved(const std::string& key) const {
+  for (const Tensor* reserved : {&spec_.empty_key, &spec_.deleted_key}) {
+    if (reserved->valid() && KeyAt(*reserved, 0) == key) return true;
+  }
+  return false;
+}
+
+Status LookupTable::CheckAllowed(const std::string& key) const {
+  if (!Reserved(key)) return OkStatus();
+  const bool empty = KeyAt(spec_.empty_key, 0) == key;
+  return InvalidArgument("Using the ", empty ? "empty_key" : "deleted_key",
+                         " as a table key is not allowed");
+}
+
+std::string LookupTable::KeyAt(const Tensor& keys, int64_t i) const {
+  if (keys.dtype() == DType::kString) return keys.data<std::string>()[i];
+  const size_t size = SizeOf(keys.dtype()) * spec_.key_shape.num_elements();
+  return std::string(static_cast<const char*>(keys.raw_data()) + i * size, size);
+}
+
+void LookupTable::Put(const Tensor& keys, int64_t i, const Tensor& values) {
+  const int64_t n = spec_.value_shape.num_elements();
+  std::string key = KeyAt(keys, i);
+  const auto [it, added] = rows_.try_emplace(key, static_cast<int64_t>(keys_.size()));
+  const int64_t row = it->second;
+  const bool strings = spec_.value == DType::kString;
+  const size_t size = SizeOf(spec_.value) * n;
+  if (added) {
+    keys_.push_back(std::move(key));
+    if (strings) {
+      strings_.resize(strings_.size() + n);
+    } else {
+      bytes_.resize(bytes_.size() + size);
+    }
+  }
+  if (strings) {
+    std::copy_n(values.data<std::string>() + i * n, n, strings_.begin() + row * n);
+  } else {
+    std::memcpy(bytes_.data() + row * size, static_cast<const char*>(values.raw_data()) + i * size,
+                size);
+  }
+}
+
+// The last row takes the place of the one that goes.
+void LookupTable::Erase(const std::string& key) {
+  const auto it = rows_.find(key);
+  if (it == rows_.end()) return;
+  const int64_t row = it->second, last = static_cast<int64_t>(keys_.size()) - 1;
+  const int64_t n = spec_.value_shape.num_elements();
+  rows_.erase(it);
+  if (row != last) {
+    keys_[row] = std::move(keys_[last]);
+    rows_[keys_[row]] = row;
+  }
+  keys_.pop_back();
+  if (spec_.value == DType::kString) {
+    if (row != last) {
+      std::move(strings_.begin() + last * n, strings_.end(), strings_.begin() + row * n);
+    }
+    strings_.resize(last * n);
+  } else {
+    const size_t size = SizeOf(spec_.value) * n;
+    if (row != last) std::memcpy(bytes_.data() + row * size, bytes_.data() + last * size, size);
+    bytes_.resize(last * size);
+  }
+}
+
+void LookupTable::Clear() {
+  rows_.clear();
+  keys_.clear();
+  strings_.clear();
+  bytes_.clear();
+}
+
+void LookupTable::CopyRow(int64_t row, Tensor* values, int64_t i) const {
+  const int64_t n = spec_.value_shape.num_elements();
+  if (spec_.value == DType::kString) {
+    std::copy_n(strings_.begin() + row * n, n, values->mutable_data<std::string>() + i * n);
+  } else {
+    const size_t size = SizeOf(spec_.value) * n;
+    std::memcpy(static_cast<char*>(values->mutable_raw_data()) + i * size,
+                bytes_.data() + row * size, size);
+  }
+}
+
+StatusOr<Tensor> LookupTable::Find(const Tensor& keys, const Tensor& default_value,
+                                   Allocator& allocator) const {
+  ASSIGN_OR_RETURN(const int64_t count, CountKeys(keys));
+  if (default_value.dtype() != spec_.value) {
+    return InvalidArgument("Signature mismatch: default_value is ", Name(default_value.dtype()),
+                           ", table '", name_, "' has values of ", Name(spec_.value));
+  }
+  ASSIGN_OR_RETURN(const Shape shape,
+                   Joined(KeysShape(keys.shape(), spec_.key_shape), spec_.value_shape));
+  const bool each = default_value.shape() == shape;
+  if (!each && !(default_value.shape() == spec_.value_shape)) {
+    return InvalidArgument("Expected shape ", spec_.value_shape.ToString(), " or ",
+                           shape.ToString(), " for default value, got ",
+                           default_value.shape().ToString());
+  }
+  ASSIGN_OR_RETURN(Tensor values, Tensor::Make(allocator, spec_.value, shape));
+  const int64_t n = spec_.value_shape.num_elements();
+  std::shared_lock<std::shared_mutex> lock(mu_);
+  if (spec_.kind == Kind::kHash && !initialized_) {
+    return FailedPrecondition("Table not initialized.");
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string key = KeyAt(keys, i);
+    RETURN_IF_ERROR(CheckAllowed(key));
+    const auto it = rows_.find(key);
+    if (it != rows_.end()) {
+      CopyRow(it->second, &values, i);
+    } else {
+      CopyElements(spec_.value, ElementAt(default_value.raw_data(), spec_.value, each ? i * n : 0),
+                   ElementAt(values.mutable_raw_data(), spec_.value, i * n), n);
+    }
+  }
+  return values;
+}
+
+Status LookupTable::Insert(const Tensor& keys, const Tensor& values) {
+  if (spec_.kind == Kind::kHash) {
+    return Unimplemented("Insert not supported by HashTable '", name_, "': it is filled once");
+  }
+  RETURN_IF_ERROR(CheckValues(keys, values));
+  const int64_t count = *CountKeys(keys);
+  for (int64_t i = 0; i < count; ++i) RETURN_IF_ERROR(CheckAllowed(KeyAt(keys, i)));
+  std::lock_guard<std::shared_mutex> lock(mu_);
+  for (int64_t i = 0; i < count; ++i) Put(keys, i, values);
+  return OkStatus();
+}
+
+Status LookupTable::Remove(const Tensor& keys) {
+  if (spec_.kind == Kind::kHash) {
+    return Unimplemented("Remove not supported by HashTable '", name_, "': it is filled once");
+  }
+  ASSIGN_OR_RETURN(const int64_t count, CountKeys(keys));
+  for (int64_t i = 0; i < count; ++i) RETURN_IF_ERROR(CheckAllowed(KeyAt(keys, i)));
+  std::lock_guard<std::shared_mutex> lock(mu_);
+  for (int64_t i = 0; i < count; ++i) Erase(KeyAt(keys, i));
+  return OkStatus();
+}
+
+Status LookupTable::Import(const Tensor& keys, const Tensor& values) {
+  if (spec_.kind == Kind::kHash) return Initialize(keys, values);
+  RETURN_IF_ERROR(CheckValues(keys, values));
+  const int64_t count = *CountKeys(keys);
+  std::lock_guard<std::shared_mutex> lock(mu_);
+  Clear();
+  for (int64_t i = 0; i < count; ++i) {
+    // What TensorFlow exports holds the reserved keys for its free places.
+    if (!Reserved(KeyAt(keys, i))) Put(keys, i, values);
+  }
+  return OkStatus();
+}
+
+Status LookupTable::Initialize(const Tensor& keys, const Tensor& values) {
+  if (spec_.kind != Kind::kHash) {
+    return InvalidArgument("Table ", name_, " is not initializable: it is a ", TypeName());
+  }
+  if (keys.rank() != 1) {
+    return InvalidArgument("Keys must be a vector, but received shape", keys.shape().ToString());
+  }
+  if (values.num_elements() != keys.num_elements()) {
+    return InvalidArgument("Keys and values must have the same size ", keys.num_elements(), " vs ",
+                           values.num_elements());
+  }
+  RETURN_IF_ERROR(CheckValues(keys, values));
+  const int64_t count = keys.dim(0);
+  std::lock_guard<std::shared_mutex> lock(mu_);
+  if (initialized_) {
+    if (count == static_cast<int64_t>(keys_.size())) return OkStatus();
+    return FailedPrecondition("Table already initialized.");
+  }
+  Tensor held(spec_.value, Shape());
+  for (int64_t i = 0; i < count; ++i) {
+    const auto it = rows_.find(KeyAt(keys, i));
+    if (it == rows_.end()) {
+      Put(keys, i, values);
+      continue;
+    }
+    CopyRow(it->second, &held, 0);
+    const Tensor wanted = values.Slice(i, i + 1).Reshaped(Shape());
+    if (held.ToString() != wanted.ToString()) {
+      const std::string key = keys.Slice(i, i + 1).ToString();
+      Clear();
+      return FailedPrecondition("HashTable has different value for same key. Key ", key, " has ",
+                                held.ToString(), " and trying to add value ", wanted.ToString());
+    }
+  }
+  initialized_ = true;
+  return OkStatus();
+}
+
+int64_t LookupTable::size() const {
+  std::shared_lock<std::shared_mutex> lock(mu_);
+  return static_cast<int64_t>(keys_.size());
+}
+
+Status LookupTable::Export(Tensor* keys, Tensor* values, Allocator& allocator) const {
+  std::shared_lock<std::shared_mutex> lock(mu_);
+  if (spec_.kind == Kind::kHash && !initialized_) {
+    return FailedPrecondition("Table not initialized.");
+  }
+  const Shape rows = {static_cast<int64_t>(keys_.size())};
+  ASSIGN_OR_RETURN(const Shape keys_shape, Joined(rows, spec_.key_shape));
+  ASSIGN_OR_RETURN(const Shape values_shape, Joined(rows, spec_.value_shape));
+  ASSIGN_OR_RETURN(*keys, Tensor::Make(allocator, spec_.key, keys_shape));
+  ASSIGN_OR_RETURN(*values, Tensor::Make(allocator, spec_.value, values_shape));
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (spec_.key == DType::kString) {
+      keys->mutable_data<std::string>()[i] = keys_[i];
+    } else {
+      std::memcpy(static_cast<char*>(keys->mutable_raw_data()) + i * keys_[i].size(),
+                  keys_[i].data(), keys_[i].size());
+    }
+    CopyRow(static_cast<int64_t>(i), values, static_cast<int64_t>(i));
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

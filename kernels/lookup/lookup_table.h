@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LookupTable: the one table behind all the lookup ops: a hash map from keys to rows of values.
+//
+// Its kind says what may be done: a kHash table is filled once (Initialize) and then only read;
+// kMutable ones change; a kDense table's keys may be small vectors, and two of them are reserved.
+// Thread-safe: many may read while nobody writes. Every call checks types and shapes; nothing is
+// changed where that fails.
+#pragma once
+
+#include <cstdint>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/op/resource.h"
+#include "core/tensor/allocator.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+class LookupTable final : public Resource {
+ public:
+  enum class Kind { kHash, kMutable, kMutableOfTensors, kDense };
+  struct Spec {
+    Kind kind = Kind::kHash;
+    DType key = DType::kInvalid, value = DType::kInvalid;
+    Shape key_shape = {}, value_shape = {};   // of one
+    Tensor empty_key = {}, deleted_key = {};  // kDense: not allowed as keys; may be invalid
+  };
+
+  // InvalidArgument where no table can be like that.
+  static StatusOr<std::shared_ptr<LookupTable>> Make(std::string name, Spec spec);
+  LookupTable(std::string name, Spec spec) : name_(std::move(name)), spec_(std::move(spec)) {}
+
+  static const char* TypeOf(Kind kind);
+  const char* TypeName() const override { return TypeOf(spec_.kind); }
+  std::string DebugString() const override;
+  const Spec& spec() const { return spec_; }
+  const std::string& name() const { return name_; }
+
+  // The values of `keys`; `default_value` (one value, or one for each key) for those not there.
+  StatusOr<Tensor> Find(const Tensor& keys, const Tensor& default_value,
+                        Allocator& allocator) const;
+  Status Insert(const Tensor& keys, const Tensor& values);
+  // Keys that are not there are passed over.
+  Status Remove(const Tensor& keys);
+  // Replaces everything (in a kHash table: once).
+  Status Import(const Tensor& keys, const Tensor& values);
+  // kHash only; a second time only if it brings as many entries, and then it changes nothing.
+  Status Initialize(const Tensor& keys, const Tensor& values);
+  int64_t size() const;
+  Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const;
+
+ private:
+  // How many keys a tensor holds, or what is wrong with it.
+  StatusOr<int64_t> CountKeys(const Tensor& keys) const;
+  Status CheckValues(const Tensor& keys, const Tensor& values) const;
+  // Those that are reserved.
+  Status CheckAllowed(const std::string& key) const;
+  bool Reserved(const std::string& key) const;
+  // A key as bytes: a string itself, the elements of all else.
+  std::string KeyAt(const Tensor& keys, int64_t i) const;
+  // These need the lock.
+  void Put(const Tensor& keys, int64_t i, const Tensor& values);
+  void Erase(const std::string& key);
+  void Clear();
+  void CopyRow(int64_t row, Tensor* values, int64_t i) const;
+
+  const std::string name_;
+  const Spec spec_;
+  mutable std::shared_mutex mu_;
+  bool initialized_ = false;  // kHash
+  absl::flat_hash_map<std::string, int64_t> rows_;
+  std::vector<std::string> keys_;  // of each row
+  // Values row by row: strings, or the bytes of all else.
+  std::vector<std::string> strings_;
+  std::string bytes_;
+};
+
+}  // namespace penstock

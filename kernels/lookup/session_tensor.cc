@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GetSessionHandle, GetSessionHandleV2, GetSessionTensor, DeleteSessionTensor: tensors that stay
+// where they are between the steps of a session, behind a name that the client keeps.
+#include <atomic>
+
+#include "core/op/gradient.h"
+#include "core/op/private_container.h"
+#include "core/op/registry.h"
+#include "core/op/resource.h"
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kTypeName[] = "SessionTensor";
+
+struct SessionTensor final : Resource {
+  explicit SessionTensor(Tensor t) : value(std::move(t)) {}
+  const char* TypeName() const override { return kTypeName; }
+  std::string DebugString() const override { return value.ToString(); }
+  const Tensor value;
+};
+
+// The container of the session's own, which ends with it; where sessions have stores of their own,
+// any will do.
+class SessionKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    if (node.attrs.contains(kPrivateContainerAttr)) {
+      return node.Attr(kPrivateContainerAttr, &container_);
+    }
+    return OkStatus();
+  }
+
+ protected:
+  static StatusOr<std::string> Handle(const KernelContext& ctx) {
+    if (ctx.input(0).num_elements() == 1) return ctx.input(0).scalar<std::string>();
+    return InvalidArgument("handle must be a scalar, has shape ", ctx.input(0).shape().ToString());
+  }
+
+  std::string container_ = "session_tensors";
+};
+
+// The handle is "node;number;device", as clients that take it apart expect.
+template <bool kResource>
+class GetSessionHandleKernel final : public SessionKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    static std::atomic<int64_t> next{0};
+    const std::string handle = StrCat(ctx.node_name(), ";", next++, ";", ctx.device_name());
+    const auto make = [&ctx]() -> StatusOr<std::shared_ptr<Resource>> {
+      return std::make_shared<SessionTensor>(ctx.input(0));
+    };
+    ASSIGN_OR_RETURN(std::shared_ptr<Resource> tensor,
+                     ctx.resources().LookupOrCreate(container_, handle, kTypeName, make));
+    if constexpr (kResource) {
+      ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
+                                                     .container = container_,
+                                                     .name = handle,
+                                                     .type = kTypeName,
+                                                     .resource = std::move(tensor)}));
+    } else {
+      ctx.SetOutput(0, Tensor::Scalar(handle));
+    }
+    return OkStatus();
+  }
+};
+
+class GetSessionTensorKernel final : public SessionKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const std::string handle, Handle(ctx));
+    const auto found = ctx.resources().Lookup(container_, handle);
+    const auto tensor = found.ok() ? std::dynamic_pointer_cast<SessionTensor>(*found) : nullptr;
+    if (tensor == nullptr) {
+      return InvalidArgument("The tensor with handle '", handle, "' is not in the session store.");
+    }
+    if (tensor->value.dtype() != ctx.output_type(0).dtype) {
+      return InvalidArgument("the tensor with handle '", handle, "' is of type ",
+                             Name(tensor->value.dtype()), ", not ", Name(ctx.output_type(0).dtype));
+    }
+    ctx.SetOutput(0, tensor->value);
+    return OkStatus();
+  }
+};
+
+class DeleteSessionTensorKernel final : public SessionKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const std::string handle, Handle(ctx));
+    if (ctx.resources().Remove(container_, handle).ok()) return OkStatus();
+    return InvalidArgument("Failed to delete a session tensor: ", handle,
+                           " is not in the session store.");
+  }
+};
+
+OpDef HandleOp(const char* type) {
+  return {
+      .doc = "Keeps a tensor for later steps of the session; the handle is its name.",
+      .inputs = {{"value", "T"}},
+      .outputs = {{"handle", type}},
+      .types = {{"T", kAllTypes}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .stateful = true,
+  };
+}
+
+}  // namespace
+
+OP(GetSessionHandle, (HandleOp("string")));
+OP(GetSessionHandleV2, (HandleOp("resource")));
+KERNEL_ANY_TYPE(GetSessionHandle, GetSessionHandleKernel<false>);
+KERNEL_ANY_TYPE(GetSessionHandleV2, GetSessionHandleKernel<true>);
+
+OP(GetSessionTensor, {
+                         .doc = "The tensor that GetSessionHandle kept.",
+                         .inputs = {{"handle", "string"}},
+                         .outputs = {{"value", "dtype"}},
+                         .types = {{"dtype", kAllTypes}},
+                         .shape = UnknownShape,
+                         .gradient = NoGradient,
+                         .stateful = true,
+                     });
+KERNEL_ANY_TYPE(GetSessionTensor, GetSessionTensorKernel);
+
+OP(DeleteSessionTensor, {
+                            .doc = "Drops a tensor that GetSessionHandle kept.",
+                            .inputs = {{"handle", "string"}},
+                            .shape = NoOutputs,
+                            .gradient = NoGradient,
+                            .stateful = true,
+                        });
+KERNEL_ANY_TYPE(DeleteSessionTensor, DeleteSessionTensorKernel);
+
+}  // namespace penstock

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StringFormat: a template with tensors put in, as NumPy would print them.
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/flow/summarize.h"
+
+namespace penstock {
+namespace {
+
+// Of each dimension the first and last `edge` elements, "..." for those between.
+class Printer {
+ public:
+  Printer(const Tensor& tensor, int64_t edge)
+      : shape_(tensor.shape()), flat_(tensor.Reshaped(Shape{tensor.num_elements()})), edge_(edge) {}
+
+  std::string Text() {
+    Add(0, 0);
+    return std::move(text_);
+  }
+
+ private:
+  std::string Element(int64_t at) const {
+    if (IsComplex(flat_.dtype())) return "?";  // as TensorFlow has it
+    const std::string text = Summarize(flat_.Slice(at, at + 1).Reshaped(Shape()), 1);
+    return flat_.dtype() == DType::kString ? StrCat("\"", text, "\"") : text;
+  }
+
+  // Elements of the innermost dimension stand apart by a space, rows by a line break, matrices by
+  // two ...; each line is indented to the bracket that it belongs to.
+  std::string Separator(int dim) const {
+    const int inner = shape_.rank() - 1 - dim;
+    return inner == 0 ? " " : StrCat(std::string(inner, '\n'), std::string(dim + 1, ' '));
+  }
+
+  void Add(int dim, int64_t at) {
+    if (dim == shape_.rank()) {
+      text_ += Element(at);
+      return;
+    }
+    int64_t step = 1;
+    for (int d = dim + 1; d < shape_.rank(); ++d) step *= shape_.dim(d);
+    const int64_t size = shape_.dim(dim);
+    text_ += "[";
+    for (int64_t i = 0; i < size; ++i) {
+      if (i > 0) text_ += Separator(dim);
+      if (edge_ >= 0 && i == edge_ && size - i > edge_) {
+        if (i == 0) text_ += Separator(dim);
+        text_ += "...";
+        i = size - edge_ - 1;
+        continue;
+      }
+      Add(dim + 1, at + i * step);
+    }
+    text_ += "]";
+  }
+
+  const Shape shape_;
+  const Tensor flat_;
+  const int64_t edge_;
+  std::string text_;
+};
+
+class StringFormatKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    std::string whole, placeholder;
+    RETURN_IF_ERROR(node.Attr("template", &whole));
+    RETURN_IF_ERROR(node.Attr("placeholder", &placeholder));
+    RETURN_IF_ERROR(node.Attr("summarize", &summarize_));
+    if (placeholder.empty()) return InvalidArgument("placeholder must not be empty");
+    parts_ = absl::StrSplit(whole, placeholder);
+    if (parts_.size() == node.input_types.size() + 1) return OkStatus();
+    return InvalidArgument("num placeholders in template and num inputs must match: ",
+                           parts_.size() - 1, " vs. ", node.input_types.size());
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    std::string text = parts_[0];
+    for (int i = 0; i < ctx.num_inputs(); ++i) {
+      StrAppend(&text, Printer(ctx.input(i), summarize_).Text(), parts_[i + 1]);
+    }
+    ctx.SetOutput(0, Tensor::Scalar(text));
+    return OkStatus();
+  }
+
+ private:
+  std::vector<std::string> parts_;
+  int64_t summarize_ = 3;
+};
+
+}  // namespace
+
+OP(StringFormat,
+   {
+       .doc = "`template` with each `placeholder` replaced by a tensor; of each "
+              "dimension the first and last `summarize` elements (-1: all).",
+       .inputs = {{"inputs", List("T")}},
+       .outputs = {{"output", "string"}},
+       .attrs = {{"T", TypeList{.min_length = 0}},
+                 {"template", "%s"},
+                 {"placeholder", "%s"},
+                 {"summarize", 3}},
+       .shape = ScalarShape,
+       .gradient = NoGradient,
+       .examples = {{.inputs = {{{{2, 3}}, {{}}}}, .attrs = {{"template", "x = %s, y = %s"}}}},
+   });
+KERNEL_ANY_TYPE(StringFormat, StringFormatKernel);
+
+}  // namespace penstock

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loop of the ops that turn each string into something of its own.
+#pragma once
+
+#include <string>
+
+#include "core/op/kernel.h"
+
+namespace penstock {
+
+// Output 0, of the shape of input 0 and of type T, is fn(string, &element) for each string; the
+// first error ends it.
+template <class T, class Fn>
+Status MapStrings(KernelContext& ctx, Fn fn) {
+  const Tensor& input = ctx.input(0);
+  Tensor* output;
+  RETURN_IF_ERROR(ctx.Allocate(0, input.shape(), &output));
+  const auto from = input.flat<std::string>();
+  T* to = output->mutable_data<T>();
+  for (size_t i = 0; i < from.size(); ++i) RETURN_IF_ERROR(fn(from[i], &to[i]));
+  return OkStatus();
+}
+
+// Input i, a string scalar. InvalidArgument names it.
+inline StatusOr<std::string> StringScalar(const KernelContext& ctx, int i, string_view name) {
+  if (ctx.input(i).rank() == 0) return ctx.input(i).scalar<std::string>();
+  return InvalidArgument(name, " must be a scalar, has shape ", ctx.input(i).shape().ToString());
+}
+
+}  // namespace penstock

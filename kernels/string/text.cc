@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parts and properties of strings: StringLength, Substr, StringStrip, StringLower, StringUpper.
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/array/arguments.h"
+#include "kernels/string/strings.h"
+
+namespace penstock {
+namespace {
+
+enum class Unit { kByte, kUtf8Char };
+
+Status ReadUnit(const KernelInit& node, Unit* unit) {
+  std::string name;
+  RETURN_IF_ERROR(node.Attr("unit", &name));
+  *unit = name == "BYTE" ? Unit::kByte : Unit::kUtf8Char;
+  return OkStatus();
+}
+
+// Every byte but the continuation bytes 10xxxxxx begins a character.
+bool BeginsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
+int64_t Length(string_view text, Unit unit) {
+  if (unit == Unit::kByte) return static_cast<int64_t>(text.size());
+  return std::count_if(text.begin(), text.end(), BeginsCharacter);
+}
+
+// The byte where character `n` begins; the end where there are no more.
+size_t ByteOf(string_view text, int64_t n, Unit unit) {
+  if (unit == Unit::kByte) return static_cast<size_t>(n);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (BeginsCharacter(text[i]) && n-- == 0) return i;
+  }
+  return text.size();
+}
+
+class StringLengthKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return ReadUnit(node, &unit_); }
+  Status Compute(KernelContext& ctx) override {
+    return MapStrings<int32_t>(ctx, [this](const std::string& text, int32_t* length) {
+      *length = static_cast<int32_t>(Length(text, unit_));
+      return OkStatus();
+    });
+  }
+
+ private:
+  Unit unit_ = Unit::kByte;
+};
+
+// Positions and lengths broadcast against the strings. Negative positions count from the end.
+class SubstrKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return ReadUnit(node, &unit_); }
+
+  Status Compute(KernelContext& ctx) override {
+    const Tensor &input = ctx.input(0), &positions = ctx.input(1), &lengths = ctx.input(2);
+    if (!(positions.shape() == lengths.shape())) {
+      return InvalidArgument("pos and len should have the same shape, got: ",
+                             positions.shape().ToString(), " vs. ", lengths.shape().ToString());
+    }
+    ASSIGN_OR_RETURN(const PartialShape both, Broadcast(input.shape(), positions.shape()));
+    const Shape shape = both.ToShape();
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+    for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      const int64_t at = Operand(shape, input.shape(), i);
+      const int64_t number = Operand(shape, positions.shape(), i);
+      RETURN_IF_ERROR(Cut(input.data<std::string>()[at], Int(positions, number),
+                          Int(lengths, number), i, &output->mutable_data<std::string>()[i]));
+    }
+    return OkStatus();
+  }
+
+ private:
+  static int64_t Int(const Tensor& ints, int64_t i) {
+    return ints.dtype() == DType::kInt32 ? ints.data<int32_t>()[i] : ints.data<int64_t>()[i];
+  }
+
+  // Which element of an operand belongs to element `i` of the result.
+  static int64_t Operand(const Shape& shape, const Shape& own, int64_t i) {
+    int64_t at = 0, stride = 1;
+    for (int d = 0; d < own.rank(); ++d) {
+      const int64_t size = shape.dim(shape.rank() - 1 - d), mine = own.dim(own.rank() - 1 - d);
+      if (mine != 1) at += i % size * stride;
+      i /= size;
+      stride *= mine;
+    }
+    return at;
+  }
+
+  Status Cut(const std::string& text, int64_t position, int64_t length, int64_t i,
+             std::string* part) const {
+    const int64_t size = Length(text, unit_);
+    if (position < -size || position > size) {
+      return InvalidArgument("pos ", position, " out of range for string of length ", size,
+                             " at index ", i);
+    }
+    if (position < 0) position += size;
+    // A negative length means the rest.
+    const int64_t rest = size - position;
+    const int64_t count = length < 0 ? rest : std::min(length, rest);
+    const size_t begin = ByteOf(text, position, unit_);
+    *part = text.substr(begin, ByteOf(text, position + count, unit_) - begin);
+    return OkStatus();
+  }
+
+  Unit unit_ = Unit::kByte;
+};
+
+class StringStripKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    return MapStrings<std::string>(ctx, [](const std::string& text, std::string* stripped) {
+      *stripped = std::string(absl::StripAsciiWhitespace(text));
+      return OkStatus();
+    });
+  }
+};
+
+template <bool kUpper>
+class CaseKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    std::string encoding;
+    RETURN_IF_ERROR(node.Attr("encoding", &encoding));
+    if (encoding.empty()) return OkStatus();
+    if (encoding == "utf-8") {
+      return Unimplemented(
+          "the case of UTF-8 characters: leave `encoding` empty, and letters "
+          "beyond ASCII stay as they are");
+    }
+    return InvalidArgument("only utf-8 or '' (no encoding) is supported, received ", encoding);
+  }
+  Status Compute(KernelContext& ctx) override {
+    return MapStrings<std::string>(ctx, [](const std::string& text, std::string* other) {
+      *other = kUpper ? absl::AsciiStrToUpper(text) : absl::AsciiStrToLower(text);
+      return OkStatus();
+    });
+  }
+};
+
+Status SubstrShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape numbers, s.input(1).Merge(s.input(2)));
+  ASSIGN_OR_RETURN(PartialShape shape, Broadcast(s.input(0), numbers));
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+OpDef CaseOp(const char* doc) {
+  return {
+      .doc = doc,
+      .inputs = {{"input", "string"}},
+      .outputs = {{"output", "string"}},
+      .attrs = {{"encoding", ""}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+  };
+}
+
+}  // namespace
+
+OP(StringLength, {
+                     .doc = "The length of each string, in bytes or characters of UTF-8.",
+                     .inputs = {{"input", "string"}},
+                     .outputs = {{"output", "int32"}},
+                     .attrs = {{"unit", OneOf{{"BYTE", "UTF8_CHAR"}}, "BYTE"}},
+                     .shape = SameShape,
+                     .gradient = NoGradient,
+                 });
+KERNEL_ANY_TYPE(StringLength, StringLengthKernel);
+
+OP(Substr, {
+               .doc = "A part of each string: `len` bytes, or characters of UTF-8, from `pos` on, "
+                      "as many as there are.",
+               .inputs = {{"input", "string"}, {"pos", "T"}, {"len", "T"}},
+               .outputs = {{"output", "string"}},
+               .types = {{"T", kIndex}},
+               .attrs = {{"unit", OneOf{{"BYTE", "UTF8_CHAR"}}, "BYTE"}},
+               .shape = SubstrShape,
+               .gradient = NoGradient,
+               .examples = {{.inputs = {{{{2, 3}}}, {{{3}, {0, -1, 1}}}, {{{3}}}}}},
+           });
+KERNEL_ANY_TYPE(Substr, SubstrKernel);
+
+OP(StringStrip, {
+                    .doc = "Each string without white space at its ends.",
+                    .inputs = {{"input", "string"}},
+                    .outputs = {{"output", "string"}},
+                    .shape = SameShape,
+                    .gradient = NoGradient,
+                });
+KERNEL_ANY_TYPE(StringStrip, StringStripKernel);
+
+OP(StringLower, (CaseOp("Each string with the letters of ASCII in lower case.")));
+OP(StringUpper, (CaseOp("Each string with the letters of ASCII in upper case.")));
+KERNEL_ANY_TYPE(StringLower, CaseKernel<false>);
+KERNEL_ANY_TYPE(StringUpper, CaseKernel<true>);
+
+}  // namespace penstock
