@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cholesky and CholeskyGrad, also under their old names BatchCholesky and BatchCholeskyGrad.
-#include <Eigen/Cholesky>
 #include <limits>
 
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/forms.h"
+#include "kernels/linalg/lapack.h"
 #include "kernels/linalg/matrices.h"
 
 namespace penstock {
@@ -20,14 +20,19 @@ class CholeskyKernel final : public MatrixKernel<T> {
     return CheckSquare(in[0]);
   }
   Status ComputeOne(const MatrixInputs<T>& in, double, MatrixOutputs<T>& out) const override {
-    out[0].setZero();
     if (in[0].size() == 0) return OkStatus();
-    const Eigen::LLT<RowMajor<T>> llt(in[0]);
-    if (llt.info() == Eigen::Success) {
-      out[0] = llt.matrixL();
-    } else {
-      out[0].template triangularView<Eigen::Lower>().setConstant(
-          std::numeric_limits<typename Eigen::NumTraits<T>::Real>::quiet_NaN());
+    const int64_t n = in[0].rows();
+    out[0] = in[0];
+    const bool definite = CholeskyFactor(n, out[0].data());
+    const T nan(std::numeric_limits<typename Eigen::NumTraits<T>::Real>::quiet_NaN());
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        if (j > i) {
+          out[0](i, j) = T(0);
+        } else if (!definite) {
+          out[0](i, j) = nan;
+        }
+      }
     }
     return OkStatus();
   }
@@ -48,14 +53,20 @@ class CholeskyGradKernel final : public MatrixKernel<T> {
   }
   Status ComputeOne(const MatrixInputs<T>& in, double, MatrixOutputs<T>& out) const override {
     if (in[0].size() == 0) return OkStatus();
-    const RowMajor<T> l = in[0].template triangularView<Eigen::Lower>();
-    const RowMajor<T> dl = in[1].template triangularView<Eigen::Lower>();
-    RowMajor<T> p = (l.adjoint() * dl).template triangularView<Eigen::Lower>();
-    p.diagonal() *= T(0.5);
-    const auto solver = l.adjoint().template triangularView<Eigen::Upper>();
-    const RowMajor<T> left = solver.solve(p);                            // L^-H P
-    const RowMajor<T> both = solver.solve(RowMajor<T>(left.adjoint()));  // (L^-H P L^-1)^H
-    out[0] = (both + both.adjoint()) * T(0.5);
+    const int64_t n = in[0].rows();
+    RowMajor<T> l = in[0], dl = in[1], p(n, n);
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = i + 1; j < n; ++j) l(i, j) = dl(i, j) = T(0);
+    }
+    MatrixProduct(true, false, n, n, n, l.data(), dl.data(), p.data());
+    for (int64_t i = 0; i < n; ++i) {
+      p(i, i) *= T(0.5);
+      for (int64_t j = i + 1; j < n; ++j) p(i, j) = T(0);
+    }
+    TriangularSolve(true, true, n, n, l.data(), p.data());  // L^-H P
+    RowMajor<T> both = p.transpose();
+    TriangularSolve(true, true, n, n, l.data(), both.data());  // (L^-H P L^-1)^T
+    out[0] = (both + both.transpose()) * T(0.5);
     return OkStatus();
   }
 };

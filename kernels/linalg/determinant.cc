@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MatrixDeterminant (also as BatchMatrixDeterminant) and LogMatrixDeterminant.
-#include <Eigen/LU>
-
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/forms.h"
+#include "kernels/linalg/lapack.h"
 #include "kernels/linalg/matrices.h"
 
 namespace penstock {
@@ -18,10 +17,12 @@ T LogDeterminant(const Eigen::Map<const RowMajor<T>>& matrix, T* sign) {
   *sign = T(1);
   typename Eigen::NumTraits<T>::Real log = 0;
   if (matrix.size() == 0) return T(0);
-  const Eigen::PartialPivLU<RowMajor<T>> lu(matrix);
-  *sign = T(static_cast<typename Eigen::NumTraits<T>::Real>(lu.permutationP().determinant()));
+  RowMajor<T> lu = matrix;  // that of the transposed matrix, which has the same determinant
+  std::vector<int> pivots(matrix.rows());
+  LuFactor(matrix.rows(), lu.data(), pivots.data());
   for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
-    const T pivot = lu.matrixLU()(i, i);
+    if (pivots[i] != i + 1) *sign = -*sign;
+    const T pivot = lu(i, i);
     const auto size = abs(pivot);
     *sign *= size > 0 ? pivot / size : pivot;
     log += std::log(size);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/linalg/lapack.h"
 
+#include <cblas.h>
+
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -8,7 +10,6 @@
 #include "core/base/check.h"
 
 extern "C" {
-void openblas_set_num_threads(int);
 
 // Fortran's interface: everything by address, int of 32 bits.
 void sgesdd_(const char* job, const int* m, const int* n, float* a, const int* lda, float* s,
@@ -68,6 +69,26 @@ void zgeqrf_(const int* m, const int* n, std::complex<double>* a, const int* lda
 void zungqr_(const int* m, const int* n, const int* k, std::complex<double>* a, const int* lda,
              const std::complex<double>* tau, std::complex<double>* work, const int* lwork,
              int* info);
+
+void spotrf_(const char* triangle, const int* n, float* a, const int* lda, int* info);
+void sgetrf_(const int* m, const int* n, float* a, const int* lda, int* pivots, int* info);
+void sgetrs_(const char* trans, const int* n, const int* columns, const float* a, const int* lda,
+             const int* pivots, float* b, const int* ldb, int* info);
+void dpotrf_(const char* triangle, const int* n, double* a, const int* lda, int* info);
+void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
+void dgetrs_(const char* trans, const int* n, const int* columns, const double* a, const int* lda,
+             const int* pivots, double* b, const int* ldb, int* info);
+void cpotrf_(const char* triangle, const int* n, std::complex<float>* a, const int* lda, int* info);
+void cgetrf_(const int* m, const int* n, std::complex<float>* a, const int* lda, int* pivots,
+             int* info);
+void cgetrs_(const char* trans, const int* n, const int* columns, const std::complex<float>* a,
+             const int* lda, const int* pivots, std::complex<float>* b, const int* ldb, int* info);
+void zpotrf_(const char* triangle, const int* n, std::complex<double>* a, const int* lda,
+             int* info);
+void zgetrf_(const int* m, const int* n, std::complex<double>* a, const int* lda, int* pivots,
+             int* info);
+void zgetrs_(const char* trans, const int* n, const int* columns, const std::complex<double>* a,
+             const int* lda, const int* pivots, std::complex<double>* b, const int* ldb, int* info);
 }
 
 namespace penstock {
@@ -260,11 +281,113 @@ void QrFactors(int64_t rows, int64_t cols, T* a, int64_t q_cols, T* q) {
   CHECK(Succeeded(info));
 }
 
-#define INSTANTIATE(T, R)                                                     \
-  template bool SingularValues<T, R>(char, int64_t, int64_t, T*, R*, T*, T*); \
-  template bool SelfAdjointEigenvalues<T, R>(char, bool, int64_t, T*, R*);    \
-  template bool LeastSquares<T>(int64_t, int64_t, int64_t, T*, T*);           \
-  template void QrFactors<T>(int64_t, int64_t, T*, int64_t, T*)
+template <class T>
+bool CholeskyFactor(int64_t size, T* a) {
+  OneThread();
+  // In column order this is the transposed matrix; its upper triangle is our lower one.
+  const char triangle = 'U';
+  const int n = Int(size);
+  int info;
+  if constexpr (std::is_same_v<T, float>) {
+    spotrf_(&triangle, &n, a, &n, &info);
+  } else if constexpr (std::is_same_v<T, double>) {
+    dpotrf_(&triangle, &n, a, &n, &info);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    cpotrf_(&triangle, &n, a, &n, &info);
+  } else {
+    zpotrf_(&triangle, &n, a, &n, &info);
+  }
+  return Succeeded(info);
+}
+
+template <class T>
+void LuFactor(int64_t size, T* a, int* pivots) {
+  OneThread();
+  const int n = Int(size);
+  int info;
+  if constexpr (std::is_same_v<T, float>) {
+    sgetrf_(&n, &n, a, &n, pivots, &info);
+  } else if constexpr (std::is_same_v<T, double>) {
+    dgetrf_(&n, &n, a, &n, pivots, &info);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    cgetrf_(&n, &n, a, &n, pivots, &info);
+  } else {
+    zgetrf_(&n, &n, a, &n, pivots, &info);
+  }
+  Succeeded(info);  // a zero on the diagonal is for the caller to see
+}
+
+template <class T>
+void LuSolve(int64_t size, int64_t right_sides, const T* lu, const int* pivots, T* b) {
+  OneThread();
+  const char trans = 'N';
+  const int n = Int(size), columns = Int(right_sides);
+  int info;
+  if constexpr (std::is_same_v<T, float>) {
+    sgetrs_(&trans, &n, &columns, lu, &n, pivots, b, &n, &info);
+  } else if constexpr (std::is_same_v<T, double>) {
+    dgetrs_(&trans, &n, &columns, lu, &n, pivots, b, &n, &info);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    cgetrs_(&trans, &n, &columns, lu, &n, pivots, b, &n, &info);
+  } else {
+    zgetrs_(&trans, &n, &columns, lu, &n, pivots, b, &n, &info);
+  }
+  CHECK(Succeeded(info));
+}
+
+template <class T>
+void TriangularSolve(bool lower, bool adjoint, int64_t size, int64_t right_sides, const T* a,
+                     T* b) {
+  OneThread();
+  const int n = Int(size), columns = Int(right_sides);
+  const auto triangle = lower ? CblasLower : CblasUpper;
+  const auto trans = adjoint ? CblasConjTrans : CblasNoTrans;
+  [[maybe_unused]] const T one(1);
+  if constexpr (std::is_same_v<T, float>) {
+    cblas_strsm(CblasRowMajor, CblasLeft, triangle, trans, CblasNonUnit, n, columns, 1, a, n, b,
+                columns);
+  } else if constexpr (std::is_same_v<T, double>) {
+    cblas_dtrsm(CblasRowMajor, CblasLeft, triangle, trans, CblasNonUnit, n, columns, 1, a, n, b,
+                columns);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    cblas_ctrsm(CblasRowMajor, CblasLeft, triangle, trans, CblasNonUnit, n, columns, &one, a, n, b,
+                columns);
+  } else {
+    cblas_ztrsm(CblasRowMajor, CblasLeft, triangle, trans, CblasNonUnit, n, columns, &one, a, n, b,
+                columns);
+  }
+}
+
+template <class T>
+void MatrixProduct(bool adjoint_a, bool adjoint_b, int64_t rows, int64_t cols, int64_t inner,
+                   const T* a, const T* b, T* c) {
+  OneThread();
+  const int m = Int(rows), n = Int(cols), k = Int(inner);
+  const auto op_a = adjoint_a ? CblasConjTrans : CblasNoTrans;
+  const auto op_b = adjoint_b ? CblasConjTrans : CblasNoTrans;
+  const int lda = adjoint_a ? m : k, ldb = adjoint_b ? k : n;
+  [[maybe_unused]] const T one(1), zero(0);
+  if constexpr (std::is_same_v<T, float>) {
+    cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, k, 1, a, lda, b, ldb, 0, c, n);
+  } else if constexpr (std::is_same_v<T, double>) {
+    cblas_dgemm(CblasRowMajor, op_a, op_b, m, n, k, 1, a, lda, b, ldb, 0, c, n);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    cblas_cgemm(CblasRowMajor, op_a, op_b, m, n, k, &one, a, lda, b, ldb, &zero, c, n);
+  } else {
+    cblas_zgemm(CblasRowMajor, op_a, op_b, m, n, k, &one, a, lda, b, ldb, &zero, c, n);
+  }
+}
+
+#define INSTANTIATE(T, R)                                                       \
+  template bool SingularValues<T, R>(char, int64_t, int64_t, T*, R*, T*, T*);   \
+  template bool SelfAdjointEigenvalues<T, R>(char, bool, int64_t, T*, R*);      \
+  template bool LeastSquares<T>(int64_t, int64_t, int64_t, T*, T*);             \
+  template void QrFactors<T>(int64_t, int64_t, T*, int64_t, T*);                \
+  template bool CholeskyFactor<T>(int64_t, T*);                                 \
+  template void LuFactor<T>(int64_t, T*, int*);                                 \
+  template void LuSolve<T>(int64_t, int64_t, const T*, const int*, T*);         \
+  template void TriangularSolve<T>(bool, bool, int64_t, int64_t, const T*, T*); \
+  template void MatrixProduct<T>(bool, bool, int64_t, int64_t, int64_t, const T*, const T*, T*)
 INSTANTIATE(float, float);
 INSTANTIATE(double, double);
 INSTANTIATE(std::complex<float>, float);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LAPACK routines that decompositions use where Eigen's templates cost a minute of compile time
-// per file: singular values, self-adjoint eigenproblems, least squares of any rank, QR.
+// The routines of LAPACK and BLAS that decompositions are made of. (Eigen's would do as well, but
+// its templates cost up to a minute of compile time per file.)
 //
-// Matrices are column-major; n x m row-major memory is the m x n transposed matrix. Thread-safe.
+// Matrices are column-major, unless it says otherwise; n x m row-major memory is the m x n
+// transposed matrix. One thread each; thread-safe. REQUIRES dimensions of 1 to kMaxLapackDim.
 // Errors: false where the routine did not converge. CHECKs wrong arguments.
 #pragma once
 
@@ -34,5 +35,30 @@ bool LeastSquares(int64_t rows, int64_t cols, int64_t columns, T* a, T* b);
 // q_cols is min(rows, cols) or rows) becomes the orthonormal columns.
 template <class T>
 void QrFactors(int64_t rows, int64_t cols, T* a, int64_t q_cols, T* q);
+
+// Row-major from here on, without gaps.
+
+// The lower triangle of a (n x n, positive definite) becomes its Cholesky factor; false where it is
+// not positive definite. The upper triangle stays.
+template <class T>
+bool CholeskyFactor(int64_t n, T* a);
+
+// a (n x n) = p l u, in place. pivots[i] is the row (from 1) that row i was exchanged with. Column-
+// major a is factored as well as row-major: what is factored is the matrix that LAPACK sees.
+template <class T>
+void LuFactor(int64_t n, T* a, int* pivots);
+// b (n x columns, column-major) becomes the solution of the system that LuFactor factored (column-
+// major).
+template <class T>
+void LuSolve(int64_t n, int64_t columns, const T* lu, const int* pivots, T* b);
+
+// b (n x columns) becomes the solution of a x = b or a^H x = b for a triangular a.
+template <class T>
+void TriangularSolve(bool lower, bool adjoint, int64_t n, int64_t columns, const T* a, T* b);
+
+// c (m x n) = op(a) op(b), where op is nothing or the adjoint and the inner dimension is k.
+template <class T>
+void MatrixProduct(bool adjoint_a, bool adjoint_b, int64_t m, int64_t n, int64_t k, const T* a,
+                   const T* b, T* c);
 
 }  // namespace penstock

@@ -2,8 +2,6 @@
 //
 // MatrixSolveLs, also as BatchMatrixSolveLs: least squares, and least norm where there are fewer
 // equations than unknowns.
-#include <Eigen/Cholesky>
-
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/forms.h"
 #include "kernels/linalg/lapack.h"
@@ -49,19 +47,28 @@ class MatrixSolveLsKernel final : public MatrixKernel<T> {
       return OkStatus();
     }
     if (!fast_) return AnyRank(a, b, x);
+    // (a^H a) x = a^H b, or x = a^H y with (a a^H) y = b.
     const bool over = a.rows() >= a.cols();
-    RowMajor<T> gramian = over ? RowMajor<T>(a.adjoint() * a) : RowMajor<T>(a * a.adjoint());
+    const int64_t n = std::min(a.rows(), a.cols()), most = std::max(a.rows(), a.cols());
+    RowMajor<T> gramian(n, n), y(n, b.cols());
+    MatrixProduct(over, !over, n, n, most, a.data(), a.data(), gramian.data());
     gramian.diagonal().array() += T(static_cast<typename Eigen::NumTraits<T>::Real>(l2));
-    const Eigen::LLT<RowMajor<T>> llt(gramian);
-    if (llt.info() != Eigen::Success) {
+    if (!CholeskyFactor(n, gramian.data())) {
       return InvalidArgument(
           "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide a "
           "larger l2_regularizer > 0.");
     }
     if (over) {
-      x = llt.solve(RowMajor<T>(a.adjoint() * b));
+      MatrixProduct(true, false, n, b.cols(), most, a.data(), b.data(), y.data());
     } else {
-      x.noalias() = a.adjoint() * llt.solve(b);
+      y = b;
+    }
+    TriangularSolve(true, false, n, b.cols(), gramian.data(), y.data());
+    TriangularSolve(true, true, n, b.cols(), gramian.data(), y.data());
+    if (over) {
+      x = y;
+    } else {
+      MatrixProduct(true, false, most, b.cols(), n, a.data(), y.data(), x.data());
     }
     return OkStatus();
   }

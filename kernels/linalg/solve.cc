@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MatrixInverse, MatrixSolve, MatrixTriangularSolve, also under their old Batch names.
-#include <Eigen/LU>
-
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/forms.h"
+#include "kernels/linalg/lapack.h"
 #include "kernels/linalg/matrices.h"
 
 namespace penstock {
 namespace {
 
 // The solution of a x = b, or of a^H x = b. NaN is not invertible either.
-template <class T, class B>
-Status Solve(const Eigen::Map<const RowMajor<T>>& a, bool adjoint, const B& b,
+template <class T>
+Status Solve(const Eigen::Map<const RowMajor<T>>& a, bool adjoint, const RowMajor<T>& b,
              Eigen::Map<RowMajor<T>>& x) {
-  const Eigen::PartialPivLU<RowMajor<T>> lu(adjoint ? RowMajor<T>(a.adjoint()) : RowMajor<T>(a));
-  if (!(lu.matrixLU().diagonal().cwiseAbs().minCoeff() > 0)) {
-    return InvalidArgument("Input matrix is not invertible.");
+  using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+  Columns lu = a, right = b;
+  if (adjoint) lu = a.adjoint();
+  const int64_t n = a.rows();
+  std::vector<int> pivots(n);
+  LuFactor(n, lu.data(), pivots.data());
+  for (int64_t i = 0; i < n; ++i) {
+    if (!(std::abs(lu(i, i)) > 0)) return InvalidArgument("Input matrix is not invertible.");
   }
-  x.noalias() = lu.solve(b);
+  LuSolve(n, b.cols(), lu.data(), pivots.data(), right.data());
+  x = right;
   return OkStatus();
 }
 
@@ -53,6 +58,9 @@ Status CheckSystem(const MatrixSizes& in, OutputDims* out) {
                            in[1].rows, " rows");
   }
   *out = {{in[1].rows, in[1].cols}};
+  if (std::max(in[1].rows, in[1].cols) > kMaxLapackDim) {
+    return InvalidArgument("matrices with 2^31 or more rows or columns");
+  }
   return OkStatus();
 }
 
@@ -91,12 +99,8 @@ class TriangularSolveKernel final : public MatrixKernel<T> {
   }
   Status ComputeOne(const MatrixInputs<T>& in, double, MatrixOutputs<T>& out) const override {
     if (in[0].size() == 0 || in[1].size() == 0) return OkStatus();
-    const RowMajor<T> a = adjoint_ ? RowMajor<T>(in[0].adjoint()) : RowMajor<T>(in[0]);
-    if (lower_ != adjoint_) {
-      out[0] = a.template triangularView<Eigen::Lower>().solve(in[1]);
-    } else {
-      out[0] = a.template triangularView<Eigen::Upper>().solve(in[1]);
-    }
+    out[0] = in[1];
+    TriangularSolve(lower_, adjoint_, in[0].rows(), in[1].cols(), in[0].data(), out[0].data());
     return OkStatus();
   }
 

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Along several axes the last one named runs fastest; along none, nothing is joined.
+// Along several axes the first one named runs fastest; along none, nothing is joined.
 class ReduceJoinKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -67,11 +67,12 @@ class ReduceJoinKernel final : public Kernel {
       }
       return at;
     };
+    const std::vector<int> slowest_first(order.rbegin(), order.rend());
     std::vector<string_view> parts(count);
     for (int64_t k = 0; k < shape.num_elements(); ++k) {
       const int64_t base = offset(kept_axes, k);
       for (int64_t i = 0; i < count; ++i) {
-        parts[i] = input.data<std::string>()[base + offset(order, i)];
+        parts[i] = input.data<std::string>()[base + offset(slowest_first, i)];
       }
       output->mutable_data<std::string>()[k] = absl::StrJoin(parts, separator_);
     }
@@ -106,8 +107,8 @@ Status ReduceJoinShape(ShapeScope& s) {
 
 OP(ReduceJoin,
    {
-       .doc = "The strings of a tensor joined along dimensions, in the order in which these are "
-              "named; the last one runs fastest.",
+       .doc = "The strings of a tensor joined along dimensions, of which the first one named runs "
+              "fastest.",
        .inputs = {{"inputs", "string"}, {"reduction_indices", "int32"}},
        .outputs = {{"output", "string"}},
        .attrs = {{"keep_dims", AttrValue(false)}, {"separator", ""}},

@@ -58,17 +58,16 @@ Words SplitAtAny(string_view text, const std::string& delimiters, bool skip_empt
 Words SplitAt(string_view text, const std::string& separator, int64_t most) {
   Words words;
   if (separator.empty()) {
-    while (true) {
-      text = absl::StripLeadingAsciiWhitespace(text);
-      if (text.empty()) return words;
+    // What is left after `most` words is one more, even if there is nothing left: TensorFlow's way.
+    const bool limited = most >= 0;
+    text = absl::StripLeadingAsciiWhitespace(text);
+    while (!text.empty() && (!limited || most-- > 0)) {
       const auto space = std::find_if(text.begin(), text.end(), absl::ascii_isspace);
-      if (most-- == 0 || space == text.end()) {
-        words.push_back(text);
-        return words;
-      }
       words.push_back(text.substr(0, space - text.begin()));
-      text.remove_prefix(space - text.begin());
+      text = absl::StripLeadingAsciiWhitespace(text.substr(words.back().size()));
     }
+    if (limited) words.push_back(text);
+    return words;
   }
   while (true) {
     const size_t end = text.find(separator);

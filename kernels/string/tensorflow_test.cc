@@ -289,7 +289,7 @@ TEST(String, Parts) {
   OpCall{"Substr", {S({1}, {"h\303\251llo"}), I({}, {7}), I({}, {2})}, {{"unit", "UTF8_CHAR"}}}
       .ExpectError("pos 7 out of range");
   OpCall{"Substr", {S({2}, {"hello", "world"}), I({3}, {1, 2, 3}), I({3}, {1, 2, 3})}}.ExpectError(
-      "ncompatible shapes");
+      "cannot be broadcast");
   OpCall{"Substr", {S({2}, {"hello", "world"}), I({1}, {1}), I({2}, {1, 2})}}.ExpectError(
       "same shape");
   ExpectOutputs({"StringStrip", {S({3}, {" a b \012\011", "\013\014\015x", ""})}},
