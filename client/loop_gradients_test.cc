@@ -285,6 +285,27 @@ TEST_F(LoopGradients, InsideOfABody) {
   CheckGradients(root, {c});
 }
 
+TEST_F(LoopGradients, InsideOfABranch) {
+  const Output pred = InputBool(true), x = Input(2.0);
+  const Output slope = Cond(
+      program_, pred, [&] { return Outputs{Gradients(program_, {x * x * x}, {x})[0].values}; },
+      [&] { return Outputs{Gradients(program_, {x * x}, {x})[0].values}; })[0];
+  EXPECT_EQ(Text(slope), "double[] 12");
+  CheckGradients(slope, {x});
+  Feed(pred, Tensor::Scalar(false));
+  EXPECT_EQ(Text(slope), "double[] 4");
+  CheckGradients(slope, {x});
+}
+
+TEST_F(LoopGradients, InsideOfABodyByWhatIsOutside) {
+  const Output c = Input(2.0);
+  // Each iteration adds d(v^2 c)/dc = v^2.
+  const Output y = Repeat(InputInt(3), Double(c, 1), [&](Output, Output v) {
+    return v + Gradients(program_, {v * v * c}, {c})[0].values;
+  });
+  EXPECT_EQ(Text(y), "double[] 42");
+}
+
 TEST_F(LoopGradients, OfALoopInsideOfABody) {
   const Output c = Input(0.4);
   const Output y = Repeat(InputInt(2), c, [&](Output, Output x) {
