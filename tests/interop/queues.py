@@ -48,9 +48,9 @@ def records_in_batches(cluster):
     files = _record_files(cluster)
     with tf.device("/job:worker/task:0"):
         queue = v1.train.string_input_producer(files, num_epochs=2, shuffle=False)
-        _, record = v1.TFRecordReader().read(queue)
-        batch = v1.train.batch([record, v1.strings.length(record)], 4,
-                               allow_smaller_final_batch=True)
+        key, record = v1.TFRecordReader().read(queue)
+        same = tf.equal(key, record)
+        batch = v1.train.batch([record, same], 4, allow_smaller_final_batch=True)
     return _until_the_end(cluster, batch)
 
 
@@ -193,25 +193,6 @@ def accumulators(cluster):
         session.run(add, {g: [1., 1.], step: 4})
         session.run(add, {g: [1., 1.], step: 5})
         return result + [session.run(count)]
-
-
-@program("ref", "resource")
-def synchronous_replicas(cluster):
-    """One update of three gradients of one worker, through accumulators and a queue of tokens."""
-    xs = np.arange(6, dtype=np.float32).reshape(3, 2) / 4
-    with cluster.between_graphs():
-        step = v1.train.get_or_create_global_step()
-        w = v1.get_variable("w", [2], initializer=v1.zeros_initializer())
-        loss = tf.reduce_sum(tf.square(tf.tensordot(tf.constant(xs), w, 1) - 1))
-        optimizer = v1.train.SyncReplicasOptimizer(
-            v1.train.GradientDescentOptimizer(0.05), replicas_to_aggregate=1,
-            total_num_replicas=1)
-        train = optimizer.minimize(loss, global_step=step)
-    hook = optimizer.make_session_run_hook(True)
-    with v1.train.MonitoredTrainingSession(cluster.target(), is_chief=True, hooks=[hook]) as session:
-        for _ in range(5):
-            session.run(train)
-        return session.run([w, loss])
 
 
 @program("ref", "resource")
