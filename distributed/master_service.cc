@@ -83,13 +83,27 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
     const Status started = call_threads_.Run([call, handle] { call->Finish(handle(*call)); });
     if (!started.ok()) call->Finish(started);
   };
-  listen.operator()<tensorflow::CreateSessionRequest, tensorflow::CreateSessionResponse>(
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
       &AS::RequestCreateSession, [this, on_thread](auto call) {
-        on_thread(call, [this](auto& c) { return CreateSession(c.request(), &c.response()); });
+        on_thread(call, [this](auto& c) -> Status {
+          tensorflow::CreateSessionRequest request;
+          tensorflow::CreateSessionResponse response;
+          RETURN_IF_ERROR(Parse(&c.request(), &request));
+          RETURN_IF_ERROR(CreateSession(request, &response));
+          c.response() = BytesOf(response);
+          return OkStatus();
+        });
       });
-  listen.operator()<tensorflow::ExtendSessionRequest, tensorflow::ExtendSessionResponse>(
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
       &AS::RequestExtendSession, [this, on_thread](auto call) {
-        on_thread(call, [this](auto& c) { return ExtendSession(c.request(), &c.response()); });
+        on_thread(call, [this](auto& c) -> Status {
+          tensorflow::ExtendSessionRequest request;
+          tensorflow::ExtendSessionResponse response;
+          RETURN_IF_ERROR(Parse(&c.request(), &request));
+          RETURN_IF_ERROR(ExtendSession(request, &response));
+          c.response() = BytesOf(response);
+          return OkStatus();
+        });
       });
   listen.operator()<tensorflow::CloseSessionRequest, tensorflow::CloseSessionResponse>(
       &AS::RequestCloseSession, [this, on_thread](auto call) {
@@ -98,7 +112,7 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
       });
   listen.operator()<tensorflow::ResetRequest, tensorflow::ResetResponse>(
       &AS::RequestReset, [this, on_thread](auto call) {
-        on_thread(call, [this](auto& c) {
+        on_thread(call, [this](auto& c) -> Status {
           const auto& containers = c.request().container();
           const auto& filters = c.request().device_filters();
           return master_->Reset({containers.begin(), containers.end()},

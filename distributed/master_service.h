@@ -47,10 +47,14 @@ class MasterService {
   void WaitForCalls() { call_threads_.Wait(); }
 
  private:
-  // Messages with tensors come and go as bytes: see tensor_message.h.
-  using AsyncService = tensorflow::MasterService::WithRawMethod_RunStep<
-      tensorflow::MasterService::WithRawMethod_RunCallable<
-          tensorflow::MasterService::AsyncService>>;
+  // Messages with tensors or graphs come and go as bytes: see tensor_message.h.
+  template <class Base>
+  using RawSteps = tensorflow::MasterService::WithRawMethod_RunStep<
+      tensorflow::MasterService::WithRawMethod_RunCallable<Base>>;
+  template <class Base>
+  using RawGraphs = tensorflow::MasterService::WithRawMethod_CreateSession<
+      tensorflow::MasterService::WithRawMethod_ExtendSession<Base>>;
+  using AsyncService = RawSteps<RawGraphs<tensorflow::MasterService::AsyncService>>;
   template <class Request, class Response>
   using Call = UnaryCall<AsyncService, Request, Response>;
   using StepCall = Call<grpc::ByteBuffer, grpc::ByteBuffer>;

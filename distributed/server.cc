@@ -27,8 +27,9 @@
 namespace penstock {
 namespace {
 
-// They only hand work on; more than one, so that a long message does not delay a heartbeat.
-constexpr int kPollingThreads = 3;
+// It only hands work on. A second one would be woken for each event that the first is busy with:
+// with three, a stream of 64 MB moved at 0.55 to 0.75 of the rate.
+constexpr int kPollingThreads = 1;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(5);
 // For answers that are on their way; everything that runs has been aborted before.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
@@ -188,8 +189,7 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server(std::make_unique<State>(options)));
-  RETURN_IF_ERROR(
-      server->state_->master_service.SetDefaultConfig(options.default_session_config));
+  RETURN_IF_ERROR(server->state_->master_service.SetDefaultConfig(options.default_session_config));
   RETURN_IF_ERROR(server->state_->Bind());
   RETURN_IF_ERROR(server->state_->MakeWorker());
   return server;

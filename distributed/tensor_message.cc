@@ -66,9 +66,7 @@ Status Malformed() { return InvalidArgument("malformed message"); }
 // filled up to its capacity.
 class FieldCopies {
  public:
-  bool Add(CodedInputStream* in, uint32_t tag) {
-    return WireFormatLite::SkipField(in, tag, &out_);
-  }
+  bool Add(CodedInputStream* in, uint32_t tag) { return WireFormatLite::SkipField(in, tag, &out_); }
   const std::string& bytes() {
     out_.Trim();
     return bytes_;

@@ -26,7 +26,9 @@
 
 namespace penstock {
 
-using WorkerGrpcService = wire::Worker::WithRawMethod_Exchange<wire::Worker::AsyncService>;
+// Tensors and graphs come as bytes.
+using WorkerGrpcService = wire::Worker::WithRawMethod_Exchange<
+    wire::Worker::WithRawMethod_RegisterGraph<wire::Worker::AsyncService>>;
 
 class ExchangeSink final : public TensorSink,
                            public Operation,

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/transport/grpc/protocol.h"
+#include "distributed/transport/grpc/run_graph_stream.h"
 #include "distributed/transport/grpc/unary_call.h"
 #include "distributed/value_proto.h"
 #include "proto/penstock/worker.grpc.pb.h"
@@ -16,28 +16,6 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-
-// Contexts of the steps that run, to give them up by.
-class RunningCalls {
- public:
-  void Add(int64_t step_id, grpc::ClientContext* context) {
-    std::lock_guard<std::mutex> lock(mu_);
-    contexts_[step_id] = context;
-  }
-  void Remove(int64_t step_id) {
-    std::lock_guard<std::mutex> lock(mu_);
-    contexts_.erase(step_id);
-  }
-  void Cancel(int64_t step_id) {
-    std::lock_guard<std::mutex> lock(mu_);
-    const auto found = contexts_.find(step_id);
-    if (found != contexts_.end()) found->second->TryCancel();
-  }
-
- private:
-  std::mutex mu_;
-  absl::flat_hash_map<int64_t, grpc::ClientContext*> contexts_;
-};
 
 class GrpcWorkerClient final : public WorkerClient {
  public:
@@ -129,19 +107,12 @@ class GrpcWorkerClient final : public WorkerClient {
       const int64_t left_ns = args.deadline_ns - env_.NowNanos();
       request.set_deadline_ms(std::max<int64_t>(1, left_ns / kNanosPerMilli));
     }
-    ClientCall<wire::RunGraphResponse>::Start(
-        loop_, name_, options.timeout_ms,
-        [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-          running_->Add(args.step_id, context);
-          return stub_->PrepareAsyncRunGraph(context, request, queue);
-        },
-        [running = running_, step_id = args.step_id, stats = args.stats, done = std::move(done)](
-            Status status, wire::RunGraphResponse& response) mutable {
-          running->Remove(step_id);
-          if (status.ok()) status = FromProto(response.error());
-          if (status.ok() && stats != nullptr) status = AddStats(response.step_stats(), stats);
-          std::move(done)(std::move(status));
-        });
+    Run(std::move(request), [stats = args.stats, done = std::move(done)](
+                                Status status, wire::RunGraphResponse& response) mutable {
+      if (status.ok()) status = FromProto(response.error());
+      if (status.ok() && stats != nullptr) status = AddStats(response.step_stats(), stats);
+      std::move(done)(std::move(status));
+    });
   }
 
   void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
@@ -153,7 +124,14 @@ class GrpcWorkerClient final : public WorkerClient {
     Call<wire::AbortStepResponse>(&Stub::PrepareAsyncAbortStep, request, options, std::move(done));
   }
 
-  void AbandonStep(int64_t step_id) override { running_->Cancel(step_id); }
+  void AbandonStep(int64_t step_id) override {
+    std::shared_ptr<RunGraphStream> steps;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      steps = steps_;
+    }
+    if (steps != nullptr) steps->Abandon(step_id);
+  }
 
   void Reset(const std::vector<std::string>& containers, const CallOptions& options,
              Done done) override {
@@ -224,10 +202,23 @@ class GrpcWorkerClient final : public WorkerClient {
   }
 
   const std::string name_;
-  const std::unique_ptr<Stub> stub_;
+  // Opens the stream where there is none, or the last one was lost.
+  void Run(wire::RunGraphRequest request, RunGraphStream::Ended ended) {
+    std::shared_ptr<RunGraphStream> opened;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (steps_ != nullptr && steps_->Run(request, &ended)) return;
+      steps_ = opened = std::make_shared<RunGraphStream>(stub_, loop_, name_);
+      CHECK(opened->Run(std::move(request), &ended), "a new stream is lost");
+    }
+    opened->Open();
+  }
+
+  const std::shared_ptr<Stub> stub_;
   Env& env_;
   CompletionLoop& loop_;
-  const std::shared_ptr<RunningCalls> running_ = std::make_shared<RunningCalls>();
+  std::mutex mu_;
+  std::shared_ptr<RunGraphStream> steps_;
 };
 
 }  // namespace

@@ -4,6 +4,6 @@
 namespace penstock {
 
 // Of proto/penstock/worker.proto. Two tasks of one cluster must agree.
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 
 }  // namespace penstock

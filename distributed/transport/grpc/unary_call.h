@@ -6,8 +6,10 @@
 
 #include <grpc/support/time.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/async_unary_call.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <functional>
 #include <memory>
@@ -124,6 +126,22 @@ class UnaryCall final : public Operation,
   bool given_up_ = false;
   std::function<void()> cancelled_;
 };
+
+// Messages of calls that are taken as bytes, because a polling thread may not be given the time
+// that parsing them takes.
+template <class Message>
+Status Parse(grpc::ByteBuffer* bytes, Message* message) {
+  const grpc::Status parsed = grpc::SerializationTraits<Message>::Deserialize(bytes, message);
+  bytes->Clear();
+  return parsed.ok() ? OkStatus() : InvalidArgument("malformed message");
+}
+template <class Message>
+grpc::ByteBuffer BytesOf(const Message& message) {
+  grpc::ByteBuffer bytes;
+  bool own = false;
+  CHECK(grpc::SerializationTraits<Message>::Serialize(message, &bytes, &own).ok());
+  return bytes;
+}
 
 // On the monotonic clock.
 inline void SetTimeout(int64_t timeout_ms, grpc::ClientContext* context) {

@@ -41,9 +41,15 @@ void WorkerService::Listen(Options options, CompletionLoop& loop,
           call->Finish(status);
         });
       });
-  listen.operator()<wire::RegisterGraphRequest, wire::RegisterGraphResponse>(
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
       &AS::RequestRegisterGraph, [this](auto call) {
-        options_.threads->Schedule([this, call] { call->Finish(RegisterGraph(call->request())); });
+        options_.threads->Schedule([this, call] {
+          wire::RegisterGraphRequest request;
+          Status status = Parse(&call->request(), &request);
+          if (status.ok()) status = RegisterGraph(request);
+          call->response() = BytesOf(wire::RegisterGraphResponse());
+          call->Finish(status);
+        });
       });
   listen.operator()<wire::DeregisterGraphRequest, wire::DeregisterGraphResponse>(
       &AS::RequestDeregisterGraph, [this](auto call) {
@@ -56,8 +62,6 @@ void WorkerService::Listen(Options options, CompletionLoop& loop,
           call->Finish(status);
         });
       });
-  listen.operator()<wire::RunGraphRequest, wire::RunGraphResponse>(
-      &AS::RequestRunGraph, [this](auto call) { RunGraph(std::move(call)); });
   listen.operator()<wire::AbortStepRequest, wire::AbortStepResponse>(
       &AS::RequestAbortStep, [this](auto call) {
         const auto& request = call->request();
@@ -91,6 +95,15 @@ void WorkerService::Listen(Options options, CompletionLoop& loop,
                              .queue = &queue,
                              .steps = &options_.worker->steps(),
                              .self = options_.worker->self()}));
+  const auto abort = [worker = options_.worker](int64_t step_id) {
+    worker->AbortStep(step_id, Cancelled("the master does not wait for the step any more"));
+  };
+  RunGraphSink::Listen(std::make_shared<const RunGraphSink::Endpoint>(RunGraphSink::Endpoint{
+      .service = &service_,
+      .loop = &loop,
+      .queue = &queue,
+      .run = [this](const auto& request, auto answer) { RunGraph(request, std::move(answer)); },
+      .abort = abort}));
 }
 
 Status WorkerService::CheckIncarnation(uint64_t incarnation) const {
@@ -149,32 +162,31 @@ Status WorkerService::RegisterGraph(const wire::RegisterGraphRequest& request) {
                                         std::move(partitions));
 }
 
-void WorkerService::RunGraph(std::shared_ptr<RunGraphCall> call) {
-  const wire::RunGraphRequest& request = call->request();
+void WorkerService::RunGraph(const wire::RunGraphRequest& request, RunGraphSink::Answer answer) {
   const Status status = CheckIncarnation(request.incarnation());
-  if (!status.ok()) return call->Finish(status);
-  const int64_t step_id = static_cast<int64_t>(request.step_id());
-  const auto stats = std::make_shared<StepStatsCollector>();
+  if (!status.ok()) {
+    wire::RunGraphResponse refused;
+    ToProto(status, refused.mutable_error());
+    return answer(std::move(refused));
+  }
+  const auto stats = request.want_step_stats() ? std::make_shared<StepStatsCollector>() : nullptr;
   RunGraphArgs args{.session = request.session_handle(),
                     .graph = request.graph_handle(),
-                    .step_id = step_id,
-                    .stats = request.want_step_stats() ? stats.get() : nullptr};
+                    .step_id = static_cast<int64_t>(request.step_id()),
+                    .stats = stats.get()};
   if (request.deadline_ms() > 0) {
     constexpr int64_t kYearMs = int64_t{365} * 24 * 3600 * 1000;
     const int64_t ms = std::min(request.deadline_ms(), kYearMs);
     args.deadline_ns = options_.env->NowNanos() + ms * kNanosPerMilli;
   }
-  // The master has died, lost the way to here, or given the step up.
-  call->OnCancel([worker = options_.worker, step_id] {
-    worker->AbortStep(step_id, Cancelled("the master does not wait for the step any more"));
-  });
-  options_.worker->RunGraph(args, Done([call, stats](Status ended) {
+  options_.worker->RunGraph(args, Done([stats, answer = std::move(answer)](const Status& ended) {
+                              wire::RunGraphResponse response;
                               if (!ended.ok()) {
-                                ToProto(ended, call->response().mutable_error());
-                              } else if (call->request().want_step_stats()) {
-                                ToProto(stats->Take(), call->response().mutable_step_stats());
+                                ToProto(ended, response.mutable_error());
+                              } else if (stats != nullptr) {
+                                ToProto(stats->Take(), response.mutable_step_stats());
                               }
-                              call->Finish(OkStatus());
+                              answer(std::move(response));
                             }));
 }
 

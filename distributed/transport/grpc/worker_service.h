@@ -9,6 +9,7 @@
 
 #include "distributed/transport/grpc/completion_loop.h"
 #include "distributed/transport/grpc/exchange_sink.h"
+#include "distributed/transport/grpc/run_graph_stream.h"
 #include "distributed/transport/grpc/unary_call.h"
 #include "distributed/worker.h"
 
@@ -32,15 +33,13 @@ class WorkerService {
  private:
   template <class Request, class Response>
   using Call = UnaryCall<WorkerGrpcService, Request, Response>;
-  using RunGraphCall = Call<wire::RunGraphRequest, wire::RunGraphResponse>;
-  using RegisterGraphCall = Call<wire::RegisterGraphRequest, wire::RegisterGraphResponse>;
 
   // InvalidArgument or Aborted where the caller means another life of the task.
   Status CheckIncarnation(uint64_t incarnation) const;
   Status GetStatus(const wire::GetStatusRequest& request, wire::GetStatusResponse* response);
   Status CreateSession(const wire::CreateSessionRequest& request);
   Status RegisterGraph(const wire::RegisterGraphRequest& request);
-  void RunGraph(std::shared_ptr<RunGraphCall> call);
+  void RunGraph(const wire::RunGraphRequest& request, RunGraphSink::Answer answer);
 
   Options options_;
   WorkerGrpcService service_;
