@@ -39,6 +39,10 @@ const char* CannotRunAlone(const std::string& op) {
     return "reads what another op wrote: kernels/sparse has its tests";
   }
   if (op == "DestroyTemporaryVariable") return "ends what another op of the same step made";
+  for (const char* format : {"Png", "Jpeg", "AndCropJpeg", "Gif", "Bmp", "Image"}) {
+    if (op == StrCat("Decode", format)) return "needs an image: kernels/image has its tests";
+  }
+  if (op == "ExtractJpegShape") return "needs an image: kernels/image has its tests";
   if (op == "SaveV2" || op == "RestoreV2" || op == "MergeV2Checkpoints" || op == "ReadFile" ||
       op == "WriteFile") {
     return "works on files: kernels/io has its tests";

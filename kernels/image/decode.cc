@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DecodePng, DecodeJpeg, DecodeGif, DecodeBmp, DecodeImage, DecodeAndCropJpeg, ExtractJpegShape.
+//
+// The ops named after PNG, JPEG and GIF take any of the three: data decides, the name only says
+// what shape comes out.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/image/codec.h"
+
+namespace penstock {
+namespace {
+
+StatusOr<string_view> Contents(const Tensor& contents) {
+  if (contents.rank() != 0) {
+    return InvalidArgument("contents must be a scalar string, has shape ",
+                           contents.shape().ToString());
+  }
+  return string_view(contents.scalar<std::string>());
+}
+
+StatusOr<JpegDecoding> JpegOptions(const KernelInit& node) {
+  JpegDecoding options;
+  std::string method;
+  RETURN_IF_ERROR(node.Attr("ratio", &options.ratio));
+  RETURN_IF_ERROR(node.Attr("fancy_upscaling", &options.fancy_upscaling));
+  RETURN_IF_ERROR(node.Attr("try_recover_truncated", &options.recover_truncated));
+  RETURN_IF_ERROR(node.Attr("acceptable_fraction", &options.acceptable_fraction));
+  RETURN_IF_ERROR(node.Attr("dct_method", &method));
+  const int ratio = options.ratio;
+  if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8) {
+    return InvalidArgument("ratio must be 1, 2, 4, or 8, got ", ratio);
+  }
+  if (!method.empty() && method != "INTEGER_FAST" && method != "INTEGER_ACCURATE") {
+    return InvalidArgument("dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}, ",
+                           "got '", method, "'");
+  }
+  options.accurate = method == "INTEGER_ACCURATE";
+  return options;
+}
+
+class DecodeKernel final : public Kernel {
+  Status Init(const KernelInit& node) override {
+    op_ = node.op.name;
+    if (op_ == "DecodeGif") {
+      channels_ = 3;
+      return OkStatus();
+    }
+    RETURN_IF_ERROR(node.Attr("channels", &channels_));
+    if (channels_ != 0 && channels_ != 1 && channels_ != 3 && channels_ != 4) {
+      return InvalidArgument("channels must be 0, 1, 3, or 4, got ", channels_);
+    }
+    if (op_ == "DecodeJpeg") {
+      ASSIGN_OR_RETURN(jpeg_, JpegOptions(node));
+    }
+    if (node.attrs.count("dtype") > 0) RETURN_IF_ERROR(node.Attr("dtype", &dtype_));
+    if (op_ == "DecodeImage") return node.Attr("expand_animations", &expand_animations_);
+    return OkStatus();
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const string_view data, Contents(ctx.input(0)));
+    const ImageFormat format = FormatOf(data);
+    // In the type that the decoder makes; the output where that is what is asked for.
+    const bool wide = format == ImageFormat::kPng && dtype_ != DType::kUint8;
+    const DType made = wide ? DType::kUint16 : DType::kUint8;
+    Tensor pixels;
+    RETURN_IF_ERROR(Decode(data, format, wide, [&](const ImageSize& size) -> StatusOr<void*> {
+      ASSIGN_OR_RETURN(const Shape shape, OutputShape(format, size));
+      if (made == dtype_) {
+        Tensor* out;
+        RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
+        return out->mutable_raw_data();
+      }
+      ASSIGN_OR_RETURN(pixels, ctx.Temporary(made, shape));
+      return pixels.mutable_raw_data();
+    }));
+    return pixels.valid() ? Widen(ctx, pixels) : OkStatus();
+  }
+
+  Status Decode(string_view data, ImageFormat format, bool wide, PixelSink sink) const {
+    switch (format) {
+      case ImageFormat::kPng:
+        return DecodePng(data, channels_, wide, sink);
+      case ImageFormat::kJpeg: {
+        if (channels_ == 4) return InvalidArgument("channels must be 0, 1, or 3 for JPEG, got 4");
+        JpegDecoding options = jpeg_;
+        options.channels = channels_;
+        return DecodeJpeg(data, options, sink);
+      }
+      case ImageFormat::kGif:
+        if (channels_ != 0 && channels_ != 3) {
+          return InvalidArgument("channels must be 0 or 3 for GIF, got ", channels_);
+        }
+        return DecodeGif(data, op_ == "DecodeImage" && !expand_animations_, sink);
+      case ImageFormat::kBmp:
+        if (op_ == "DecodeBmp" || op_ == "DecodeImage") return DecodeBmp(data, channels_, sink);
+        return InvalidArgument("Trying to decode BMP format using a wrong op. Use `decode_bmp` or ",
+                               "`decode_image` instead. Op used: ", op_);
+      default:
+        return InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
+    }
+  }
+
+  StatusOr<Shape> OutputShape(ImageFormat format, const ImageSize& size) const {
+    if (op_ == "DecodeBmp" && format != ImageFormat::kBmp) {
+      return InvalidArgument("DecodeBmp takes BMP only");
+    }
+    const bool animation = format == ImageFormat::kGif;
+    if (op_ == "DecodeGif" || (animation && op_ == "DecodeImage" && expand_animations_)) {
+      return Shape::Make(Dims{size.frames, size.height, size.width, size.channels});
+    }
+    if (animation && size.frames > 1) {
+      return InvalidArgument("Got ", size.frames, " frames, but animated gifs can only be decoded ",
+                             "by tf.io.decode_gif or tf.io.decode_image");
+    }
+    return Shape::Make(Dims{size.height, size.width, size.channels});
+  }
+
+  // Fills the output from `pixels` of a narrower type: floats lie in [0, 1].
+  Status Widen(KernelContext& ctx, const Tensor& pixels) const {
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.Allocate(0, pixels.shape(), &out));
+    const int64_t n = pixels.num_elements();
+    if (dtype_ == DType::kUint16) {
+      std::transform(pixels.data<uint8_t>(), pixels.data<uint8_t>() + n,
+                     out->mutable_data<uint16_t>(), [](uint8_t x) { return x * 256; });
+    } else if (pixels.dtype() == DType::kUint16) {
+      std::transform(pixels.data<uint16_t>(), pixels.data<uint16_t>() + n,
+                     out->mutable_data<float>(), [](uint16_t x) { return x * (1.f / 65535); });
+    } else {
+      std::transform(pixels.data<uint8_t>(), pixels.data<uint8_t>() + n, out->mutable_data<float>(),
+                     [](uint8_t x) { return x * (1.f / 255); });
+    }
+    return OkStatus();
+  }
+
+  std::string op_;
+  int channels_ = 0;
+  JpegDecoding jpeg_;
+  DType dtype_ = DType::kUint8;
+  bool expand_animations_ = true;
+};
+
+class DecodeAndCropJpegKernel final : public Kernel {
+  Status Init(const KernelInit& node) override {
+    ASSIGN_OR_RETURN(options_, JpegOptions(node));
+    RETURN_IF_ERROR(node.Attr("channels", &options_.channels));
+    if (options_.channels == 0 || options_.channels == 1 || options_.channels == 3) {
+      return OkStatus();
+    }
+    return InvalidArgument("channels must be 0, 1, or 3, got ", options_.channels);
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const string_view data, Contents(ctx.input(0)));
+    const Tensor& window = ctx.input(1);
+    if (window.rank() != 1 || window.dim(0) != 4) {
+      return InvalidArgument("crop_window must be [y, x, height, width], is ", window.ToString());
+    }
+    const auto w = window.flat<int32_t>();
+    Tensor whole;
+    RETURN_IF_ERROR(DecodeJpeg(data, options_, [&](const ImageSize& size) -> StatusOr<void*> {
+      if (w[0] < 0 || w[1] < 0 || w[2] < 1 || w[3] < 1 || size.height - w[0] < w[2] ||
+          size.width - w[1] < w[3]) {
+        return InvalidArgument("Invalid JPEG data or crop window: window ", window.ToString(),
+                               " in an image of ", size.height, " x ", size.width);
+      }
+      ASSIGN_OR_RETURN(
+          whole, ctx.Temporary(DType::kUint8, Shape({size.height, size.width, size.channels})));
+      return whole.mutable_raw_data();
+    }));
+    Tensor* out;
+    const int64_t channels = whole.dim(2);
+    RETURN_IF_ERROR(ctx.Allocate(0, Shape({w[2], w[3], channels}), &out));
+    for (int64_t r = 0; r < w[2]; ++r) {
+      const int64_t from = ((w[0] + r) * whole.dim(1) + w[1]) * channels;
+      std::copy_n(whole.data<uint8_t>() + from, w[3] * channels,
+                  out->mutable_data<uint8_t>() + r * w[3] * channels);
+    }
+    return OkStatus();
+  }
+  JpegDecoding options_;
+};
+
+template <class T>
+class ExtractJpegShapeKernel final : public Kernel {
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const string_view data, Contents(ctx.input(0)));
+    ASSIGN_OR_RETURN(const ImageSize size, JpegSize(data));
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.Allocate(0, Shape({3}), &out));
+    T* shape = out->mutable_data<T>();
+    shape[0] = static_cast<T>(size.height);
+    shape[1] = static_cast<T>(size.width);
+    shape[2] = static_cast<T>(size.channels);
+    return OkStatus();
+  }
+};
+
+// [height, width, channels]
+Status ImageShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 0).status());
+  const int64_t channels = s.attr<int64_t>("channels");
+  s.set_output(0, PartialShape({-1, -1, channels > 0 ? channels : -1}));
+  return OkStatus();
+}
+
+constexpr char kAnyFormat[] = " (Data in another of the formats PNG, JPEG and GIF is taken, too.)";
+
+std::vector<AttrDef> JpegAttrs() {
+  return {{"channels", 0},
+          {"ratio", 1},
+          {"fancy_upscaling", true},
+          {"try_recover_truncated", false},
+          {"acceptable_fraction", 1.0f},
+          {"dct_method", ""}};
+}
+
+}  // namespace
+
+OP(DecodePng, {
+                  .doc = StrCat("Decodes a PNG.", kAnyFormat),
+                  .inputs = {{"contents", "string"}},
+                  .outputs = {{"image", "dtype"}},
+                  .types = {{"dtype", {DType::kUint8, DType::kUint16}, DType::kUint8}},
+                  .attrs = {{"channels", 0}},
+                  .shape = ImageShape,
+                  .gradient = NoGradient,
+              });
+KERNEL_ANY_TYPE(DecodePng, DecodeKernel);
+
+OP(DecodeJpeg, {
+                   .doc = StrCat("Decodes a JPEG.", kAnyFormat),
+                   .inputs = {{"contents", "string"}},
+                   .outputs = {{"image", "uint8"}},
+                   .attrs = JpegAttrs(),
+                   .shape = ImageShape,
+                   .gradient = NoGradient,
+               });
+KERNEL_ANY_TYPE(DecodeJpeg, DecodeKernel);
+
+OP(DecodeAndCropJpeg, {
+                          .doc = "Decodes the part [y, x, height, width] of a JPEG.",
+                          .inputs = {{"contents", "string"}, {"crop_window", "int32"}},
+                          .outputs = {{"image", "uint8"}},
+                          .attrs = JpegAttrs(),
+                          .shape = ImageShape,
+                          .gradient = NoGradient,
+                      });
+KERNEL_ANY_TYPE(DecodeAndCropJpeg, DecodeAndCropJpegKernel);
+
+OP(DecodeGif, {
+                  .doc = StrCat("Decodes the frames of a GIF.", kAnyFormat),
+                  .inputs = {{"contents", "string"}},
+                  .outputs = {{"image", "uint8"}},
+                  .shape =
+                      [](ShapeScope& s) {
+                        s.set_output(0, PartialShape({-1, -1, -1, 3}));
+                        return s.WithRank(0, 0).status();
+                      },
+                  .gradient = NoGradient,
+              });
+KERNEL_ANY_TYPE(DecodeGif, DecodeKernel);
+
+OP(DecodeBmp, {
+                  .doc = "Decodes an uncompressed BMP.",
+                  .inputs = {{"contents", "string"}},
+                  .outputs = {{"image", "uint8"}},
+                  .attrs = {{"channels", 0}},
+                  .shape = ImageShape,
+                  .gradient = NoGradient,
+              });
+KERNEL_ANY_TYPE(DecodeBmp, DecodeKernel);
+
+OP(DecodeImage,
+   {
+       .doc = "Decodes a PNG, JPEG, GIF or BMP. An animation gives a dimension of frames in front, "
+              "or only its first frame without expand_animations. Floats lie in [0, 1].",
+       .inputs = {{"contents", "string"}},
+       .outputs = {{"image", "dtype"}},
+       .types = {{"dtype", {DType::kUint8, DType::kUint16, DType::kFloat}, DType::kUint8}},
+       .attrs = {{"channels", 0}, {"expand_animations", true}},
+       .shape =
+           [](ShapeScope& s) {
+             if (!s.attr<bool>("expand_animations")) return ImageShape(s);
+             return s.WithRank(0, 0).status();
+           },
+       .gradient = NoGradient,
+   });
+KERNEL_ANY_TYPE(DecodeImage, DecodeKernel);
+
+OP(ExtractJpegShape, {
+                         .doc = "Height, width and channels of a JPEG, from its header.",
+                         .inputs = {{"contents", "string"}},
+                         .outputs = {{"image_shape", "output_type"}},
+                         .types = {{"output_type", kIndex, DType::kInt32}},
+                         .shape =
+                             [](ShapeScope& s) {
+                               s.set_output(0, PartialShape({3}));
+                               return s.WithRank(0, 0).status();
+                             },
+                         .gradient = NoGradient,
+                     });
+KERNEL_BY("output_type", ExtractJpegShape, ExtractJpegShapeKernel, int32_t, int64_t);
+
+}  // namespace penstock

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records are read one by one, and sizes checked before anything is decoded: giflib's own reader of
+// whole files takes whatever memory a header asks for.
+#include <gif_lib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "kernels/image/codec.h"
+
+namespace penstock {
+namespace {
+
+int ReadBytes(GifFileType* gif, GifByteType* to, int n) {
+  auto* data = static_cast<string_view*>(gif->UserData);
+  const size_t take = std::min(data->size(), static_cast<size_t>(n));
+  std::memcpy(to, data->data(), take);
+  data->remove_prefix(take);
+  return static_cast<int>(take);
+}
+
+struct Close {
+  void operator()(GifFileType* gif) const {
+    int error;
+    DGifCloseFile(gif, &error);
+  }
+};
+
+Status Invalid(const GifFileType& gif) {
+  const char* why = GifErrorString(gif.Error);
+  return InvalidArgument("Invalid GIF data: ", why == nullptr ? "unknown error" : why);
+}
+
+class GifReader {
+ public:
+  explicit GifReader(GifFileType& gif) : gif_(gif) {}
+
+  // Appends the frames to *pixels.
+  Status Read(bool first_only) {
+    for (;;) {
+      GifRecordType record;
+      if (DGifGetRecordType(&gif_, &record) == GIF_ERROR) return Invalid(gif_);
+      if (record == TERMINATE_RECORD_TYPE) return OkStatus();
+      if (record == EXTENSION_RECORD_TYPE) {
+        RETURN_IF_ERROR(ReadExtension());
+      } else if (record == IMAGE_DESC_RECORD_TYPE) {
+        RETURN_IF_ERROR(ReadFrame());
+        ++complete_;
+        transparent_ = NO_TRANSPARENT_COLOR;
+        if (first_only) return OkStatus();
+      }
+    }
+  }
+  // Of the frames that are complete.
+  ImageSize size() const {
+    ImageSize size = size_;
+    size.frames = complete_;
+    return size;
+  }
+  const std::vector<uint8_t>& pixels() const { return pixels_; }
+
+ private:
+  Status ReadExtension() {
+    int code;
+    GifByteType* block;  // a length, and as many bytes
+    if (DGifGetExtension(&gif_, &code, &block) == GIF_ERROR) return Invalid(gif_);
+    while (block != nullptr) {
+      GraphicsControlBlock control;
+      if (code == GRAPHICS_EXT_FUNC_CODE &&
+          DGifExtensionToGCB(block[0], block + 1, &control) == GIF_OK) {
+        transparent_ = control.TransparentColor;
+      }
+      if (DGifGetExtensionNext(&gif_, &block) == GIF_ERROR) return Invalid(gif_);
+    }
+    return OkStatus();
+  }
+
+  Status ReadFrame() {
+    if (DGifGetImageDesc(&gif_) == GIF_ERROR) return Invalid(gif_);
+    const GifImageDesc& frame = gif_.Image;
+    if (frame.Width < 1 || frame.Height < 1 || frame.Left < 0 || frame.Top < 0) {
+      return InvalidArgument("Invalid GIF data: a frame of ", frame.Width, " x ", frame.Height);
+    }
+    const bool first = pixels_.empty();
+    // The first frame is the size of them all.
+    if (first) size_ = {0, frame.Height, frame.Width, 3};
+    ++size_.frames;
+    RETURN_IF_ERROR(size_.Check("GIF"));
+    const size_t one = size_.height * size_.width * 3, begin = pixels_.size();
+    pixels_.resize(begin + one);
+    // What a frame does not cover stays as it was.
+    if (!first) std::copy_n(pixels_.data() + begin - one, one, pixels_.data() + begin);
+    return DrawFrame(frame, pixels_.data() + begin);
+  }
+
+  Status DrawFrame(const GifImageDesc& frame, uint8_t* canvas) {
+    const ColorMapObject* colors = frame.ColorMap != nullptr ? frame.ColorMap : gif_.SColorMap;
+    if (colors == nullptr) return InvalidArgument("Invalid GIF data: a frame without colors");
+    constexpr int kFirst[] = {0, 4, 2, 1}, kStep[] = {8, 8, 4, 2};  // of interlaced rows
+    std::vector<GifPixelType> line(frame.Width);
+    for (int pass = 0; pass < (frame.Interlace ? 4 : 1); ++pass) {
+      for (int r = frame.Interlace ? kFirst[pass] : 0; r < frame.Height;
+           r += frame.Interlace ? kStep[pass] : 1) {
+        if (DGifGetLine(&gif_, line.data(), frame.Width) == GIF_ERROR) return Invalid(gif_);
+        if (frame.Top + r >= size_.height) continue;
+        RETURN_IF_ERROR(DrawLine(frame, *colors, line, canvas, frame.Top + r));
+      }
+    }
+    return OkStatus();
+  }
+
+  Status DrawLine(const GifImageDesc& frame, const ColorMapObject& colors,
+                  const std::vector<GifPixelType>& line, uint8_t* canvas, int64_t row) const {
+    const int64_t columns = std::min<int64_t>(frame.Width, size_.width - frame.Left);
+    for (int64_t i = 0; i < columns; ++i) {
+      const int color = line[i];
+      if (color == transparent_) continue;
+      if (color >= colors.ColorCount) {
+        return InvalidArgument("Invalid GIF data: color ", color, " of ", colors.ColorCount);
+      }
+      uint8_t* to = canvas + (row * size_.width + frame.Left + i) * 3;
+      to[0] = colors.Colors[color].Red;
+      to[1] = colors.Colors[color].Green;
+      to[2] = colors.Colors[color].Blue;
+    }
+    return OkStatus();
+  }
+
+  GifFileType& gif_;
+  int transparent_ = NO_TRANSPARENT_COLOR;
+  ImageSize size_{.frames = 0};
+  int64_t complete_ = 0;
+  std::vector<uint8_t> pixels_;
+};
+
+}  // namespace
+
+Status DecodeGif(string_view data, bool first_only, PixelSink sink) {
+  int error = 0;
+  const std::unique_ptr<GifFileType, Close> gif(DGifOpen(&data, ReadBytes, &error));
+  if (gif == nullptr) return InvalidArgument("Invalid GIF header");
+  GifReader reader(*gif);
+  const Status read = reader.Read(first_only);
+  // Frames in front of a defect are good.
+  if (!read.ok() && reader.size().frames == 0) return read;
+  const ImageSize size = reader.size();
+  RETURN_IF_ERROR(size.Check("GIF"));
+  ASSIGN_OR_RETURN(void* const pixels, sink(size));
+  std::copy_n(reader.pixels().data(), size.elements(), static_cast<uint8_t*>(pixels));
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Resizing, crops, boxes and colors. The expected numbers are TensorFlow's.
+#include <string>
+#include <vector>
+
+#include "core/op/op_runner.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+using Values = std::vector<float>;
+
+StatusOr<std::vector<Tensor>> RunAll(const char* op, std::vector<Tensor> inputs,
+                                     const Attrs& attrs = {}) {
+  OpRunner run(op);
+  for (Tensor& input : inputs) run.In(std::move(input));
+  for (const auto& [name, value] : attrs) run.Attr(name, value);
+  return run.Run();
+}
+Values RunOne(const char* op, std::vector<Tensor> inputs, const Attrs& attrs = {}) {
+  const auto outputs = RunAll(op, std::move(inputs), attrs);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  if (!outputs.ok()) return {};
+  return Values((*outputs)[0].flat<float>().begin(), (*outputs)[0].flat<float>().end());
+}
+std::string Mistake(const char* op, std::vector<Tensor> inputs, const Attrs& attrs = {}) {
+  return std::string(RunAll(op, std::move(inputs), attrs).status().message());
+}
+auto Near(const Values& values) { return Pointwise(FloatNear(1e-5f), values); }
+
+const Tensor kImage = Tensor::Of<float>({1, 2, 3, 1}, {1, 3, 2, 8, 4, 0});
+const Tensor kSize = Tensor::Vector<int32_t>({3, 2});
+const Attrs kCorners = {{"align_corners", true}}, kCenters = {{"half_pixel_centers", true}};
+
+TEST(ResizeTest, Bilinear) {
+  EXPECT_THAT(RunOne("ResizeBilinear", {kImage, kSize}),
+              Near({1, 2.5, 5.666667f, 2.166667f, 8, 2}));
+  EXPECT_THAT(RunOne("ResizeBilinear", {kImage, kSize}, kCorners), Near({1, 2, 4.5, 1, 8, 0}));
+  EXPECT_THAT(RunOne("ResizeBilinear", {kImage, kSize}, kCenters),
+              Near({1.5, 2.25, 4.25, 1.625, 7, 1}));
+  const Tensor dy = Tensor::Of<float>({1, 3, 2, 1}, {1, 2, 3, 4, 5, 6});
+  EXPECT_THAT(RunOne("ResizeBilinearGrad", {dy, kImage}, kCenters),
+              Near({1.875, 1.625, 3, 4.875, 3.625, 6}));
+}
+
+TEST(ResizeTest, WhatIsConstantStaysExactly) {
+  const Tensor x = Tensor::Of<uint8_t>({1, 2, 2, 1}, {117, 117, 117, 117});
+  for (float y : RunOne("ResizeBilinear", {x, Tensor::Vector<int32_t>({7, 13})}, kCenters)) {
+    EXPECT_EQ(y, 117);
+  }
+}
+
+TEST(ResizeTest, Bicubic) {
+  EXPECT_THAT(RunOne("ResizeBicubic", {kImage, kSize}),
+              Near({1, 2.6875, 5.798765f, 1.959116f, 8.777778f, 1.506945f}));
+  EXPECT_THAT(RunOne("ResizeBicubic", {kImage, kSize}, kCenters),
+              Near({1.010936f, 2.336498f, 4.364964f, 1.452555f, 7.718991f, 0.5686115f}));
+}
+
+TEST(ResizeTest, AreaAndNearest) {
+  EXPECT_THAT(RunOne("ResizeArea", {kImage, kSize}),
+              Near({1.666667f, 2.333333f, 4.166667f, 1.833333f, 6.666666f, 1.333333f}));
+  EXPECT_THAT(RunOne("ResizeNearestNeighbor", {kImage, kSize}), Near({1, 3, 1, 3, 8, 4}));
+  EXPECT_THAT(RunOne("ResizeNearestNeighbor", {kImage, kSize}, kCorners), Near({1, 2, 8, 0, 8, 0}));
+  const Tensor dy = Tensor::Of<float>({1, 3, 2, 1}, {1, 2, 3, 4, 5, 6});
+  EXPECT_THAT(RunOne("ResizeNearestNeighborGrad", {dy, Tensor::Vector<int32_t>({2, 3})}, kCenters),
+              Near({1, 0, 2, 8, 0, 10}));
+}
+
+TEST(ResizeTest, MistakesAreNamed) {
+  EXPECT_THAT(Mistake("ResizeBilinear", {kImage, Tensor::Vector<int32_t>({3, 0})}),
+              HasSubstr("must be positive"));
+  EXPECT_THAT(Mistake("ResizeArea", {kSize, kSize}), HasSubstr("rank 4"));
+  EXPECT_THAT(Mistake("ResizeNearestNeighbor", {kImage, kSize},
+                      {{"align_corners", true}, {"half_pixel_centers", true}}),
+              HasSubstr("half_pixel_centers"));
+}
+
+TEST(CropAndResizeTest, OutsideIsExtrapolated) {
+  const Tensor boxes = Tensor::Of<float>({2, 4}, {0, 0, 1, 1, 0.2, 1.2, 0.9, 1.4});
+  const Tensor indices = Tensor::Vector<int32_t>({0, 0}), size = Tensor::Vector<int32_t>({2, 2});
+  EXPECT_THAT(
+      RunOne("CropAndResize", {kImage, boxes, indices, size}, {{"extrapolation_value", -1.0f}}),
+      Near({1, 2, 8, 0, -1, -1, -1, -1}));
+  EXPECT_THAT(Mistake("CropAndResize", {kImage, boxes, Tensor::Vector<int32_t>({0, 1}), size}),
+              HasSubstr("box_index"));
+}
+
+TEST(NonMaxSuppressionTest, BestFirstAndNoneThatOverlapsABetterOne) {
+  const Tensor boxes = Tensor::Of<float>(
+      {5, 4}, {0, 0, 1, 1, 0, .1, 1, 1.1, 0, -.1, 1, .9, 0, 10, 1, 11, 1, 11.1, 0, 10.1});
+  const Tensor scores = Tensor::Vector<float>({.9, .75, .6, .95, .5});
+  const auto number = [](float x) { return Tensor::Scalar<float>(x); };
+  const auto hard = RunAll("NonMaxSuppressionV3",
+                           {boxes, scores, Tensor::Scalar<int32_t>(3), number(.5), number(.4)});
+  ASSERT_TRUE(hard.ok()) << hard.status();
+  EXPECT_THAT((*hard)[0].flat<int32_t>(), ElementsAre(3, 0));
+  const auto soft =
+      RunAll("NonMaxSuppressionV5",
+             {boxes, scores, Tensor::Scalar<int32_t>(6), number(.5), number(.1), number(.5)},
+             {{"pad_to_max_output_size", true}});
+  ASSERT_TRUE(soft.ok()) << soft.status();
+  EXPECT_THAT((*soft)[0].flat<int32_t>(), ElementsAre(3, 0, 1, 4, 2, 0));
+  EXPECT_THAT((*soft)[1].flat<float>(), Near({.95f, .9f, .38400355f, .2560026f, .19697244f, 0}));
+  EXPECT_EQ((*soft)[2].scalar<int32_t>(), 5);
+  EXPECT_THAT(
+      Mistake("NonMaxSuppressionV2", {boxes, scores, Tensor::Scalar<int32_t>(-1), number(.5)}),
+      HasSubstr("max_output_size"));
+}
+
+TEST(SampleDistortedBoundingBoxTest, DrawsWhatTensorFlowDraws) {
+  const auto box =
+      RunAll("SampleDistortedBoundingBoxV2",
+             {Tensor::Vector<int32_t>({40, 50, 3}), Tensor::Of<float>({1, 1, 4}, {.1, .2, .7, .8}),
+              Tensor::Scalar<float>(.1)},
+             {{"seed", 3}, {"seed2", 5}});
+  ASSERT_TRUE(box.ok()) << box.status();
+  EXPECT_THAT((*box)[0].flat<int32_t>(), ElementsAre(0, 1, 0));
+  EXPECT_THAT((*box)[1].flat<int32_t>(), ElementsAre(39, 38, -1));
+  EXPECT_THAT((*box)[2].flat<float>(), Near({0, .02f, .975f, .78f}));
+}
+
+TEST(ExtractGlimpseTest, TheVersionsCenterDifferently) {
+  Values numbers(30);
+  for (int i = 0; i < 30; ++i) numbers[i] = static_cast<float>(i);
+  const Tensor image = Tensor::Of<float>({1, 5, 6, 1}, numbers);
+  const Tensor size = Tensor::Vector<int32_t>({3, 2});
+  const Tensor at = Tensor::Of<float>({1, 2}, {.4, -.9});
+  const auto glimpse = [&](const char* op, bool centered, bool normalized) {
+    return RunOne(op, {image, size, at},
+                  {{"centered", centered}, {"normalized", normalized}, {"noise", "zero"}});
+  };
+  EXPECT_THAT(glimpse("ExtractGlimpse", true, true), Near({12, 13, 18, 19, 24, 25}));
+  EXPECT_THAT(glimpse("ExtractGlimpse", true, false), Near({7, 8, 13, 14, 19, 20}));
+  EXPECT_THAT(glimpse("ExtractGlimpse", false, false), Near({0, 0, 0, 0, 0, 6}));
+  EXPECT_THAT(glimpse("ExtractGlimpseV2", true, true), Near({12, 13, 18, 19, 24, 25}));
+  EXPECT_THAT(glimpse("ExtractGlimpseV2", true, false), Near({14, 15, 20, 21, 26, 27}));
+  EXPECT_THAT(glimpse("ExtractGlimpseV2", false, false), Near({0, 1, 6, 7, 12, 13}));
+}
+
+TEST(DrawBoundingBoxesTest, OutlinesAreClipped) {
+  const Tensor image = Tensor::Of<float>({1, 3, 4, 1}, Values(12));
+  EXPECT_THAT(RunOne("DrawBoundingBoxes", {image, Tensor::Of<float>({1, 1, 4}, {0, .4, 1.5, 1})}),
+              Near({0, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1}));
+}
+
+TEST(ColorTest, AgreesWithTensorFlow) {
+  const Tensor p = Tensor::Of<float>({2, 2, 3}, {.2, .5, .8, .9, .1, .4, .5, .5, .5, .3, .7, .3});
+  EXPECT_THAT(RunOne("RGBToHSV", {p}),
+              Near({.5833334f, .75, .8, .9375, .8888888f, .9, 0, 0, .5, .3333333f, .5714285f, .7}));
+  const auto hsv = RunAll("RGBToHSV", {p});
+  EXPECT_THAT(RunOne("HSVToRGB", {(*hsv)[0]}),
+              Near({.2, .5, .8, .9, .1, .4, .5, .5, .5, .3, .7, .3}));
+  EXPECT_THAT(RunOne("AdjustHue", {p, Tensor::Scalar<float>(.3)}),
+              Near({.8, .2, .62, .56, .9, .1, .5, .5, .5, .3, .38, .7}));
+  EXPECT_THAT(RunOne("AdjustSaturation", {p, Tensor::Scalar<float>(1.5)}),
+              Near({0, .4, .8, .9, 0, .3375, .5, .5, .5, .1, .7, .1}));
+  EXPECT_THAT(RunOne("AdjustContrastv2", {p, Tensor::Scalar<float>(2)}),
+              Near({-.075, .55, 1.1, 1.325, -.25, .3, .525, .55, .5, .125, .95, .1}));
+}
+
+}  // namespace
+}  // namespace penstock

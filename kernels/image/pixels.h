@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What image ops share: pixels of any type as floats, and the sizes of batches of images.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/op/shape_scope.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+// Converts n elements of a real type that start at element `first` of `from`.
+void ToFloats(const Tensor& from, int64_t first, float* to, int64_t n);
+// And back, where `to` is of a floating type.
+void FromFloats(const float* from, Tensor* to, int64_t first, int64_t n);
+
+// A batch of images [batch, height, width, channels].
+struct ImageBatch {
+  int64_t batch = 0, height = 0, width = 0, channels = 0;
+  // Checks the rank and that images have pixels. InvalidArgument names `what`.
+  static StatusOr<ImageBatch> Of(const char* what, const Shape& shape);
+  int64_t row() const { return width * channels; }
+  int64_t image() const { return height * row(); }
+};
+
+// Height and width from a vector of two positive int32.
+StatusOr<std::vector<int64_t>> SizeInput(const char* what, const Tensor& size);
+// For shape functions: [batch, height, width, channels] of input 0 with the size of input `i`.
+Status SizedShape(ShapeScope& s, int i);
+
+}  // namespace penstock

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Taps: which input elements, with which weights, make each output element when one dimension of an
+// image is resized. Every method of resizing is such a table for the rows and one for the columns.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace penstock {
+
+struct Taps {
+  // Output o takes taps [o * count, (o + 1) * count).
+  int64_t count = 0;
+  std::vector<int32_t> index;
+  std::vector<float> weight;
+};
+
+// How output positions map to input positions.
+struct ResizeGrid {
+  int64_t in = 0, out = 0;
+  bool align_corners = false;       // the centres of the corner pixels stay where they are
+  bool half_pixel_centers = false;  // pixel i covers [i, i + 1)
+
+  float Scale() const {
+    return align_corners && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
+                                    : static_cast<float>(in) / static_cast<float>(out);
+  }
+  float Position(int64_t o) const {
+    return half_pixel_centers ? (static_cast<float>(o) + 0.5f) * Scale() - 0.5f
+                              : static_cast<float>(o) * Scale();
+  }
+  // The input element that output o takes when it takes just one.
+  int64_t Nearest(int64_t o) const;
+};
+
+// Two taps: the neighbours, weighted by their distance.
+Taps BilinearTaps(const ResizeGrid& grid);
+// Four taps of a cubic kernel.
+Taps BicubicTaps(const ResizeGrid& grid);
+// What the output pixel covers, weighted by how much of it.
+Taps AreaTaps(const ResizeGrid& grid);
+
+}  // namespace penstock
