@@ -209,7 +209,7 @@ void CompareWithModel(uint64_t seed) {
 }
 
 TEST(Queue, DoesWhatTheModelSays) {
-  for (uint64_t seed = 0; seed < 3000; ++seed) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
     CompareWithModel(seed);
     if (HasFatalFailure()) return;
   }
