@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/graph/graph_proto.h"
+#include "distributed/failing_node.h"
 #include "distributed/value_proto.h"
 #include "proto/tensorflow/config.pb.h"
 
@@ -89,7 +90,7 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
           tensorflow::CreateSessionRequest request;
           tensorflow::CreateSessionResponse response;
           RETURN_IF_ERROR(Parse(&c.request(), &request));
-          RETURN_IF_ERROR(CreateSession(request, &response));
+          RETURN_IF_ERROR(WithFailingNode(CreateSession(request, &response)));
           c.response() = BytesOf(response);
           return OkStatus();
         });
@@ -100,7 +101,7 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
           tensorflow::ExtendSessionRequest request;
           tensorflow::ExtendSessionResponse response;
           RETURN_IF_ERROR(Parse(&c.request(), &request));
-          RETURN_IF_ERROR(ExtendSession(request, &response));
+          RETURN_IF_ERROR(WithFailingNode(ExtendSession(request, &response)));
           c.response() = BytesOf(response);
           return OkStatus();
         });

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "core/compiler/compile.h"
+#include "distributed/failing_node.h"
 #include "distributed/join.h"
 #include "distributed/master_session.h"
 
@@ -43,7 +44,7 @@ void MasterSession::Prepare(const Prepared& step) {
       }
     }
     if (!status.ok()) self->cache_.Drop(*step);
-    step->Finish(status);
+    step->Finish(WithFailingNode(status));
   };
   {
     std::unique_lock<std::mutex> lock(running_mu_);

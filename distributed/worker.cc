@@ -149,7 +149,7 @@ Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
   return OkStatus();
 }
 
-StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(const Session& session,
+StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
                                                          std::vector<Partition> partitions) const {
   const Traffic traffic = TrafficOf(partitions, self_.name);
   std::vector<WorkerGraph::Part> parts;
@@ -167,7 +167,10 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(const Session& session,
     } else {
       MarkPrivateResources(session.options.handle, &partition.graph);
     }
-    const ExecutorOptions options{.device = device, .threads = &threads_, .env = &env_};
+    const ExecutorOptions options{.device = device,
+                                  .threads = &threads_,
+                                  .env = &env_,
+                                  .kernels = &session.kernels};
     ASSIGN_OR_RETURN(part.executor, MakeExecutor(std::move(partition.graph), options));
     parts.push_back(std::move(part));
   }

@@ -24,6 +24,7 @@
 #include "core/base/thread_pool.h"
 #include "core/compiler/partition.h"
 #include "core/runtime/device.h"
+#include "core/runtime/kernel_cache.h"
 #include "core/runtime/step_stats.h"
 #include "distributed/step_table.h"
 #include "distributed/worker_graph.h"
@@ -103,12 +104,13 @@ class Worker {
     WorkerSessionOptions options;
     absl::flat_hash_map<std::string, TaskId> tasks;                  // by name
     std::map<std::string, std::shared_ptr<ResourceStore>> isolated;  // by device
+    KernelCache kernels;
     absl::flat_hash_map<uint64_t, std::shared_ptr<WorkerGraph>> graphs;
     int64_t last_sign_ns = 0;
   };
   Device* FindDevice(string_view name) const;
   StatusOr<std::shared_ptr<Session>> FindSession(const std::string& handle) const;
-  StatusOr<std::shared_ptr<WorkerGraph>> MakeGraph(const Session& session,
+  StatusOr<std::shared_ptr<WorkerGraph>> MakeGraph(Session& session,
                                                    std::vector<Partition> partitions) const;
   StatusOr<std::vector<TaskId>> ProducersOf(const std::string& session,
                                             const WorkerGraph& graph) const;
@@ -121,7 +123,8 @@ class Worker {
   Transport* transport_ = nullptr;
 
   mutable std::mutex mu_;
-  // Sessions are changed under mu_ only; their options and stores never change.
+  // Sessions are changed under mu_ only (but for their kernels, which have a lock of their own);
+  // their options and stores never change.
   absl::flat_hash_map<std::string, std::shared_ptr<Session>> sessions_;
 };
 

@@ -53,10 +53,10 @@ Status ColocationGroups::Init(const Graph& graph) {
   }
   for (const Node* node : nodes) {
     for (int i = 0; i < node->num_inputs(); ++i) {
-      const bool shares = node->input_type(i).ref ||
-                          node->input_type(i).dtype == DType::kResource ||
-                          IsLoopBackEdge(*node->input(i).node, *node);
-      if (shares) RETURN_IF_ERROR(Join(*node->input(i).node, *node));
+      const EdgeType type = node->input_type(i);
+      const bool handle = type.dtype == DType::kResource;
+      const bool shares = type.ref || handle || IsLoopBackEdge(*node->input(i).node, *node);
+      if (shares) RETURN_IF_ERROR(Join(*node->input(i).node, *node, handle));
     }
     const AttrValue* classes = node->FindAttr("_class");
     const auto* names = classes ? classes->get<std::vector<std::string>>() : nullptr;
@@ -70,11 +70,14 @@ Status ColocationGroups::Init(const Graph& graph) {
   return OkStatus();
 }
 
-Status ColocationGroups::Join(const Node& a, const Node& b) {
+Status ColocationGroups::Join(const Node& a, const Node& b, bool handle) {
   int into = Find(a.id());
   int from = Find(b.id());
   if (into == from) return OkStatus();
   StatusOr<DeviceName> both = groups_[into].constraint.Merge(groups_[from].constraint, soft_);
+  // Whoever uses a handle goes where the resource is, whatever it asks for: functions that set
+  // devices do not look through branches and loops.
+  if (!both.ok() && handle) both = groups_[into].constraint;
   if (!both.ok()) {
     return InvalidArgument(
         "Cannot colocate nodes '", a.name(), "' and '", b.name(), "': '",

@@ -30,7 +30,8 @@ class ColocationGroups {
     const Node* because = nullptr;  // the member that brought the constraint
     bool stateful = false;
   };
-  Status Join(const Node& a, const Node& b);
+  // `handle`: b uses a resource that a makes or passes on.
+  Status Join(const Node& a, const Node& b, bool handle = false);
   Status Init(const Graph& graph);
 
   bool soft_ = false;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/graph/function_inliner.h"
 #include "core/graph/tensor_name.h"
 #include "proto/tensorflow/graph.pb.h"
 
@@ -51,7 +52,6 @@ class Importer {
   Status ReadInputs(const tensorflow::NodeDef& def, Graph::NodeSpec* spec);
   Status ReadAttrs(const tensorflow::NodeDef& def, Attrs* attrs);
   Status Connect(const Later& edge);
-  bool IsFunction(const std::string& op) const;
 
   const tensorflow::GraphDef& def_;
   const ImportLimits& limits_;
@@ -71,10 +71,6 @@ Status Importer::Run() {
 }
 
 Status Importer::AddNode(const tensorflow::NodeDef& def) {
-  if (graph_.registry().FindOp(def.op()) == nullptr && IsFunction(def.op())) {
-    return Unimplemented("node '", def.name(), "': op '", def.op(),
-                         "' is a function of the graph's library; functions cannot be called");
-  }
   Graph::NodeSpec spec{.name = def.name(), .op = def.op(), .device = def.device()};
   const size_t first_later = later_.size();
   Status status = ReadInputs(def, &spec);
@@ -135,13 +131,6 @@ Status Importer::Connect(const Later& edge) {
   return OkStatus();
 }
 
-bool Importer::IsFunction(const std::string& op) const {
-  for (const tensorflow::FunctionDef& function : def_.library().function()) {
-    if (function.signature().name() == op) return true;
-  }
-  return false;
-}
-
 void ExportNode(const Node& node, tensorflow::NodeDef* def) {
   def->set_name(node.name());
   def->set_op(node.op_name());
@@ -158,6 +147,11 @@ void ExportNode(const Node& node, tensorflow::NodeDef* def) {
 }  // namespace
 
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits) {
+  if (CallsFunctions(def)) {
+    tensorflow::GraphDef inlined;
+    RETURN_IF_ERROR(InlineFunctions(def, graph->registry(), limits.nodes_max, &inlined));
+    return ImportGraph(inlined, graph, limits);
+  }
   const int first_id = graph->max_id();
   const Status status = Importer(def, limits, graph).Run();
   if (!status.ok()) graph->RemoveNodesFrom(first_id);

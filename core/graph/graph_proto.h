@@ -6,8 +6,9 @@
 // Import checks everything (the bytes come from strangers): unknown op, missing or wrong attribute,
 // type mismatch, dangling input, duplicate name, cycle; errors name the node. Nodes may come in any
 // order; inputs may name nodes that the graph already has (Extend); attributes that an op does not
-// know are kept as far as this version can read them; defaults are filled in. Functions of the
-// library cannot be called (Unimplemented). A failed import leaves the graph as it was.
+// know are kept as far as this version can read them; defaults are filled in. Calls of the
+// library's functions are replaced by their bodies (function_inliner.h). A failed import leaves the
+// graph as it was.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,12 @@ Status Execution::ReadVariables(Iteration& it, const Item& item) {
     Tensor& input = it.inputs[item.first_input + i];
     // Dead inputs have nothing to read, and a node that waited for copies has been here before.
     if (input.dtype() != DType::kResource) continue;
-    ASSIGN_OR_RETURN(Tensor value, ReadVariable(input));
+    StatusOr<Tensor> read = ReadVariable(input);
+    // Nodes that the compiler made say nothing to whoever wrote the graph.
+    if (!read.ok() && item.node->op_name()[0] == '_') {
+      return AtNode(read.status(), item.node->input(i).node->name());
+    }
+    ASSIGN_OR_RETURN(Tensor value, std::move(read));
     const DType wanted = item.node->input_type(i).dtype;
     if (value.dtype() != wanted) {
       return Internal("input ", i, " must be ", Name(wanted), ", the variable behind it holds ",

@@ -64,7 +64,7 @@ class ProgramExecutor final : public Executor {
 StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options) {
   CHECK(options.device != nullptr && options.threads != nullptr && options.env != nullptr);
   ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
-                   Program::Make(std::move(graph), *options.device));
+                   Program::Make(std::move(graph), *options.device, options.kernels));
   return std::make_unique<ProgramExecutor>(std::move(program), options);
 }
 

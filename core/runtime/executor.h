@@ -25,6 +25,8 @@
 
 namespace penstock {
 
+class KernelCache;  // core/runtime/kernel_cache.h
+
 // What one step brings to an executor. Borrowed until `done`.
 struct StepArgs {
   int64_t step_id = 0;
@@ -59,6 +61,7 @@ struct ExecutorOptions {
   Device* device = nullptr;
   ThreadPool* threads = nullptr;
   Env* env = nullptr;
+  KernelCache* kernels = nullptr;  // of the session; null: the executor's are its own
   DeadlineTimer* timer = nullptr;  // of that Env's time; null: DeadlineTimer::Real()
 };
 // `graph` is the Partition's. Errors name the node (no kernel, bad attribute).

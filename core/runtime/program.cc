@@ -28,8 +28,10 @@ Status AtNode(const Status& status, string_view node) {
   return at;
 }
 
-StatusOr<std::unique_ptr<Program>> Program::Make(Graph graph, Device& device) {
+StatusOr<std::unique_ptr<Program>> Program::Make(Graph graph, Device& device, KernelCache* cache) {
+  KernelCache own;
   std::unique_ptr<Program> program(new Program(std::move(graph)));
+  program->cache_ = cache != nullptr ? cache : &own;
   ASSIGN_OR_RETURN(std::vector<Node*> order, program->graph_.TopologicalOrder());
   ASSIGN_OR_RETURN(const LoopFrames frames, FindLoopFrames(program->graph_));
   const auto frame_of = [&frames](const Node* node) { return frames.of_node[node->id()]; };
@@ -111,8 +113,8 @@ Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* 
   } else {
     const KernelInit init{node.name(),   node.op(),          node.attrs(),
                           device.name(), node.input_types(), node.output_types()};
-    ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
-                     graph_.registry().MakeKernel(device.type(), init));
+    ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel,
+                     cache_->Get(graph_.registry(), device.type(), init));
     item->kernel = kernel.get();
     detail->async = kernel->AsAsync();
     kernels_.push_back(std::move(kernel));

@@ -20,6 +20,7 @@
 #include "core/graph/loop_frames.h"
 #include "core/op/kernel.h"
 #include "core/runtime/device.h"
+#include "core/runtime/kernel_cache.h"
 
 namespace penstock {
 
@@ -102,8 +103,9 @@ class Program {
     std::vector<std::pair<uint32_t, uint32_t>> later_pending;
   };
 
-  // Errors name the node.
-  static StatusOr<std::unique_ptr<Program>> Make(Graph graph, Device& device);
+  // Errors name the node. `cache` may be null: nothing is shared.
+  static StatusOr<std::unique_ptr<Program>> Make(Graph graph, Device& device,
+                                                 KernelCache* cache = nullptr);
 
   const Item* items() const { return items_.data(); }
   const Detail& detail(const Item& item) const { return details_[item.detail]; }
@@ -145,7 +147,8 @@ class Program {
   Status CountInputs(const Item& item, Loop* loop, uint32_t* count);
 
   Graph graph_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;
+  KernelCache* cache_ = nullptr;  // while it is made
+  std::vector<std::shared_ptr<Kernel>> kernels_;
   std::vector<Item> items_;
   std::vector<Detail> details_;
   std::vector<Edge> edges_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random numbers that are a function of an input `seed`: StatelessRandomUniform,
-// StatelessRandomNormal, StatelessTruncatedNormal.
+// StatelessRandomNormal, StatelessTruncatedNormal; of a key and a counter made of such a seed: the
+// same with V2, and StatelessRandomUniformIntV2.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -21,19 +22,113 @@ Philox StreamOf(uint64_t seed0, uint64_t seed1) {
   return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});
 }
 
+// What the V2 ops know generators by.
+constexpr int32_t kPhilox = 1, kAnyAlgorithm = 3;
+
+// A vector of `count` uint64 words.
+StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* name, int64_t count) {
+  if (tensor.rank() == 1 && tensor.dim(0) == count) return tensor.flat<uint64_t>();
+  return InvalidArgument(name, " must have shape [", count, "], has ", tensor.shape().ToString());
+}
+
+// Inputs (shape, seed), or (shape, key, counter, alg).
+StatusOr<Philox> StreamOf(const KernelContext& ctx) {
+  if (ctx.num_inputs() == 2) {
+    ASSIGN_OR_RETURN(const Dims seed, IntVector(ctx.input(1), "seed", 2));
+    return StreamOf(seed[0], seed[1]);
+  }
+  ASSIGN_OR_RETURN(const auto key, Words(ctx.input(1), "key", 1));
+  ASSIGN_OR_RETURN(const auto counter, Words(ctx.input(2), "counter", 2));
+  ASSIGN_OR_RETURN(const int64_t algorithm, IntScalar(ctx.input(3), "alg"));
+  if (algorithm != kPhilox && algorithm != kAnyAlgorithm) {
+    return Unimplemented("alg is ", algorithm, ", there is only Philox (", kPhilox, ")");
+  }
+  const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
+  const auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
+  return Philox({low(counter[0]), high(counter[0]), low(counter[1]), high(counter[1])},
+                {low(key[0]), high(key[0])});
+}
+
+class KeyCounterKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const Dims seed, IntVector(ctx.input(0), "seed", 2));
+    const Philox stream = StreamOf(seed[0], seed[1]);
+    const auto join = [](uint32_t low, uint32_t high) { return low | uint64_t{high} << 32; };
+    Tensor *key, *counter;
+    RETURN_IF_ERROR(ctx.Allocate(0, Shape({1}), &key));
+    RETURN_IF_ERROR(ctx.Allocate(1, Shape({2}), &counter));
+    key->mutable_data<uint64_t>()[0] = join(stream.key()[0], stream.key()[1]);
+    for (int i : {0, 1}) {
+      counter->mutable_data<uint64_t>()[i] =
+          join(stream.counter()[2 * i], stream.counter()[2 * i + 1]);
+    }
+    if (ctx.num_outputs() == 2) return OkStatus();
+    Tensor* algorithm;
+    RETURN_IF_ERROR(ctx.Allocate(2, Shape(), &algorithm));
+    *algorithm->mutable_data<int32_t>() = kPhilox;
+    return OkStatus();
+  }
+};
+
+class AlgorithmKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ctx.SetOutput(0, Tensor::Scalar<int32_t>(kPhilox));
+    return OkStatus();
+  }
+};
+
 template <template <class> class Distribution, class T>
 class StatelessKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const Shape shape, ShapeVector(ctx.input(0), "shape"));
-    ASSIGN_OR_RETURN(const Dims seed, IntVector(ctx.input(1), "seed", 2));
+    ASSIGN_OR_RETURN(const Philox stream, StreamOf(ctx));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-    FillRandom(StreamOf(seed[0], seed[1]), Distribution<T>(), output->mutable_data<T>(),
+    FillRandom(stream, Distribution<T>(), output->mutable_data<T>(), shape.num_elements(),
+               ctx.threads());
+    return OkStatus();
+  }
+};
+
+template <class T>
+class UniformIntKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const Shape shape, ShapeVector(ctx.input(0), "shape"));
+    ASSIGN_OR_RETURN(const Philox stream, StreamOf(ctx));
+    const Tensor &low = ctx.input(4), &high = ctx.input(5);
+    if (low.rank() != 0 || high.rank() != 0) {
+      return InvalidArgument("minval and maxval must be scalars, have shapes ",
+                             low.shape().ToString(), " and ", high.shape().ToString());
+    }
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+    if (shape.num_elements() == 0) return OkStatus();
+    if (low.scalar<T>() >= high.scalar<T>()) {
+      return InvalidArgument("Need minval < maxval, got ", low.scalar<T>(),
+                             " >= ", high.scalar<T>());
+    }
+    FillRandom(stream, UniformInt<T>(low.scalar<T>(), high.scalar<T>()), output->mutable_data<T>(),
                shape.num_elements(), ctx.threads());
     return OkStatus();
   }
 };
+
+Status StatelessV2Shape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(PartialShape shape, ShapeInput(s, 0));
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status KeyCounterShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 1).status());
+  RETURN_IF_ERROR(SetOutput(s, 0, {1}));
+  RETURN_IF_ERROR(SetOutput(s, 1, {2}));
+  return s.num_outputs() == 3 ? SetOutput(s, 2, {}) : OkStatus();
+}
 
 Status StatelessShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const PartialShape seed, s.WithRank(1, 1));
@@ -59,6 +154,56 @@ OpDef StatelessOp(const char* doc) {
   };
 }
 
+OpDef StatelessV2Op(const char* doc) {
+  OpDef op = StatelessOp(doc);
+  op.inputs = {{"shape", "Tshape"}, {"key", "uint64"}, {"counter", "uint64"}, {"alg", "int32"}};
+  op.types = {{"dtype", kFloating, DType::kFloat}, {"Tshape", kIndex, DType::kInt32}};
+  op.shape = StatelessV2Shape;
+  op.examples = {{.inputs = {{{{2}, {2, 3}}}, {{{1}}}, {{{2}}}, {{.values = {1}}}}}};
+  return op;
+}
+
+OpDef UniformIntV2Op() {
+  OpDef op = StatelessV2Op("Uniform integers in [minval, maxval), a function of key and counter.");
+  op.inputs.push_back({"minval", "dtype"});
+  op.inputs.push_back({"maxval", "dtype"});
+  op.types[0] = {"dtype", kIndex};
+  op.examples[0].inputs.push_back({{.values = {0}}});
+  op.examples[0].inputs.push_back({{.values = {5}}});
+  return op;
+}
+
+OpDef KeyCounterOp(const char* doc) {
+  return {
+      .doc = doc,
+      .inputs = {{"seed", "Tseed"}},
+      .outputs = {{"key", "uint64"}, {"counter", "uint64"}},
+      .types = {{"Tseed", kIndex, DType::kInt64}},
+      .shape = KeyCounterShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {1, 2}}}}}},
+  };
+}
+OpDef KeyCounterAlgOp() {
+  OpDef op = KeyCounterOp("What the V2 ops make of a seed, and the number of their generator.");
+  op.outputs.push_back({"alg", "int32"});
+  return op;
+}
+
+OP(StatelessRandomUniformV2, (StatelessV2Op("Uniform numbers in [0, 1), of key and counter.")));
+OP(StatelessRandomNormalV2, (StatelessV2Op("Standard normal numbers, of key and counter.")));
+OP(StatelessTruncatedNormalV2,
+   (StatelessV2Op("Standard normal numbers within +-2, of key and counter.")));
+OP(StatelessRandomUniformIntV2, (UniformIntV2Op()));
+OP(StatelessRandomGetKeyCounter, (KeyCounterOp("What the V2 ops make of a seed.")));
+OP(StatelessRandomGetKeyCounterAlg, (KeyCounterAlgOp()));
+OP(StatelessRandomGetAlg, {
+                              .doc = "The number of the generator of the V2 ops: Philox's.",
+                              .outputs = {{"alg", "int32"}},
+                              .shape = ScalarShape,
+                              .gradient = NoGradient,
+                              .examples = {{}},
+                          });
 OP(StatelessRandomUniform, (StatelessOp("Uniform numbers in [0, 1), a function of the seed.")));
 OP(StatelessRandomNormal, (StatelessOp("Standard normal numbers, a function of the seed.")));
 OP(StatelessTruncatedNormal,
@@ -73,6 +218,14 @@ using TruncatedNormalKernel = StatelessKernel<TruncatedNormal, T>;
 KERNEL_BY("dtype", StatelessRandomUniform, UniformKernel, half, bfloat16, float, double);
 KERNEL_BY("dtype", StatelessRandomNormal, NormalKernel, half, bfloat16, float, double);
 KERNEL_BY("dtype", StatelessTruncatedNormal, TruncatedNormalKernel, half, bfloat16, float, double);
+KERNEL_BY("dtype", StatelessRandomUniformV2, UniformKernel, half, bfloat16, float, double);
+KERNEL_BY("dtype", StatelessRandomNormalV2, NormalKernel, half, bfloat16, float, double);
+KERNEL_BY("dtype", StatelessTruncatedNormalV2, TruncatedNormalKernel, half, bfloat16, float,
+          double);
+KERNEL_BY("dtype", StatelessRandomUniformIntV2, UniformIntKernel, int32_t, int64_t);
+KERNEL_ANY_TYPE(StatelessRandomGetKeyCounter, KeyCounterKernel);
+KERNEL_ANY_TYPE(StatelessRandomGetKeyCounterAlg, KeyCounterKernel);
+KERNEL_ANY_TYPE(StatelessRandomGetAlg, AlgorithmKernel);
 
 }  // namespace
 }  // namespace penstock

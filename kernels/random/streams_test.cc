@@ -73,6 +73,28 @@ TEST(Streams, WithoutSeedsDiffer) {
   EXPECT_FALSE(SameTensor(shuffle.Run(), shuffle.Run()));
 }
 
+TEST(Stateless, V2AgreesWithTensorFlow) {
+  const auto made = OpCall{"StatelessRandomGetKeyCounter", {Longs({5, 7})}}.Run();
+  EXPECT_EQ(made[0].data<uint64_t>()[0], 7369946891771800164u);
+  EXPECT_EQ(made[1].data<uint64_t>()[0], 0u);
+  EXPECT_EQ(made[1].data<uint64_t>()[1], 12679354197552641790u);
+  const auto draw = [&](const char* op, int count) {
+    return OpCall{op, {Ints({count}), made[0], made[1], Tensor::Scalar<int32_t>(1)}};
+  };
+  const Tensor uniform = draw("StatelessRandomUniformV2", 3).Run1();
+  EXPECT_TRUE(
+      SameTensor(uniform, OpCall{"StatelessRandomUniform", {Ints({3}), Longs({5, 7})}}.Run1()));
+  EXPECT_FLOAT_EQ(uniform.data<float>()[0], 0.12039494514465332f);
+  EXPECT_NEAR(draw("StatelessTruncatedNormalV2", 3).Run1().data<float>()[2], -0.62441009, 1e-6);
+  OpCall whole = draw("StatelessRandomUniformIntV2", 4);
+  whole.args.push_back(Tensor::Scalar<int32_t>(-3));
+  whole.args.push_back(Tensor::Scalar<int32_t>(100));
+  EXPECT_TRUE(SameTensor(whole.Run1(), Ints({66, -2, 5, 79})));
+  OpCall other = draw("StatelessRandomNormalV2", 3);
+  other.args[3] = Tensor::Scalar<int32_t>(2);
+  other.ExpectError("alg is 2");
+}
+
 TEST(Streams, DoNotDependOnTheNumberOfThreads) {
   const auto check = [](const auto& distribution) {
     using T = typename std::decay_t<decltype(distribution)>::Result;

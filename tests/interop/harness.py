@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs TensorFlow programs on a cluster of TensorFlow's and on one of Penstock's, and compares.
 
+The Python that runs them is $PENSTOCK_TENSORFLOW_PYTHON, or this one where it has TensorFlow;
+without either they are skipped.
+
 A program is a function of a Cluster that returns what it computed: arrays, numbers, strings, in
 dicts, lists or tuples. It is called once per cluster, with an empty default graph, and may not know
 which one it runs on. Seeds make its random numbers the same.
@@ -12,6 +15,7 @@ The words say how variables and control flow are made: "ref" and "resource" are 
 behaviour with one or the other kind of variable, "v2" is TensorFlow 2's in graph mode.
 """
 
+import importlib.util
 import os
 import socket
 import sys
@@ -26,10 +30,28 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
     os.environ.pop(proxy, None)
 
+def _find_tensorflow():
+    """Goes on in a Python that has TensorFlow."""
+    wanted = os.environ.pop("PENSTOCK_TENSORFLOW_PYTHON", None)
+    if wanted:
+        os.execv(wanted, [wanted] + sys.argv)
+    if importlib.util.find_spec("tensorflow") is None:
+        print("SKIPPED: there is no TensorFlow; tools/install_tensorflow installs it")
+        if "XML_OUTPUT_FILE" in os.environ:
+            with open(os.environ["XML_OUTPUT_FILE"], "w", encoding="utf-8") as f:
+                f.write("<testsuites><testsuite name='interop'><testcase name='programs'>"
+                        "<skipped/></testcase></testsuite></testsuites>\n")
+        sys.exit(0)
+
+
+_find_tensorflow()
+
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "tools"))
+if os.path.exists("tools/penstock/penstock"):  # where the build puts it for tests
+    os.environ.setdefault("PENSTOCK", os.path.abspath("tools/penstock/penstock"))
 import tf_server  # noqa: E402
 
 v1 = tf.compat.v1
@@ -40,9 +62,11 @@ ABSOLUTE_TOLERANCE = 1e-6
 _programs = []
 
 
-def program(*modes, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE):
+def program(*modes, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, waits_for=None):
+    """`waits_for`: by mode, what Penstock lacks to run it: it is skipped, but for when it is
+    named."""
     def add(function):
-        _programs.append((function, modes, rtol, atol))
+        _programs.append((function, modes, rtol, atol, waits_for))
         return function
     return add
 
@@ -150,8 +174,9 @@ class _Result(unittest.TextTestResult):
 
     def stopTest(self, test):
         failed = {id(t): text for t, text in self.failures + self.errors}
+        skipped = id(test) in {id(t) for t, _ in self.skipped}
         self.cases.append((test.id().split(".")[-1], time.monotonic() - self.began,
-                           failed.get(id(test))))
+                           failed.get(id(test)), skipped))
         super().stopTest(test)
 
 
@@ -159,8 +184,10 @@ def _write_xml(path, result):
     quote = xml.sax.saxutils.quoteattr
     with open(path, "w", encoding="utf-8") as f:
         f.write("<testsuites><testsuite name='interop' tests='%d'>\n" % len(result.cases))
-        for name, seconds, failure in result.cases:
+        for name, seconds, failure, skipped in result.cases:
             f.write("<testcase name=%s time='%.2f'>" % (quote(name), seconds))
+            if skipped:
+                f.write("<skipped/>")
             if failure is not None:
                 f.write("<failure message=%s/>" % quote(failure.strip().splitlines()[-1]))
             f.write("</testcase>\n")
@@ -175,11 +202,14 @@ def main(modes):
         v1.disable_v2_behavior()
     v1.logging.set_verbosity(v1.logging.ERROR)
     words = sys.argv[1:]
-    for function, program_modes, rtol, atol in _programs:
+    for function, program_modes, rtol, atol, waits_for in _programs:
         for mode in modes:
             name = "%s/%s" % (function.__name__, mode)
             if mode in program_modes and (not words or any(w in name for w in words)):
-                setattr(Programs, "test_" + name, _make_test(function, mode, rtol, atol))
+                test = _make_test(function, mode, rtol, atol)
+                if waits_for and mode in waits_for and not words:
+                    test = unittest.skip("waits for " + waits_for[mode])(test)
+                setattr(Programs, "test_" + name, test)
     suite = unittest.defaultTestLoader.loadTestsFromTestCase(Programs)
     runner = unittest.TextTestRunner(verbosity=2, resultclass=_Result)
     result = runner.run(suite)

@@ -66,7 +66,8 @@ def static_lstm(cluster):
         return losses, session.run(list(variables))
 
 
-@program("ref", "resource", "v2")
+# TensorFlow itself cannot place it where resources are on another task.
+@program("ref", "v2", waits_for={"v2": "TensorListGetItem"})
 def while_loop_lstm(cluster):
     """A loop over tensor arrays, trained through."""
     v1.set_random_seed(32)
@@ -103,7 +104,7 @@ class _BasicCell:
         return tf.zeros([batch_size, SIZE], dtype)
 
 
-@program("ref", "resource", "v2")
+@program("ref", "resource", "v2", waits_for={"v2": "TensorListGetItem"})
 def dynamic_rnn(cluster):
     v1.set_random_seed(33)
     with cluster.between_graphs():

@@ -3,11 +3,17 @@
 """Programs in the manner of TensorFlow 2 that build graphs."""
 
 import checkpoints  # noqa: F401
+import control_flow  # noqa: F401
 import embeddings  # noqa: F401
 import harness
+import keras_models  # noqa: F401
 import models  # noqa: F401
 import optimizers  # noqa: F401
+import pipelines  # noqa: F401
+import queues  # noqa: F401
 import recurrent  # noqa: F401
+import sessions  # noqa: F401
+import summaries  # noqa: F401
 import training_loops  # noqa: F401
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Examples and lines of text, parsed on their way through queues."""
+
+import os
+
+import numpy as np
+import tensorflow as tf
+from harness import program, v1
+
+
+@program("ref", "resource")
+def input_pipeline(cluster):
+    """Files by way of queue runners: read, parsed, batched, until they end."""
+    paths = []
+    for n in range(2):
+        path = os.path.join(cluster.folder, "part%d.tfrecord" % n)
+        with tf.io.TFRecordWriter(path) as writer:
+            for i in range(5):
+                features = {
+                    "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[10 * n + i])),
+                    "x": tf.train.Feature(float_list=tf.train.FloatList(value=[i, 0.5 * i]))}
+                writer.write(tf.train.Example(
+                    features=tf.train.Features(feature=features)).SerializeToString())
+        paths.append(path)
+    files = v1.train.string_input_producer(paths, num_epochs=2, shuffle=False)
+    _, record = v1.TFRecordReader().read(files)
+    parsed = v1.parse_single_example(record, {"id": v1.FixedLenFeature([], tf.int64),
+                                              "x": v1.FixedLenFeature([2], tf.float32)})
+    ids, xs = v1.train.batch([parsed["id"], parsed["x"]], batch_size=4, num_threads=1,
+                             allow_smaller_final_batch=True)
+    batches = []
+    with cluster.session() as session:
+        session.run([v1.global_variables_initializer(), v1.local_variables_initializer()])
+        coordinator = v1.train.Coordinator()
+        threads = v1.train.start_queue_runners(session, coordinator)
+        try:
+            while not coordinator.should_stop():
+                batches.append(session.run([ids, xs]))
+        except tf.errors.OutOfRangeError:
+            pass
+        coordinator.request_stop()
+        coordinator.join(threads, stop_grace_period_secs=30)
+    return batches
+
+
+@program("ref", "resource")
+def shuffled_lines(cluster):
+    path = os.path.join(cluster.folder, "lines.csv")
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines("%d,%f,word%d\n" % (i, i / 2, i) for i in range(30))
+    files = v1.train.string_input_producer([path], num_epochs=1)
+    _, line = v1.TextLineReader().read(files)
+    number, half, word = v1.decode_csv(line, [[0], [0.0], [""]])
+    batch = v1.train.shuffle_batch([number, half, word], batch_size=10, capacity=50,
+                                   min_after_dequeue=20)
+    seen = []
+    with v1.train.MonitoredTrainingSession(cluster.target()) as session:
+        while not session.should_stop():
+            numbers, halves, words = session.run(batch)
+            np.testing.assert_array_equal(halves, numbers / 2)
+            seen += numbers.tolist()
+            assert all(w == b"word%d" % n for n, w in zip(numbers, words))
+    return sorted(seen), seen == sorted(seen)
