@@ -26,6 +26,10 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
       ->capture_default_str();
   app.add_option("--save_every_seconds", flags.save_every_seconds, "0: not by time")
       ->capture_default_str();
+  app.add_option("--input", flags.input,
+                 "idx: the program reads and feeds the pictures; tfrecord: the workers read them, "
+                 "through queues, from what `penstock convert DATA_DIR` wrote")
+      ->capture_default_str();
   app.add_option("--data_dir", flags.data_dir)->capture_default_str();
   app.add_option("--seed", flags.seed, "of initial weights and of the order of pictures")
       ->capture_default_str();
@@ -52,6 +56,9 @@ Status CheckNumbers(const Flags& flags) {
   }
   if (flags.model != "mlp" && flags.model != "convnet") {
     return InvalidArgument("--model=", flags.model, ": expected mlp or convnet");
+  }
+  if (flags.input != "idx" && flags.input != "tfrecord") {
+    return InvalidArgument("--input=", flags.input, ": expected idx or tfrecord");
   }
   return OkStatus();
 }

@@ -22,6 +22,7 @@ struct Flags {
   std::string checkpoint_dir;
   int64_t save_every_steps = 0;
   double save_every_seconds = 60;
+  std::string input = "idx";  // or tfrecord
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   int64_t seed = 1;
   double wait_seconds = 300;

@@ -11,10 +11,12 @@
 #include "client/device_setter.h"
 #include "client/examples/fashion_mnist_data.h"
 #include "client/examples/fashion_mnist_model.h"
+#include "client/examples/fashion_mnist_records.h"
 #include "client/examples/task.h"
 #include "client/optimizers.h"
 #include "client/progress.h"
 #include "client/replicate.h"
+#include "client/run_queue_runners.h"
 #include "client/training.h"
 
 namespace penstock::examples {
@@ -26,16 +28,12 @@ using client::TrainingStep;
 
 constexpr int64_t kTestBatch = 500;
 
-// Pictures and their classes, as fed.
-struct Inputs {
-  explicit Inputs(Program& program)
-      : images(Placeholder(program, {-1, 28, 28}, "images")),
-        labels(Placeholder(program, {-1}, "labels")) {}
-  static Output Placeholder(Program& program, const PartialShape& shape, string_view name) {
-    return CallIn(program, "Placeholder", {}, {{"dtype", DType::kUint8}, {"shape", shape}}, name);
-  }
-  Output images, labels;
-};
+Output Fed(Program& program, const PartialShape& shape, string_view name) {
+  return CallIn(program, "Placeholder", {}, {{"dtype", DType::kUint8}, {"shape", shape}}, name);
+}
+PictureBatch FedPictures(Program& program) {
+  return {Fed(program, {-1, 28, 28}, "images"), Fed(program, {-1}, "labels")};
+}
 
 // The tasks that compute, in order of name.
 std::vector<std::string> Workers(const Flags& flags) {
@@ -52,12 +50,26 @@ std::vector<std::string> Workers(const Flags& flags) {
 struct Trainer {
   explicit Trainer(const Flags& flags) : flags(flags), optimizer(flags.learning_rate) {}
 
+  // What the tower numbered so trains on: fed, or read where it computes.
+  PictureBatch TowerInputs(int tower) {
+    if (flags.input == "tfrecord") {
+      auto batch = ReadPictureBatches(runners, Env::Real(), flags.data_dir,
+                                      static_cast<int32_t>(flags.batch_size),
+                                      flags.seed * 1000 + flags.task.task + tower);
+      if (batch.ok()) return *batch;
+      program.Fail(batch.status());
+    }
+    const PictureBatch fed = FedPictures(program);
+    step.inputs.push_back(fed.images);
+    step.inputs.push_back(fed.labels);
+    return fed;
+  }
+
   // A step of this task alone.
   void BuildStep() {
-    const Inputs inputs(program);
-    const Measures measures = Measure(model(inputs.images), inputs.labels);
+    const PictureBatch batch = TowerInputs(0);
+    const Measures measures = Measure(model(batch.images), batch.labels);
     step.train = optimizer.Minimize(program, measures.loss);
-    step.inputs = {inputs.images, inputs.labels};
     step.measures = {{"loss", measures.loss}, {"accuracy", measures.accuracy}};
   }
 
@@ -65,11 +77,9 @@ struct Trainer {
   void BuildSyncStep() {
     Outputs accuracies;
     const std::vector<std::string> workers = Workers(flags);
-    const auto towers = BuildTowers(program, optimizer, workers, [&](int) {
-      const Inputs inputs(program);
-      const Measures measures = Measure(model(inputs.images), inputs.labels);
-      step.inputs.push_back(inputs.images);
-      step.inputs.push_back(inputs.labels);
+    const auto towers = BuildTowers(program, optimizer, workers, [&](int tower) {
+      const PictureBatch batch = TowerInputs(tower);
+      const Measures measures = Measure(model(batch.images), batch.labels);
       accuracies.push_back(measures.accuracy);
       return measures.loss;
     });
@@ -85,8 +95,8 @@ struct Trainer {
     const auto scope = program.DeviceFunctionScope(client::ReplicaDeviceSetter(devices));
     ASSIGN_OR_RETURN(model, MakeModel(program, flags.model, flags.seed));
     flags.sync ? BuildSyncStep() : BuildStep();
-    test.emplace(program);
-    test_accuracy = Measure(model(test->images), test->labels).accuracy;
+    test = FedPictures(program);
+    test_accuracy = Measure(model(test.images), test.labels).accuracy;
     return program.status();
   }
 
@@ -97,7 +107,7 @@ struct Trainer {
       const Pictures part = pictures.Slice(begin, end);
       ASSIGN_OR_RETURN(
           const Tensor accuracy,
-          session.Fetch(test_accuracy, {{test->images, part.images}, {test->labels, part.labels}}));
+          session.Fetch(test_accuracy, {{test.images, part.images}, {test.labels, part.labels}}));
       sum += accuracy.scalar<float>() * static_cast<double>(end - begin);
     }
     return sum / static_cast<double>(pictures.size());
@@ -106,9 +116,10 @@ struct Trainer {
   const Flags& flags;
   Program program;
   Adam optimizer;
+  client::QueueRunners runners{program};
   Model model;
   TrainingStep step;
-  std::optional<Inputs> test;
+  PictureBatch test;
   Output test_accuracy;
 };
 
@@ -131,34 +142,46 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
   return options;
 }
 
+// For all towers of a step.
+StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t towers) {
+  std::vector<Tensor> fed;
+  for (int64_t tower = 0; tower < towers; ++tower) {
+    Pictures batch = batches.Get(step * towers + tower);
+    fed.push_back(std::move(batch.images));
+    fed.push_back(std::move(batch.labels));
+  }
+  return fed;
+}
+
 }  // namespace
 
 Status TrainFashionMnist(const Flags& flags, const std::string& target) {
-  ASSIGN_OR_RETURN(const FashionMnist data, ReadFashionMnist(Env::Real(), flags.data_dir));
-  if (flags.batch_size > data.train.size()) {
-    return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ",
-                           data.train.size(), " pictures");
-  }
   Trainer trainer(flags);
   RETURN_IF_ERROR(trainer.Build());
-  // Each worker sees the pictures in an order of its own.
-  Batches batches(data.train, flags.batch_size, flags.seed * 1000 + flags.task.task);
-  const int64_t towers = static_cast<int64_t>(trainer.step.inputs.size()) / 2;
-  trainer.step.next_batch = [&](int64_t step) -> StatusOr<std::vector<Tensor>> {
-    std::vector<Tensor> fed;
-    for (int64_t tower = 0; tower < towers; ++tower) {
-      Pictures batch = batches.Get(step * towers + tower);
-      fed.push_back(std::move(batch.images));
-      fed.push_back(std::move(batch.labels));
+  const bool fed = !trainer.step.inputs.empty();
+  const int64_t towers = flags.sync ? static_cast<int64_t>(Workers(flags).size()) : 1;
+  FashionMnist data;
+  std::optional<Batches> batches;
+  if (fed) {
+    ASSIGN_OR_RETURN(data, ReadFashionMnist(Env::Real(), flags.data_dir));
+    if (flags.batch_size > data.train.size()) {
+      return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ",
+                             data.train.size(), " pictures");
     }
-    return fed;
-  };
+    // Each worker sees the pictures in an order of its own.
+    batches.emplace(data.train, flags.batch_size, flags.seed * 1000 + flags.task.task);
+    trainer.step.next_batch = [&](int64_t step) { return FedBatch(*batches, step, towers); };
+  } else {
+    ASSIGN_OR_RETURN(data.test, ReadTestRecords(Env::Real(), flags.data_dir));
+  }
   client::Progress progress({.label = TaskName(flags.task),
                              .max_steps = flags.steps,
                              .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);
   client::TrainingLoop loop(trainer.program, trainer.step, LoopOptions(flags, target, progress));
   loop.AddHook(&show);
+  client::RunQueueRunners run_queues(trainer.runners);
+  loop.AddHook(&run_queues);
   RETURN_IF_ERROR(loop.Run());
   if (loop.global_step() < flags.steps) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);

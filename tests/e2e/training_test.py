@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
@@ -40,6 +41,16 @@ class TrainingTest(ClusterTest):
         run = self.start("--model=mlp", "--steps=200", "--sync", ps=1, workers=2)
         self.assertEqual(run.finish(), 0, run.output())
         self.assertGreater(self.accuracy(run.output()), 0.75)
+
+    def test_workers_read_records(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = subprocess.run([PENSTOCK, "convert", folder, "--shards=3"], capture_output=True,
+                                  text=True, timeout=60, check=False)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            run = self.start("--model=mlp", "--steps=400", "--input=tfrecord",
+                             "--data_dir=" + folder, ps=1, workers=2)
+            self.assertEqual(run.finish(), 0, run.output())
+        self.assertGreater(self.accuracy(run.output()), 0.78)
 
     def test_variables_are_read_from_elsewhere(self):
         run = self.start("--model=mlp", "--steps=1000000", ps=1, workers=1)

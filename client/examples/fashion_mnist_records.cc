@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/examples/fashion_mnist_records.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "client/input.h"
+#include "core/op/gradient.h"
+#include "core/record/record_reader.h"
+#include "proto/tensorflow/example.pb.h"
+
+namespace penstock::examples {
+namespace {
+
+constexpr int64_t kSide = 28;
+constexpr int64_t kRecordsPerRead = 64;
+constexpr int64_t kMixed = 4096;  // pictures in the queue that batches are drawn from, at least
+
+StatusOr<std::vector<std::string>> Shards(Env& env, const std::string& directory,
+                                          const std::string& part) {
+  std::vector<std::string> shards;
+  const auto names = env.ListDirectory(directory);
+  if (names.ok()) {
+    for (const std::string& name : *names) {
+      if (absl::StartsWith(name, part + "-") && absl::EndsWith(name, ".tfrecord")) {
+        shards.push_back(StrCat(directory, "/", name));
+      }
+    }
+  }
+  if (shards.empty()) {
+    return NotFound("no ", part, "-*.tfrecord in '", directory, "': `penstock convert ", directory,
+                    "` makes them");
+  }
+  std::sort(shards.begin(), shards.end());
+  return shards;
+}
+
+// image_raw and label of serialized Examples.
+Outputs ParseRecords(client::Program& program, Output records) {
+  const auto strings = [&](const std::vector<std::string>& values) {
+    return Constant(program, Tensor::Vector<std::string>(values));
+  };
+  const Output none = strings({});
+  const Outputs defaults = {none, Constant(program, Tensor::Vector<int64_t>({}))};
+  return CallN("ParseExampleV2",
+               {records, none, none, strings({"image_raw", "label"}), none, defaults},
+               {{"num_sparse", 0},
+                {"sparse_types", std::vector<DType>{}},
+                {"ragged_value_types", std::vector<DType>{}},
+                {"ragged_split_types", std::vector<DType>{}},
+                {"dense_shapes", std::vector<PartialShape>(2, PartialShape::Scalar())}});
+}
+
+Status AppendPictures(Env& env, const std::string& path, std::vector<std::string>* images,
+                      std::vector<uint8_t>* labels) {
+  ASSIGN_OR_RETURN(RecordReader reader, RecordReader::Open(env, path));
+  std::string record;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, reader.Read(&record));
+    if (!more) return OkStatus();
+    tensorflow::Example example;
+    if (!example.ParseFromString(record)) {
+      return DataLoss(path, ": record ", images->size(), " is no tf.train.Example");
+    }
+    const auto& features = example.features().feature();
+    const auto image = features.find("image_raw"), label = features.find("label");
+    if (image == features.end() || image->second.bytes_list().value_size() != 1 ||
+        image->second.bytes_list().value(0).size() != kSide * kSide || label == features.end() ||
+        label->second.int64_list().value_size() != 1) {
+      return InvalidArgument(path, ": record ", images->size(),
+                             " has no image_raw of 784 bytes and label");
+    }
+    images->push_back(image->second.bytes_list().value(0));
+    labels->push_back(static_cast<uint8_t>(label->second.int64_list().value(0)));
+  }
+}
+
+}  // namespace
+
+StatusOr<PictureBatch> ReadPictureBatches(client::QueueRunners& runners, Env& env,
+                                          const std::string& directory, int32_t batch_size,
+                                          int64_t seed) {
+  client::Program& program = runners.program();
+  ASSIGN_OR_RETURN(const std::vector<std::string> shards, Shards(env, directory, "train"));
+  const Output files = client::StringInputProducer(runners, shards, {.seed = seed});
+  const Output reader = CallIn(program, "TFRecordReaderV2", {});
+  const Output count = Constant(program, Tensor::Scalar<int64_t>(kRecordsPerRead));
+  const Outputs read = CallN("ReaderReadUpToV2", {reader, files, count});
+  const Outputs parsed = ParseRecords(program, read[1]);
+  const Output bytes = Call("DecodeRaw", {parsed[0]}, {{"out_type", DType::kUint8}});
+  const Output shape = Constant(program, Tensor::Vector<int32_t>({-1, kSide, kSide}));
+  const Output labels = Call("Cast", {parsed[1]}, {{"DstT", DType::kUint8}});
+  const Outputs batch = client::ShuffleBatch(
+      runners, {Call("Reshape", {bytes, shape}), labels}, batch_size,
+      {.capacity = 2 * kMixed, .min_after_dequeue = kMixed, .seed = seed, .enqueue_many = true});
+  RETURN_IF_ERROR(program.status());
+  return PictureBatch{batch[0], batch[1]};
+}
+
+StatusOr<Pictures> ReadTestRecords(Env& env, const std::string& directory) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> shards, Shards(env, directory, "test"));
+  std::vector<std::string> images;
+  std::vector<uint8_t> labels;
+  for (const std::string& shard : shards) {
+    RETURN_IF_ERROR(AppendPictures(env, shard, &images, &labels));
+  }
+  Pictures pictures{Tensor(DType::kUint8, {static_cast<int64_t>(images.size()), kSide, kSide}),
+                    Tensor::Vector<uint8_t>(labels)};
+  uint8_t* pixel = pictures.images.mutable_data<uint8_t>();
+  for (const std::string& image : images) pixel = std::copy(image.begin(), image.end(), pixel);
+  return pictures;
+}
+
+}  // namespace penstock::examples

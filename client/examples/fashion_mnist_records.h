@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Fashion-MNIST pictures from TFRecord files, as `penstock convert` writes them: read by ops on
+// the task that trains, through queues, without passing the client.
+#pragma once
+
+#include <string>
+
+#include "client/examples/fashion_mnist_data.h"
+#include "client/queue_runner.h"
+#include "core/base/env.h"
+#include "core/base/status.h"
+
+namespace penstock::examples {
+
+struct PictureBatch {
+  Output images, labels;  // uint8[batch_size,28,28] and uint8[batch_size]
+};
+// Adds a pipeline to the runners' program, on the device of the scope: shards in random order, for
+// ever, and batches mixed out of thousands of records. The names of the shards,
+// `directory`/train-*, are looked up here; NotFound says how to make them.
+StatusOr<PictureBatch> ReadPictureBatches(client::QueueRunners& runners, Env& env,
+                                          const std::string& directory, int32_t batch_size,
+                                          int64_t seed);
+
+// All pictures of `directory`/test-*.
+StatusOr<Pictures> ReadTestRecords(Env& env, const std::string& directory);
+
+}  // namespace penstock::examples
