@@ -9,6 +9,9 @@ namespace {
 
 // How long a queue may take to be closed when everything stops: its task may be gone.
 constexpr int64_t kCancelMillis = 5000;
+// Waiting at a full queue is no failure, however long nobody takes anything: a stop ends it, and no
+// deadline, of the session's operations least of all.
+constexpr int64_t kUntilStopMillis = int64_t{100} * 24 * 60 * 60 * 1000;
 
 Status RunUntilItFails(Session& session, const TensorRef& op, const RunOptions& options) {
   ASSIGN_OR_RETURN(const Callable run, session.MakeCallable({}, {}, {op}));
@@ -37,7 +40,8 @@ void QueueRunners::Start(Session& session, Coordinator& coordinator) const {
     for (int i = 0; i < threads; ++i) {
       const TensorRef& enqueue = runner.enqueues[i / runner.threads];
       coordinator.Start([&session, &coordinator, &runner, &enqueue, left] {
-        const RunOptions until_stop{.cancellation = &coordinator.cancellation()};
+        const RunOptions until_stop{.timeout_ms = kUntilStopMillis,
+                                    .cancellation = &coordinator.cancellation()};
         const Status end = RunUntilItFails(session, enqueue, until_stop);
         // Before anything that may take time.
         if (!absl::IsOutOfRange(end)) coordinator.RequestStop(end);

@@ -47,7 +47,7 @@ class TrainingTest(ClusterTest):
             made = subprocess.run([PENSTOCK, "convert", folder, "--shards=3"], capture_output=True,
                                   text=True, timeout=60, check=False)
             self.assertEqual(made.returncode, 0, made.stderr)
-            run = self.start("--model=mlp", "--steps=400", "--input=tfrecord",
+            run = self.start("--model=mlp", "--steps=900", "--input=tfrecord",
                              "--data_dir=" + folder, ps=1, workers=2)
             self.assertEqual(run.finish(), 0, run.output())
         self.assertGreater(self.accuracy(run.output()), 0.78)
