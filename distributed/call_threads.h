@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -29,13 +30,17 @@ class CallThreads {
       }
       ++running_;
     }
-    std::thread([this, call = std::move(call)]() mutable {
-      std::move(call)();
-      call = nullptr;
-      std::lock_guard<std::mutex> lock(mu_);
-      if (--running_ == 0) none_.notify_all();
-    }).detach();
-    return OkStatus();
+    try {
+      std::thread([this, call = std::move(call)]() mutable {
+        std::move(call)();
+        call = nullptr;
+        Ended();
+      }).detach();
+      return OkStatus();
+    } catch (const std::system_error& e) {
+      Ended();
+      return ResourceExhausted("no thread for the call: ", e.what());
+    }
   }
 
   void Wait() {
@@ -44,6 +49,11 @@ class CallThreads {
   }
 
  private:
+  void Ended() {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (--running_ == 0) none_.notify_all();
+  }
+
   std::mutex mu_;
   std::condition_variable none_;
   int running_ = 0;

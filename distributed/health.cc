@@ -9,7 +9,7 @@ namespace penstock {
 HealthMonitor::HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer)
     : options_(options), env_(env), timer_(timer) {
   std::lock_guard<std::mutex> lock(state_->mu);
-  tick_ = timer_.Arm(env_.NowNanos() + options_.interval_ms * 1'000'000, [this] { Tick(); });
+  ArmTick();
 }
 
 HealthMonitor::~HealthMonitor() {
@@ -59,7 +59,6 @@ void HealthMonitor::Tick() {
   {
     std::lock_guard<std::mutex> lock(state_->mu);
     if (state_->stopped) return;
-    tick_ = timer_.Arm(env_.NowNanos() + options_.interval_ms * 1'000'000, [this] { Tick(); });
     for (const auto& [key, watched] : state_->tasks) {
       Question question{key, watched.client, {}};
       for (const auto& [session, listener] : watched.sessions) question.sessions.push_back(session);
@@ -73,6 +72,14 @@ void HealthMonitor::Tick() {
         [state = state_, key = q.key, misses_max = options_.misses_max](
             StatusOr<TaskStatus> answer) { Answered(state, key, misses_max, answer); });
   }
+  // Last: the destructor waits for the tick that is armed, and so for this one.
+  std::lock_guard<std::mutex> lock(state_->mu);
+  if (!state_->stopped) ArmTick();
+}
+
+// REQUIRES the state's lock.
+void HealthMonitor::ArmTick() {
+  tick_ = timer_.Arm(env_.NowNanos() + options_.interval_ms * 1'000'000, [this] { Tick(); });
 }
 
 void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,

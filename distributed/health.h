@@ -80,6 +80,7 @@ class HealthMonitor {
     std::vector<Listener> listeners;
   };
 
+  void ArmTick();
   void Tick();
   static void Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
                        const StatusOr<TaskStatus>& answer);

@@ -91,6 +91,10 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
           tensorflow::CreateSessionResponse response;
           RETURN_IF_ERROR(Parse(&c.request(), &request));
           RETURN_IF_ERROR(WithFailingNode(CreateSession(request, &response)));
+          if (c.given_up()) {  // a session that nobody knows of would never be closed
+            RETURN_IF_ERROR(master_->CloseSession(response.session_handle()));
+            return Cancelled("the client does not wait for the session any more");
+          }
           c.response() = BytesOf(response);
           return OkStatus();
         });

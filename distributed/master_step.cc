@@ -32,7 +32,11 @@ void MasterStep::Start(Done done) {
       });
     };
     cancellation_registered_ = args_.cancellation->Register(abort, &cancellation_token_);
-    if (!cancellation_registered_) first_error_ = args_.cancellation->status();
+    if (!cancellation_registered_) {
+      // The session may be aborting the step already.
+      std::lock_guard<std::mutex> lock(mu_);
+      if (first_error_.ok()) first_error_ = args_.cancellation->status();
+    }
   }
   if (args_.deadline_ns != 0) {
     ArmTimer(args_.deadline_ns + kDeadlineSlackMs * kNanosPerMilli, &MasterStep::DeadlinePassed);

@@ -186,13 +186,15 @@ void StepTable::Expire() {
       const auto front = TakeParked(parked_.front().step_id);
       expired.insert(expired.end(), front.begin(), front.end());
     }
-    expiry_armed_ = false;
-    ArmExpiry();
   }
   for (const Parked& p : expired) {
     p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_, " within ",
                                       kParkedNanosMax / 1'000'000'000, " s"));
   }
+  // Last: the destructor waits for the one that is armed, and so for this call.
+  std::lock_guard<std::mutex> lock(mu_);
+  expiry_armed_ = false;
+  ArmExpiry();
 }
 
 }  // namespace penstock

@@ -221,13 +221,22 @@ StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
 }
 
 void Worker::RunGraph(const RunGraphArgs& args, Done done) {
-  auto graph = FindGraph(args.session, args.graph);
-  if (!graph.ok()) return std::move(done)(graph.status());
-  auto producers = ProducersOf(args.session, **graph);
-  if (!producers.ok()) return std::move(done)(producers.status());
+  // Begun first: a session that is deleted from now on aborts the step.
   auto begun = steps_.Begin(args.step_id, args.session);
   if (!begun.ok()) return std::move(done)(begun.status());
   const std::shared_ptr<Step> step = *std::move(begun);
+  auto graph = FindGraph(args.session, args.graph);
+  Status known = graph.status();
+  StatusOr<std::vector<TaskId>> producers = std::vector<TaskId>();
+  if (known.ok()) {
+    producers = ProducersOf(args.session, **graph);
+    known = producers.status();
+  }
+  if (!known.ok()) {
+    step->Cancel(known);
+    steps_.End(step->id());
+    return std::move(done)(std::move(known));
+  }
   if (args.step != nullptr) *args.step = step;
   for (const TaskId& producer : *producers) transport_->Subscribe(producer, step->id());
 

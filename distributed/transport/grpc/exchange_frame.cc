@@ -35,8 +35,15 @@ OutgoingTensor::OutgoingTensor(int64_t step_id, HashedKey key, Tensor value, boo
   }
   tensorflow::TensorProto proto;
   TensorToProto(value_, &proto);
+  total_ = proto.ByteSizeLong();
+  if (!status().ok()) return;
   proto_ = std::make_shared<const std::string>(proto.SerializeAsString());
-  total_ = proto_->size();
+}
+
+Status OutgoingTensor::status() const {
+  if (!value_.valid() || IsPlain(value_.dtype()) || total_ <= kProtoBytesMax) return OkStatus();
+  return ResourceExhausted("a tensor ", Name(value_.dtype()), value_.shape().ToString(), " of ",
+                           total_, " bytes: at most ", kProtoBytesMax, " can be sent");
 }
 
 bool FrameWriter::Add(OutgoingTensor* tensor) {
@@ -205,7 +212,7 @@ Status FrameReader::Read(const grpc::ByteBuffer& frame, absl::FunctionRef<bool(i
   absl::erase_if(partials_, [&](const auto& partial) { return !wanted(partial.first.first); });
   for (const wire::TensorPart& part : header.part()) {
     const bool keep = wanted(static_cast<int64_t>(part.step_id()));
-    RETURN_IF_ERROR(ReadPart(part, keep, &cursor, received));
+    RETURN_IF_ERROR(ReadPart(part, keep, &cursor, received, refused));
   }
   for (const wire::Refusal& refusal : header.refusal()) {
     refused->push_back({static_cast<int64_t>(refusal.step_id()), FromProto(refusal.cause())});
@@ -231,7 +238,7 @@ StatusOr<HashedKey> FrameReader::KeyOf(const wire::TensorPart& part) {
 }
 
 Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* body,
-                             std::vector<Received>* received) {
+                             std::vector<Received>* received, std::vector<Refused>* refused) {
   if (part.bytes() > body->left()) return DataLoss("a tensor is longer than its message");
   ASSIGN_OR_RETURN(HashedKey key, KeyOf(part));
   const int64_t step_id = static_cast<int64_t>(part.step_id());
@@ -239,22 +246,30 @@ Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* 
     body->Read(part.bytes(), nullptr);
     return OkStatus();
   }
+  const auto refuse = [&](const Status& why) {
+    refused->push_back({step_id, Annotate(why, StrCat("receiving '", key.key().tensor, "'"))});
+  };
   const PartialKey id(step_id, key.hash());
   Partial partial;
   const auto begun = partials_.find(id);
   if (begun != partials_.end()) {
     partial = std::move(begun->second);
     partials_.erase(begun);
-  } else if (part.offset() == 0) {
-    ASSIGN_OR_RETURN(partial, Begin(part));
   } else {
-    // The step was subscribed to, and forgotten, while the tensor was on its way.
-    body->Read(part.bytes(), nullptr);
-    return OkStatus();
+    // The rest of a tensor may come of which the beginning was refused, or not wanted.
+    StatusOr<Partial> first = part.offset() == 0 ? Begin(part) : Cancelled("not wanted");
+    if (!first.ok()) {
+      body->Read(part.bytes(), nullptr);
+      if (part.offset() == 0) refuse(first.status());
+      return OkStatus();
+    }
+    partial = *std::move(first);
   }
   if (part.offset() != partial.filled || part.bytes() > partial.total - partial.filled) {
     return DataLoss("parts of '", key.key().tensor, "' do not fit together");
   }
+  // Grows with what comes, not with what was promised.
+  if (partial.is_proto) partial.proto.resize(partial.filled + part.bytes());
   char* const to = partial.is_proto ? partial.proto.data()
                                     : static_cast<char*>(partial.value.mutable_raw_data());
   body->Read(part.bytes(), part.bytes() == 0 ? nullptr : to + partial.filled);
@@ -264,21 +279,25 @@ Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* 
     return OkStatus();
   }
   const bool is_dead = partial.is_dead;
-  ASSIGN_OR_RETURN(Tensor value, Finish(std::move(partial)));
-  received->push_back({step_id, std::move(key), std::move(value), is_dead});
+  StatusOr<Tensor> value = Finish(std::move(partial));
+  if (value.ok()) {
+    received->push_back({step_id, std::move(key), *std::move(value), is_dead});
+  } else {
+    refuse(value.status());
+  }
   return OkStatus();
 }
 
 StatusOr<FrameReader::Partial> FrameReader::Begin(const wire::TensorPart& part) {
   Partial partial{
       .is_proto = part.is_proto(), .is_dead = part.is_dead(), .total = part.total_bytes()};
-  if (partial.is_dead && part.dtype() == 0) return partial;
+  if (partial.is_dead && part.dtype() == 0) {
+    if (partial.total == 0 && part.bytes() == 0) return partial;
+    return DataLoss("a dead value of ", partial.total, " bytes");
+  }
   if (partial.is_proto) {
-    if (partial.total > kProtoBytesMax) {
-      return ResourceExhausted("a tensor of strings or handles of ", partial.total, " bytes");
-    }
-    partial.proto.resize(partial.total);
-    return partial;
+    if (partial.total <= kProtoBytesMax) return partial;
+    return ResourceExhausted("a tensor of strings or handles of ", partial.total, " bytes");
   }
   ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(part.dtype()));
   ASSIGN_OR_RETURN(const Shape shape,

@@ -32,6 +32,8 @@ inline constexpr size_t kFrameBytes = size_t{1} << 20;
 class OutgoingTensor {
  public:
   OutgoingTensor(int64_t step_id, HashedKey key, Tensor value, bool is_dead);
+  // ResourceExhausted for one that no message can hold; it must not be added to a frame.
+  Status status() const;
   int64_t step_id() const { return step_id_; }
   size_t bytes() const { return total_; }
 
@@ -83,8 +85,9 @@ class FrameReader {
     Status why;
   };
 
-  // What a frame completes. Tensors of steps that nobody wants are skipped. The bytes come from
-  // another process: an error means that nothing more of the stream can be understood.
+  // What a frame completes. Tensors of steps that nobody wants are skipped. One that is wrong in
+  // itself, or for which there is no memory, is a refusal of its step. The bytes come from another
+  // process: an error means that nothing more of the stream can be understood.
   Status Read(const grpc::ByteBuffer& frame, absl::FunctionRef<bool(int64_t step_id)> wanted,
               std::vector<Received>* received, std::vector<Refused>* refused);
 
@@ -102,7 +105,7 @@ class FrameReader {
   using PartialKey = std::pair<int64_t, uint64_t>;  // step, hash of the key
   StatusOr<HashedKey> KeyOf(const wire::TensorPart& part);
   Status ReadPart(const wire::TensorPart& part, bool wanted, Cursor* body,
-                  std::vector<Received>* received);
+                  std::vector<Received>* received, std::vector<Refused>* refused);
   static StatusOr<Partial> Begin(const wire::TensorPart& part);
   static StatusOr<Tensor> Finish(Partial partial);
 

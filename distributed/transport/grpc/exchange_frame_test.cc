@@ -130,6 +130,49 @@ TEST_F(ExchangeFrameTest, UnwantedStepsAreSkipped) {
   EXPECT_EQ(received[0].step_id, 2);
 }
 
+// A frame of which the header says what it likes.
+grpc::ByteBuffer FrameSaying(const std::vector<wire::TensorPart>& parts, const std::string& body) {
+  wire::TensorBatch frame;
+  for (const wire::TensorPart& part : parts) *frame.mutable_header()->add_part() = part;
+  frame.set_body(body);
+  return FrameOf(frame.SerializeAsString());
+}
+
+wire::TensorPart PartSaying(const std::string& tensor, uint64_t total, uint64_t bytes) {
+  wire::TensorPart part;
+  part.set_step_id(1);
+  part.set_key_text(Key(tensor).key().ToString());
+  part.set_total_bytes(total);
+  part.set_bytes(bytes);
+  return part;
+}
+
+TEST_F(ExchangeFrameTest, AWrongTensorIsTheEndOfItsStepOnly) {
+  wire::TensorPart dead = PartSaying("dead", 100, 8);  // has no value, so no bytes
+  dead.set_is_dead(true);
+  wire::TensorPart more = PartSaying("dead", 0, 8);
+  more.set_offset(8);
+  wire::TensorPart vast = PartSaying("vast", uint64_t{1} << 60, 4);  // more than there is memory
+  vast.set_dtype(tensorflow::DT_FLOAT);
+  vast.add_dim(int64_t{1} << 58);
+  wire::TensorPart text = PartSaying("text", 3, 3);
+  text.set_is_proto(true);
+  wire::TensorPart good = PartSaying("good", 4, 4);
+  good.set_step_id(2);
+  good.set_dtype(tensorflow::DT_FLOAT);
+  good.add_dim(1);
+  google::protobuf::LogSilencer quiet;
+  const std::string body(8 + 8 + 4 + 3 + 4, '\xff');
+  ASSERT_TRUE(Receive(FrameSaying({dead, more, vast, text, good}, body)).ok());
+  ASSERT_EQ(received.size(), 1);
+  EXPECT_EQ(received[0].key, Key("good"));
+  ASSERT_EQ(refused.size(), 3);
+  for (const auto& r : refused) EXPECT_EQ(r.step_id, 1);
+  EXPECT_EQ(refused[0].why.code(), StatusCode::kDataLoss);
+  EXPECT_EQ(refused[1].why.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused[2].why.code(), StatusCode::kDataLoss);
+}
+
 // Bytes of a stranger: whatever they are, an error or tensors, and no more.
 TEST_F(ExchangeFrameTest, AnyBytesAreSafe) {
   OutgoingTensor a(1, Key("a"), Tensor::Vector<float>({1, 2, 3}), false);

@@ -64,6 +64,10 @@ Status ExchangeSink::Understand(const grpc::ByteBuffer& message) {
 void ExchangeSink::Send(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead,
                         HandedOver handed_over) {
   Item item{OutgoingTensor(step_id, key, std::move(value), is_dead), std::move(handed_over)};
+  if (const Status sendable = item.tensor.status(); !sendable.ok()) {
+    Refuse(step_id, Annotate(sendable, StrCat("sending '", key.key().tensor, "'")));
+    return std::move(item.handed_over)();
+  }
   Ended ended;
   {
     std::lock_guard<std::mutex> lock(mu_);

@@ -77,8 +77,8 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   void Written(bool ok) {
     std::lock_guard<std::mutex> lock(mu_);
     writing_ = false;
-    if (!ok) return;  // the read fails as well
-    Write();
+    // Where it failed the read fails as well; where the stream has ended nothing may be begun.
+    if (ok && !lost_) Write();
   }
 
   void Read(bool ok) {

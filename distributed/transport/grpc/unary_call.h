@@ -72,6 +72,12 @@ class UnaryCall final : public Operation,
     cancelled();
   }
 
+  // The caller does not wait any more.
+  bool given_up() {
+    std::lock_guard<std::mutex> lock(mu_);
+    return given_up_;
+  }
+
   void Finish(const Status& status) {
     std::function<void()> dropped;
     {

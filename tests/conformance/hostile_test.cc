@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls that no program of good sense makes: every op with shapes, values, attributes and handles
+// at random. The answer is tensors or an error, never a crash; what shape functions promise holds
+// here, too. `--seed=N` repeats or varies a run, `--rounds=N` is how many calls of each op.
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "core/op/shape_scope.h"
+#include "core/op/variable.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/samples.h"
+
+namespace penstock {
+namespace {
+
+uint64_t seed = 1;
+int rounds = 60;
+
+// Ops that do to this process or its files what they are told to.
+bool Spared(const std::string& op) {
+  for (const char* spared : {"Abort", "Print", "PrintV2", "ReadFile", "WriteFile", "SaveV2",
+                             "RestoreV2", "MergeV2Checkpoints", "MatchingFiles"}) {
+    if (op == spared) return true;
+  }
+  return op[0] == '_';
+}
+
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : random_(seed) {}
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  bool OneIn(int n) { return Below(n) == 0; }
+  template <class T>
+  T Of(std::initializer_list<T> list) {
+    return list.begin()[Below(static_cast<int64_t>(list.size()))];
+  }
+  // Small, or absurd: nothing between, that would only take time and memory.
+  int64_t Integer() {
+    using Limits = std::numeric_limits<int64_t>;
+    return Of<int64_t>({0,
+                        1,
+                        1,
+                        2,
+                        2,
+                        3,
+                        4,
+                        5,
+                        7,
+                        -1,
+                        -2,
+                        -3,
+                        -7,
+                        (int64_t{1} << 31) - 1,
+                        -(int64_t{1} << 31),
+                        int64_t{1} << 40,
+                        int64_t{1} << 62,
+                        Limits::max(),
+                        Limits::min(),
+                        Limits::min() + 1});
+  }
+  double Number() {
+    using Limits = std::numeric_limits<double>;
+    return Of<double>({0, -0.0, 1, -1, 0.5, -2.5, 1e-300, 1e30, -1e30, Limits::infinity(),
+                       -Limits::infinity(), Limits::quiet_NaN()});
+  }
+  Dims Sizes() {
+    Dims dims;
+    const int64_t rank = OneIn(30) ? Below(12) : Below(6);
+    for (int64_t i = 0; i < rank; ++i) dims.push_back(Of<int64_t>({0, 1, 1, 2, 2, 3, 4}));
+    return dims;
+  }
+  // What shape inference may come to.
+  PartialShape Partial() {
+    if (OneIn(5)) return {};
+    PartialShape shape = PartialShape::Scalar();
+    const int64_t rank = OneIn(50) ? kMaxRank : Below(6);
+    for (int64_t i = 0; i < rank; ++i) {
+      shape.AddDim(Of<int64_t>({-1, -1, 0, 1, 2, 3, 4, int64_t{1} << 31, int64_t{1} << 62}));
+    }
+    return shape;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+template <class T>
+T ElementOf(Dice& dice) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return dice.Of<std::string>({"", "a", "%s", std::string(1, '\0'), "1,2", "-1", "x:y"});
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return dice.OneIn(2);
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(dice.Integer());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(dice.OneIn(2) ? dice.Number() : static_cast<double>(dice.Below(4)));
+  } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    return T(static_cast<float>(dice.Number()));
+  } else {
+    T element;
+    auto* const bytes = reinterpret_cast<unsigned char*>(&element);
+    for (size_t i = 0; i < sizeof element; ++i)
+      bytes[i] = static_cast<unsigned char>(dice.Below(256));
+    return element;
+  }
+}
+
+template <class T>
+void Fill(Dice& dice, Tensor& tensor) {
+  for (T& element : tensor.mutable_flat<T>()) element = ElementOf<T>(dice);
+}
+
+Tensor RandomTensor(Dice& dice, DType dtype, const Shape& shape) {
+  Tensor tensor(dtype, shape);
+  switch (dtype) {
+#define CASE(T)            \
+  case kDTypeOf<T>:        \
+    Fill<T>(dice, tensor); \
+    break
+    CASE(float);
+    CASE(double);
+    CASE(half);
+    CASE(bfloat16);
+    CASE(int8_t);
+    CASE(int16_t);
+    CASE(int32_t);
+    CASE(int64_t);
+    CASE(uint8_t);
+    CASE(uint16_t);
+    CASE(uint32_t);
+    CASE(uint64_t);
+    CASE(bool);
+    CASE(std::string);
+    CASE(std::complex<float>);
+    CASE(std::complex<double>);
+    CASE(qint8);
+    CASE(quint8);
+    CASE(qint16);
+    CASE(quint16);
+    CASE(qint32);
+#undef CASE
+    default:
+      break;
+  }
+  return tensor;
+}
+
+// In the place of the handle of a variable: of none, of too many, of one that another holds, of one
+// without a value, of one of another shape.
+Tensor RandomHandle(Dice& dice, const Tensor& handle, ResourceStore& store) {
+  ResourceHandle changed = handle.scalar<ResourceHandle>();
+  const DType dtype = changed.elements[0].dtype;
+  switch (dice.Below(5)) {
+    case 0:
+      return Tensor(DType::kResource, Shape(dice.Sizes()));
+    case 1:
+      changed.resource = nullptr;
+      changed.name = "nobody";
+      break;
+    case 2:
+      changed.resource = std::make_shared<Variable>("empty", dtype, PartialShape());
+      break;
+    case 3:
+      changed.resource = std::make_shared<Variable>("other", DType::kString, PartialShape());
+      break;
+    default: {
+      auto variable = std::make_shared<Variable>("odd", dtype, PartialShape());
+      CHECK_OK(variable->Assign(RandomTensor(dice, dtype, Shape(dice.Sizes())), false, {}));
+      changed.elements[0].shape = PartialShape();
+      changed.resource = variable;
+    }
+  }
+  return Tensor::Scalar(changed);
+}
+
+struct Roll {
+  Dice& dice;
+  const AttrValue& now;
+  AttrValue operator()(const Ints&) { return dice.Integer(); }
+  AttrValue operator()(const Floats&) { return dice.Number(); }
+  AttrValue operator()(const Bools&) { return dice.OneIn(2); }
+  AttrValue operator()(const Strings&) { return ElementOf<std::string>(dice); }
+  AttrValue operator()(const OneOf& kind) {
+    return kind.allowed[dice.Below(static_cast<int64_t>(kind.allowed.size()))];
+  }
+  AttrValue operator()(const Shapes&) {
+    const auto shape = PartialShape::Make(dice.Partial().dims());
+    return shape.ok() ? *shape : PartialShape();
+  }
+  AttrValue operator()(const IntList&) {
+    const auto* list = now.get<std::vector<int64_t>>();
+    std::vector<int64_t> ints = list == nullptr ? std::vector<int64_t>() : *list;
+    if (dice.OneIn(3)) ints.resize(dice.Below(8));
+    for (int64_t& i : ints) {
+      if (dice.OneIn(2)) i = dice.Integer();
+    }
+    return ints;
+  }
+  AttrValue operator()(const FloatList&) {
+    return std::vector<float>(dice.Below(5), static_cast<float>(dice.Number()));
+  }
+  template <class Kind>
+  AttrValue operator()(const Kind&) {
+    return now;
+  }
+};
+
+// A value of another size, or none, in the place of an attribute that is not a type.
+AttrValue RandomAttr(Dice& dice, const AttrDef& attr, const AttrValue& now) {
+  return std::visit(Roll{dice, now}, attr.kind);
+}
+
+void Vary(Dice& dice, SampleCall& call) {
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const ArgType& type = call.op->inputs[i].type;
+    if ((type.list || !type.count.empty()) && dice.OneIn(6)) {
+      call.args[i].resize(dice.Below(4), call.args[i][0]);
+    }
+    for (Tensor& tensor : call.args[i]) {
+      if (dice.OneIn(3)) continue;
+      if (tensor.dtype() != DType::kResource) {
+        const Shape shape = dice.OneIn(2) ? tensor.shape() : Shape(dice.Sizes());
+        tensor = RandomTensor(dice, tensor.dtype(), shape);
+      } else if (!type.ref) {  // nothing but a variable comes along a reference edge
+        tensor = RandomHandle(dice, tensor, *call.resources);
+      }
+    }
+  }
+  for (const AttrDef& attr : call.op->attrs) {
+    if (!dice.OneIn(4)) continue;
+    const auto given = call.attrs.find(attr.name);
+    const AttrValue value = given != call.attrs.end() ? given->second : attr.default_value;
+    bool counts = !value.present();
+    for (const ArgDef& arg : call.op->inputs) counts |= arg.type.count == attr.name;
+    if (!counts) call.attrs[attr.name] = RandomAttr(dice, attr, value);
+  }
+}
+
+bool IsList(const ArgDef& arg) { return arg.type.list || !arg.type.count.empty(); }
+
+// Every byte of every output is there to be read.
+int64_t Touch(const std::vector<Tensor>& outputs) {
+  int64_t sum = 0;
+  for (const Tensor& output : outputs) {
+    if (!IsPlain(output.dtype())) continue;
+    const auto* bytes = static_cast<const unsigned char*>(output.raw_data());
+    for (size_t i = 0; i < output.bytes(); ++i) sum += bytes[i];
+  }
+  return sum;
+}
+
+std::string Describe(const SampleCall& call) {
+  std::string text = StrCat(call.op->name, "(");
+  for (const auto& arg : call.args) {
+    for (const Tensor& tensor : arg) StrAppend(&text, tensor.ToString(20), "; ");
+  }
+  for (const auto& [name, value] : call.attrs) StrAppend(&text, name, "=", value.ToString(), " ");
+  return text + ")";
+}
+
+class Hostile : public testing::TestWithParam<const OpDef*> {
+ protected:
+  void SetUp() override {
+    auto samples = SamplesOf(*GetParam());
+    if (!samples.ok() || samples->empty()) GTEST_SKIP() << "cannot run alone";
+  }
+  // A sample of its own, since what it holds is changed.
+  SampleCall Next() {
+    auto samples = SamplesOf(*GetParam());
+    CHECK_OK(samples.status());
+    SampleCall call = std::move((*samples)[dice_.Below(static_cast<int64_t>(samples->size()))]);
+    Vary(dice_, call);
+    return call;
+  }
+  Dice dice_{seed};
+};
+
+TEST_P(Hostile, KernelsAnswer) {
+  for (int round = 0; round < rounds; ++round) {
+    const SampleCall call = Next();
+    if (std::getenv("HOSTILE_VERBOSE") != nullptr)
+      std::fprintf(stderr, "%s\n", Describe(call).c_str());
+    OpRunner run(call.op->name, call.resources);
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      IsList(call.op->inputs[i]) ? run.InList(call.args[i]) : run.In(call.args[i][0]);
+    }
+    for (const auto& [name, value] : call.attrs) run.Attr(name, value);
+    run.ShapesKnow(dice_.Of({OpRunner::Known::kNothing, OpRunner::Known::kNothing,
+                             OpRunner::Known::kShapes, OpRunner::Known::kValues}));
+    const auto outputs = run.Run();
+    EXPECT_NE(outputs.status().code(), StatusCode::kInternal) << Describe(call) << "\n"
+                                                              << outputs.status();
+    if (outputs.ok()) Touch(*outputs);
+  }
+}
+
+TEST_P(Hostile, ShapeFunctionsAnswer) {
+  for (int round = 0; round < rounds && GetParam()->shape != nullptr; ++round) {
+    SampleCall call = Next();
+    std::vector<std::vector<EdgeType>> types;
+    std::vector<bool> is_list;
+    std::vector<ShapeScope::Input> inputs;
+    std::vector<ResourceHandle::Element> elements(call.Inputs().size());
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      const ArgDef& arg = call.op->inputs[i];
+      is_list.push_back(IsList(arg));
+      types.emplace_back();
+      for (const Tensor& tensor : call.args[i]) {
+        DType dtype = tensor.dtype();
+        const bool handle = dtype == DType::kResource;
+        if (arg.type.ref && handle) dtype = tensor.scalar<ResourceHandle>().elements[0].dtype;
+        types.back().push_back({dtype, arg.type.ref});
+        ShapeScope::Input input{.shape = dice_.Partial()};
+        if (!handle && dice_.OneIn(2)) {
+          input.shape = tensor.shape();
+          if (dice_.OneIn(2)) input.constant = &tensor;
+        }
+        if (handle && !arg.type.ref && dice_.OneIn(2)) {
+          elements[inputs.size()] = {DType::kFloat, dice_.Partial()};
+          input.element = &elements[inputs.size()];
+        }
+        inputs.push_back(input);
+      }
+    }
+    Attrs attrs = call.attrs;
+    if (!InferAttrs(*call.op, types, is_list, &attrs).ok()) continue;
+    if (!CompleteAttrs(*call.op, &attrs).ok()) continue;
+    std::vector<EdgeType> outputs;
+    for (const ArgDef& arg : call.op->outputs) {
+      if (!AppendArgTypes(arg, attrs, &outputs).ok()) return;
+    }
+    ShapeScope scope(*call.op, attrs, inputs, static_cast<int>(outputs.size()));
+    if (!call.op->shape(scope).ok()) continue;
+    for (const PartialShape& shape : scope.outputs()) {
+      for (const int64_t dim : shape.dims()) {
+        EXPECT_GE(dim, PartialShape::kUnknown) << Describe(call) << ": " << shape.ToString();
+      }
+      if (shape.fully_known()) (void)shape.ToShape();
+    }
+  }
+}
+
+std::vector<const OpDef*> Ops() {
+  std::vector<const OpDef*> ops;
+  for (const OpDef* op : Registry::Global().ops()) {
+    if (!Spared(op->name)) ops.push_back(op);
+  }
+  return ops;
+}
+
+INSTANTIATE_TEST_SUITE_P(Op, Hostile, testing::ValuesIn(Ops()),
+                         [](const testing::TestParamInfo<const OpDef*>& info) {
+                           return info.param->name;
+                         });
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (absl::StartsWith(argument, "--seed=")) {
+      CHECK(absl::SimpleAtoi(argument.substr(7), &penstock::seed), argument);
+    } else if (absl::StartsWith(argument, "--rounds=")) {
+      CHECK(absl::SimpleAtoi(argument.substr(9), &penstock::rounds), argument);
+    }
+  }
+  return RUN_ALL_TESTS();
+}
