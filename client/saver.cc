@@ -100,7 +100,6 @@ void Saver::AddShard(const std::vector<Variable>& variables, int index, int coun
 
 StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, int64_t step) {
   const std::string checkpoint = StrCat(prefix, "-", step);
-  RETURN_IF_ERROR(options_.env->CreateDirectories(SplitPath(prefix).first));
   // Unique: what a crash has left, or another client is writing, is not mixed into this one.
   const std::string temporary =
       StrCat(checkpoint, kTemporary, absl::Hex(options_.env->RandomU64()), "/part");

@@ -36,8 +36,8 @@ class Saver {
   explicit Saver(Program& program, std::vector<Variable> variables = {},
                  const Options& options = {});
 
-  // Writes the checkpoint "prefix-step" and returns its name. After an error the checkpoints are
-  // what they were.
+  // Writes the checkpoint "prefix-step" and returns its name. After an error the ones before it are
+  // what they were, and the state file names them.
   StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t step);
 
   // Gives every variable the value it has in the checkpoint.

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -47,7 +48,8 @@ bool SpinUntil(Ready ready) {
   return false;
 }
 
-// One ParallelFor, on its caller's stack.
+// One ParallelFor, on its caller's stack. An exception, such as of a container that gets no memory,
+// ends the loop and is the caller's, as if it had run all blocks itself.
 struct Loop {
   absl::FunctionRef<void(int64_t, int64_t)> fn;
   const int64_t total;
@@ -55,13 +57,20 @@ struct Loop {
   int wanted;                    // threads that may still join; guarded by the pool's lock
   std::atomic<int64_t> next{0};  // first unit that nobody has taken
   std::atomic<int> helpers{0};   // threads that joined and have not left; changed under the lock
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // of who set `failed`
 
   // Takes blocks until none is left.
   void Work() {
     for (;;) {
       const int64_t begin = next.fetch_add(block, std::memory_order_relaxed);
       if (begin >= total) return;
-      fn(begin, std::min(begin + block, total));
+      try {
+        fn(begin, std::min(begin + block, total));
+      } catch (...) {
+        if (!failed.exchange(true)) error = std::current_exception();
+        next.store(total, std::memory_order_relaxed);
+      }
     }
   }
 };
@@ -156,11 +165,13 @@ void ThreadPool::State::Share(Loop& loop) {
     }
   }
   const auto all_left = [&loop] { return loop.helpers.load(std::memory_order_acquire) == 0; };
-  if (SpinUntil(all_left)) return;
-  std::unique_lock<std::mutex> lock(mu);
-  ++callers_blocked;
-  helper_left.wait(lock, all_left);
-  --callers_blocked;
+  if (!SpinUntil(all_left)) {
+    std::unique_lock<std::mutex> lock(mu);
+    ++callers_blocked;
+    helper_left.wait(lock, all_left);
+    --callers_blocked;
+  }
+  if (loop.error) std::rethrow_exception(loop.error);
 }
 
 void ThreadPool::State::Help(Loop* loop, std::unique_lock<std::mutex>& lock) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <thread>
 #include <utility>
@@ -163,6 +164,21 @@ TEST(ParallelFor, RunsAloneWhenThePoolIsBusy) {
                    [&](int64_t, int64_t) { threads.insert(std::this_thread::get_id()); });
   EXPECT_EQ(threads, std::set{std::this_thread::get_id()});
   release = true;
+}
+
+TEST(ParallelFor, AnExceptionIsTheCallers) {
+  ThreadPool pool("test", 2);
+  for (int64_t bad = 0; bad < 100; ++bad) {  // on this thread or another
+    EXPECT_THROW(pool.ParallelFor(100, kExpensive,
+                                  [bad](int64_t begin, int64_t end) {
+                                    if (begin <= bad && bad < end) throw std::bad_alloc();
+                                    std::this_thread::yield();
+                                  }),
+                 std::bad_alloc);
+  }
+  std::atomic<int64_t> units{0};
+  pool.ParallelFor(100, kExpensive, [&](int64_t begin, int64_t end) { units += end - begin; });
+  EXPECT_EQ(units, 100);
 }
 
 // Loops inside loops, from pool threads and others, all at once.

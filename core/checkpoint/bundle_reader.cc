@@ -71,6 +71,17 @@ Status BundleReader::ReadIndex() {
   }
   std::string contents(file->size(), '\0');
   RETURN_IF_ERROR(file->Read(0, file->size(), contents.data()));
+  return ParseIndex(contents);
+}
+
+Status BundleReader::CheckIndex(Env& env, string_view contents) {
+  if (static_cast<int64_t>(contents.size()) > kIndexBytesMax) {
+    return DataLoss("an index of ", contents.size(), " bytes");
+  }
+  return BundleReader(env, "").ParseIndex(contents);
+}
+
+Status BundleReader::ParseIndex(string_view contents) {
   RETURN_IF_ERROR(VisitTable(contents, [this](string_view key, string_view value) {
     return Annotate(AddEntry(key, value), StrCat("entry '", absl::CHexEscape(key), "'"));
   }));

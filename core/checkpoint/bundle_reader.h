@@ -28,6 +28,10 @@ class BundleReader {
   // opened when they are needed.
   static StatusOr<std::unique_ptr<BundleReader>> Open(Env& env, std::string prefix);
 
+  // What Open would say of an index of these contents. For writers: what no reader understands must
+  // not be published.
+  static Status CheckIndex(Env& env, string_view contents);
+
   const std::string& prefix() const { return prefix_; }
   int num_shards() const { return num_shards_; }
   // By name. Parts of a sliced tensor are not listed here.
@@ -57,6 +61,7 @@ class BundleReader {
 
   BundleReader(Env& env, std::string prefix) : env_(env), prefix_(std::move(prefix)) {}
   Status ReadIndex();
+  Status ParseIndex(string_view contents);
   Status AddEntry(string_view key, string_view value);
   Status CheckSlices(const std::string& name, const BundleEntry& entry) const;
   StatusOr<const RandomAccessFile*> DataFile(const BundleEntry& entry) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 #include "core/checkpoint/bundle_reader.h"
@@ -30,6 +31,12 @@ std::unique_ptr<BundleReader> OpenReader(const std::string& prefix) {
   auto reader = BundleReader::Open(env, prefix);
   CHECK_OK(reader.status());
   return *std::move(reader);
+}
+
+void SaveModel(const std::string& prefix) {
+  auto writer = NewWriter(prefix);
+  CHECK_OK(writer->Add("w", Counting<float>({100})));
+  CHECK_OK(writer->Finish());
 }
 
 std::string Message(const Status& status) { return std::string(status.message()); }
@@ -199,6 +206,34 @@ TEST(Bundle, MisuseIsAnError) {
   EXPECT_EQ(BundleReader::Open(env, Prefix("none")).status().code(), StatusCode::kNotFound);
 }
 
+// Better no checkpoint than one that cannot be read.
+TEST(Bundle, WhatNoReaderUnderstandsIsNotPublished) {
+  const Tensor two = Counting<float>({2});
+  const struct {
+    std::string what;
+    std::function<Status(BundleWriter&)> add;
+  } cases[] = {
+      {"overlap",
+       [&](BundleWriter& writer) {
+         RETURN_IF_ERROR(writer.AddSlice("p", {3}, {{{0, 2}}}, two));
+         return writer.AddSlice("p", {3}, {{{1, 2}}}, two);
+       }},
+      {"a key of", [&](BundleWriter& writer) { return writer.Add(std::string(70'000, 'n'), two); }},
+  };
+  for (const auto& c : cases) {
+    SaveModel(Prefix("m"));
+    {
+      auto writer = NewWriter(Prefix("m"));
+      ASSERT_EQ(c.add(*writer), OkStatus());
+      const Status status = writer->Finish();
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+      EXPECT_NE(Message(status).find(c.what), std::string::npos) << status;
+    }
+    EXPECT_EQ(VerifyCheckpoint(env, Prefix("m")), OkStatus()) << "the one before is whole";
+  }
+  EXPECT_FALSE(NewWriter(Prefix("z"))->Add(std::string("\0w", 2), two).ok());
+}
+
 TEST(Bundle, AnUnfinishedOneLeavesNothing) {
   {
     auto writer = NewWriter(Prefix("m"));
@@ -218,6 +253,14 @@ TEST(Merge, RefusesWhatDoesNotFitAndLeavesItAlone) {
   EXPECT_FALSE(MergeBundles(env, {parts[0], parts[0]}, Prefix("m")).ok());
   EXPECT_FALSE(MergeBundles(env, {parts[0], Prefix("t/c")}, Prefix("m")).ok());
   EXPECT_FALSE(MergeBundles(env, {}, Prefix("m")).ok());
+  std::vector<std::string> overlapping = {Prefix("o/a"), Prefix("o/b")};
+  for (int64_t start = 0; start < 2; ++start) {
+    auto writer = NewWriter(overlapping[start]);
+    ASSERT_EQ(writer->AddSlice("p", {3}, {{{start, 2}}}, Counting<float>({2})), OkStatus());
+    ASSERT_EQ(writer->Finish(), OkStatus());
+  }
+  EXPECT_FALSE(MergeBundles(env, overlapping, Prefix("m")).ok());
+  for (const std::string& part : overlapping) EXPECT_EQ(VerifyCheckpoint(env, part), OkStatus());
   EXPECT_EQ(MergeBundles(env, {Prefix("t/c")}, Prefix("m"), {.allow_missing = true}).code(),
             StatusCode::kNotFound);
   EXPECT_EQ(VerifyCheckpoint(env, parts[0]), OkStatus());
@@ -226,12 +269,6 @@ TEST(Merge, RefusesWhatDoesNotFitAndLeavesItAlone) {
             OkStatus());
   EXPECT_EQ(VerifyCheckpoint(env, Prefix("m")), OkStatus());
   EXPECT_EQ(VerifyCheckpoint(env, parts[0]), OkStatus());  // its directory is not empty
-}
-
-void SaveModel(const std::string& prefix) {
-  auto writer = NewWriter(prefix);
-  CHECK_OK(writer->Add("w", Counting<float>({100})));
-  CHECK_OK(writer->Finish());
 }
 
 TEST(Checkpoints, GoOnFromTheNewestGoodOne) {

@@ -7,6 +7,15 @@
 #include "core/checkpoint/tensor_bytes.h"
 
 namespace penstock {
+namespace {
+
+Status CheckName(string_view name) {
+  if (name.empty()) return InvalidArgument("a tensor needs a name");
+  if (name[0] == '\0') return InvalidArgument("the name of a tensor begins with a zero byte");
+  return OkStatus();
+}
+
+}  // namespace
 
 StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(Env& env, std::string prefix) {
   if (prefix.empty() || prefix.back() == '/') {
@@ -26,7 +35,7 @@ BundleWriter::~BundleWriter() {
 }
 
 Status BundleWriter::Add(string_view name, const Tensor& tensor) {
-  if (name.empty()) return InvalidArgument("a tensor needs a name");
+  RETURN_IF_ERROR(CheckName(name));
   if (entries_.contains(std::string(name))) {
     return InvalidArgument("tensor '", name, "' is saved twice");
   }
@@ -41,7 +50,7 @@ Status BundleWriter::AddSlice(string_view name, const Shape& whole, const Tensor
                            box.shape().ToString(), ", is given as ", tensor.shape().ToString());
   }
   if (box.shape() == whole) return Add(name, tensor);
-  if (name.empty()) return InvalidArgument("a tensor needs a name");
+  RETURN_IF_ERROR(CheckName(name));
   const auto found = entries_.find(std::string(name));
   if (found != entries_.end()) {
     const BundleEntry& entry = found->second;

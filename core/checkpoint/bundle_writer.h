@@ -29,13 +29,15 @@ class BundleWriter {
   static StatusOr<std::unique_ptr<BundleWriter>> Create(Env& env, std::string prefix);
   ~BundleWriter();
 
-  // InvalidArgument for an empty name, one that was added before, or a type that cannot be saved.
+  // InvalidArgument for an empty name, one that begins with a zero byte (such are the keys of
+  // slices), one that was added before, or a type that cannot be saved.
   Status Add(string_view name, const Tensor& tensor);
   // The part `slice` of a tensor of shape `whole`. May be called for other parts of it, too.
   Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                   const Tensor& tensor);
 
-  // REQUIRES that it is called once, last.
+  // REQUIRES that it is called once, last. InvalidArgument where no reader would understand what
+  // was added: slices that overlap, names of tens of KiB.
   Status Finish();
 
  private:

@@ -2,6 +2,7 @@
 #include "core/checkpoint/publish.h"
 
 #include "absl/strings/numbers.h"
+#include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/table.h"
 
 namespace penstock {
@@ -52,6 +53,11 @@ Status PublishBundle(Env& env, const std::string& prefix, int num_shards,
   std::map<std::string, std::string> table = {{"", SerializeBundleHeader(num_shards)}};
   for (const auto& [key, entry] : entries) table.emplace(key, SerializeBundleEntry(entry));
   ASSIGN_OR_RETURN(const std::string contents, BuildTable(table));
+  // Before anything is touched: names too long, slices that overlap, and whatever else would make a
+  // checkpoint that cannot be read.
+  if (const Status readable = BundleReader::CheckIndex(env, contents); !readable.ok()) {
+    return InvalidArgument("cannot be saved as checkpoint '", prefix, "': ", readable.message());
+  }
 
   const std::string index = IndexPath(prefix);
   const std::string temporary = TemporaryPath(env, index);

@@ -2,10 +2,9 @@
 //
 // What happens to a node: prepare, compute, release its inputs, pass its outputs on. Kernels that
 // end at once and kernels that end later share everything from CheckOutputs on.
-#include <exception>
-#include <new>
 #include <utility>
 
+#include "core/base/guarded.h"
 #include "core/runtime/execution.h"
 
 namespace penstock {
@@ -22,18 +21,6 @@ void Empty(Tensor* tensor) {
 
 void EmptyAll(Tensor* tensors, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) Empty(&tensors[i]);
-}
-
-// A kernel is not supposed to throw, but a standard container does when memory runs out, and one
-// graph must not take the process with it.
-Status CallKernel(Kernel& kernel, KernelContext& context) {
-  try {
-    return kernel.Compute(context);
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted("out of memory");
-  } catch (const std::exception& e) {
-    return Internal("the kernel threw: ", e.what());
-  }
 }
 
 }  // namespace
@@ -97,7 +84,7 @@ Status Execution::Compute(const Item& item, Runner& runner, Tensor* outputs) {
                               ? program_.detail(item).output_on_host.get()
                               : nullptr;
   KernelContext context(params);
-  Status status = CallKernel(*item.kernel, context);
+  Status status = Guarded([&] { return item.kernel->Compute(context); });
   if (!status.ok()) return status;
   return CheckOutputs(item, outputs);
 }

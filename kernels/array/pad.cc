@@ -75,7 +75,9 @@ std::vector<Gradient> PadGradient(const GradientScope& g) {
   const Output begin = Reshape(before, g.Const(Tensor::Vector<int32_t>({-1})));
   std::vector<Gradient> dx(g.num_inputs());
   dx[0] = Call("Slice", {g.dy(), begin, ShapeOf(g.x(), index)});
-  if (g.num_inputs() == 3) {  // the padding's share: everything that is not the input's
+  // The padding's share: everything that is not the input's. (TensorFlow leaves it out, and trains
+  // what is padded with by nothing.)
+  if (g.num_inputs() == 3) {
     const auto total = [&](Output x) {
       return Sum(x, Range(g.Const<int32_t>(0), RankOf(x), g.Const<int32_t>(1)));
     };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/io/file_kernel.h"
 
+#include "core/base/guarded.h"
+
 namespace penstock {
 
 ThreadPool& FileThreads() {
@@ -11,7 +13,7 @@ ThreadPool& FileThreads() {
 void FileKernel::ComputeAsync(KernelContext& ctx, Done done) {
   FileThreads().Schedule([this, &ctx, done = std::move(done)]() mutable {
     Status status = CheckNotCancelled(ctx);
-    if (status.ok()) status = Run(ctx);
+    if (status.ok()) status = Guarded([&] { return Run(ctx); });
     std::move(done)(std::move(status));
   });
 }

@@ -10,6 +10,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "kernels/math/add.h"
 #include "kernels/nn/per_channel.h"
 
 namespace penstock {
@@ -46,19 +47,29 @@ class BiasAddKernel final : public Kernel {
   }
   static void AddRow(const T* x, const T* b, T* y, const Channels& c) {
     if (c.inner == 1) {
-      for (int64_t i = 0; i < c.channels; ++i) y[i] = x[i] + b[i];
+      for (int64_t i = 0; i < c.channels; ++i) y[i] = AddFn()(x[i], b[i]);
       return;
     }
     for (int64_t i = 0; i < c.channels; ++i, x += c.inner, y += c.inner) {
-      for (int64_t j = 0; j < c.inner; ++j) y[j] = x[j] + b[i];
+      for (int64_t j = 0; j < c.inner; ++j) y[j] = AddFn()(x[j], b[i]);
     }
   }
   std::string format_ = "NHWC";
 };
 
-// 16-bit floats are summed in float.
+// 16-bit floats are summed in float; integers wrap around.
 template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+auto SumOf() {
+  if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    return float(0);
+  } else if constexpr (std::is_integral_v<T>) {
+    return Wrapping<T>(0);
+  } else {
+    return T(0);
+  }
+}
+template <class T>
+using Sum = decltype(SumOf<T>());
 
 template <class T>
 class BiasAddGradKernel final : public Kernel {

@@ -155,6 +155,24 @@ TEST(Conv2DTest, Int32) { TestAll<int32_t>(0); }
 TEST(Conv2DTest, Half) { TestAll<half>(1e-3); }
 TEST(Conv2DTest, Bfloat16) { TestAll<bfloat16>(8e-3); }
 
+TEST(Conv2DTest, TheFiltersGradientIsTheSameEachTime) {
+  const Tensor image = Random(Shape({7, 24, 24, 3}), 1), dy = Random(Shape({7, 24, 24, 8}), 2);
+  std::vector<double> first;
+  for (int i = 0; i < 100; ++i) {
+    const auto dw = OpRunner("Conv2DBackpropFilter")
+                        .In(image)
+                        .In(Sizes(Shape({3, 3, 3, 8})))
+                        .In(dy)
+                        .Attr("strides", std::vector<int64_t>{1, 1, 1, 1})
+                        .Attr("padding", "SAME")
+                        .Run1();
+    ASSERT_TRUE(dw.ok()) << dw.status();
+    const auto flat = dw->flat<double>();
+    if (i == 0) first.assign(flat.begin(), flat.end());
+    ASSERT_TRUE(std::equal(flat.begin(), flat.end(), first.begin())) << "run " << i;
+  }
+}
+
 TEST(Conv2DTest, EmptyBatchGivesEmptyOutput) {
   OpRunner run("Conv2D");
   const auto y = WithAttrs(run, Cases()[0])

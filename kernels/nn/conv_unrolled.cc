@@ -4,9 +4,9 @@
 #include <cblas.h>
 
 #include <algorithm>
-#include <mutex>
 #include <vector>
 
+#include "kernels/math/add.h"
 #include "kernels/nn/conv_geometry.h"
 
 namespace penstock {
@@ -84,7 +84,7 @@ void RollUp(const ConvGeometry& g, const T* rows, T* image) {
     ForEachTap(g, p, [&](int64_t pixel, int64_t offset) {
       if (pixel < 0) return;
       T* to = image + pixel * g.in_channels;
-      for (int64_t c = 0; c < g.in_channels; ++c) to[c] += rows[offset + c];
+      for (int64_t c = 0; c < g.in_channels; ++c) to[c] = AddFn()(to[c], rows[offset + c]);
     });
   }
 }
@@ -126,27 +126,37 @@ void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* dout
   });
 }
 
+// Pieces of the batch have results of their own, which are added up in order: the same sum each
+// time, whichever thread was first.
 template <class T>
 void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* doutput, T* dfilter,
                             ThreadPool& threads) {
   const int64_t pixels = g.out_pixels();
   const int64_t filter_size = g.patch() * g.out_channels;
+  const int64_t pieces =
+      std::clamp<int64_t>(threads.num_threads(), 1, std::max<int64_t>(g.batch, 1));
+  std::vector<T> parts(filter_size * (pieces - 1));
+  const double piece_ns = ImageNanos(g) * static_cast<double>(g.batch) / pieces;
   std::fill_n(dfilter, filter_size, T(0));
-  std::mutex mu;
-  threads.ParallelFor(g.batch, ImageNanos(g), [&](int64_t begin, int64_t end) {
-    std::vector<T> rows(pixels * g.patch()), part(filter_size);
-    for (int64_t b = begin; b < end; ++b) {
-      Unroll(g, image + b * g.in_pixels() * g.in_channels, rows.data());
-      Multiply({.m = g.patch(),
-                .n = g.out_channels,
-                .k = pixels,
-                .transpose_a = true,
-                .add = b != begin},
-               rows.data(), doutput + b * pixels * g.out_channels, part.data());
+  threads.ParallelFor(pieces, piece_ns, [&](int64_t begin, int64_t end) {
+    std::vector<T> rows(pixels * g.patch());
+    for (int64_t p = begin; p < end; ++p) {
+      T* const part = p == 0 ? dfilter : parts.data() + (p - 1) * filter_size;
+      const int64_t first = g.batch * p / pieces, last = g.batch * (p + 1) / pieces;
+      for (int64_t b = first; b < last; ++b) {
+        Unroll(g, image + b * g.in_pixels() * g.in_channels, rows.data());
+        Multiply({.m = g.patch(),
+                  .n = g.out_channels,
+                  .k = pixels,
+                  .transpose_a = true,
+                  .add = b != first},
+                 rows.data(), doutput + b * pixels * g.out_channels, part);
+      }
     }
-    const std::lock_guard<std::mutex> lock(mu);
-    for (int64_t i = 0; i < filter_size; ++i) dfilter[i] += part[i];
   });
+  for (const T* part = parts.data(); part != parts.data() + parts.size(); part += filter_size) {
+    for (int64_t i = 0; i < filter_size; ++i) dfilter[i] = AddFn()(dfilter[i], part[i]);
+  }
 }
 
 #define INSTANTIATE(T)                                                                        \

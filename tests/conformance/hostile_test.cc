@@ -3,7 +3,10 @@
 // Calls that no program of good sense makes: every op with shapes, values, attributes and handles
 // at random. The answer is tensors or an error, never a crash; what shape functions promise holds
 // here, too. `--seed=N` repeats or varies a run, `--rounds=N` is how many calls of each op.
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <random>
@@ -364,7 +367,28 @@ INSTANTIATE_TEST_SUITE_P(Op, Hostile, testing::ValuesIn(Ops()),
 }  // namespace
 }  // namespace penstock
 
+#if defined(__SANITIZE_ADDRESS__)
+// The sanitizer's own limit in the place of the one below.
+extern "C" const char* __asan_default_options() {  // NOLINT: the name is the runtime's choice
+  return "allocator_may_return_null=1:max_allocation_size_mb=1024";
+}
+#endif
+
+namespace {
+
+// What a call asks for is to be refused, not filled for minutes.
+void LimitMemory() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  constexpr rlim_t kBytes = rlim_t{3} << 30;
+  const rlimit limit{kBytes, kBytes};
+  CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+#endif
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  LimitMemory();
   testing::InitGoogleTest(&argc, argv);
   for (int i = 1; i < argc; ++i) {
     absl::string_view argument = argv[i];

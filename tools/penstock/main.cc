@@ -3,6 +3,7 @@
 // The `penstock` command.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <string>
 
 #include "tools/penstock/commands.h"
 
@@ -30,9 +31,14 @@ int Main(int argc, char** argv) {
   AddVersionCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    // The library's own codes are many; ours are three.
-    return app.exit(error) == 0 ? 0 : 2;
+    std::string command = "penstock";
+    for (const CLI::App* chosen : app.get_subcommands()) command += " " + chosen->get_name();
+    std::fprintf(stderr, "penstock: %s; `%s --help` tells what there is\n", error.what(),
+                 command.c_str());
+    return 2;
   }
   return exit_code;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/base/env.h"
+#include "core/base/guarded.h"
 #include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
 #include "core/op/kernel.h"
@@ -47,15 +47,6 @@ bool TooLarge(const Node& node, const ShapeMap& shapes) {
     if (bytes > kFoldedBytesMax) return true;
   }
   return false;
-}
-
-// A kernel is not supposed to throw, but a container does when memory runs out.
-bool Computes(Kernel& kernel, KernelContext& ctx) {
-  try {
-    return kernel.Compute(ctx).ok();
-  } catch (const std::exception&) {
-    return false;
-  }
 }
 
 class Folder {
@@ -144,7 +135,7 @@ class Folder {
                        .num_inputs = node.num_inputs(),
                        .num_outputs = node.num_outputs()});
     // A node that fails will say so, under its own name, if it is ever run.
-    if (!Computes(**kernel, ctx)) return {};
+    if (!Guarded([&] { return (*kernel)->Compute(ctx); }).ok()) return {};
     for (const Tensor& output : outputs) {
       if (!output.valid() || static_cast<int64_t>(output.bytes()) > kFoldedBytesMax) return {};
     }
