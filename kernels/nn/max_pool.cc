@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/op/registry.h"
+#include "kernels/math/add.h"
 #include "kernels/nn/float_view.h"
 #include "kernels/nn/pool.h"
 
@@ -95,7 +96,7 @@ void FollowMaxima(const PoolGeometry& g, int64_t b, const T* x, const T* y, cons
       if constexpr (kSecond) {
         to[c] = hit ? from[c] : to[c];
       } else {
-        to[c] += hit ? from[c] : T(0);
+        to[c] = AddFn()(to[c], hit ? from[c] : T(0));
       }
     }
   });

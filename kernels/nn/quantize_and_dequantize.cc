@@ -56,7 +56,8 @@ struct Quantizer {
 class QuantizeKernel : public Kernel {
  protected:
   Status Init(const KernelInit& node) override {
-    if (node.attrs.count("num_bits") > 0) RETURN_IF_ERROR(node.Attr("num_bits", &bits_));
+    bits_given_ = node.attrs.count("num_bits") > 0;
+    if (bits_given_) RETURN_IF_ERROR(node.Attr("num_bits", &bits_));
     if (node.attrs.count("axis") > 0) RETURN_IF_ERROR(node.Attr("axis", &axis_));
     if (axis_ < -1) return InvalidArgument("Axis must be at least -1. Found ", axis_);
     if (node.attrs.count("signed_input") == 0) return OkStatus();  // of the gradient: no more
@@ -70,7 +71,7 @@ class QuantizeKernel : public Kernel {
       RETURN_IF_ERROR(node.Attr("round_mode", &mode));
       quantizer_.half_up = mode == "HALF_UP";
     }
-    return bits_ >= 0 ? quantizer_.Check(bits_) : OkStatus();
+    return bits_given_ ? quantizer_.Check(bits_) : OkStatus();
   }
 
   // The tensor along its axis; one slice of everything where there is none.
@@ -89,7 +90,8 @@ class QuantizeKernel : public Kernel {
   }
 
   Quantizer quantizer_;
-  int64_t bits_ = -1;  // V3 takes them as an input
+  bool bits_given_ = false;  // as an attribute; V3 takes them as an input
+  int64_t bits_ = 0;
   int64_t axis_ = -1;
 };
 
@@ -114,7 +116,7 @@ class QuantizeAndDequantize final : public QuantizeKernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
     int64_t bits = bits_;
-    if (bits < 0) {
+    if (!bits_given_) {
       const Tensor& given = ctx.input(3);
       if (given.num_elements() != 1) {
         return InvalidArgument("num_bits must be a scalar, has shape ", given.shape().ToString());

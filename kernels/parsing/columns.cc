@@ -204,4 +204,12 @@ Status ParseRaggedColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx
   return CopyValues(rows, dtype, total, ctx, values);
 }
 
+StatusOr<int> NumSparse(const ShapeScope& s, string_view count, string_view types) {
+  const int64_t wanted = s.attr<int64_t>(count);
+  const auto* list = s.attrs().find(types)->second.get<std::vector<EdgeType>>();
+  const size_t found = list == nullptr ? 0 : list->size();
+  if (wanted == static_cast<int64_t>(found)) return static_cast<int>(wanted);
+  return InvalidArgument(count, " is ", wanted, ", there are ", found, " ", types);
+}
+
 }  // namespace penstock

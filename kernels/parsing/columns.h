@@ -13,6 +13,7 @@
 
 #include "core/base/status.h"
 #include "core/op/kernel.h"
+#include "core/op/shape_scope.h"
 #include "kernels/parsing/example.h"
 
 namespace penstock {
@@ -48,6 +49,10 @@ struct DenseColumn {
   Status ParseFixed(const ColumnRows& rows, KernelContext& ctx, int output) const;
   Status ParseVariable(const ColumnRows& rows, KernelContext& ctx, int output) const;
 };
+
+// For shape functions: how many sparse features attribute `count` says there are. InvalidArgument
+// unless there are as many `types`, so that both mean the same outputs.
+StatusOr<int> NumSparse(const ShapeScope& s, string_view count, string_view types);
 
 // Indices, values and shape go to three outputs.
 struct SparseOutputs {

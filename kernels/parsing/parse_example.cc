@@ -2,6 +2,8 @@
 //
 // ParseExample, ParseExampleV2, ParseSingleExample: the features of serialized training records,
 // each as a dense, sparse or ragged tensor.
+#include <algorithm>
+
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -281,7 +283,8 @@ Status ParsedShapes(ShapeScope& s, int count, const PartialShape& batch) {
 
 Status ParseExampleShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const PartialShape batch, s.WithRank(0, 1));
-  return ParsedShapes(s, static_cast<int>(s.attr<int64_t>("Nsparse")), batch);
+  ASSIGN_OR_RETURN(const int sparse, NumSparse(s, "Nsparse", "sparse_types"));
+  return ParsedShapes(s, sparse, batch);
 }
 
 Status ParseExampleV2Shape(ShapeScope& s) {
@@ -289,11 +292,12 @@ Status ParseExampleV2Shape(ShapeScope& s) {
   if (batch.known_rank() && batch.rank() > 1) {
     return InvalidArgument("serialized must be a scalar or a vector, has shape ", batch.ToString());
   }
-  const int sparse = static_cast<int>(s.attr<int64_t>("num_sparse"));
+  ASSIGN_OR_RETURN(const int sparse, NumSparse(s, "num_sparse", "sparse_types"));
   RETURN_IF_ERROR(ParsedShapes(s, sparse, batch));
   const auto* ragged = s.attrs().find("ragged_value_types")->second.get<std::vector<EdgeType>>();
   const int count = ragged == nullptr ? 0 : static_cast<int>(ragged->size());
-  for (int i = s.num_outputs() - 2 * count; i < s.num_outputs(); ++i) {
+  // There may be fewer splits than values, until the kernel says that there must not.
+  for (int i = std::max(0, s.num_outputs() - 2 * count); i < s.num_outputs(); ++i) {
     s.set_output(i, PartialShape({PartialShape::kUnknown}));
   }
   return OkStatus();
@@ -301,7 +305,8 @@ Status ParseExampleV2Shape(ShapeScope& s) {
 
 Status ParseSingleExampleShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const PartialShape batch, s.WithRank(0, 0));
-  return ParsedShapes(s, static_cast<int>(s.attr<int64_t>("num_sparse")), batch);
+  ASSIGN_OR_RETURN(const int sparse, NumSparse(s, "num_sparse", "sparse_types"));
+  return ParsedShapes(s, sparse, batch);
 }
 
 // A call without features, as examples of arguments cannot spell serialized records.

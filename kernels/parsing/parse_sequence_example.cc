@@ -165,14 +165,15 @@ Status ParseSingleSequenceExampleShape(ShapeScope& s) {
   constexpr int64_t kUnknown = PartialShape::kUnknown;
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   int output = 0;
-  const auto sparse = [&](const char* count, int64_t rank) {
-    const int n = static_cast<int>(s.attr<int64_t>(count));
+  const auto sparse = [&](string_view count, string_view types, int64_t rank) -> Status {
+    ASSIGN_OR_RETURN(const int n, NumSparse(s, count, types));
     for (int i = 0; i < n; ++i, ++output) {
       s.set_output(output, PartialShape({kUnknown, rank}));
       s.set_output(output + n, PartialShape({kUnknown}));
       s.set_output(output + 2 * n, PartialShape({rank}));
     }
     output += 2 * n;
+    return OkStatus();
   };
   const auto dense = [&](const char* shapes, bool steps) {
     const auto* list = s.attrs().find(shapes)->second.get<std::vector<PartialShape>>();
@@ -184,9 +185,9 @@ Status ParseSingleSequenceExampleShape(ShapeScope& s) {
       s.set_output(output++, each.known_rank() ? PartialShape(dims) : PartialShape());
     }
   };
-  sparse("Ncontext_sparse", 1);
+  RETURN_IF_ERROR(sparse("Ncontext_sparse", "context_sparse_types", 1));
   dense("context_dense_shapes", false);
-  sparse("Nfeature_list_sparse", 2);
+  RETURN_IF_ERROR(sparse("Nfeature_list_sparse", "feature_list_sparse_types", 2));
   dense("feature_list_dense_shapes", true);
   return OkStatus();
 }

@@ -33,6 +33,9 @@ bool Spared(const std::string& op) {
                              "RestoreV2", "MergeV2Checkpoints", "MatchingFiles"}) {
     if (op == spared) return true;
   }
+  for (const char* flow : {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"}) {
+    if (op == flow || op == StrCat("Ref", flow)) return true;  // the executor runs it
+  }
   return op[0] == '_';
 }
 
@@ -224,7 +227,7 @@ AttrValue RandomAttr(Dice& dice, const AttrDef& attr, const AttrValue& now) {
 void Vary(Dice& dice, SampleCall& call) {
   for (size_t i = 0; i < call.args.size(); ++i) {
     const ArgType& type = call.op->inputs[i].type;
-    if ((type.list || !type.count.empty()) && dice.OneIn(6)) {
+    if ((type.list || !type.count.empty()) && !call.args[i].empty() && dice.OneIn(6)) {
       call.args[i].resize(dice.Below(4), call.args[i][0]);
     }
     for (Tensor& tensor : call.args[i]) {
@@ -286,9 +289,16 @@ class Hostile : public testing::TestWithParam<const OpDef*> {
   Dice dice_{seed};
 };
 
+// A kernel that waits for something outside may wait for ever for what these calls ask.
+bool Waits(const SampleCall& call) {
+  const auto kernel = Registry::Global().FindKernel(call.op->name, "CPU", call.attrs);
+  return kernel.ok() && (*kernel)->make()->AsAsync() != nullptr;
+}
+
 TEST_P(Hostile, KernelsAnswer) {
   for (int round = 0; round < rounds; ++round) {
     const SampleCall call = Next();
+    if (Waits(call)) return;
     if (std::getenv("HOSTILE_VERBOSE") != nullptr)
       std::fprintf(stderr, "%s\n", Describe(call).c_str());
     OpRunner run(call.op->name, call.resources);
