@@ -120,6 +120,14 @@ TEST(FailureTest, ARestartedMasterDoesNotKnowTheSession) {
   EXPECT_TRUE(Fetch(*later, graphs.sum).ok());
 }
 
+TEST(FailureTest, AServerThatIsNotThereIsNamed) {
+  auto session = *NewRemoteSession("grpc://127.0.0.1:1", {.operation_timeout_ms = 100});
+  const Status status = session->Extend(Graphs().g.graph());
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("grpc://127.0.0.1:1: no server answers there"));
+}
+
 // The same where clients are in its process: sessions outlive it, and say that it is gone.
 TEST(FailureTest, AStoppedMasterOfThisProcess) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}}, TestCluster::Direct());

@@ -113,8 +113,9 @@ class RemoteSession final : public SessionInterface {
   RemoteSession(std::string target, const std::string& address, const SessionOptions& options)
       : target_(std::move(target)),
         options_(options),
-        stub_(tensorflow::MasterService::NewStub(ProcessChannels().To(address))),
-        steps_(ProcessChannels().To(address)) {}
+        channel_(ProcessChannels().To(address)),
+        stub_(tensorflow::MasterService::NewStub(channel_)),
+        steps_(channel_) {}
   ~RemoteSession() override { (void)Close(); }
 
   Status Extend(const Graph& graph) override {
@@ -286,8 +287,13 @@ class RemoteSession final : public SessionInterface {
     RETURN_IF_ERROR(CheckSize(request));
     tensorflow::CreateSessionResponse response;
     // The server may be about to start; it, too, waits for others.
-    RETURN_IF_ERROR(Call(&Stub::CreateSession, request, &response, kMinuteMs + kAnswerSlackMs,
-                         /*wait_for_server=*/true));
+    const Status created =
+        Call(&Stub::CreateSession, request, &response, kMinuteMs + kAnswerSlackMs,
+             /*wait_for_server=*/true);
+    if (absl::IsDeadlineExceeded(created) && channel_->GetState(false) != GRPC_CHANNEL_READY) {
+      return DeadlineExceeded(target_, ": no server answers there; is it running?");
+    }
+    RETURN_IF_ERROR(created);
     handle_ = response.session_handle();
     version_ = response.graph_version();
     return OkStatus();
@@ -391,6 +397,7 @@ class RemoteSession final : public SessionInterface {
 
   const std::string target_;
   const SessionOptions options_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Stub> stub_;
   grpc::GenericStub steps_;
   std::mutex mu_;
