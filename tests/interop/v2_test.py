@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in the manner of TensorFlow 2 that build graphs."""
 
+import harness  # first: it goes over to the Python that has TensorFlow
+
 import checkpoints  # noqa: F401
 import control_flow  # noqa: F401
 import embeddings  # noqa: F401
-import harness
 import keras_models  # noqa: F401
 import models  # noqa: F401
 import optimizers  # noqa: F401
