@@ -153,6 +153,7 @@ OP(DecodeCSV, {
                             {"select_cols", IntList{}, EmptyList()}},
                   .shape = SameShape,
                   .gradient = NoGradient,
+                  .examples = {{.inputs = {{{{0}}}, {{{1}}}}}},
               });
 KERNEL_ANY_TYPE(DecodeCSV, DecodeCsvKernel);
 

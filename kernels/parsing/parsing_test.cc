@@ -384,7 +384,8 @@ TEST(DecodeCsvTest, Attributes) {
 TEST(DecodeJsonExampleTest, IsTheSameRecord) {
   const char* const json =
       R"({"features": {"feature": {"x": {"floatList": {"value": [1, 2]}},
-          "y": {"int64List": {"value": ["3"]}}, "s": {"bytesList": {"value": ["YQ==", "Yg=="]}}}}})";
+          "y": {"int64List": {"value": ["3"]}},
+          "s": {"bytesList": {"value": ["YQ==", "Yg=="]}}}}})";
   const auto bytes = OpRunner("DecodeJSONExample").In(Strings({json})).Run1();
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   tensorflow::Example example, expected;

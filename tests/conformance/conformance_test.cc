@@ -42,6 +42,9 @@ const char* CannotRunAlone(const std::string& op) {
   for (const char* format : {"Png", "Jpeg", "AndCropJpeg", "Gif", "Bmp", "Image"}) {
     if (op == StrCat("Decode", format)) return "needs an image: kernels/image has its tests";
   }
+  if (op == "ParseSingleExample" || op == "ParseSingleSequenceExample") {
+    return "needs a serialized record: kernels/parsing has its tests";
+  }
   if (op == "ExtractJpegShape") return "needs an image: kernels/image has its tests";
   if (op == "SaveV2" || op == "RestoreV2" || op == "MergeV2Checkpoints" || op == "ReadFile" ||
       op == "WriteFile") {

@@ -11,8 +11,8 @@
 namespace penstock {
 
 // A new graph of what feeds, fetches and targets need (white paper 4.2), with _Feed nodes in the
-// place of fed tensors and a _Fetch node for each fetch, both pinned to the client's device. What is
-// inside a loop can be neither fed nor fetched nor a target.
+// place of fed tensors and a _Fetch node for each fetch, both pinned to the client's device. What
+// is inside a loop can be neither fed nor fetched nor a target.
 StatusOr<Graph> Prune(const Graph& graph, const CompileOptions& options);
 
 // Computes at compile time what depends on constants alone, and the shapes that inference knows.
