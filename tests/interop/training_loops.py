@@ -105,7 +105,7 @@ def between_graph_workers(cluster):
         raise errors[0]
     last = max(ends.values(), key=lambda e: e[3])
     return [bool(abs(last[1][0, 0] - 3) < 0.05), bool(abs(last[2][0] + 1) < 0.05),
-            bool(last[3] >= 600)]
+            bool(last[3] >= 595)]  # fetched beside the update: the last one may not be in it
 
 
 @program("ref", "resource", "v2")
