@@ -34,9 +34,15 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    std::string command = "penstock";
+    std::string command = "penstock", what = error.what();
     for (const CLI::App* chosen : app.get_subcommands()) command += " " + chosen->get_name();
-    std::fprintf(stderr, "penstock: %s; `%s --help` tells what there is\n", error.what(),
+    // The library misses a command where there is one that it does not know.
+    const auto unknown = app.remaining();
+    if (app.get_subcommands().empty() && !unknown.empty()) {
+      what = "there is no " + std::string(unknown.front()[0] == '-' ? "flag" : "command") + " '" +
+             unknown.front() + "'";
+    }
+    std::fprintf(stderr, "penstock: %s; `%s --help` tells what there is\n", what.c_str(),
                  command.c_str());
     return 2;
   }
