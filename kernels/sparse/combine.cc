@@ -160,7 +160,7 @@ class SparseAddGradKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor &grads = ctx.input(0), &sum = ctx.input(3);
     for (int i = 1; i <= 3; ++i) {
-      if (ctx.input(i).rank() != 2 || ctx.input(i).dim(1) != sum.shape().dims().back()) {
+      if (ctx.input(i).rank() != 2 || sum.rank() != 2 || ctx.input(i).dim(1) != sum.dim(1)) {
         return InvalidArgument(
             "a_indices, b_indices and sum_indices must be matrices with as many "
             "columns: shapes ",
