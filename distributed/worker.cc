@@ -40,8 +40,8 @@ std::string PrivateContainer(const std::string& session) { return StrCat("sessio
 void MarkPrivateResources(const std::string& session, Graph* graph) {
   for (Node* node : graph->nodes()) {
     const std::string* name = node->attr<std::string>("shared_name");
-    const bool session_tensor = node->op_name().starts_with("GetSession") ||
-                                node->op_name() == "DeleteSessionTensor";
+    const bool session_tensor =
+        node->op_name().starts_with("GetSession") || node->op_name() == "DeleteSessionTensor";
     if (!session_tensor && (name == nullptr || !name->empty())) continue;
     graph->set_attr(node, kPrivateContainerAttr, PrivateContainer(session));
   }
@@ -167,10 +167,8 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
     } else {
       MarkPrivateResources(session.options.handle, &partition.graph);
     }
-    const ExecutorOptions options{.device = device,
-                                  .threads = &threads_,
-                                  .env = &env_,
-                                  .kernels = &session.kernels};
+    const ExecutorOptions options{
+        .device = device, .threads = &threads_, .env = &env_, .kernels = &session.kernels};
     ASSIGN_OR_RETURN(part.executor, MakeExecutor(std::move(partition.graph), options));
     parts.push_back(std::move(part));
   }

@@ -113,11 +113,11 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
       })
 // As KERNEL, for ops with arguments in host memory:
 // KERNEL_HOST_ARGS(("axis"), Sum, SumKernel, float).
-#define KERNEL_HOST_ARGS(args, Name, K, ...)                                              \
-  static const ::penstock::KernelDeclaration PENSTOCK_UNIQUE_(penstock_kernel_)(          \
-      []() -> std::vector<::penstock::KernelDef> {                                        \
-        return ::penstock::OnHost(::penstock::KernelsByType<K, __VA_ARGS__>(#Name, "T"),  \
-                                  std::vector<std::string>{PENSTOCK_UNPACK_ args});       \
+#define KERNEL_HOST_ARGS(args, Name, K, ...)                                             \
+  static const ::penstock::KernelDeclaration PENSTOCK_UNIQUE_(penstock_kernel_)(         \
+      []() -> std::vector<::penstock::KernelDef> {                                       \
+        return ::penstock::OnHost(::penstock::KernelsByType<K, __VA_ARGS__>(#Name, "T"), \
+                                  std::vector<std::string>{PENSTOCK_UNPACK_ args});      \
       })
 #define PENSTOCK_UNPACK_(...) __VA_ARGS__
 #define KERNEL_ANY_TYPE(Name, K)                                                  \

@@ -8,6 +8,7 @@
 
 #include "core/tensor/resource_handle.h"
 #include "core/tensor/tensor.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
@@ -71,11 +72,20 @@ class ObjectBuffer final : public OutlineBuffer {
 Buffer* NewOutline(Allocator& allocator, DType dtype, int64_t count, size_t bytes) {
   void* data = allocator.Allocate(bytes);
   if (data == nullptr) return nullptr;
-  Buffer* buffer = dtype == DType::kString ? new (std::nothrow)
-                                                 ObjectBuffer<std::string>(allocator, data, count)
-                   : dtype == DType::kResource
-                       ? new (std::nothrow) ObjectBuffer<ResourceHandle>(allocator, data, count)
-                       : new (std::nothrow) OutlineBuffer(allocator, data, bytes);
+  Buffer* buffer = nullptr;
+  switch (dtype) {
+    case DType::kString:
+      buffer = new (std::nothrow) ObjectBuffer<std::string>(allocator, data, count);
+      break;
+    case DType::kResource:
+      buffer = new (std::nothrow) ObjectBuffer<ResourceHandle>(allocator, data, count);
+      break;
+    case DType::kVariant:
+      buffer = new (std::nothrow) ObjectBuffer<Variant>(allocator, data, count);
+      break;
+    default:
+      buffer = new (std::nothrow) OutlineBuffer(allocator, data, bytes);
+  }
   if (buffer == nullptr) allocator.Deallocate(data, bytes);
   return buffer;
 }

@@ -17,6 +17,7 @@
 namespace penstock {
 
 struct ResourceHandle;  // core/tensor/resource_handle.h
+struct Variant;         // core/tensor/variant.h
 
 enum class DType : int {
   kInvalid = 0,
@@ -61,10 +62,11 @@ extern const DTypes kComplex;    // complex64, complex128
 extern const DTypes kNumber;     // kReal + kComplex
 extern const DTypes kIndex;      // int32, int64
 extern const DTypes kQuantized;  // q types
-extern const DTypes kAllTypes;   // everything that a tensor can hold
+extern const DTypes kAllTypes;   // everything that a tensor can hold, but for variants, which few
+                                 // ops know what to do with
 
-// Bytes of one element in memory; for string and resource the size of the C++ object; 0 for types
-// that no tensor can hold (invalid, variant).
+// Bytes of one element in memory; for string, resource and variant the size of the C++ object; 0
+// for kInvalid.
 inline size_t SizeOf(DType dtype);
 // True where elements are plain bytes that may be copied with memcpy and sent as they are.
 inline bool IsPlain(DType dtype);
@@ -123,6 +125,7 @@ PENSTOCK_DTYPE(uint16_t, kUint16)
 PENSTOCK_DTYPE(std::complex<double>, kComplex128)
 PENSTOCK_DTYPE(half, kHalf)
 PENSTOCK_DTYPE(ResourceHandle, kResource)
+PENSTOCK_DTYPE(Variant, kVariant)
 PENSTOCK_DTYPE(uint32_t, kUint32)
 PENSTOCK_DTYPE(uint64_t, kUint64)
 #undef PENSTOCK_DTYPE
@@ -130,13 +133,37 @@ PENSTOCK_DTYPE(uint64_t, kUint64)
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOfType<T>::value;
 
-// sizeof(ResourceHandle), which is only declared here; checked where it is defined.
+// sizeof(ResourceHandle) and sizeof(Variant), which are only declared here; checked where they are
+// defined.
 inline constexpr size_t kResourceHandleBytes = 168;
+inline constexpr size_t kVariantBytes = 16;
 
 // Table look-ups: both stand on the path of every op.
 inline size_t SizeOf(DType dtype) {
-  static constexpr uint8_t kBytes[] = {0, 4, 8, 4, 1, 2,  1, sizeof(std::string),  8, 8, 1, 1, 1,
-                                       4, 2, 2, 2, 2, 16, 2, kResourceHandleBytes, 0, 4, 8};
+  static constexpr uint8_t kBytes[] = {0,
+                                       4,
+                                       8,
+                                       4,
+                                       1,
+                                       2,
+                                       1,
+                                       sizeof(std::string),
+                                       8,
+                                       8,
+                                       1,
+                                       1,
+                                       1,
+                                       4,
+                                       2,
+                                       2,
+                                       2,
+                                       2,
+                                       16,
+                                       2,
+                                       kResourceHandleBytes,
+                                       kVariantBytes,
+                                       4,
+                                       8};
   return kBytes[Number(dtype)];
 }
 inline bool IsPlain(DType dtype) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/tensor/resource_handle.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 
@@ -78,6 +79,9 @@ StatusOr<Tensor> Tensor::TryClone() const {
   } else if (dtype_ == DType::kResource) {
     const auto from = flat<ResourceHandle>();
     std::copy(from.begin(), from.end(), copy.mutable_data<ResourceHandle>());
+  } else if (dtype_ == DType::kVariant) {
+    const auto from = flat<Variant>();
+    std::copy(from.begin(), from.end(), copy.mutable_data<Variant>());
   } else if (bytes() > 0) {
     memcpy(copy.data_, data_, bytes());
   }

@@ -7,7 +7,7 @@
 // safety: as a value; distinct Tensors may share a buffer across threads as long as nobody writes.
 // The data is aligned to Allocator::kAlignment; that of tensors of up to 16 bytes to 16; that of
 // slices and of foreign buffers only to the element. Strings hold std::string, resources
-// ResourceHandle; both live in the buffer as C++ objects.
+// ResourceHandle, variants Variant; all three live in the buffer as C++ objects.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ namespace penstock {
 // message, a mapped file, registered RDMA memory).
 class Buffer {
  public:
-  // Null where the allocator has no memory. Elements of string and resource type are constructed;
-  // plain ones are left as they are.
+  // Null where the allocator has no memory. Elements that are not plain are constructed; plain ones
+  // are left as they are.
   static Buffer* New(Allocator& allocator, DType dtype, int64_t num_elements);
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

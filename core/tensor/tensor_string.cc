@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "core/tensor/resource_handle.h"
 #include "core/tensor/tensor.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
@@ -14,6 +15,9 @@ namespace {
 std::string Element(const std::string& s) { return StrCat("\"", absl::CEscape(s), "\""); }
 std::string Element(const ResourceHandle& h) {
   return StrCat("<", h.type, " ", h.container, "/", h.name, " on ", h.device, ">");
+}
+std::string Element(const Variant& v) {
+  return v.value == nullptr ? "<nothing>" : StrCat("<", v.value->ToString(), ">");
 }
 std::string Element(bool b) { return b ? "true" : "false"; }
 std::string Element(half h) { return StrCat(static_cast<float>(h)); }
@@ -62,11 +66,11 @@ void AppendElementsOfAnyType(const Tensor& tensor, int64_t count, std::string* o
     PENSTOCK_CASE(kComplex128, std::complex<double>)
     PENSTOCK_CASE(kHalf, half)
     PENSTOCK_CASE(kResource, ResourceHandle)
+    PENSTOCK_CASE(kVariant, Variant)
     PENSTOCK_CASE(kUint32, uint32_t)
     PENSTOCK_CASE(kUint64, uint64_t)
 #undef PENSTOCK_CASE
     case DType::kInvalid:
-    case DType::kVariant:
       return;
   }
 }

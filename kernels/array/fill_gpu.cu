@@ -29,12 +29,18 @@ Status Launch(const void* value, Tensor& output, void* stream) {
 Status FillOnDevice(const void* value, Tensor& output, void* stream) {
   if (output.num_elements() == 0) return OkStatus();
   switch (SizeOf(output.dtype())) {
-    case 1: return Launch<uint8_t>(value, output, stream);
-    case 2: return Launch<uint16_t>(value, output, stream);
-    case 4: return Launch<uint32_t>(value, output, stream);
-    case 8: return Launch<uint64_t>(value, output, stream);
-    case 16: return Launch<uint4>(value, output, stream);
-    default: return Internal("no elements of ", SizeOf(output.dtype()), " bytes");
+    case 1:
+      return Launch<uint8_t>(value, output, stream);
+    case 2:
+      return Launch<uint16_t>(value, output, stream);
+    case 4:
+      return Launch<uint32_t>(value, output, stream);
+    case 8:
+      return Launch<uint64_t>(value, output, stream);
+    case 16:
+      return Launch<uint4>(value, output, stream);
+    default:
+      return Internal("no elements of ", SizeOf(output.dtype()), " bytes");
   }
 }
 
