@@ -14,6 +14,7 @@ namespace penstock::examples {
 namespace {
 
 constexpr int64_t kSide = 28;
+constexpr int64_t kNumKinds = 10;
 constexpr int64_t kRecordsPerRead = 64;
 constexpr int64_t kMixed = 4096;  // pictures in the queue that batches are drawn from, at least
 
@@ -71,8 +72,13 @@ Status AppendPictures(Env& env, const std::string& path, std::vector<std::string
       return InvalidArgument(path, ": record ", images->size(),
                              " has no image_raw of 784 bytes and label");
     }
+    const int64_t kind = label->second.int64_list().value(0);
+    if (kind < 0 || kind >= kNumKinds) {
+      return InvalidArgument(path, ": record ", images->size(), " has the label ", kind,
+                             ", must be in [0, ", kNumKinds, ")");
+    }
     images->push_back(image->second.bytes_list().value(0));
-    labels->push_back(static_cast<uint8_t>(label->second.int64_list().value(0)));
+    labels->push_back(static_cast<uint8_t>(kind));
   }
 }
 

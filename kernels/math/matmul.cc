@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/engine/broadcast.h"
+#include "kernels/engine/float16_blocks.h"
 
 namespace penstock {
 namespace {
@@ -34,6 +35,17 @@ StatusOr<Product> MakeProduct(const Shape& a, const Shape& b, Side a_side, Side 
 Shape BatchDims(const Shape& shape) { return Shape(shape.dims().subspan(0, shape.rank() - 2)); }
 
 }  // namespace
+
+StatusOr<Tensor> AsFloats(KernelContext& ctx, const Tensor& x) {
+  if (x.dtype() == DType::kFloat) return x;
+  ASSIGN_OR_RETURN(Tensor floats, ctx.Temporary(DType::kFloat, x.shape()));
+  float* to = floats.mutable_data<float>();
+  const char* from = static_cast<const char*>(x.raw_data());
+  ForEachBlock(ctx.threads(), x.num_elements(), 0.2, [&](int64_t begin, int64_t end) {
+    Float16ToFloat(x.dtype(), from + 2 * begin, to + begin, end - begin);
+  });
+  return floats;
+}
 
 Status MatMulKernel::Init(const KernelInit& node) {
   bool transpose_a = false, transpose_b = false;

@@ -19,6 +19,9 @@ struct MatrixPairs {
 using MultiplyFn = Status (*)(KernelContext& ctx, const Product& product, const MatrixPairs& pairs,
                               const Tensor& a, const Tensor& b, Tensor* c);
 
+// A tensor of half, bfloat16 or float, as float.
+StatusOr<Tensor> AsFloats(KernelContext& ctx, const Tensor& x);
+
 class MatMulKernel : public Kernel {
  public:
   explicit MatMulKernel(MultiplyFn multiply) : multiply_(multiply) {}

@@ -30,16 +30,6 @@ void MultiplyPairs(ThreadPool& threads, const Product& p, const MatrixPairs& pai
   threads.ParallelFor(count, nanos, multiply);
 }
 
-StatusOr<Tensor> AsFloats(KernelContext& ctx, const Tensor& x) {
-  ASSIGN_OR_RETURN(Tensor floats, ctx.Temporary(DType::kFloat, x.shape()));
-  float* to = floats.mutable_data<float>();
-  const char* from = static_cast<const char*>(x.raw_data());
-  ForEachBlock(ctx.threads(), x.num_elements(), 0.2, [&](int64_t begin, int64_t end) {
-    Float16ToFloat(x.dtype(), from + 2 * begin, to + begin, end - begin);
-  });
-  return floats;
-}
-
 template <class T>
 Status MultiplyOnCpu(KernelContext& ctx, const Product& product, const MatrixPairs& pairs,
                      const Tensor& a, const Tensor& b, Tensor* c) {

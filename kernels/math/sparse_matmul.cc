@@ -4,19 +4,11 @@
 // elements are zero is only a hint, and dense products are faster up to 99 % of zeros; so it is
 // taken by none.
 #include "core/op/shape_scope.h"
-#include "kernels/engine/float16_blocks.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/gemm.h"
+#include "kernels/math/matmul.h"
 
 namespace penstock {
 namespace {
-
-StatusOr<Tensor> AsFloats(KernelContext& ctx, const Tensor& x) {
-  if (x.dtype() == DType::kFloat) return x;
-  ASSIGN_OR_RETURN(Tensor floats, ctx.Temporary(DType::kFloat, x.shape()));
-  Float16ToFloat(x.dtype(), x.raw_data(), floats.mutable_data<float>(), x.num_elements());
-  return floats;
-}
 
 class SparseMatMulKernel final : public Kernel {
  public:

@@ -165,8 +165,9 @@ class ParameterizedTruncatedNormalKernel final : public Kernel {
       }
       if (!TruncatedNormalRow<T>(mean, deviation, low, high)
                .Fill(stream, output->mutable_data<T>() + r * row, std::min(row, count - r * row))) {
-        return Internal("rejection sampling failed ", kMaxAttempts, " times in a row: minval ",
-                        static_cast<double>(low), ", maxval ", static_cast<double>(high));
+        return InvalidArgument("rejection sampling failed ", kMaxAttempts,
+                               " times in a row: minval ", static_cast<double>(low), ", maxval ",
+                               static_cast<double>(high));
       }
     }
     return OkStatus();

@@ -20,6 +20,7 @@
 #include "core/op/shape_scope.h"
 #include "core/op/variable.h"
 #include "gtest/gtest.h"
+#include "tests/conformance/sample_types.h"
 #include "tests/conformance/samples.h"
 
 namespace penstock {
@@ -127,36 +128,7 @@ void Fill(Dice& dice, Tensor& tensor) {
 
 Tensor RandomTensor(Dice& dice, DType dtype, const Shape& shape) {
   Tensor tensor(dtype, shape);
-  switch (dtype) {
-#define CASE(T)            \
-  case kDTypeOf<T>:        \
-    Fill<T>(dice, tensor); \
-    break
-    CASE(float);
-    CASE(double);
-    CASE(half);
-    CASE(bfloat16);
-    CASE(int8_t);
-    CASE(int16_t);
-    CASE(int32_t);
-    CASE(int64_t);
-    CASE(uint8_t);
-    CASE(uint16_t);
-    CASE(uint32_t);
-    CASE(uint64_t);
-    CASE(bool);
-    CASE(std::string);
-    CASE(std::complex<float>);
-    CASE(std::complex<double>);
-    CASE(qint8);
-    CASE(quint8);
-    CASE(qint16);
-    CASE(quint16);
-    CASE(qint32);
-#undef CASE
-    default:
-      break;
-  }
+  WithElementType(dtype, [&]<class T>() { Fill<T>(dice, tensor); });
   return tensor;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/op/variable.h"
+#include "tests/conformance/sample_types.h"
 
 namespace penstock {
 namespace {
@@ -58,35 +59,11 @@ StatusOr<Tensor> Make(const ExampleTensor& example, int arg, DType dtype) {
     return InvalidArgument("an example of shape ", shape.ToString(), " has ", example.values.size(),
                            " values");
   }
-  switch (dtype) {
-#define CASE(T)     \
-  case kDTypeOf<T>: \
-    return Filled<T>(example, arg, shape)
-    CASE(float);
-    CASE(double);
-    CASE(half);
-    CASE(bfloat16);
-    CASE(int8_t);
-    CASE(int16_t);
-    CASE(int32_t);
-    CASE(int64_t);
-    CASE(uint8_t);
-    CASE(uint16_t);
-    CASE(uint32_t);
-    CASE(uint64_t);
-    CASE(bool);
-    CASE(std::string);
-    CASE(std::complex<float>);
-    CASE(std::complex<double>);
-    CASE(qint8);
-    CASE(quint8);
-    CASE(qint16);
-    CASE(quint16);
-    CASE(qint32);
-#undef CASE
-    default:
-      return InvalidArgument("no sample of type ", Name(dtype));
+  Tensor sample;
+  if (!WithElementType(dtype, [&]<class T>() { sample = Filled<T>(example, arg, shape); })) {
+    return InvalidArgument("no sample of type ", Name(dtype));
   }
+  return sample;
 }
 
 // A variable that holds `value`, as a handle.

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "client/examples/fashion_mnist_data.h"
+#include "core/base/check.h"
 #include "core/base/env.h"
 #include "core/record/record_writer.h"
 #include "proto/tensorflow/example.pb.h"
@@ -38,13 +39,26 @@ std::string ExampleOf(const examples::Pictures& pictures, int64_t i) {
   return example.SerializeAsString();
 }
 
+const char* Suffix(Compression compression) {
+  switch (compression) {
+    case Compression::kNone:
+      return "";
+    case Compression::kGzip:
+      return ".gz";
+    case Compression::kZlib:
+      return ".zlib";
+  }
+  CHECK(false, "no such compression");
+}
+
 // Picture i goes to shard i % shards, so that each shard has some of everything.
+// The suffix keeps compressed shards away from readers of plain ones.
 Status WriteShards(Env& env, const ConvertOptions& options, Compression compression,
                    const std::string& part, const examples::Pictures& pictures) {
   std::vector<std::unique_ptr<RecordWriter>> writers;
   for (int shard = 0; shard < options.shards; ++shard) {
-    const std::string path =
-        absl::StrFormat("%s/%s-%05d-of-%05d.tfrecord", options.to, part, shard, options.shards);
+    const std::string path = absl::StrFormat("%s/%s-%05d-of-%05d.tfrecord%s", options.to, part,
+                                             shard, options.shards, Suffix(compression));
     ASSIGN_OR_RETURN(auto writer, RecordWriter::Create(env, path, compression));
     writers.push_back(std::move(writer));
   }
@@ -75,7 +89,10 @@ void AddConvertCommand(CLI::App& app, int* exit_code) {
   convert->footer(
       "Each record is a tf.train.Example with image_raw (bytes), height, width and label (int64).\n"
       "  penstock convert /tmp/fashion --shards=8\n"
-      "  penstock convert /tmp/fashion --compression=GZIP\n");
+      "  penstock convert /tmp/fashion --compression=GZIP\n"
+      "fashion_mnist --input=tfrecord reads shards without compression; compressed ones end in "
+      ".gz\n"
+      "or .zlib and are read by TFRecordReader with compression_type.\n");
   auto options = std::make_shared<ConvertOptions>();
   convert->add_option("to", options->to, "The folder to write to; made where there is none")
       ->required();
