@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/dtype.h"
 
+#include "core/tensor/variant.h"
+
 namespace penstock {
 namespace {
 
@@ -62,6 +64,7 @@ const DTypes kQuantized = {DType::kQint8, DType::kQuint8, DType::kQint16, DType:
                            DType::kQint32};
 const DTypes kAllTypes =
     kNumber + kQuantized + DTypes{DType::kBool, DType::kString, DType::kResource};
+const DTypes kAnyType = kAllTypes + DTypes{DType::kVariant};
 
 bool IsFloating(DType dtype) {
   return dtype == DType::kFloat || dtype == DType::kDouble || dtype == DType::kHalf ||

@@ -118,7 +118,7 @@ TEST(Tensor, TooLargeIsAnError) {
   // So many elements that their bytes do not fit in 64 bits.
   EXPECT_EQ(Tensor::Make(CpuAllocator(), DType::kComplex128, {INT64_MAX}).status().code(),
             StatusCode::kResourceExhausted);
-  EXPECT_EQ(Tensor::Make(CpuAllocator(), DType::kVariant, {}).status().code(),
+  EXPECT_EQ(Tensor::Make(CpuAllocator(), DType::kInvalid, {}).status().code(),
             StatusCode::kUnimplemented);
 }
 

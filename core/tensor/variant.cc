@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/variant.h"
 
+#include <algorithm>
 #include <map>
 
 #include "core/base/check.h"
@@ -15,6 +16,20 @@ std::map<std::string, VariantDecoder>& Decoders() {
 }
 
 }  // namespace
+
+Status VariantValue::Admit(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kVariant) return OkStatus();
+  int deepest = 0;
+  for (const Variant& variant : tensor.flat<Variant>()) {
+    if (variant.value != nullptr) deepest = std::max(deepest, variant.value->depth());
+  }
+  if (deepest >= kVariantDepthMax) {
+    return InvalidArgument("a ", TypeName(), " would hold variants in variants more than ",
+                           kVariantDepthMax, " deep");
+  }
+  depth_ = std::max(depth_, deepest + 1);
+  return OkStatus();
+}
 
 bool RegisterVariantDecoder(const char* type_name, VariantDecoder decoder) {
   CHECK(Decoders().emplace(type_name, decoder).second, "two variants are named ", type_name);

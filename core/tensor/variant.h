@@ -25,15 +25,32 @@ struct Variant {
 };
 static_assert(sizeof(Variant) == kVariantBytes);
 
+// A value may hold tensors of values that hold tensors, and so on, so deep and no deeper: whatever
+// walks them may recurse.
+inline constexpr int kVariantDepthMax = 32;
+
+// kAllTypes and variants: for the ops that know what to do with these.
+extern const DTypes kAnyType;
+
 class VariantValue {
  public:
   virtual ~VariantValue() = default;
+  // 1, or one more than what its tensors hold.
+  int depth() const { return depth_; }
   // The name of the class on the wire (VariantTensorDataProto.type_name), for instance
   // "tensorflow::TensorList".
   virtual const char* TypeName() const = 0;
   virtual std::string ToString() const = 0;
   // What travels on the wire beside the name; the class's VariantDecoder makes the value from it.
   virtual Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const = 0;
+
+ protected:
+  // To be asked before `tensor` becomes a part of the value. InvalidArgument where that would make
+  // it deeper than kVariantDepthMax.
+  Status Admit(const Tensor& tensor);
+
+ private:
+  int depth_ = 1;
 };
 
 // Makes a value from what its Encode wrote. What it is given comes from outside: InvalidArgument

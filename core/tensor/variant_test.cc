@@ -7,6 +7,25 @@
 namespace penstock {
 namespace {
 
+// Holds one tensor.
+class Box final : public VariantValue {
+ public:
+  const char* TypeName() const override { return "test::Box"; }
+  std::string ToString() const override { return "a box"; }
+  Status Encode(std::string*, std::vector<Tensor>* tensors) const override {
+    tensors->push_back(held_);
+    return OkStatus();
+  }
+  Status Put(Tensor tensor) {
+    RETURN_IF_ERROR(Admit(tensor));
+    held_ = std::move(tensor);
+    return OkStatus();
+  }
+
+ private:
+  Tensor held_;
+};
+
 class Celsius final : public VariantValue {
  public:
   explicit Celsius(int degrees) : degrees(degrees) {}
@@ -54,6 +73,21 @@ TEST(Variant, IsDecodedFromWhatItEncoded) {
             InvalidArgument("no temperature"));
   EXPECT_EQ(DecodeVariant("test::Kelvin", "", {}).status(),
             InvalidArgument("no variant type is named 'test::Kelvin'"));
+}
+
+TEST(Variant, ValuesInValuesAreOnlySoDeep) {
+  Tensor inner = Tensor::Scalar<float>(1);
+  for (int depth = 1; depth <= kVariantDepthMax; ++depth) {
+    auto box = std::make_shared<Box>();
+    ASSERT_TRUE(box->Put(inner).ok());
+    EXPECT_EQ(box->depth(), depth);
+    inner = Tensor::Scalar(Variant{std::move(box)});
+  }
+  Box outermost;
+  EXPECT_EQ(outermost.Put(inner),
+            InvalidArgument("a test::Box would hold variants in variants more than 32 deep"));
+  EXPECT_TRUE(outermost.Put(Tensor(DType::kVariant, {2})).ok());
+  EXPECT_EQ(outermost.depth(), 1);
 }
 
 }  // namespace
