@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_format.h"
 #include "core/checkpoint/bundle_entry.h"
+#include "core/checkpoint/slice_proto.h"
 #include "proto/tensorflow/checkpoint.pb.h"
 
 namespace penstock {
@@ -9,31 +10,6 @@ namespace {
 constexpr int kBundleVersion = 1;
 // TensorFlow writes five digits; more than that many tasks save no checkpoint together.
 constexpr int kShardsMax = 99999;
-
-void ToProto(const TensorSlice& slice, tensorflow::TensorSliceProto* proto) {
-  for (const TensorSlice::Extent& extent : slice.extents) {
-    auto* out = proto->add_extent();
-    if (extent.length == TensorSlice::kWhole) continue;
-    out->set_start(extent.start);
-    out->set_length(extent.length);
-  }
-}
-
-TensorSlice FromProto(const tensorflow::TensorSliceProto& proto) {
-  TensorSlice slice;
-  for (const auto& extent : proto.extent()) {
-    const bool whole = extent.has_length_case() != tensorflow::TensorSliceProto::Extent::kLength;
-    slice.extents.push_back({extent.start(), whole ? TensorSlice::kWhole : extent.length()});
-  }
-  return slice;
-}
-
-StatusOr<Shape> FromProto(const tensorflow::TensorShapeProto& proto) {
-  if (proto.unknown_rank()) return InvalidArgument("shape of unknown rank");
-  Dims dims;
-  for (const auto& dim : proto.dim()) dims.push_back(dim.size());
-  return Shape::Make(dims);
-}
 
 // Whether `size` bytes can be what a tensor of this type and shape takes.
 Status CheckSize(const BundleEntry& entry) {
@@ -59,13 +35,12 @@ Status CheckSize(const BundleEntry& entry) {
 std::string SerializeBundleEntry(const BundleEntry& entry) {
   tensorflow::BundleEntryProto proto;
   proto.set_dtype(static_cast<tensorflow::DataType>(Number(entry.dtype)));
-  proto.mutable_shape();  // a scalar has one too
-  for (const int64_t size : entry.shape.dims()) proto.mutable_shape()->add_dim()->set_size(size);
+  SavedShapeToProto(entry.shape, proto.mutable_shape());  // a scalar has one too
   proto.set_shard_id(entry.shard);
   proto.set_offset(entry.offset);
   proto.set_size(entry.size);
   proto.set_crc32c(entry.masked_crc);
-  for (const TensorSlice& slice : entry.slices) ToProto(slice, proto.add_slices());
+  for (const TensorSlice& slice : entry.slices) SliceToProto(slice, proto.add_slices());
   return proto.SerializeAsString();
 }
 
@@ -76,13 +51,13 @@ StatusOr<BundleEntry> ParseBundleEntry(string_view bytes) {
   }
   BundleEntry entry;
   ASSIGN_OR_RETURN(entry.dtype, DTypeFromNumber(proto.dtype()));
-  ASSIGN_OR_RETURN(entry.shape, FromProto(proto.shape()));
+  ASSIGN_OR_RETURN(entry.shape, SavedShapeFromProto(proto.shape()));
   entry.shard = proto.shard_id();
   entry.offset = proto.offset();
   entry.size = proto.size();
   entry.masked_crc = proto.crc32c();
   for (const auto& slice : proto.slices()) {
-    entry.slices.push_back(FromProto(slice));
+    entry.slices.push_back(SliceFromProto(slice));
     RETURN_IF_ERROR(entry.slices.back().Within(entry.shape).status());
   }
   if (entry.shard < 0 || entry.offset < 0 || entry.size < 0 ||

@@ -13,42 +13,11 @@ namespace {
 
 // An index entry of a real checkpoint takes some hundred bytes.
 constexpr int64_t kIndexBytesMax = int64_t{1} << 30;
-// Overlaps are looked for pair by pair.
-constexpr size_t kSlicesMax = 16384;
-
-int64_t CommonElements(const TensorSlice& a, const TensorSlice& b) {
-  int64_t common = 1;
-  for (size_t d = 0; d < a.extents.size(); ++d) {
-    const auto& x = a.extents[d];
-    const auto& y = b.extents[d];
-    const int64_t end = std::min(x.start + x.length, y.start + y.length);
-    common *= std::max<int64_t>(0, end - std::max(x.start, y.start));
-  }
-  return common;
-}
-
 // REQUIRES a slice that was checked.
 TensorSlice BoxOf(const TensorSlice& slice, const Shape& shape) {
   auto box = slice.Within(shape);
   CHECK_OK(box.status());
   return *std::move(box);
-}
-
-Status CheckDisjoint(const BundleEntry& entry) {
-  if (entry.slices.size() > kSlicesMax) {
-    return Unimplemented(entry.slices.size(), " slices; at most ", kSlicesMax, " are supported");
-  }
-  std::vector<TensorSlice> boxes;
-  for (const TensorSlice& slice : entry.slices) boxes.push_back(BoxOf(slice, entry.shape));
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (Overlap(boxes[i], boxes[j])) {
-        return DataLoss("slices '", boxes[j].ToString(), "' and '", boxes[i].ToString(),
-                        "' overlap");
-      }
-    }
-  }
-  return OkStatus();
 }
 
 }  // namespace
@@ -65,7 +34,7 @@ StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(Env& env, std::string
 }
 
 Status BundleReader::ReadIndex() {
-  ASSIGN_OR_RETURN(const auto file, env_.OpenFile(IndexPath(prefix_)));
+  ASSIGN_OR_RETURN(const auto file, env_.OpenFile(IndexPath(prefix())));
   if (file->size() > kIndexBytesMax) {
     return DataLoss("an index of ", file->size(), " bytes");
   }
@@ -120,13 +89,26 @@ Status BundleReader::CheckSlices(const std::string& name, const BundleEntry& ent
                       part.shape.ToString());
     }
   }
-  return CheckDisjoint(entry);
+  std::vector<TensorSlice> boxes;
+  for (const TensorSlice& slice : entry.slices) boxes.push_back(BoxOf(slice, entry.shape));
+  return CheckDisjoint(boxes);
 }
 
 StatusOr<const BundleEntry*> BundleReader::Find(string_view name) const {
   const auto found = tensors_.find(std::string_view(name.data(), name.size()));
   if (found != tensors_.end()) return &found->second;
-  return NotFound("Key ", name, " not found in checkpoint '", prefix_, "'");
+  return NotFound("Key ", name, " not found in checkpoint '", prefix(), "'");
+}
+
+std::vector<std::string> BundleReader::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : tensors_) names.push_back(name);
+  return names;
+}
+
+StatusOr<SavedTensor> BundleReader::Describe(string_view name) const {
+  ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
+  return SavedTensor{entry->dtype, entry->shape};
 }
 
 const BundleEntry& BundleReader::Slice(string_view name, const TensorSlice& slice) const {
@@ -145,7 +127,7 @@ Status BundleReader::CheckDataFiles() const {
 }
 
 StatusOr<const RandomAccessFile*> BundleReader::DataFile(const BundleEntry& entry) const {
-  const std::string path = DataPath(prefix_, entry.shard, num_shards_);
+  const std::string path = DataPath(prefix(), entry.shard, num_shards_);
   std::lock_guard<std::mutex> lock(mu_);
   std::unique_ptr<RandomAccessFile>& file = files_[entry.shard];
   if (file == nullptr) {
@@ -201,7 +183,7 @@ StatusOr<Tensor> BundleReader::ReadSlice(string_view name, const TensorSlice& sl
   };
   auto tensor = read();
   if (tensor.ok()) return tensor;
-  return Annotate(tensor.status(), StrCat("tensor '", name, "' of checkpoint '", prefix_, "'"));
+  return Annotate(tensor.status(), StrCat("tensor '", name, "' of checkpoint '", prefix(), "'"));
 }
 
 Status BundleReader::Verify(string_view name) const {
@@ -218,7 +200,7 @@ Status BundleReader::Verify(string_view name) const {
     }
     return OkStatus();
   };
-  return Annotate(verify(), StrCat("tensor '", name, "' of checkpoint '", prefix_, "'"));
+  return Annotate(verify(), StrCat("tensor '", name, "' of checkpoint '", prefix(), "'"));
 }
 
 }  // namespace penstock

@@ -2,9 +2,7 @@
 //
 // BundleReader: reads a checkpoint in TensorFlow's V2 format (FORMAT.md), whole tensors or parts.
 //
-// What it returns has been verified: the index as a whole on opening, each tensor's checksum on
-// reading. The files may be hostile: nothing is allocated that they do not hold. Thread-safe.
-// Errors are DataLoss where the files are damaged, and name file and tensor.
+// The index is verified as a whole on opening, each tensor's checksum on reading.
 #pragma once
 
 #include <map>
@@ -16,11 +14,12 @@
 #include "core/base/env.h"
 #include "core/base/status.h"
 #include "core/checkpoint/bundle_entry.h"
+#include "core/checkpoint/checkpoint_reader.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
 
-class BundleReader {
+class BundleReader final : public CheckpointReader {
  public:
   using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
@@ -32,12 +31,13 @@ class BundleReader {
   // not be published.
   static Status CheckIndex(Env& env, string_view contents);
 
-  const std::string& prefix() const { return prefix_; }
   int num_shards() const { return num_shards_; }
   // By name. Parts of a sliced tensor are not listed here.
   const Entries& tensors() const { return tensors_; }
   // NotFound "Key NAME not found in checkpoint" (client programs depend on these words).
   StatusOr<const BundleEntry*> Find(string_view name) const;
+  std::vector<std::string> names() const override;
+  StatusOr<SavedTensor> Describe(string_view name) const override;
 
   // The entry of one of the slices of a tensor. REQUIRES that its entry lists it.
   const BundleEntry& Slice(string_view name, const TensorSlice& slice) const;
@@ -45,9 +45,8 @@ class BundleReader {
   Status CheckDataFiles() const;
 
   StatusOr<Tensor> Read(string_view name, Allocator& allocator = CpuAllocator()) const;
-  // NotFound where the tensor was saved in slices that do not cover this one.
   StatusOr<Tensor> ReadSlice(string_view name, const TensorSlice& slice,
-                             Allocator& allocator = CpuAllocator()) const;
+                             Allocator& allocator = CpuAllocator()) const override;
   // Reads every byte of a tensor and keeps none.
   Status Verify(string_view name) const;
 
@@ -59,7 +58,7 @@ class BundleReader {
     const RandomAccessFile* file;
   };
 
-  BundleReader(Env& env, std::string prefix) : env_(env), prefix_(std::move(prefix)) {}
+  BundleReader(Env& env, std::string prefix) : CheckpointReader(std::move(prefix)), env_(env) {}
   Status ReadIndex();
   Status ParseIndex(string_view contents);
   Status AddEntry(string_view key, string_view value);
@@ -70,7 +69,6 @@ class BundleReader {
                                       const TensorSlice& box) const;
 
   Env& env_;
-  const std::string prefix_;
   int num_shards_ = 0;
   Entries tensors_;
   Entries slices_;  // by SliceKey

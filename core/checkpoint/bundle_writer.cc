@@ -44,12 +44,8 @@ Status BundleWriter::Add(string_view name, const Tensor& tensor) {
 
 Status BundleWriter::AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                               const Tensor& tensor) {
-  ASSIGN_OR_RETURN(const TensorSlice box, slice.Within(whole));
-  if (box.shape() != tensor.shape()) {
-    return InvalidArgument("slice '", slice.ToString(), "' of tensor '", name, "' has shape ",
-                           box.shape().ToString(), ", is given as ", tensor.shape().ToString());
-  }
-  if (box.shape() == whole) return Add(name, tensor);
+  RETURN_IF_ERROR(CheckSliceShape(name, whole, slice, tensor.shape()));
+  if (tensor.shape() == whole) return Add(name, tensor);
   RETURN_IF_ERROR(CheckName(name));
   const auto found = entries_.find(std::string(name));
   if (found != entries_.end()) {

@@ -6,10 +6,9 @@
 //   RETURN_IF_ERROR(writer->Add("w", w));
 //   RETURN_IF_ERROR(writer->Finish());
 //
-// Nothing is visible before Finish, and then all of it is: files are written under temporary names,
-// synced, and renamed, the index last. A writer that fails, or is destroyed unfinished, removes its
-// files. A checkpoint that stood under the same prefix disappears only when the new one is safely
-// on the disk. Single-threaded. Errors of the disk are sticky.
+// Files are written under temporary names, synced, and renamed, the index last. A writer that
+// fails, or is destroyed unfinished, removes its files. A checkpoint that stood under the same
+// prefix disappears only when the new one is safely on the disk. Errors of the disk are sticky.
 #pragma once
 
 #include <map>
@@ -19,26 +18,24 @@
 #include "core/base/env.h"
 #include "core/base/status.h"
 #include "core/checkpoint/bundle_entry.h"
+#include "core/checkpoint/checkpoint_writer.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
 
-class BundleWriter {
+class BundleWriter final : public CheckpointWriter {
  public:
   // Makes the directory where it does not exist. `env` must outlive the writer.
   static StatusOr<std::unique_ptr<BundleWriter>> Create(Env& env, std::string prefix);
-  ~BundleWriter();
+  ~BundleWriter() override;
 
-  // InvalidArgument for an empty name, one that begins with a zero byte (such are the keys of
-  // slices), one that was added before, or a type that cannot be saved.
-  Status Add(string_view name, const Tensor& tensor);
-  // The part `slice` of a tensor of shape `whole`. May be called for other parts of it, too.
+  // InvalidArgument also for a name that begins with a zero byte (such are the keys of slices).
+  Status Add(string_view name, const Tensor& tensor) override;
   Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
-                  const Tensor& tensor);
-
-  // REQUIRES that it is called once, last. InvalidArgument where no reader would understand what
-  // was added: slices that overlap, names of tens of KiB.
-  Status Finish();
+                  const Tensor& tensor) override;
+  // InvalidArgument where no reader would understand what was added: slices that overlap, names of
+  // tens of KiB.
+  Status Finish() override;
 
  private:
   BundleWriter(Env& env, std::string prefix) : env_(env), prefix_(std::move(prefix)) {}

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <snappy.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/strings/escaping.h"
 #include "core/base/crc32c.h"
@@ -11,13 +13,14 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kFooterBytes = 48;
-constexpr size_t kTrailerBytes = 5;  // of a block: its kind and its checksum
+constexpr int64_t kFooterBytes = 48;
+constexpr int64_t kTrailerBytes = 5;  // of a block: its kind and its checksum
 constexpr uint64_t kMagic = 0xdb4775248b80fb57;
 // Names of tensors. Prefix compression would let a small file ask for much memory otherwise.
 constexpr size_t kKeyBytesMax = 64 << 10;
-constexpr size_t kKeysExpansionMax = 64;     // all keys together, relative to the file
-constexpr size_t kBlockBytesMax = 64 << 20;  // uncompressed; 256 KiB are usual
+constexpr int64_t kKeysExpansionMax = 64;  // all keys together, relative to the file
+// Snappy's best code is three bytes that stand for 64.
+constexpr size_t kSnappyExpansionMax = 22;
 
 template <class T>
 T LittleEndian(const char* bytes) {
@@ -26,16 +29,8 @@ T LittleEndian(const char* bytes) {
   return value;
 }
 
-struct BlockHandle {
-  uint64_t offset = 0;
-  uint64_t size = 0;
-  bool Take(string_view* input) { return TakeVarint(input, &offset) && TakeVarint(input, &size); }
-};
-
-using Visit = absl::FunctionRef<Status(string_view key, string_view value)>;
-
 // Walks the entries of one block whose checksum was right.
-Status VisitBlock(string_view block, string_view what, Visit visit) {
+Status VisitBlock(string_view block, string_view what, Table::Visitor visit) {
   const Status malformed = DataLoss("a malformed ", what, " block");
   if (block.size() < sizeof(uint32_t)) return malformed;
   const uint64_t restarts = LittleEndian<uint32_t>(block.data() + block.size() - sizeof(uint32_t));
@@ -62,108 +57,171 @@ Status VisitBlock(string_view block, string_view what, Visit visit) {
   return OkStatus();
 }
 
-class TableReader {
- public:
-  explicit TableReader(string_view file) : file_(file) {}
-
-  Status Read(Visit visit) {
-    BlockHandle metaindex, index;
-    RETURN_IF_ERROR(ReadFooter(&metaindex, &index));
-    // Nothing in it is of use, but damage to it is damage to the file.
-    ASSIGN_OR_RETURN(string_view block, Block(metaindex, "metaindex"));
-    const auto ignore = [](string_view, string_view) { return OkStatus(); };
-    RETURN_IF_ERROR(VisitBlock(block, "metaindex", ignore));
-
-    // Blocks may be decompressed into one buffer: the index needs one of its own.
-    ASSIGN_OR_RETURN(block, Block(index, "index"));
-    const std::string index_block(block);
-    return VisitBlock(index_block, "index", [&](string_view last_key, string_view handle) {
-      return ReadDataBlock(last_key, handle, visit);
-    });
+Status Uncompress(string_view what, std::string* contents) {
+  size_t size = 0;
+  if (!snappy::GetUncompressedLength(contents->data(), contents->size(), &size) ||
+      size / kSnappyExpansionMax > contents->size()) {
+    return DataLoss("a compressed ", what, " block of ", size, " bytes");
   }
+  std::string uncompressed(size, '\0');
+  if (!snappy::RawUncompress(contents->data(), contents->size(), uncompressed.data())) {
+    return DataLoss("a malformed compressed ", what, " block");
+  }
+  *contents = std::move(uncompressed);
+  return OkStatus();
+}
 
- private:
-  Status ReadFooter(BlockHandle* metaindex, BlockHandle* index) {
-    if (file_.size() < kFooterBytes) {
-      return DataLoss("the file is too short to be a table: ", file_.size(), " bytes");
+// Keys ascend, and together they are not much larger than the file.
+class KeyOrder {
+ public:
+  explicit KeyOrder(int64_t file_size) : file_size_(file_size) {}
+
+  Status Add(string_view key, string_view last_of_block) {
+    if ((any_ && key <= string_view(previous_)) || key > last_of_block) {
+      return DataLoss("key '", absl::CHexEscape(key), "' is out of order");
     }
-    string_view footer = file_.substr(file_.size() - kFooterBytes);
-    if (LittleEndian<uint64_t>(footer.data() + kFooterBytes - sizeof kMagic) != kMagic) {
-      return DataLoss("the file is not a table: its last bytes are not the magic number");
+    bytes_ += static_cast<int64_t>(key.size());
+    if (bytes_ / kKeysExpansionMax > file_size_) {
+      return DataLoss("more keys than a file of ", file_size_, " bytes should hold");
     }
-    footer.remove_suffix(sizeof kMagic);
-    const bool taken = metaindex->Take(&footer) && index->Take(&footer);
-    if (!taken || footer.find_first_not_of('\0') != string_view::npos) {
-      return DataLoss("a malformed footer");
-    }
-    file_.remove_suffix(kFooterBytes);
+    any_ = true;
+    previous_.assign(key.data(), key.size());
     return OkStatus();
   }
 
-  // The contents of a block, verified; valid until the next call.
-  StatusOr<string_view> Block(const BlockHandle& handle, string_view what) {
-    if (handle.offset > file_.size() || file_.size() - handle.offset < kTrailerBytes ||
-        handle.size > file_.size() - handle.offset - kTrailerBytes) {
-      return DataLoss("the ", what, " block is said to be at ", handle.offset, ", of ", handle.size,
-                      " bytes, in a file of ", file_.size() + kFooterBytes);
-    }
-    const string_view contents = file_.substr(handle.offset, handle.size);
-    const char* const trailer = contents.data() + contents.size();
-    const uint32_t crc = Crc32c(file_.substr(handle.offset, handle.size + 1));
-    if (MaskCrc(crc) != LittleEndian<uint32_t>(trailer + 1)) {
-      return DataLoss("the checksum of the ", what, " block at ", handle.offset, " is wrong");
-    }
-    if (trailer[0] == 0) return contents;
-    if (trailer[0] == 1) return Uncompress(contents, what);
-    return DataLoss("the ", what, " block at ", handle.offset, " is of unknown kind ",
-                    static_cast<int>(trailer[0]));
+ private:
+  const int64_t file_size_;
+  bool any_ = false;
+  std::string previous_;
+  int64_t bytes_ = 0;
+};
+
+class MemoryFile final : public RandomAccessFile {
+ public:
+  explicit MemoryFile(string_view contents) : contents_(contents) {}
+  int64_t size() const override { return static_cast<int64_t>(contents_.size()); }
+  Status Read(int64_t offset, int64_t count, char* buffer) const override {
+    if (count > 0) std::memcpy(buffer, contents_.data() + offset, count);
+    return OkStatus();
   }
 
-  StatusOr<string_view> Uncompress(string_view contents, string_view what) {
-    size_t size = 0;
-    if (!snappy::GetUncompressedLength(contents.data(), contents.size(), &size) ||
-        size > kBlockBytesMax) {
-      return DataLoss("a compressed ", what, " block of ", size, " bytes");
-    }
-    uncompressed_.resize(size);
-    if (!snappy::RawUncompress(contents.data(), contents.size(), uncompressed_.data())) {
-      return DataLoss("a malformed compressed ", what, " block");
-    }
-    return string_view(uncompressed_);
-  }
-
-  Status ReadDataBlock(string_view last_key, string_view handle_bytes, Visit visit) {
-    BlockHandle handle;
-    // In the order of the file, so that no block is read twice.
-    if (!handle.Take(&handle_bytes) || handle.offset < blocks_end_) {
-      return DataLoss("a malformed entry of the index block");
-    }
-    ASSIGN_OR_RETURN(const string_view block, Block(handle, "data"));
-    blocks_end_ = handle.offset + handle.size;
-    return VisitBlock(block, "data", [&](string_view key, string_view value) -> Status {
-      if ((any_ && key <= string_view(previous_key_)) || key > last_key) {
-        return DataLoss("key '", absl::CHexEscape(key), "' is out of order");
-      }
-      keys_bytes_ += key.size();
-      if (keys_bytes_ / kKeysExpansionMax > file_.size()) {
-        return DataLoss("more keys than a file of ", file_.size(), " bytes should hold");
-      }
-      any_ = true;
-      previous_key_.assign(key.data(), key.size());
-      return visit(key, value);
-    });
-  }
-
-  string_view file_;  // without the footer, once that is read
-  std::string uncompressed_;
-  uint64_t blocks_end_ = 0;  // of the data blocks read so far
-  bool any_ = false;         // keys were read
-  std::string previous_key_;
-  size_t keys_bytes_ = 0;
+ private:
+  const string_view contents_;
 };
 
 }  // namespace
 
-Status VisitTable(string_view file, Visit visit) { return TableReader(file).Read(visit); }
+StatusOr<Table> Table::Open(const RandomAccessFile& file) {
+  Table table(file);
+  RETURN_IF_ERROR(table.ReadIndex());
+  return table;
+}
+
+bool Table::TakeHandle(string_view* bytes, BlockHandle* handle) {
+  return TakeVarint(bytes, &handle->offset) && TakeVarint(bytes, &handle->size);
+}
+
+Status Table::ReadIndex() {
+  if (file_->size() < kFooterBytes) {
+    return DataLoss("the file is too short to be a table: ", file_->size(), " bytes");
+  }
+  char bytes[kFooterBytes];
+  RETURN_IF_ERROR(file_->Read(file_->size() - kFooterBytes, kFooterBytes, bytes));
+  string_view footer(bytes, kFooterBytes - sizeof kMagic);
+  if (LittleEndian<uint64_t>(bytes + footer.size()) != kMagic) {
+    return DataLoss("the file is not a table: its last bytes are not the magic number");
+  }
+  BlockHandle metaindex, index;
+  const bool taken = TakeHandle(&footer, &metaindex) && TakeHandle(&footer, &index);
+  if (!taken || footer.find_first_not_of('\0') != string_view::npos) {
+    return DataLoss("a malformed footer");
+  }
+  blocks_end_ = file_->size() - kFooterBytes;
+
+  // Nothing in it is of use, but damage to it is damage to the file.
+  std::string block;
+  RETURN_IF_ERROR(ReadBlock(metaindex, "metaindex", &block));
+  const auto ignore = [](string_view, string_view) { return OkStatus(); };
+  RETURN_IF_ERROR(VisitBlock(block, "metaindex", ignore));
+
+  RETURN_IF_ERROR(ReadBlock(index, "index", &block));
+  KeyOrder order(file_->size());
+  return VisitBlock(block, "index", [&](string_view last_key, string_view handle) -> Status {
+    RETURN_IF_ERROR(order.Add(last_key, last_key));
+    return AddDataBlock(last_key, handle);
+  });
+}
+
+Status Table::AddDataBlock(string_view last_key, string_view handle) {
+  DataBlock block{.last_key = std::string(last_key), .handle = {}};
+  const int64_t end =
+      blocks_.empty() ? 0 : blocks_.back().handle.offset + blocks_.back().handle.size;
+  // In the order of the file, so that no block is read twice.
+  if (!TakeHandle(&handle, &block.handle) || block.handle.offset < end ||
+      block.handle.offset > blocks_end_ || block.handle.size > blocks_end_ - block.handle.offset) {
+    return DataLoss("a malformed entry of the index block");
+  }
+  blocks_.push_back(std::move(block));
+  return OkStatus();
+}
+
+Status Table::ReadBlock(const BlockHandle& handle, string_view what, std::string* contents) const {
+  if (handle.offset > blocks_end_ || blocks_end_ - handle.offset < kTrailerBytes ||
+      handle.size > blocks_end_ - handle.offset - kTrailerBytes) {
+    return DataLoss("the ", what, " block is said to be at ", handle.offset, ", of ", handle.size,
+                    " bytes, in a file of ", file_->size());
+  }
+  contents->resize(handle.size + kTrailerBytes);
+  RETURN_IF_ERROR(file_->Read(handle.offset, handle.size + kTrailerBytes, contents->data()));
+  const char kind = (*contents)[handle.size];
+  const uint32_t expected = LittleEndian<uint32_t>(contents->data() + handle.size + 1);
+  contents->resize(handle.size + 1);
+  if (MaskCrc(Crc32c(*contents)) != expected) {
+    return DataLoss("the checksum of the ", what, " block at ", handle.offset, " is wrong");
+  }
+  contents->pop_back();
+  if (kind == 0) return OkStatus();
+  if (kind == 1) return Uncompress(what, contents);
+  return DataLoss("the ", what, " block at ", handle.offset, " is of unknown kind ",
+                  static_cast<int>(kind));
+}
+
+Status Table::Visit(Visitor visit) const {
+  KeyOrder order(file_->size());
+  std::string contents;
+  for (const DataBlock& block : blocks_) {
+    RETURN_IF_ERROR(ReadBlock(block.handle, "data", &contents));
+    RETURN_IF_ERROR(VisitBlock(contents, "data", [&](string_view key, string_view value) -> Status {
+      RETURN_IF_ERROR(order.Add(key, block.last_key));
+      return visit(key, value);
+    }));
+  }
+  return OkStatus();
+}
+
+Status Table::Find(string_view key, absl::FunctionRef<Status(string_view)> use) const {
+  const auto block = std::lower_bound(
+      blocks_.begin(), blocks_.end(), key,
+      [](const DataBlock& b, string_view k) { return string_view(b.last_key) < k; });
+  bool found = false;
+  if (block != blocks_.end()) {
+    std::string contents;
+    RETURN_IF_ERROR(ReadBlock(block->handle, "data", &contents));
+    RETURN_IF_ERROR(
+        VisitBlock(contents, "data", [&](string_view candidate, string_view value) -> Status {
+          if (found || candidate != key) return OkStatus();
+          found = true;
+          return use(value);
+        }));
+  }
+  if (found) return OkStatus();
+  return NotFound("there is no key '", absl::CHexEscape(key), "'");
+}
+
+Status VisitTable(string_view file, Table::Visitor visit) {
+  const MemoryFile memory(file);
+  ASSIGN_OR_RETURN(const Table table, Table::Open(memory));
+  return table.Visit(visit);
+}
 
 }  // namespace penstock

@@ -9,6 +9,9 @@
 namespace penstock {
 namespace {
 
+// Overlaps are looked for pair by pair.
+constexpr size_t kSlicesMax = 16384;
+
 Status BadSlice(string_view text) {
   return InvalidArgument("'", text,
                          "' is not a slice: expected one 'start,length' or '-' for each ",
@@ -101,12 +104,44 @@ StatusOr<ShapeAndSlice> ShapeAndSlice::Parse(string_view text) {
   return ShapeAndSlice{std::move(shape), std::move(slice)};
 }
 
+Status CheckSliceShape(string_view name, const Shape& whole, const TensorSlice& slice,
+                       const Shape& actual) {
+  ASSIGN_OR_RETURN(const TensorSlice box, slice.Within(whole));
+  if (box.shape() == actual) return OkStatus();
+  return InvalidArgument("slice '", slice.ToString(), "' of tensor '", name, "' has shape ",
+                         box.shape().ToString(), ", is given as ", actual.ToString());
+}
+
 bool Overlap(const TensorSlice& a, const TensorSlice& b) {
   for (size_t d = 0; d < a.extents.size(); ++d) {
     const Common common = CommonExtent(a, b, d);
     if (common.begin >= common.end) return false;
   }
   return true;
+}
+
+int64_t CommonElements(const TensorSlice& a, const TensorSlice& b) {
+  int64_t elements = 1;
+  for (size_t d = 0; d < a.extents.size(); ++d) {
+    const Common common = CommonExtent(a, b, d);
+    elements *= std::max<int64_t>(0, common.end - common.begin);
+  }
+  return elements;
+}
+
+Status CheckDisjoint(const std::vector<TensorSlice>& boxes) {
+  if (boxes.size() > kSlicesMax) {
+    return Unimplemented(boxes.size(), " slices; at most ", kSlicesMax, " are supported");
+  }
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (Overlap(boxes[i], boxes[j])) {
+        return DataLoss("slices '", boxes[j].ToString(), "' and '", boxes[i].ToString(),
+                        "' overlap");
+      }
+    }
+  }
+  return OkStatus();
 }
 
 void ForEachCommonRun(const TensorSlice& from, const TensorSlice& to,

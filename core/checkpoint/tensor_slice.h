@@ -42,11 +42,22 @@ struct ShapeAndSlice {
   static StatusOr<ShapeAndSlice> Parse(string_view text);
 };
 
+// InvalidArgument where `slice` of a tensor `name` of shape `whole` has not the shape `actual`.
+Status CheckSliceShape(string_view name, const Shape& whole, const TensorSlice& slice,
+                       const Shape& actual);
+
 // The key in a bundle's index of the part `slice` of the tensor `name` (FORMAT.md).
 std::string SliceKey(string_view name, const TensorSlice& slice);
 
 // True where the boxes have an element in common. REQUIRES results of Within of one shape.
 bool Overlap(const TensorSlice& a, const TensorSlice& b);
+
+// The number of elements that both boxes have. REQUIRES the same.
+int64_t CommonElements(const TensorSlice& a, const TensorSlice& b);
+
+// DataLoss where two of the boxes overlap, Unimplemented for more of them than can be compared.
+// REQUIRES the same.
+Status CheckDisjoint(const std::vector<TensorSlice>& boxes);
 
 // Calls run(from_element, to_element, count) for every run of elements that is contiguous in both
 // of two dense boxes of one tensor, in ascending order, covering what they have in common.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/tensor_fields.h"
 
-#include <algorithm>
 #include <complex>
+#include <string>
 
 #include "proto/tensorflow/tensor.pb.h"
 
@@ -12,86 +12,138 @@ namespace {
 
 using tensorflow::TensorProto;
 
-template <class T, class Field, class Convert>
-void Fill(const Field& values, Tensor* tensor, Convert convert) {
-  FillRepeatingLast<T>(values.size(), tensor, [&](int i) { return convert(values.Get(i)); });
-}
+#define PENSTOCK_FIELD(Name, field)                                           \
+  struct Name {                                                               \
+    static const auto& In(const TensorProto& proto) { return proto.field(); } \
+    static auto& In(TensorProto& proto) { return *proto.mutable_##field(); }  \
+  };
+PENSTOCK_FIELD(FloatVal, float_val)
+PENSTOCK_FIELD(DoubleVal, double_val)
+PENSTOCK_FIELD(IntVal, int_val)
+PENSTOCK_FIELD(Int64Val, int64_val)
+PENSTOCK_FIELD(Uint32Val, uint32_val)
+PENSTOCK_FIELD(Uint64Val, uint64_val)
+PENSTOCK_FIELD(BoolVal, bool_val)
+PENSTOCK_FIELD(HalfVal, half_val)
+PENSTOCK_FIELD(ScomplexVal, scomplex_val)
+PENSTOCK_FIELD(DcomplexVal, dcomplex_val)
+PENSTOCK_FIELD(StringVal, string_val)
+#undef PENSTOCK_FIELD
 
-template <class T, class Field>
-void Fill(const Field& values, Tensor* tensor) {
-  Fill<T>(values, tensor, [](auto v) { return static_cast<T>(v); });
-}
-
-template <class Q, class Base>
-void FillQuantized(const TensorProto& proto, Tensor* tensor) {
-  Fill<Q>(proto.int_val(), tensor, [](int32_t v) { return Q{static_cast<Base>(v)}; });
-}
-
-template <class T>
-void FillBits(const TensorProto& proto, Tensor* tensor) {
-  Fill<T>(proto.half_val(), tensor,
-          [](int32_t v) { return T::FromBits(static_cast<uint16_t>(v)); });
-}
-
-// The values of a field of pairs, one by one.
-template <class R, class Field>
-struct Pairs {
-  const Field& field;
-  int size() const { return field.size() / 2; }
-  std::complex<R> Get(int i) const { return {field.Get(2 * i), field.Get(2 * i + 1)}; }
+// Encodings: the type of the elements, their field, how many of its values make one element, and
+// the way there and back.
+template <class Element, class Field>
+struct Plain : Field {
+  using T = Element;
+  static constexpr int kValues = 1;
+  static T Get(const auto& field, int i) { return static_cast<T>(field.Get(i)); }
+  static void Add(const T& x, auto& field) { field.Add(T(x)); }
 };
+
+template <class Q>
+struct InInts : IntVal {
+  using T = Q;
+  static constexpr int kValues = 1;
+  static T Get(const auto& field, int i) {
+    return Q{static_cast<decltype(Q::value)>(field.Get(i))};
+  }
+  static void Add(T x, auto& field) { field.Add(x.value); }
+};
+
+template <class Float16>
+struct InBits : HalfVal {
+  using T = Float16;
+  static constexpr int kValues = 1;
+  static T Get(const auto& field, int i) {
+    return T::FromBits(static_cast<uint16_t>(field.Get(i)));
+  }
+  static void Add(T x, auto& field) { field.Add(x.bits); }
+};
+
 template <class R, class Field>
-void FillComplex(const Field& field, Tensor* tensor) {
-  Fill<std::complex<R>>(Pairs<R, Field>{field}, tensor);
+struct InPairs : Field {
+  using T = std::complex<R>;
+  static constexpr int kValues = 2;
+  static T Get(const auto& field, int i) { return {field.Get(2 * i), field.Get(2 * i + 1)}; }
+  static void Add(T x, auto& field) {
+    field.Add(x.real());
+    field.Add(x.imag());
+  }
+};
+
+// Calls f(encoding of the type). False: it has none.
+template <class F>
+bool WithEncoding(DType dtype, F f) {
+  switch (dtype) {
+    case DType::kFloat:
+      return f(Plain<float, FloatVal>()), true;
+    case DType::kDouble:
+      return f(Plain<double, DoubleVal>()), true;
+    case DType::kInt32:
+      return f(Plain<int32_t, IntVal>()), true;
+    case DType::kInt16:
+      return f(Plain<int16_t, IntVal>()), true;
+    case DType::kInt8:
+      return f(Plain<int8_t, IntVal>()), true;
+    case DType::kUint16:
+      return f(Plain<uint16_t, IntVal>()), true;
+    case DType::kUint8:
+      return f(Plain<uint8_t, IntVal>()), true;
+    case DType::kInt64:
+      return f(Plain<int64_t, Int64Val>()), true;
+    case DType::kUint32:
+      return f(Plain<uint32_t, Uint32Val>()), true;
+    case DType::kUint64:
+      return f(Plain<uint64_t, Uint64Val>()), true;
+    case DType::kBool:
+      return f(Plain<bool, BoolVal>()), true;
+    case DType::kString:
+      return f(Plain<std::string, StringVal>()), true;
+    case DType::kHalf:
+      return f(InBits<half>()), true;
+    case DType::kBfloat16:
+      return f(InBits<bfloat16>()), true;
+    case DType::kComplex64:
+      return f(InPairs<float, ScomplexVal>()), true;
+    case DType::kComplex128:
+      return f(InPairs<double, DcomplexVal>()), true;
+    case DType::kQint8:
+      return f(InInts<qint8>()), true;
+    case DType::kQuint8:
+      return f(InInts<quint8>()), true;
+    case DType::kQint16:
+      return f(InInts<qint16>()), true;
+    case DType::kQuint16:
+      return f(InInts<quint16>()), true;
+    case DType::kQint32:
+      return f(InInts<qint32>()), true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
 
+int64_t ElementsInField(const TensorProto& proto, DType dtype) {
+  int64_t elements = 0;
+  WithEncoding(dtype, [&]<class E>(E) { elements = E::In(proto).size() / E::kValues; });
+  return elements;
+}
+
 bool FillFromFields(const TensorProto& proto, Tensor* tensor) {
-  switch (tensor->dtype()) {
-    case DType::kFloat:
-      return Fill<float>(proto.float_val(), tensor), true;
-    case DType::kDouble:
-      return Fill<double>(proto.double_val(), tensor), true;
-    case DType::kInt32:
-      return Fill<int32_t>(proto.int_val(), tensor), true;
-    case DType::kInt16:
-      return Fill<int16_t>(proto.int_val(), tensor), true;
-    case DType::kInt8:
-      return Fill<int8_t>(proto.int_val(), tensor), true;
-    case DType::kUint16:
-      return Fill<uint16_t>(proto.int_val(), tensor), true;
-    case DType::kUint8:
-      return Fill<uint8_t>(proto.int_val(), tensor), true;
-    case DType::kInt64:
-      return Fill<int64_t>(proto.int64_val(), tensor), true;
-    case DType::kUint32:
-      return Fill<uint32_t>(proto.uint32_val(), tensor), true;
-    case DType::kUint64:
-      return Fill<uint64_t>(proto.uint64_val(), tensor), true;
-    case DType::kBool:
-      return Fill<bool>(proto.bool_val(), tensor), true;
-    case DType::kHalf:
-      return FillBits<half>(proto, tensor), true;
-    case DType::kBfloat16:
-      return FillBits<bfloat16>(proto, tensor), true;
-    case DType::kComplex64:
-      return FillComplex<float>(proto.scomplex_val(), tensor), true;
-    case DType::kComplex128:
-      return FillComplex<double>(proto.dcomplex_val(), tensor), true;
-    case DType::kQint8:
-      return FillQuantized<qint8, int8_t>(proto, tensor), true;
-    case DType::kQuint8:
-      return FillQuantized<quint8, uint8_t>(proto, tensor), true;
-    case DType::kQint16:
-      return FillQuantized<qint16, int16_t>(proto, tensor), true;
-    case DType::kQuint16:
-      return FillQuantized<quint16, uint16_t>(proto, tensor), true;
-    case DType::kQint32:
-      return FillQuantized<qint32, int32_t>(proto, tensor), true;
-    default:
-      return false;
-  }
+  return WithEncoding(tensor->dtype(), [&]<class E>(E) {
+    const auto& field = E::In(proto);
+    FillRepeatingLast<typename E::T>(field.size() / E::kValues, tensor,
+                                     [&](int i) { return E::Get(field, i); });
+  });
+}
+
+bool WriteField(const Tensor& tensor, TensorProto* proto) {
+  return WithEncoding(tensor.dtype(), [&]<class E>(E) {
+    auto& field = E::In(*proto);
+    field.Reserve(static_cast<int>(tensor.num_elements() * E::kValues));
+    for (const auto& x : tensor.flat<typename E::T>()) E::Add(x, field);
+  });
 }
 
 }  // namespace penstock

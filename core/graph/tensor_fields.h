@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The typed fields of TensorProto (float_val, int_val, ...): how elements are read out of them.
+// The typed fields of TensorProto (float_val, int_val, ...): how elements get into and out of them.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,15 @@ void FillRepeatingLast(int count, Tensor* tensor, Value value) {
   std::fill(out + given, out + n, given > 0 ? out[given - 1] : T{});
 }
 
-// Elements of plain types, from the field of the tensor's type. False: the type has no such field.
+// From the field of the tensor's type. False: the type has no such field (all but resources and
+// variants do).
 bool FillFromFields(const tensorflow::TensorProto& proto, Tensor* tensor);
+
+// How many elements the field of that type holds; 0 where the type has no such field.
+int64_t ElementsInField(const tensorflow::TensorProto& proto, DType dtype);
+
+// Puts every element into the field of the tensor's type, and sets nothing else. False: the type
+// has no such field. REQUIRES as many as a message can hold.
+bool WriteField(const Tensor& tensor, tensorflow::TensorProto* proto);
 
 }  // namespace penstock

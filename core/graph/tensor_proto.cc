@@ -93,8 +93,7 @@ void HandleToProto(const ResourceHandle& handle, tensorflow::ResourceHandleProto
 
 Status FillStrings(const TensorProto& proto, Tensor* tensor) {
   if (proto.tensor_content().empty()) {
-    FillRepeatingLast<std::string>(proto.string_val_size(), tensor,
-                                   [&proto](int i) { return proto.string_val(i); });
+    FillFromFields(proto, tensor);
     return OkStatus();
   }
   ASSIGN_OR_RETURN(const std::vector<string_view> elements,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading, writing and finding whole files.
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <set>
 
-#include "absl/strings/str_split.h"
 #include "core/base/env.h"
+#include "core/base/match_files.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -44,34 +42,6 @@ class WriteFileKernel : public FileKernel {
   }
 };
 
-bool IsPattern(const std::string& name) { return name.find_first_of("*?[\\") != std::string::npos; }
-
-// The paths that match: one component of the pattern after another, over the directories there are.
-std::vector<std::string> Match(Env& env, const std::string& pattern) {
-  const bool absolute = !pattern.empty() && pattern[0] == '/';
-  std::vector<std::string> found = {absolute ? "/" : ""};
-  const std::vector<std::string> components = absl::StrSplit(pattern, '/', absl::SkipEmpty());
-  for (const std::string& component : components) {
-    std::vector<std::string> next;
-    for (const std::string& directory : found) {
-      const std::string base =
-          directory.empty() || directory.back() == '/' ? directory : directory + "/";
-      if (!IsPattern(component)) {
-        if (env.FileExists(base + component)) next.push_back(base + component);
-        continue;
-      }
-      // What is no directory, or may not be read, holds nothing that matches.
-      const auto names = env.ListDirectory(base.empty() ? "." : base);
-      if (!names.ok()) continue;
-      for (const std::string& name : *names) {
-        if (fnmatch(component.c_str(), name.c_str(), 0) == 0) next.push_back(base + name);
-      }
-    }
-    found = std::move(next);
-  }
-  return components.empty() ? std::vector<std::string>() : found;
-}
-
 class MatchingFilesKernel : public FileKernel {
  protected:
   Status Run(KernelContext& ctx) const override {
@@ -82,7 +52,7 @@ class MatchingFilesKernel : public FileKernel {
     }
     std::set<std::string> paths;  // sorted
     for (const std::string& pattern : patterns.flat<std::string>()) {
-      for (std::string& path : Match(*ctx.step().env, pattern)) paths.insert(std::move(path));
+      for (std::string& path : MatchFiles(*ctx.step().env, pattern)) paths.insert(std::move(path));
     }
     Tensor* output = nullptr;
     RETURN_IF_ERROR(ctx.Allocate(0, {static_cast<int64_t>(paths.size())}, &output));

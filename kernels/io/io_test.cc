@@ -109,6 +109,82 @@ TEST(SaveRestore, ShardsAreMergedAndCutAnew) {
   EXPECT_EQ((*restored)[4].scalar<int32_t>(), 1);
 }
 
+// What the first year's programs do: one op saves all, one op restores each.
+TEST(V1, RoundTrips) {
+  const std::string path = Path("v1");
+  ASSERT_EQ(Env::Real().CreateDirectories(Path("")), OkStatus());
+  const Tensor w = Counting<float>({3, 2}), names = Texts({"a", "b"});
+  ASSERT_EQ(
+      OpRunner("Save").In(Text(path)).In(Texts({"w", "names"})).InList({w, names}).Run().status(),
+      OkStatus());
+  const auto restore = [&](const std::string& pattern, const std::string& name, DType dtype,
+                           int64_t shard = -1) {
+    return OpRunner("Restore")
+        .In(Text(pattern))
+        .In(Text(name))
+        .Attr("dt", dtype)
+        .Attr("preferred_shard", shard)
+        .Run1();
+  };
+  EXPECT_TRUE(SameTensor(*restore(path, "w", DType::kFloat), w));
+  EXPECT_TRUE(SameTensor(*restore(path, "names", DType::kString), names));
+  const auto part = OpRunner("RestoreSlice")
+                        .In(Text(path))
+                        .In(Text("w"))
+                        .In(Text("3 2 1,2:0,1"))
+                        .Attr("dt", DType::kFloat)
+                        .Run1();
+  ASSERT_EQ(part.status(), OkStatus());
+  EXPECT_TRUE(SameTensor(*part, Tensor::Of<float>({2, 1}, {2, 4})));
+  // RestoreV2 takes it as well.
+  const auto restored =
+      Restore(path, {"w", "names"}, {"3 2 0,1:-", ""}, {DType::kFloat, DType::kString});
+  ASSERT_EQ(restored.status(), OkStatus());
+  EXPECT_TRUE(SameTensor((*restored)[0], Tensor::Of<float>({1, 2}, {0, 1})));
+
+  EXPECT_ERROR(restore(path, "v", DType::kFloat).status(), kNotFound, "Key v not found");
+  EXPECT_ERROR(restore(path, "w", DType::kInt32).status(), kInvalidArgument,
+               "is float, is to be restored as int32");
+  EXPECT_ERROR(restore(Path("none"), "w", DType::kFloat).status(), kNotFound,
+               "there is no checkpoint");
+  EXPECT_ERROR(OpRunner("Save").In(Text(path)).In(Texts({"w"})).InList({w, w}).Run().status(),
+               kInvalidArgument, "got 1 tensor_names");
+}
+
+TEST(V1, ShardsAreRestoredTogether) {
+  ASSERT_EQ(Env::Real().CreateDirectories(Path("")), OkStatus());
+  for (int task = 0; task < 2; ++task) {
+    ASSERT_EQ(OpRunner("SaveSlices")
+                  .In(Text(Path(StrCat("m-0000", task, "-of-00002"))))
+                  .In(Texts({"w", StrCat("bias", task)}))
+                  .In(Texts({StrCat("6 2 ", 3 * task, ",3:-"), ""}))
+                  .InList({Counting<float>({3, 2}, 6 * task), Tensor::Scalar<int32_t>(task)})
+                  .Run()
+                  .status(),
+              OkStatus());
+  }
+  for (const int64_t preferred : {-1, 0, 1, 7}) {
+    const auto restore = [&](const std::string& name, const std::string& slice, DType dtype) {
+      return OpRunner("RestoreSlice")
+          .In(Text(Path("m-\?\?\?\?\?-of-00002")))
+          .In(Text(name))
+          .In(Text(slice))
+          .Attr("dt", dtype)
+          .Attr("preferred_shard", preferred)
+          .Run1();
+    };
+    for (const auto& [slice, expected] : {std::pair{"", Counting<float>({6, 2})},
+                                          {"6 2 0,3:-", Counting<float>({3, 2})},
+                                          {"6 2 3,3:-", Counting<float>({3, 2}, 6)},
+                                          {"6 2 2,2:-", Counting<float>({2, 2}, 4)}}) {
+      const auto tensor = restore("w", slice, DType::kFloat);
+      ASSERT_EQ(tensor.status(), OkStatus());
+      EXPECT_TRUE(SameTensor(*tensor, expected)) << slice;
+    }
+    EXPECT_EQ(restore("bias1", "", DType::kInt32)->scalar<int32_t>(), 1);
+  }
+}
+
 TEST(ShardedFilespec, IsAPattern) {
   EXPECT_EQ(OpRunner("ShardedFilespec")
                 .In(Text("m"))

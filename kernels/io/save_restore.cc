@@ -4,13 +4,14 @@
 #include <mutex>
 
 #include "core/base/env.h"
-#include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/bundle_writer.h"
+#include "core/checkpoint/checkpoint_reader.h"
 #include "core/checkpoint/merge_bundles.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/io/file_kernel.h"
+#include "kernels/io/shape_and_slice.h"
 
 namespace penstock {
 namespace {
@@ -46,17 +47,9 @@ class SaveKernel : public FileKernel {
     for (int i = 0; i < count; ++i) {
       RETURN_IF_ERROR(CheckNotCancelled(ctx));
       RETURN_IF_ERROR(
-          Add(*writer, request.names[i], request.slices[i], ctx.input(kFirstTensor + i)));
+          writer->AddAs(request.names[i], request.slices[i], ctx.input(kFirstTensor + i)));
     }
     return writer->Finish();
-  }
-
- private:
-  static Status Add(BundleWriter& writer, const std::string& name, const std::string& slice,
-                    const Tensor& tensor) {
-    if (slice.empty()) return writer.Add(name, tensor);
-    ASSIGN_OR_RETURN(const ShapeAndSlice part, ShapeAndSlice::Parse(slice));
-    return writer.AddSlice(name, part.shape, part.slice, tensor);
   }
 };
 
@@ -65,7 +58,7 @@ class RestoreKernel : public FileKernel {
   Status Run(KernelContext& ctx) const override {
     const int count = ctx.num_outputs();
     ASSIGN_OR_RETURN(const Request request, ParseRequest(ctx, count));
-    ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(*ctx.step().env, request.prefix));
+    ASSIGN_OR_RETURN(const auto reader, OpenCheckpoint(*ctx.step().env, request.prefix));
     std::mutex mu;
     Status status;
     // 100 us: about what opening, reading and checking a few hundred KB takes.
@@ -82,27 +75,11 @@ class RestoreKernel : public FileKernel {
   }
 
  private:
-  static Status Restore(KernelContext& ctx, const BundleReader& reader, const Request& request,
+  static Status Restore(KernelContext& ctx, const CheckpointReader& reader, const Request& request,
                         int i) {
     RETURN_IF_ERROR(CheckNotCancelled(ctx));
-    const std::string& name = request.names[i];
-    ASSIGN_OR_RETURN(const BundleEntry* entry, reader.Find(name));
-    const DType expected = ctx.output_type(i).dtype;
-    if (entry->dtype != expected) {
-      return InvalidArgument("tensor '", name, "' of checkpoint '", request.prefix, "' is ",
-                             Name(entry->dtype), ", is to be restored as ", Name(expected));
-    }
-    TensorSlice slice = TensorSlice::Whole(entry->shape.rank());
-    if (!request.slices[i].empty()) {
-      ASSIGN_OR_RETURN(ShapeAndSlice part, ShapeAndSlice::Parse(request.slices[i]));
-      if (part.shape != entry->shape) {
-        return InvalidArgument("tensor '", name, "' of checkpoint '", request.prefix,
-                               "' has shape ", entry->shape.ToString(),
-                               ", is to be restored as a part of ", part.shape.ToString());
-      }
-      slice = std::move(part.slice);
-    }
-    ASSIGN_OR_RETURN(Tensor tensor, reader.ReadSlice(name, slice, ctx.allocator()));
+    ASSIGN_OR_RETURN(Tensor tensor, reader.ReadAs(ctx.output_type(i).dtype, request.names[i],
+                                                  request.slices[i], ctx.allocator()));
     ctx.SetOutput(i, std::move(tensor));
     return OkStatus();
   }
@@ -135,22 +112,9 @@ Status CheckRequestShapes(const ShapeScope& s) {
 
 Status SaveShape(ShapeScope& s) { return CheckRequestShapes(s); }
 
-// Known for the tensors that are restored in part: the node says of which shape.
 Status RestoreShape(ShapeScope& s) {
   RETURN_IF_ERROR(CheckRequestShapes(s));
-  const Tensor* slices = s.constant(2);
-  if (slices == nullptr || slices->dtype() != DType::kString ||
-      slices->num_elements() != s.num_outputs()) {
-    return OkStatus();
-  }
-  for (int i = 0; i < s.num_outputs(); ++i) {
-    const std::string& text = slices->flat<std::string>()[i];
-    if (text.empty()) continue;
-    ASSIGN_OR_RETURN(const ShapeAndSlice part, ShapeAndSlice::Parse(text));
-    ASSIGN_OR_RETURN(const TensorSlice box, part.slice.Within(part.shape));
-    s.set_output(i, box.shape());
-  }
-  return OkStatus();
+  return RestoredShapes(s);
 }
 
 Status MergeShape(ShapeScope& s) {
@@ -173,7 +137,7 @@ KERNEL_ANY_TYPE(SaveV2, SaveKernel);
 
 OP(RestoreV2,
    {
-       .doc = "Reads tensors, or parts of them, from a checkpoint.",
+       .doc = "Reads tensors, or parts of them, from a checkpoint of either format.",
        .inputs = {{"prefix", "string"}, {"tensor_names", "string"}, {"shape_and_slices", "string"}},
        .outputs = {{"tensors", List("dtypes")}},
        .attrs = {{"dtypes", TypeList{.min_length = 1}}},

@@ -46,9 +46,9 @@ const char* CannotRunAlone(const std::string& op) {
     return "needs a serialized record: kernels/parsing has its tests";
   }
   if (op == "ExtractJpegShape") return "needs an image: kernels/image has its tests";
-  if (op == "SaveV2" || op == "RestoreV2" || op == "MergeV2Checkpoints" || op == "ReadFile" ||
-      op == "WriteFile") {
-    return "works on files: kernels/io has its tests";
+  for (const char* files : {"Save", "SaveSlices", "SaveV2", "Restore", "RestoreSlice", "RestoreV2",
+                            "MergeV2Checkpoints", "ReadFile", "WriteFile"}) {
+    if (op == files) return "works on files: kernels/io has its tests";
   }
   const OpDef* const def = Registry::Global().FindOp(op);
   for (const ArgDef& input : def->inputs) {

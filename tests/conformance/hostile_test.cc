@@ -31,8 +31,9 @@ int rounds = 60;
 
 // Ops that do to this process or its files what they are told to.
 bool Spared(const std::string& op) {
-  for (const char* spared : {"Abort", "Print", "PrintV2", "ReadFile", "WriteFile", "SaveV2",
-                             "RestoreV2", "MergeV2Checkpoints", "MatchingFiles"}) {
+  for (const char* spared :
+       {"Abort", "Print", "PrintV2", "ReadFile", "WriteFile", "SaveV2", "RestoreV2",
+        "MergeV2Checkpoints", "MatchingFiles", "Save", "SaveSlices", "Restore", "RestoreSlice"}) {
     if (op == spared) return true;
   }
   for (const char* flow : {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"}) {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/env.h"
+
+namespace penstock {
+
+// The paths that match a pattern of *, ? and [...], each within one component of the path, sorted.
+// Directories that do not exist or may not be read hold nothing that matches.
+std::vector<std::string> MatchFiles(Env& env, const std::string& pattern);
+
+}  // namespace penstock

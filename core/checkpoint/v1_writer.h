@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// V1Writer: writes one file in TensorFlow's first checkpoint format (FORMAT.md), for programs that
+// ask for it. The file is kept in memory until Finish; each tensor or slice may take 2 GiB.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/env.h"
+#include "core/checkpoint/checkpoint_reader.h"
+#include "core/checkpoint/checkpoint_writer.h"
+
+namespace penstock {
+
+class V1Writer final : public CheckpointWriter {
+ public:
+  // `env` must outlive the writer.
+  V1Writer(Env& env, std::string path) : env_(env), path_(std::move(path)) {}
+
+  // Unimplemented for types that the format does not know.
+  Status Add(string_view name, const Tensor& tensor) override;
+  Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
+                  const Tensor& tensor) override;
+  // NotFound where the directory does not exist.
+  Status Finish() override;
+
+ private:
+  struct Entry : SavedTensor {
+    std::vector<TensorSlice> slices;
+  };
+
+  Env& env_;
+  const std::string path_;
+  std::map<std::string, Entry> tensors_;
+  std::map<std::string, std::string> table_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checkpoints of TensorFlow's first format, which programs of its first year ask for: one op
+// restores one tensor.
+#include "core/base/env.h"
+#include "core/checkpoint/v1_reader.h"
+#include "core/checkpoint/v1_writer.h"
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/io/file_kernel.h"
+#include "kernels/io/shape_and_slice.h"
+
+namespace penstock {
+namespace {
+
+// Save (whole tensors) and SaveSlices, which has one input more.
+template <bool kSlices>
+class SaveV1Kernel : public FileKernel {
+ protected:
+  Status Run(KernelContext& ctx) const override {
+    constexpr int kFirstTensor = kSlices ? 3 : 2;
+    const int count = ctx.num_inputs() - kFirstTensor;
+    ASSIGN_OR_RETURN(const std::string path, StringInput(ctx, 0, "filename"));
+    ASSIGN_OR_RETURN(const auto names, StringsInput(ctx, 1, "tensor_names"));
+    absl::Span<const std::string> slices;
+    if (kSlices) {
+      ASSIGN_OR_RETURN(slices, StringsInput(ctx, 2, "shapes_and_slices"));
+    }
+    if (static_cast<int>(names.size()) != count ||
+        (kSlices && static_cast<int>(slices.size()) != count)) {
+      return InvalidArgument("got ", names.size(), " tensor_names and ", slices.size(),
+                             " shapes_and_slices for ", count, " tensors");
+    }
+    V1Writer writer(*ctx.step().env, path);
+    for (int i = 0; i < count; ++i) {
+      RETURN_IF_ERROR(CheckNotCancelled(ctx));
+      RETURN_IF_ERROR(
+          writer.AddAs(names[i], kSlices ? slices[i] : "", ctx.input(kFirstTensor + i)));
+    }
+    return writer.Finish();
+  }
+};
+
+template <bool kSlice>
+class RestoreV1Kernel : public FileKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    return node.Attr("preferred_shard", &preferred_file_);
+  }
+
+ protected:
+  Status Run(KernelContext& ctx) const override {
+    ASSIGN_OR_RETURN(const std::string pattern, StringInput(ctx, 0, "file_pattern"));
+    ASSIGN_OR_RETURN(const std::string name, StringInput(ctx, 1, "tensor_name"));
+    std::string slice;
+    if (kSlice) {
+      ASSIGN_OR_RETURN(slice, StringInput(ctx, 2, "shape_and_slice"));
+    }
+    StatusOr<Tensor> tensor = Read(ctx, pattern, preferred_file_, name, slice);
+    // The preference only spares opening the other files.
+    if (tensor.status().code() == StatusCode::kNotFound && preferred_file_ >= 0) {
+      tensor = Read(ctx, pattern, V1Reader::kAllFiles, name, slice);
+    }
+    RETURN_IF_ERROR(tensor.status());
+    ctx.SetOutput(0, *std::move(tensor));
+    return OkStatus();
+  }
+
+ private:
+  static StatusOr<Tensor> Read(const KernelContext& ctx, const std::string& pattern, int file,
+                               const std::string& name, const std::string& slice) {
+    ASSIGN_OR_RETURN(const auto reader, V1Reader::Open(*ctx.step().env, pattern, file));
+    return reader->ReadAs(ctx.output_type(0).dtype, name, slice, ctx.allocator());
+  }
+
+  int preferred_file_ = V1Reader::kAllFiles;
+};
+
+Status SaveShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 0).status());
+  return s.WithRank(1, 1).status();
+}
+
+Status SaveSlicesShape(ShapeScope& s) {
+  RETURN_IF_ERROR(SaveShape(s));
+  return s.WithRank(2, 1).status();
+}
+
+// The pattern, the name and perhaps the slice.
+Status RestoreShape(ShapeScope& s) {
+  for (int i = 0; i < s.num_inputs(); ++i) RETURN_IF_ERROR(s.WithRank(i, 0).status());
+  return s.num_inputs() == 3 ? RestoredShapes(s) : OkStatus();
+}
+
+OP(Save, {
+             .doc = "Saves tensors in one file of the V1 format.",
+             .inputs = {{"filename", "string"}, {"tensor_names", "string"}, {"data", List("T")}},
+             .attrs = {{"T", TypeList{.min_length = 1}}},
+             .shape = SaveShape,
+             .gradient = NoGradient,
+             .stateful = true,
+         });
+KERNEL_ANY_TYPE(Save, SaveV1Kernel<false>);
+
+OP(SaveSlices, {
+                   .doc = "Saves tensors, or parts of them, in one file of the V1 format.",
+                   .inputs = {{"filename", "string"},
+                              {"tensor_names", "string"},
+                              {"shapes_and_slices", "string"},
+                              {"data", List("T")}},
+                   .attrs = {{"T", TypeList{.min_length = 1}}},
+                   .shape = SaveSlicesShape,
+                   .gradient = NoGradient,
+                   .stateful = true,
+               });
+KERNEL_ANY_TYPE(SaveSlices, SaveV1Kernel<true>);
+
+OP(Restore, {
+                .doc = "Reads a tensor from files of the V1 format.",
+                .inputs = {{"file_pattern", "string"}, {"tensor_name", "string"}},
+                .outputs = {{"tensor", "dt"}},
+                .types = {{"dt", kAllTypes}},
+                .attrs = {{"preferred_shard", int64_t{-1}}},
+                .shape = RestoreShape,
+                .gradient = NoGradient,
+                .stateful = true,
+            });
+KERNEL_ANY_TYPE(Restore, RestoreV1Kernel<false>);
+
+OP(RestoreSlice, {
+                     .doc = "Reads a tensor, or a part of one, from files of the V1 format.",
+                     .inputs = {{"file_pattern", "string"},
+                                {"tensor_name", "string"},
+                                {"shape_and_slice", "string"}},
+                     .outputs = {{"tensor", "dt"}},
+                     .types = {{"dt", kAllTypes}},
+                     .attrs = {{"preferred_shard", int64_t{-1}}},
+                     .shape = RestoreShape,
+                     .gradient = NoGradient,
+                     .stateful = true,
+                 });
+KERNEL_ANY_TYPE(RestoreSlice, RestoreV1Kernel<true>);
+
+}  // namespace
+}  // namespace penstock
