@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/session.h"
 
+#include <algorithm>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "client/program.h"
 #include "core/op/gradient.h"
@@ -119,6 +122,47 @@ TEST(SessionTest, ATraceTellsWhatRan) {
   const auto devices = session->ListDevices();
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_FALSE(devices->empty());
+}
+
+// From the start of its first node to the end of its last one.
+std::pair<int64_t, int64_t> Span(const RunMetadata& metadata) {
+  int64_t start = INT64_MAX, end = 0;
+  for (const DeviceStats& device : metadata.step_stats) {
+    for (const NodeStats& node : device.nodes) {
+      start = std::min(start, node.start_ns);
+      end = std::max(end, node.end_ns);
+    }
+  }
+  return {start, end};
+}
+
+// Two steps on one session that wait for each other: their traces show them at the same time.
+TEST(SessionTest, ConcurrentStepsOverlapInTheirTraces) {
+  Program program;
+  const std::vector<DType> types = {DType::kFloat};
+  const Output queues[] = {CallIn(program, "FIFOQueueV2", {}, {{"component_types", types}}),
+                           CallIn(program, "FIFOQueueV2", {}, {{"component_types", types}})};
+  const Output x = Constant(program, Tensor::Scalar(2.0f));
+  Outputs steps;
+  for (int i = 0; i < 2; ++i) {
+    const auto after =
+        program.ControlDependencies({Call("QueueEnqueueV2", {queues[i], Outputs{x}})});
+    steps.push_back(Call("QueueDequeueV2", {queues[1 - i]}, {{"component_types", types}}));
+  }
+  auto session = *Session::New(program, "", {.operation_timeout_ms = 20'000});
+  RunMetadata traces[2];
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      const auto got = session->Run({}, {steps[i]}, {}, {.trace = true}, &traces[i]);
+      EXPECT_TRUE(got.ok()) << got.status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto [start0, end0] = Span(traces[0]);
+  const auto [start1, end1] = Span(traces[1]);
+  EXPECT_LT(start0, end1);
+  EXPECT_LT(start1, end0);
 }
 
 }  // namespace

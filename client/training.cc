@@ -118,6 +118,7 @@ Status TrainingLoop::Connect() {
 }
 
 void TrainingLoop::EndSession() {
+  under_way_.clear();
   if (session_ == nullptr) return;
   for (TrainingHook* hook : hooks_) hook->SessionEnds();
 }
@@ -232,6 +233,7 @@ Status TrainingLoop::Train() {
     failures_in_a_row_ = 0;
     status = SaveIfDue();
   }
+  while (status.ok() && !under_way_.empty()) status = FinishStep();
   // The data have ended; or a signal has ended the waiting or the step.
   const bool in_order = absl::IsOutOfRange(status) || (stopping() && absl::IsCancelled(status));
   if (!status.ok() && !in_order) return status;
@@ -246,14 +248,38 @@ Status TrainingLoop::Begin() {
 }
 
 Status TrainingLoop::RunStep() {
-  for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->BeforeStep(global_step_));
+  Status started = OkStatus();
+  while (started.ok() && MayStart()) started = StartStep();
+  // What keeps the next one from starting counts when those before it have ended.
+  return under_way_.empty() ? started : FinishStep();
+}
+
+// Not more than there are steps left to take, as far as is known.
+bool TrainingLoop::MayStart() const {
+  const auto started = static_cast<int64_t>(under_way_.size());
+  return started == 0 || (started < options_.concurrent_steps && !stopping() &&
+                          (options_.max_steps == 0 || global_step_ + started < options_.max_steps));
+}
+
+Status TrainingLoop::StartStep() {
+  const int64_t step = global_step_ + static_cast<int64_t>(under_way_.size());
+  for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->BeforeStep(step));
   std::vector<Tensor> batch;
   if (step_.next_batch) {
-    ASSIGN_OR_RETURN(batch, step_.next_batch(global_step_));
+    ASSIGN_OR_RETURN(batch, step_.next_batch(step));
   }
   RunOptions run{.timeout_ms = Millis(options_.step_seconds)};
   if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
-  const auto ran = (*run_)(batch, run);
+  // One at a time runs on this thread, when its end is waited for.
+  const auto how = options_.concurrent_steps > 1 ? std::launch::async : std::launch::deferred;
+  under_way_.push_back(
+      std::async(how, [this, batch = std::move(batch), run] { return (*run_)(batch, run); }));
+  return OkStatus();
+}
+
+Status TrainingLoop::FinishStep() {
+  const auto ran = under_way_.front().get();
+  under_way_.pop_front();
   if (!ran.ok()) {
     Status why = ran.status();
     for (TrainingHook* hook : hooks_) why = hook->StepFailed(why);
@@ -261,7 +287,7 @@ Status TrainingLoop::RunStep() {
   }
   const std::vector<Tensor>& outputs = *ran;
   StepResult result{.global_step = outputs[0].scalar<int64_t>()};
-  global_step_ = result.global_step;
+  global_step_ = std::max(global_step_, result.global_step);
   for (size_t i = 0; i < step_.measures.size(); ++i) {
     const std::string& name = step_.measures[i].first;
     ASSIGN_OR_RETURN(result.measures[name], ScalarValue(name, outputs[i + 1]));

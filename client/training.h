@@ -19,7 +19,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,6 +63,9 @@ struct TrainingOptions {
   int keep_checkpoints = 5;
 
   int64_t max_steps = 0;  // of the global step; 0: no limit
+  // So many steps are under way at the same time: while one waits for its variables or its input,
+  // another one computes. They change the variables without regard to one another, as workers do.
+  int concurrent_steps = 1;
   // How long to wait for the chief, and for tasks that are lost or not there yet.
   double wait_seconds = 600;
   double retry_seconds = 1;  // between attempts
@@ -112,6 +117,9 @@ class TrainingLoop {
   Status Train();
   Status Begin();
   Status RunStep();
+  bool MayStart() const;
+  Status StartStep();
+  Status FinishStep();
   Status Recover(const Status& failure);
   Status SaveIfDue();
   Status Save();
@@ -132,7 +140,9 @@ class TrainingLoop {
   std::atomic<bool> stop_{false};
   std::unique_ptr<Session> session_;
   std::optional<Callable> run_;  // of session_
-  bool prepared_ = false;        // variables had values once
+  // Steps that have been started, the oldest first. Destruction waits for their end.
+  std::deque<std::future<StatusOr<std::vector<Tensor>>>> under_way_;
+  bool prepared_ = false;  // variables had values once
   int failures_in_a_row_ = 0;
   int64_t global_step_ = 0;
   int64_t saved_step_ = -1, saved_ns_ = 0;

@@ -6,8 +6,11 @@
 #include <signal.h>
 
 #include <fstream>
+#include <mutex>
+#include <utility>
 
 #include "client/optimizers.h"
+#include "client/run_queue_runners.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/op/gradient.h"
 #include "gmock/gmock.h"
@@ -32,6 +35,7 @@ class Server {
   Server() { Restart(); }
   void Restart() { variables_ = *NewLocalSession({}); }
   void FailNext(int calls, Status why) {
+    const std::lock_guard<std::mutex> lock(mu_);
     failures_ = calls;
     why_ = std::move(why);
   }
@@ -40,6 +44,7 @@ class Server {
 
   // What a call should do first: an error, or OK.
   Status Check(int session) {
+    const std::lock_guard<std::mutex> lock(mu_);
     if (failures_ > 0) {
       --failures_;
       return why_;
@@ -50,6 +55,7 @@ class Server {
 
  private:
   std::shared_ptr<SessionInterface> variables_;
+  std::mutex mu_;
   int sessions_ = 0, failures_ = 0;
   Status why_;
 };
@@ -414,6 +420,57 @@ TEST(TrainingLoopTest, HooksSeeTheMeasuresAndMayStopTheLoop) {
   ASSERT_TRUE(trainer.Run().ok());
   EXPECT_EQ(trainer.loop->global_step(), 3);
   EXPECT_EQ(values.size(), 3u);
+}
+
+// Each step waits for another one: one at a time would never end.
+TEST(TrainingLoopTest, StepsRunAtTheSameTime) {
+  Program program;
+  QueueRunners runners(program);
+  const std::vector<DType> types = {DType::kFloat};
+  const auto queue = [&] {
+    return CallIn(program, "FIFOQueueV2", {},
+                  {{"component_types", types},
+                   {"shapes", std::vector<PartialShape>{PartialShape::Scalar()}}});
+  };
+  const Output come = queue(), go = queue();
+  const Output two = Constant(program, Tensor::Scalar<int32_t>(2));
+  const Outputs pair = CallN("QueueDequeueManyV2", {come, two}, {{"component_types", types}});
+  runners.Add({Call("QueueEnqueueManyV2", {go, pair})}, {go});
+
+  Variable sum(program, "sum", {}, Zeros());
+  const Output one = OnesLike(sum);
+  const auto after = program.ControlDependencies({Call("QueueEnqueueV2", {come, Outputs{one}})});
+  const Output gone = Call("QueueDequeueV2", {go}, {{"component_types", types}});
+  const Output train = program.Group(
+      {sum.AssignAdd(gone), program.GlobalStep().AssignAdd(OnesLike(program.GlobalStep()))},
+      "train");
+  TrainingLoop loop(
+      program, {.train = train},
+      {.max_steps = 10, .concurrent_steps = 2, .step_seconds = 20, .stop_on_signals = false});
+  RunQueueRunners run_queues(runners);
+  loop.AddHook(&run_queues);
+  const Status status = loop.Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(loop.global_step(), 10);
+  EXPECT_EQ(loop.session().Fetch(sum)->scalar<float>(), 10);
+}
+
+TEST(TrainingLoopTest, AFailureAmongConcurrentStepsIsRecoveredFrom) {
+  Server server;
+  Trainer trainer(server);
+  trainer.options.max_steps = 30;
+  trainer.options.concurrent_steps = 3;
+  bool failed = false;
+  AfterEach fail([&](int64_t step) {
+    if (step < 12 || std::exchange(failed, true)) return;
+    server.FailNext(1, Unavailable("/job:ps/task:0 does not answer"));
+  });
+  trainer.hooks = {&fail};
+  const Status status = trainer.Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(server.sessions(), 2);
+  EXPECT_EQ(trainer.loop->global_step(), 30);
+  EXPECT_EQ(trainer.Value(), 30);
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ int Main(int argc, char** argv) {
   if (!parsed.ok()) return Report(kProgram, parsed.status(), kMistake);
   if (!parsed->has_value()) return kDone;
   const Flags& flags = **parsed;
-  return RunTask({.program = kProgram, .task = flags.task, .chief_drives = flags.sync},
-                 [&](const std::string& target) { return TrainFashionMnist(flags, target); });
+  return RunTask(
+      {.program = kProgram, .task = flags.task, .chief_drives = flags.sync, .server = flags.server},
+      [&](const std::string& target) { return TrainFashionMnist(flags, target); });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "client/examples/fashion_mnist_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <utility>
 
 #include "client/examples/task.h"
 
@@ -15,12 +16,18 @@ constexpr char kAbout[] =
 
 void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
   AddClusterFlags(app, &cluster);
+  app.add_option("--server", flags.server,
+                 "grpc://host:port: another process, such as `penstock server`, serves this task; "
+                 "this one only tells it what to do");
   app.add_option("--model", flags.model, "mlp or convnet")->capture_default_str();
   app.add_option("--steps", flags.steps, "updates, of all workers together")->capture_default_str();
   app.add_option("--batch_size", flags.batch_size, "pictures per worker and step")
       ->capture_default_str();
   app.add_option("--learning_rate", flags.learning_rate)->capture_default_str();
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
+  app.add_option("--concurrent_steps", flags.concurrent_steps,
+                 "steps of this task that are under way at the same time")
+      ->capture_default_str();
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "where to save, and to go on from");
   app.add_option("--save_every_steps", flags.save_every_steps, "0: not by steps")
       ->capture_default_str();
@@ -44,6 +51,7 @@ Status CheckNumbers(const Flags& flags) {
   } bounds[] = {
       {"--steps", static_cast<double>(flags.steps), 1},
       {"--batch_size", static_cast<double>(flags.batch_size), 1},
+      {"--concurrent_steps", static_cast<double>(flags.concurrent_steps), 1},
       {"--learning_rate", flags.learning_rate, 0},
       {"--save_every_steps", static_cast<double>(flags.save_every_steps), 0},
       {"--save_every_seconds", flags.save_every_seconds, 0},
@@ -82,8 +90,11 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   }
   RETURN_IF_ERROR(CheckNumbers(flags));
   ASSIGN_OR_RETURN(flags.task, FindTask(app, cluster));
-  if (flags.sync && !flags.distributed()) {
-    return InvalidArgument("--sync: needs workers; say --worker_hosts as well");
+  for (const auto& [flag, given] :
+       {std::pair("--sync", flags.sync), std::pair("--server", !flags.server.empty())}) {
+    if (given && !flags.distributed()) {
+      return InvalidArgument(flag, ": needs workers; say --worker_hosts as well");
+    }
   }
   return std::optional<Flags>(std::move(flags));
 }

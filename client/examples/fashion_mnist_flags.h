@@ -13,12 +13,14 @@
 namespace penstock::examples {
 
 struct Flags {
-  TaskConfig task;  // an empty cluster: everything in this process
+  TaskConfig task;     // an empty cluster: everything in this process
+  std::string server;  // of this task, where it is another process
   std::string model = "mlp";
   int64_t steps = 2000;
   int64_t batch_size = 128;
   double learning_rate = 0.001;
   bool sync = false;
+  int concurrent_steps = 1;
   std::string checkpoint_dir;
   int64_t save_every_steps = 0;
   double save_every_seconds = 60;

@@ -132,6 +132,7 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                   .save_every_steps = flags.save_every_steps,
                                   .save_every_seconds = flags.save_every_seconds,
                                   .max_steps = flags.steps,
+                                  .concurrent_steps = flags.concurrent_steps,
                                   .wait_seconds = flags.wait_seconds,
                                   .say = [&](const std::string& line) { progress.Say(line); }};
   // A worker that trains by itself needs nobody but the parameter servers: it neither waits for

@@ -10,13 +10,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/input.h"
+#include "core/op/gradient.h"
 
 namespace penstock::examples {
 namespace {
 
 constexpr size_t kTestEvery = 20;
-// So many batches are filled from texts that are sorted by length together.
-constexpr int64_t kBatchesSorted = 16;
+// Groups by length, at most.
+constexpr size_t kBuckets = 16;
 
 // std::shuffle may differ between libraries; this does not.
 template <class T>
@@ -33,6 +35,25 @@ void AddTexts(const std::string& file, int64_t length_max, std::vector<std::stri
       text.remove_prefix(std::min<size_t>(text.size(), length_max));
     }
   }
+}
+
+// Of the texts with the zero that ends them.
+std::vector<size_t> Lengths(const std::vector<std::string>& texts) {
+  std::vector<size_t> lengths;
+  for (const std::string& text : texts) lengths.push_back(text.size() + 1);
+  return lengths;
+}
+
+// Of lengths, so that as many texts are in each bucket, as nearly as can be.
+std::vector<int64_t> Boundaries(const std::vector<std::string>& texts) {
+  std::vector<size_t> lengths = Lengths(texts);
+  std::sort(lengths.begin(), lengths.end());
+  std::vector<int64_t> boundaries;
+  for (size_t i = 1; i < kBuckets; ++i) {
+    const auto length = static_cast<int64_t>(lengths[i * lengths.size() / kBuckets]);
+    if (boundaries.empty() || length > boundaries.back()) boundaries.push_back(length);
+  }
+  return boundaries;
 }
 
 }  // namespace
@@ -58,58 +79,64 @@ StatusOr<Texts> ReadTexts(Env& env, const std::string& directory, int64_t length
   return texts;
 }
 
-TextBatches::TextBatches(std::vector<std::string> texts, int64_t batch_size, uint64_t seed)
-    : texts_(std::move(texts)), batch_size_(batch_size), seed_(seed), order_(texts_.size()) {
-  CHECK(batch_size > 0 && batch_size <= static_cast<int64_t>(texts_.size()));
-}
-
-void TextBatches::Arrange(int64_t epoch) {
-  std::seed_seq seed{seed_, static_cast<uint64_t>(epoch)};
-  std::mt19937_64 random(seed);
-  std::iota(order_.begin(), order_.end(), 0);
-  Shuffle(order_, random);
-  order_.resize(per_epoch() * batch_size_);
-  std::vector<std::vector<int64_t>> batches;
-  const int64_t chunk = batch_size_ * kBatchesSorted;
-  for (int64_t begin = 0; begin < static_cast<int64_t>(order_.size()); begin += chunk) {
-    const int64_t end = std::min<int64_t>(begin + chunk, order_.size());
-    std::stable_sort(order_.begin() + begin, order_.begin() + end,
-                     [this](int64_t a, int64_t b) { return texts_[a].size() < texts_[b].size(); });
-    for (int64_t i = begin; i < end; i += batch_size_) {
-      batches.emplace_back(order_.begin() + i, order_.begin() + i + batch_size_);
-    }
-  }
-  Shuffle(batches, random);
-  order_.clear();
-  for (const auto& batch : batches) order_.insert(order_.end(), batch.begin(), batch.end());
-  epoch_ = epoch;
-}
-
-TextBatch TextBatches::Get(int64_t number) {
-  const int64_t epoch = number / per_epoch();
-  if (epoch != epoch_) {
-    order_.resize(texts_.size());
-    Arrange(epoch);
-  }
-  const int64_t* const rows = order_.data() + number % per_epoch() * batch_size_;
+TextBatch MakeBatch(const std::vector<std::string>& texts, size_t begin, size_t end) {
+  CHECK(begin < end && end <= texts.size());
+  const auto batch_size = static_cast<int64_t>(end - begin);
   size_t longest = 0;
-  for (int64_t i = 0; i < batch_size_; ++i) longest = std::max(longest, texts_[rows[i]].size());
+  for (size_t i = begin; i < end; ++i) longest = std::max(longest, texts[i].size());
   const int64_t time = static_cast<int64_t>(longest) + 1;
-  TextBatch batch{Tensor(DType::kUint8, {batch_size_, time}),
-                  Tensor(DType::kUint8, {batch_size_, time}), Tensor(DType::kInt32, {batch_size_})};
+  TextBatch batch{Tensor(DType::kUint8, {batch_size, time}),
+                  Tensor(DType::kUint8, {batch_size, time}), Tensor(DType::kInt32, {batch_size})};
   auto* inputs = batch.inputs.mutable_data<uint8_t>();
   auto* targets = batch.targets.mutable_data<uint8_t>();
   std::memset(inputs, 0, batch.inputs.bytes());
   std::memset(targets, 0, batch.targets.bytes());
-  for (int64_t i = 0; i < batch_size_; ++i) {
-    const std::string& text = texts_[rows[i]];
-    std::memcpy(inputs + i * time + 1, text.data(), text.size());
-    std::memcpy(targets + i * time, text.data(), text.size());
-    batch.lengths.mutable_data<int32_t>()[i] = static_cast<int32_t>(text.size()) + 1;
-    used_ += static_cast<int64_t>(text.size()) + 1;
+  for (int64_t row = 0; row < batch_size; ++row) {
+    const std::string& text = texts[begin + row];
+    std::memcpy(inputs + row * time + 1, text.data(), text.size());
+    std::memcpy(targets + row * time, text.data(), text.size());
+    batch.lengths.mutable_data<int32_t>()[row] = static_cast<int32_t>(text.size()) + 1;
   }
-  steps_ += batch_size_ * time;
   return batch;
+}
+
+Output QueuedBatch::padding() const {
+  const Output zero = Constant(*lengths.sink, Tensor::Scalar<int32_t>(0));
+  const Output used = Sum(lengths, zero), all = Call("Size", {inputs});
+  return 1 - Cast(used, DType::kFloat) / Cast(all, DType::kFloat);
+}
+
+QueuedBatch QueueTexts(client::QueueRunners& runners, const std::vector<std::string>& texts,
+                       int32_t batch_size, int64_t seed) {
+  client::Program& program = runners.program();
+  const Output queue = client::StringInputProducer(runners, texts, {.seed = seed});
+  const Output text = Call("QueueDequeueV2", {queue},
+                           {{"component_types", std::vector<DType>{DType::kString}},
+                            {"_output_shapes", std::vector<PartialShape>{PartialShape::Scalar()}}});
+  const Output characters = Call("DecodeRaw", {text}, {{"out_type", DType::kUint8}});
+  const Output end = Constant(program, Tensor::Vector<uint8_t>({0}));
+  const Output axis = Constant(program, Tensor::Scalar<int32_t>(0));
+  const auto join = [&](const Outputs& parts) { return Call("ConcatV2", {parts, axis}); };
+  const Output targets = join({characters, end});
+  const auto batch = client::BucketBySequenceLength(
+      runners, Call("Size", {targets}), {join({end, characters}), targets}, batch_size,
+      Boundaries(texts), {.capacity = 4 * batch_size});
+  return {batch.tensors[0], batch.tensors[1], batch.lengths};
+}
+
+double UngroupedPadding(const std::vector<std::string>& texts, int64_t batch_size) {
+  std::vector<size_t> steps = Lengths(texts);
+  std::mt19937_64 random;
+  Shuffle(steps, random);
+  double sum = 0;
+  const int64_t batches = static_cast<int64_t>(steps.size()) / batch_size;
+  for (auto batch = steps.begin(); batch < steps.begin() + batches * batch_size;
+       batch += batch_size) {
+    const double used = std::accumulate(batch, batch + batch_size, 0.0);
+    sum +=
+        1 - used / static_cast<double>(*std::max_element(batch, batch + batch_size) * batch_size);
+  }
+  return sum / static_cast<double>(batches);
 }
 
 }  // namespace penstock::examples

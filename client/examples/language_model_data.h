@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Short texts of different lengths (the sayings of the Debian package fortunes), and batches of
-// such as are about equally long.
+// Short texts of different lengths (the sayings of the Debian package fortunes, the paragraphs of a
+// novel), and batches of such as are about equally long.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "client/queue_runner.h"
 #include "core/base/env.h"
 #include "core/base/status.h"
+#include "core/op/output.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock::examples {
@@ -28,29 +30,20 @@ StatusOr<Texts> ReadTexts(Env& env, const std::string& directory, int64_t length
 struct TextBatch {
   Tensor inputs, targets, lengths;
 };
+// REQUIRES 0 <= begin < end <= texts.size().
+TextBatch MakeBatch(const std::vector<std::string>& texts, size_t begin, size_t end);
 
-// Batches without end, each epoch in another order. Texts are grouped by length, so that few steps
-// of the network are for rows that have ended. Which texts are in a batch depends on its number and
-// the seed alone.
-class TextBatches {
- public:
-  // REQUIRES 0 < batch_size <= texts.size(). What is left at the end of an epoch is dropped.
-  TextBatches(std::vector<std::string> texts, int64_t batch_size, uint64_t seed);
-
-  int64_t per_epoch() const { return static_cast<int64_t>(texts_.size()) / batch_size_; }
-  TextBatch Get(int64_t number);
-  // The part of all steps in the batches seen so far that was for rows that had ended.
-  double padding() const { return steps_ == 0 ? 0 : 1 - static_cast<double>(used_) / steps_; }
-
- private:
-  void Arrange(int64_t epoch);
-
-  const std::vector<std::string> texts_;
-  const int64_t batch_size_;
-  const uint64_t seed_;
-  std::vector<int64_t> order_;  // of epoch_
-  int64_t epoch_ = -1;
-  int64_t steps_ = 0, used_ = 0;
+// The same in the graph, without end: texts in random order, grouped by length in queues, so that
+// few steps of the network are for rows that have ended. Each epoch has another order. REQUIRES
+// that there are texts.
+struct QueuedBatch {
+  Output inputs, targets, lengths;
+  Output padding() const;  // float: the part of all positions that is for rows that have ended
 };
+QueuedBatch QueueTexts(client::QueueRunners& runners, const std::vector<std::string>& texts,
+                       int32_t batch_size, int64_t seed);
+
+// What padding() is on average where texts are not grouped: batches of `texts` in random order.
+double UngroupedPadding(const std::vector<std::string>& texts, int64_t batch_size);
 
 }  // namespace penstock::examples

@@ -2,6 +2,7 @@
 #include "client/examples/language_model_training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "client/examples/task.h"
 #include "client/optimizers.h"
 #include "client/progress.h"
+#include "client/run_queue_runners.h"
 #include "client/training.h"
 
 namespace penstock::examples {
@@ -20,21 +22,31 @@ namespace {
 constexpr int kComposed = 3;
 
 struct Inputs {
-  Inputs(client::Program& program, int64_t batch)
-      : texts(Placeholder(program, DType::kUint8, {batch, -1}, "texts")),
-        targets(Placeholder(program, DType::kUint8, {batch, -1}, "targets")),
-        lengths(Placeholder(program, DType::kInt32, {batch}, "lengths")) {}
+  explicit Inputs(client::Program& program)
+      : texts(Placeholder(program, DType::kUint8, {-1, -1}, "texts")),
+        targets(Placeholder(program, DType::kUint8, {-1, -1}, "targets")),
+        lengths(Placeholder(program, DType::kInt32, {-1}, "lengths")) {}
   static Output Placeholder(client::Program& program, DType dtype, const PartialShape& shape,
                             string_view name) {
     return CallIn(program, "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
   }
-  Outputs all() const { return {texts, targets, lengths}; }
   Output texts, targets, lengths;
 };
 
-std::vector<Tensor> Fed(TextBatch batch) {
-  return {std::move(batch.inputs), std::move(batch.targets), std::move(batch.lengths)};
-}
+// Remembers how much of the steps was padding.
+class AveragePadding final : public client::TrainingHook {
+ public:
+  Status AfterStep(const client::StepResult& result, bool* stop) override {
+    sum_ += result.measures.at("padding");
+    ++steps_;
+    return OkStatus();
+  }
+  double average() const { return sum_ / static_cast<double>(steps_); }
+
+ private:
+  double sum_ = 0;
+  int64_t steps_ = 0;
+};
 
 // The gradients of recurrent nets explode now and then; how long they may be together is limited.
 Output Train(client::Program& program, client::Optimizer& optimizer, Output loss, double clip) {
@@ -44,11 +56,12 @@ Output Train(client::Program& program, client::Optimizer& optimizer, Output loss
 }
 
 StatusOr<double> TestBits(client::Session& session, const Inputs& inputs, Output bits,
-                          const Texts& texts, int64_t batch_size) {
-  TextBatches batches(texts.test, batch_size, /*seed=*/1);
+                          std::vector<std::string> texts, size_t batch_size) {
+  std::stable_sort(texts.begin(), texts.end(),
+                   [](const auto& a, const auto& b) { return a.size() < b.size(); });
   double sum = 0, characters = 0;
-  for (int64_t i = 0; i < batches.per_epoch(); ++i) {
-    const TextBatch batch = batches.Get(i);
+  for (size_t begin = 0; begin < texts.size(); begin += batch_size) {
+    const TextBatch batch = MakeBatch(texts, begin, std::min(begin + batch_size, texts.size()));
     double length = 0;
     for (const int32_t each : batch.lengths.flat<int32_t>()) length += each;
     ASSIGN_OR_RETURN(const Tensor mean, session.Fetch(bits, {{inputs.texts, batch.inputs},
@@ -76,10 +89,9 @@ Status Compose(client::Session& session, Output text) {
 
 Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& target) {
   ASSIGN_OR_RETURN(const Texts texts, ReadTexts(Env::Real(), flags.data_dir, flags.length_max));
-  const int64_t fewest = std::min(texts.train.size(), texts.test.size());
-  if (flags.batch_size > fewest) {
-    return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ", fewest,
-                           " texts");
+  if (flags.batch_size > static_cast<int64_t>(texts.train.size())) {
+    return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ",
+                           texts.train.size(), " texts");
   }
   const std::string self = TaskName(flags.task);
   client::Program program;
@@ -88,18 +100,17 @@ Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& ta
                                        .balance = client::Balance::kBytes};
   const auto scope = program.DeviceFunctionScope(client::ReplicaDeviceSetter(devices));
   const LanguageModel model(program, flags.size);
-  const Inputs inputs(program, flags.batch_size);
-  const Output bits = model.Bits(inputs.texts, inputs.targets, inputs.lengths);
+  client::QueueRunners runners(program);
+  // Each worker sees the texts in an order of its own.
+  const QueuedBatch batch = QueueTexts(runners, texts.train, static_cast<int32_t>(flags.batch_size),
+                                       flags.size.seed * 1000 + flags.task.task);
+  const Output bits = model.Bits(batch.inputs, batch.targets, batch.lengths);
+  const Inputs test(program);
+  const Output test_bits = model.Bits(test.texts, test.targets, test.lengths);
   const Output composed = model.Compose(static_cast<int32_t>(flags.length_max), flags.temperature);
   client::Adam optimizer(flags.learning_rate);
-  // Each worker sees the texts in an order of its own.
-  TextBatches batches(texts.train, flags.batch_size, flags.size.seed * 1000 + flags.task.task);
   const client::TrainingStep step{.train = Train(program, optimizer, bits, flags.clip),
-                                  .inputs = inputs.all(),
-                                  .next_batch = [&](int64_t step) -> StatusOr<std::vector<Tensor>> {
-                                    return Fed(batches.Get(step));
-                                  },
-                                  .measures = {{"bits", bits}}};
+                                  .measures = {{"bits", bits}, {"padding", batch.padding()}}};
   RETURN_IF_ERROR(program.status());
 
   client::Progress progress(
@@ -117,17 +128,24 @@ Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& ta
   // Workers train by themselves: they need nobody but the parameter servers.
   if (!self.empty()) options.session.device_filters = {"/job:ps", self};
   client::TrainingLoop loop(program, step, options);
+  AveragePadding padding;
+  client::RunQueueRunners run_queues(runners);
   loop.AddHook(&show);
+  loop.AddHook(&padding);
+  loop.AddHook(&run_queues);
   RETURN_IF_ERROR(loop.Run());
   if (loop.global_step() < flags.steps) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }
-  progress.Say(absl::StrFormat("%.1f %% of the steps were padding", 100 * batches.padding()));
+  progress.Say(absl::StrFormat("%.1f %% of the positions were padding; without buckets: %.1f %%",
+                               100 * padding.average(),
+                               100 * UngroupedPadding(texts.train, flags.batch_size)));
   if (!chief) return OkStatus();
   RETURN_IF_ERROR(Compose(loop.session(), composed));
-  ASSIGN_OR_RETURN(const double test,
-                   TestBits(loop.session(), inputs, bits, texts, flags.batch_size));
-  std::printf("test bits per character: %.3f\n", test);
+  ASSIGN_OR_RETURN(const double mean,
+                   TestBits(loop.session(), test, test_bits, texts.test, flags.batch_size));
+  std::printf("test perplexity per character: %.3f\ntest bits per character: %.3f\n",
+              std::exp2(mean), mean);
   return OkStatus();
 }
 

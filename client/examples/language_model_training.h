@@ -23,7 +23,8 @@ struct LanguageModelFlags {
 };
 
 // Trains until the step that the flags say; the chief then measures the texts that training has not
-// seen, prints "test bits per character: 2.345", and texts that the model makes up.
+// seen, prints texts that the model makes up, and "test bits per character: 2.345" as its last
+// line.
 Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& target);
 
 }  // namespace penstock::examples

@@ -76,8 +76,8 @@ int Report(const std::string& program, const Status& status, int code) {
 
 int RunTask(const TaskRole& role, const std::function<Status(const std::string& target)>& train) {
   Status status;
-  if (role.task.cluster.empty()) {
-    status = train("");
+  if (role.task.cluster.empty() || !role.server.empty()) {
+    status = train(role.server);
   } else {
     const auto server = Server::Create({.task = role.task});
     if (!server.ok()) return Report(role.program, server.status(), kMistake);

@@ -28,6 +28,8 @@ struct TaskRole {
   TaskConfig task;      // an empty cluster: everything in this process
   // Workers that are not the chief only serve it, until it has trained.
   bool chief_drives = false;
+  // "grpc://host:port": another process serves the task (`penstock server`), this one only trains.
+  std::string server = "";
 };
 // Plays the role; `train` gets the address of the session to use. Returns the exit code.
 int RunTask(const TaskRole& role, const std::function<Status(const std::string& target)>& train);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "core/base/check.h"
@@ -127,6 +128,22 @@ class RealRandomAccessFile final : public RandomAccessFile {
   const int64_t size_;
 };
 
+Status ReadInto(const std::string& path, std::string* contents) {
+  ASSIGN_OR_RETURN(const Descriptor fd, Open(path, O_RDONLY, "open"));
+  struct stat info;
+  if (fstat(fd.get(), &info) == 0 && info.st_size > 0) contents->reserve(info.st_size + 1);
+  char block[64 << 10];  // not by size: files of /proc claim to be empty
+  for (;;) {
+    const ssize_t got = read(fd.get(), block, sizeof block);
+    if (got == 0) return OkStatus();
+    if (got > 0) {
+      contents->append(block, got);
+    } else if (errno != EINTR) {
+      return FileError(errno, "read", path);
+    }
+  }
+}
+
 int64_t Now(clockid_t clock) {
   timespec now;
   CHECK(clock_gettime(clock, &now) == 0);
@@ -166,20 +183,13 @@ class RealEnv final : public Env {
   }
 
   StatusOr<std::string> ReadFile(const std::string& path) override {
-    ASSIGN_OR_RETURN(const Descriptor fd, Open(path, O_RDONLY, "open"));
     std::string contents;
-    struct stat info;
-    if (fstat(fd.get(), &info) == 0 && info.st_size > 0) contents.reserve(info.st_size + 1);
-    char block[64 << 10];  // not by size: files of /proc claim to be empty
-    for (;;) {
-      const ssize_t got = read(fd.get(), block, sizeof block);
-      if (got == 0) return contents;
-      if (got > 0) {
-        contents.append(block, got);
-      } else if (errno != EINTR) {
-        return FileError(errno, "read", path);
-      }
+    try {
+      RETURN_IF_ERROR(ReadInto(path, &contents));
+    } catch (const std::exception&) {  // strings throw where they find no memory
+      return FileError(ENOMEM, "read", path);
     }
+    return contents;
   }
 
   bool FileExists(const std::string& path) override { return access(path.c_str(), F_OK) == 0; }

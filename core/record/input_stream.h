@@ -4,8 +4,9 @@
 // read ahead in blocks.
 //
 // Offsets count decompressed bytes. Whatever a file claims, memory grows only with bytes that are
-// there. Errors name the file; damaged compression is DataLoss, with the offset up to which the
-// data were good, and sticky. One owner at a time. Borrows nothing once it is open.
+// there. Errors name the file, and the offset up to which the data were good; damaged compression
+// is DataLoss, too little memory ResourceExhausted, and both are sticky. One owner at a time.
+// Borrows nothing once it is open.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,10 @@ class InputStream {
   // Has at least one byte in the buffer, unless the file ends.
   Status Refill();
   int64_t buffered() const { return end_ - begin_; }
-  void Take(int64_t count, std::string* bytes);
+  // Appends; ResourceExhausted where there is no memory for it.
+  Status Take(int64_t count, std::string* bytes);
+  // Says where it happened.
+  Status At(const Status& why) const;
 
   const std::string path_;
   const std::unique_ptr<char[]> buffer_;

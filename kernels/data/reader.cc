@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/base/guarded.h"
 #include "kernels/io/file_kernel.h"
 
 namespace penstock {
@@ -84,7 +85,7 @@ void Reader::Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Recor
 
 void Reader::ReadMore(std::unique_ptr<Reading> reading) {
   Status status = StatusOf(reading->cancellation);
-  if (status.ok()) status = ReadWork(*reading);
+  if (status.ok()) status = Guarded([&] { return ReadWork(*reading); });
   if (status.ok() && reading->records->empty()) return AwaitWork(std::move(reading));
   std::move(reading->done)(std::move(status));
 }
@@ -114,7 +115,7 @@ void Reader::AwaitWork(std::unique_ptr<Reading> reading) {
   Done received([self = shared(), work, reading = std::move(reading)](Status status) mutable {
     if (!status.ok()) return std::move(reading->done)(std::move(status));
     FileThreads().Schedule([self, work, reading = std::move(reading)]() mutable {
-      const Status begun = self->BeginWork(*work);
+      const Status begun = Guarded([&] { return self->BeginWork(*work); });
       if (!begun.ok()) return std::move(reading->done)(begun);
       self->ReadMore(std::move(reading));
     });
@@ -154,7 +155,7 @@ void Reader::Restore(State state, Cancellation* cancellation, Done done) {
   Use(
       cancellation,
       [self = shared(), state = std::move(state)](Done ended) {
-        std::move(ended)(self->RestoreNow(state));
+        std::move(ended)(Guarded([&] { return self->RestoreNow(state); }));
       },
       std::move(done));
 }
