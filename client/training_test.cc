@@ -438,12 +438,15 @@ TEST(TrainingLoopTest, StepsRunAtTheSameTime) {
   runners.Add({Call("QueueEnqueueManyV2", {go, pair})}, {go});
 
   Variable sum(program, "sum", {}, Zeros());
-  const Output one = OnesLike(sum);
-  const auto after = program.ControlDependencies({Call("QueueEnqueueV2", {come, Outputs{one}})});
-  const Output gone = Call("QueueDequeueV2", {go}, {{"component_types", types}});
-  const Output train = program.Group(
-      {sum.AssignAdd(gone), program.GlobalStep().AssignAdd(OnesLike(program.GlobalStep()))},
-      "train");
+  const Output one = Constant(program, Tensor::Scalar(1.0f));
+  Output train;
+  {
+    const auto after = program.ControlDependencies({Call("QueueEnqueueV2", {come, Outputs{one}})});
+    const Output gone = Call("QueueDequeueV2", {go}, {{"component_types", types}});
+    train = program.Group(
+        {sum.AssignAdd(gone), program.GlobalStep().AssignAdd(OnesLike(program.GlobalStep()))},
+        "train");
+  }
   TrainingLoop loop(
       program, {.train = train},
       {.max_steps = 10, .concurrent_steps = 2, .step_seconds = 20, .stop_on_signals = false});

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kSide = 28;
 constexpr int64_t kNumKinds = 10;
-constexpr int64_t kRecordsPerRead = 64;
+constexpr int64_t kRecordsPerRead = 512;
 constexpr int64_t kMixed = 4096;  // pictures in the queue that batches are drawn from, at least
 
 StatusOr<std::vector<std::string>> Shards(Env& env, const std::string& directory,
