@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/compiler/cost_model.h"
+#include "core/compiler/late_reads.h"
 #include "core/compiler/partitioner.h"
 #include "core/compiler/passes/passes.h"
 #include "core/compiler/placer.h"
@@ -53,13 +54,15 @@ StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<D
   }
   RETURN_IF_ERROR(PlaceAll(devices, options, &g));
   RETURN_IF_ERROR(Verified("place", g, options));
+  RETURN_IF_ERROR(ReadVariablesLate(&g));
+  RETURN_IF_ERROR(Verified("read", g, options));
   return PartitionGraph(g, devices);
 }
 
 std::vector<std::string> PassNames() {
   std::vector<std::string> names = {"prune"};
   for (const Optimization& optimization : kOptimizations) names.push_back(optimization.name);
-  names.push_back("place");
+  names.insert(names.end(), {"place", "read"});
   return names;
 }
 

@@ -88,6 +88,10 @@ const Registry& Ops() {
          .inputs = {{"x", "float"}},
          .outputs = {{"y", "float"}},
          .attrs = {{"frame_name", Strings{}}, {"is_constant", false}}},
+        {.name = "RefEnter",
+         .inputs = {{"x", Ref("float")}},
+         .outputs = {{"y", Ref("float")}},
+         .attrs = {{"frame_name", Strings{}}, {"is_constant", false}}},
         {.name = "Exit", .inputs = {{"x", "float"}}, .outputs = {{"y", "float"}}},
         {.name = "NextIteration", .inputs = {{"x", "float"}}, .outputs = {{"y", "float"}}},
         {.name = "LoopCond", .inputs = {{"x", "float"}}, .outputs = {{"y", "float"}}},
@@ -124,8 +128,8 @@ const Registry& Ops() {
                                       {.op = "Huge", .make = Make<HugeKernel>},
                                       {.op = "Heavy", .device = "GPU", .make = Make<NeverRun>}};
     for (const char* op :
-         {"Input", "Noise", "Heavy", "Var", "Update", "Group", "Shape", "Switch", "Enter", "Exit",
-          "NextIteration", "LoopCond", "_Feed", "_Fetch", "_Send", "_Recv"}) {
+         {"Input", "Noise", "Heavy", "Var", "Update", "Group", "Shape", "Switch", "Enter",
+          "RefEnter", "Exit", "NextIteration", "LoopCond", "_Feed", "_Fetch", "_Send", "_Recv"}) {
       kernels.push_back({.op = op, .make = Make<NeverRun>});
     }
     return new Registry(std::move(ops), std::move(kernels));
@@ -468,6 +472,25 @@ TEST(PartitionTest, ALoopOnTwoDevicesIsDrivenOnBoth) {
   }
   EXPECT_EQ(in_loop, 2) << "the condition and x: in each iteration; k once, outside of the loop";
   EXPECT_EQ(CountOps(ps, "_Recv"), 3);
+}
+
+TEST(PartitionTest, AReferenceThatEntersOnceIsReadWhereItIs) {
+  for (const bool constant : {true, false}) {
+    LoopWorld w;
+    Node* const var = w.Add("var", "Var", {}, kPs);
+    Node* const enter = w.Add("enter_ref", "RefEnter", {{var, 0}}, kPs,
+                              {{"frame_name", "f"}, {"is_constant", constant}});
+    Node* const use = w.Add("use", "Heavy", {{enter, 0}}, kWorker);
+    ASSERT_TRUE(w.graph.SetInput(w.graph.FindNode("plus"), 1, {use, 0}).ok());
+    const Status status = w.Run({}, {"exit:0"}).status();
+    if (constant) {
+      EXPECT_TRUE(status.ok()) << status;
+      continue;
+    }
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("the value behind 'enter_ref' (RefEnter), on /job:ps/replica:0/task:0"));
+  }
 }
 
 TEST(PruneTest, NothingInsideALoopIsFedOrFetched) {

@@ -95,6 +95,7 @@ class Partitioner {
       } else if (FlowOpOf(*source.node) == FlowOp::kEnter && !source.node->output_type(0).ref) {
         ASSIGN_OR_RETURN(received, CopyEnter(*source.node, device));
       } else {
+        RETURN_IF_ERROR(CheckIsInAllIterations(*source.node, device));
         const Endpoint local{copies_[source.node->id()], source.index};
         const std::string tensor =
             StrCat("edge_", source.node->id(), "_", source.node->name(), ":", source.index);
@@ -102,6 +103,16 @@ class Partitioner {
       }
     }
     return Endpoint{received, 0};
+  }
+
+  // A device that receives from inside a loop does so in every iteration.
+  static Status CheckIsInAllIterations(const Node& source, const std::string& device) {
+    const bool* const constant = source.attr<bool>("is_constant");
+    if (FlowOpOf(source) != FlowOp::kEnter || (constant != nullptr && *constant)) return OkStatus();
+    return InvalidArgument("the value behind '", source.name(), "' (", source.op_name(), "), on ",
+                           Device(source), ", is read on ", device,
+                           ", but a reference that is not constant enters a loop's first iteration "
+                           "only: give both the same device, or lead the value in by Enter");
   }
 
   // What enters a loop is there in its first iteration only, or is the same in all: it is sent once

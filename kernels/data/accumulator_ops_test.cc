@@ -122,6 +122,15 @@ TEST(Accumulators, RowsByIndex) {
   EXPECT_EQ(a.Take(1), "int64[0]; float[0,2]; int64[2] 4 2");
 }
 
+// What TensorFlow's SyncReplicasOptimizer says of all of them.
+TEST(Accumulators, RowsOfAScalarAreOfAnyShape) {
+  TestAccumulator a("Sparse", DType::kFloat, PartialShape::Scalar());
+  EXPECT_TRUE(a.ApplyRows(0, {1}, Tensor::Of<float>({1, 2}, {1, 2}), {4, 2}).ok());
+  EXPECT_TRUE(a.ApplyRows(0, {7}, Tensor::Of<float>({1, 2}, {3, 4})).ok());
+  EXPECT_FALSE(a.ApplyRows(0, {1}, Tensor(DType::kFloat, {1, 3})).ok());
+  EXPECT_EQ(a.Take(2), "int64[2] 1 7; float[2,2] 1 2 3 4; int64[2] -1 2");
+}
+
 TEST(Accumulators, RowsThatDoNotFit) {
   TestAccumulator a("Sparse", DType::kFloat, PartialShape());
   const Tensor row = Tensor::Of<float>({1, 2}, {1, 2});

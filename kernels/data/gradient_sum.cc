@@ -83,7 +83,9 @@ class DenseSum final : public GradientSum {
 
 class SparseSum final : public GradientSum {
  public:
-  explicit SparseSum(const PartialShape& shape) : shape_(shape) {}
+  // Nothing sparse is a scalar: for TensorFlow's clients that shape says nothing.
+  explicit SparseSum(const PartialShape& shape)
+      : shape_(shape.rank() == 0 ? PartialShape() : shape) {}
 
   Status Add(SummedGradient gradient) override {
     RETURN_IF_ERROR(Check(gradient));
@@ -116,8 +118,7 @@ class SparseSum final : public GradientSum {
     }
     Tensor whole(DType::kInt64, {shape.rank()});
     for (int d = 0; d < shape.rank(); ++d) whole.mutable_flat<int64_t>()[d] = shape.dim(d);
-    whole.mutable_flat<int64_t>()[0] =
-        shape_.known_rank() && shape_.rank() > 0 ? shape_.dim(0) : PartialShape::kUnknown;
+    whole.mutable_flat<int64_t>()[0] = shape_.known_rank() ? shape_.dim(0) : PartialShape::kUnknown;
     return SummedGradient{std::move(values), std::move(indices), std::move(whole)};
   }
 

@@ -13,8 +13,10 @@ import optimizers  # noqa: F401
 import pipelines  # noqa: F401
 import queues  # noqa: F401
 import recurrent  # noqa: F401
+import references  # noqa: F401
 import sessions  # noqa: F401
 import summaries  # noqa: F401
+import synchronous  # noqa: F401
 import training_loops  # noqa: F401
 
 if __name__ == "__main__":
