@@ -25,21 +25,80 @@ void EmptyAll(Tensor* tensors, uint32_t count) {
 
 }  // namespace
 
+// These two are inlined: calls and their frames are a good part of what a cheap node costs.
+
+template <bool kPlain>
+[[gnu::always_inline]] inline void Execution::Arrive(Iteration& it, uint32_t node, bool dead,
+                                                     Ready& ready) {
+  std::atomic<uint32_t>& pending = it.pending[node];
+  uint32_t left;
+  if (shared_) {
+    if (!kPlain && dead) pending.fetch_or(kDead, std::memory_order_relaxed);
+    left = pending.fetch_sub(1, std::memory_order_acq_rel) - 1;
+  } else {
+    left = pending.load(std::memory_order_relaxed) - 1;
+    if (!kPlain && dead) left |= kDead;
+    pending.store(left, std::memory_order_relaxed);
+  }
+  if ((left & Program::kCount) != 0) return;
+  if (!kPlain) return Push(it, node | (left & ~Program::kCount), ready);
+  const bool expensive = (left & Program::kExpensive) != 0;
+  (expensive ? ready.expensive : ready.cheap).push_back(node | (left & kDead));
+}
+
+// To the iteration in which the consumers run. kPlain: that is where the thread works, every output
+// has a value, no consumer is a Merge, and nobody asks when nodes become ready.
+template <bool kPlain>
+[[gnu::always_inline]] inline void Execution::Propagate(const Item& item, Tensor* outputs,
+                                                        bool dead, Iteration& to, Ready& ready) {
+  const Program::Edge* edge = program_.edges() + item.first_edge;
+  for (const auto* const end = edge + item.num_edges; edge != end; ++edge) {
+    Tensor* const output = !kPlain && dead ? nullptr : &outputs[edge->output];
+    if (!kPlain && edge->merges) {
+      ArriveAtMerge(to, *edge, output, ready);
+      continue;
+    }
+    if (!kPlain && (output == nullptr || !output->valid())) {
+      Arrive<kPlain>(to, edge->dst, true, ready);
+      continue;
+    }
+    Tensor* const slot = &to.inputs[edge->slot];
+    if (edge->last) {
+      Fill(slot, std::move(*output));
+    } else {
+      Fill(slot, *output);
+    }
+    Arrive<kPlain>(to, edge->dst, false, ready);
+  }
+  if (kPlain ? item.drops_output : !dead && item.may_drop()) {
+    EmptyAll(outputs, item.num_outputs);
+  }
+  const uint32_t* control = program_.controls() + item.first_control;
+  for (const auto* const end = control + item.num_controls; control != end; ++control) {
+    if (!kPlain && (to.items[*control].special & Program::kMerges) != 0) {
+      ArriveAtMerge(to, *control, Program::kControl, ready);
+    } else {
+      Arrive<kPlain>(to, *control, dead, ready);
+    }
+  }
+}
+
+template void Execution::Propagate<false>(const Item&, Tensor*, bool, Iteration&, Ready&);
+
 void Execution::Process(Runner& runner, uint32_t node) {
   if ((node & kDead) != 0) return ProcessSpecial(runner, node);
   Iteration& it = *runner.ready.here;
   const Item& item = it.items[node];
   Tensor* const outputs = runner.outputs.get();
-  if (item.special == Program::kNoOp && it.ready_ns == nullptr) {
-    return Propagate<true>(item, outputs, false, it, runner.ready);
+  if (item.special != Program::kNoOp || it.ready_ns != nullptr) {
+    if (item.special != 0 || observed_) return ProcessSpecial(runner, node);
+    const Status status = Compute(item, runner, outputs);
+    if (!status.ok()) [[unlikely]] {
+      EmptyAll(outputs, item.num_outputs);
+      return Fail(item, status);
+    }
+    ReleaseInputs(it, item);
   }
-  if (item.special != 0 || observed_) return ProcessSpecial(runner, node);
-  const Status status = Compute(item, runner, outputs);
-  if (!status.ok()) [[unlikely]] {
-    EmptyAll(outputs, item.num_outputs);
-    return Fail(item, status);
-  }
-  ReleaseInputs(it, item);
   Propagate<true>(item, outputs, false, it, runner.ready);
 }
 
@@ -167,63 +226,6 @@ void Execution::AsyncEnded(Wait& wait, const Status& ended) {
 // Before the outputs go on: a consumer may write to a buffer that a kernel has passed through.
 void Execution::ReleaseInputs(Iteration& it, const Item& item) {
   EmptyAll(&it.inputs[item.first_input], item.num_inputs);
-}
-
-// To the iteration in which the consumers run. kPlain: that is where the thread works, every output
-// has a value, no consumer is a Merge, and nobody asks when nodes become ready.
-template <bool kPlain>
-void Execution::Propagate(const Item& item, Tensor* outputs, bool dead, Iteration& to,
-                          Ready& ready) {
-  const Program::Edge* edge = program_.edges() + item.first_edge;
-  for (const auto* const end = edge + item.num_edges; edge != end; ++edge) {
-    Tensor* const output = !kPlain && dead ? nullptr : &outputs[edge->output];
-    if (!kPlain && edge->merges) {
-      ArriveAtMerge(to, *edge, output, ready);
-      continue;
-    }
-    if (!kPlain && (output == nullptr || !output->valid())) {
-      Arrive<kPlain>(to, edge->dst, true, ready);
-      continue;
-    }
-    Tensor* const slot = &to.inputs[edge->slot];
-    if (edge->last) {
-      Fill(slot, std::move(*output));
-    } else {
-      Fill(slot, *output);
-    }
-    Arrive<kPlain>(to, edge->dst, false, ready);
-  }
-  if (kPlain ? item.drops_output : !dead && item.may_drop()) {
-    EmptyAll(outputs, item.num_outputs);
-  }
-  const uint32_t* control = program_.controls() + item.first_control;
-  for (const auto* const end = control + item.num_controls; control != end; ++control) {
-    if (!kPlain && (to.items[*control].special & Program::kMerges) != 0) {
-      ArriveAtMerge(to, *control, Program::kControl, ready);
-    } else {
-      Arrive<kPlain>(to, *control, dead, ready);
-    }
-  }
-}
-
-template void Execution::Propagate<false>(const Item&, Tensor*, bool, Iteration&, Ready&);
-
-template <bool kPlain>
-void Execution::Arrive(Iteration& it, uint32_t node, bool dead, Ready& ready) {
-  std::atomic<uint32_t>& pending = it.pending[node];
-  uint32_t left;
-  if (shared_) {
-    if (!kPlain && dead) pending.fetch_or(kDead, std::memory_order_relaxed);
-    left = pending.fetch_sub(1, std::memory_order_acq_rel) - 1;
-  } else {
-    left = pending.load(std::memory_order_relaxed) - 1;
-    if (!kPlain && dead) left |= kDead;
-    pending.store(left, std::memory_order_relaxed);
-  }
-  if ((left & Program::kCount) != 0) return;
-  if (!kPlain) return Push(it, node | (left & ~Program::kCount), ready);
-  const bool expensive = (left & Program::kExpensive) != 0;
-  (expensive ? ready.expensive : ready.cheap).push_back(node | (left & kDead));
 }
 
 // The first value that comes is taken, others are dropped. `value`: null or invalid where dead.
