@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "absl/strings/match.h"
 #include "core/op/registry.h"
 #include "core/op/variable.h"
 #include "core/runtime/test_ops.h"
@@ -120,6 +121,10 @@ const Registry& FarRegistry() {
     for (const char* op : {"FarSum", "FarToHost", "HostToFar"}) ops.push_back(sum(op));
     std::vector<KernelDef> kernels = DeclaredKernels();
     for (const KernelDef& kernel : DeclaredKernels()) {
+      if (kernel.device == "GPU" && absl::StartsWith(kernel.op, "Stack")) {
+        kernels.push_back(kernel);
+        kernels.back().device = "FAR";
+      }
       const bool values = kernel.op == "_Feed" || kernel.op == "_Fetch";
       const bool transfer = kernel.op == "_Send" || kernel.op == "_Recv";
       const bool variable = kernel.op == "TestVariable" || kernel.op == "TestAssign";
@@ -202,6 +207,32 @@ TEST_P(PlacementTest, AVariablesValueIsOnTheDevice) {
   EXPECT_EQ(step.fetches[0].scalar<int64_t>(), 5);
   EXPECT_EQ(step.fetches[1].scalar<int64_t>(), 10);
   EXPECT_EQ(step.fetches[2].scalar<int64_t>(), 5);
+}
+
+// Pushed, popped, and used on the device and on the host.
+TEST_P(PlacementTest, StacksKeepTheirElementsOnTheHostIfAsked) {
+  for (const bool swap : {false, true}) {
+    const Attrs type = {{"T", DType::kInt64}, {"swap_memory", swap}};
+    Node* const max = g_.Feed(1, DType::kInt32);
+    Node* const stack = g_.Add("StackV2", {max}, {{"elem_type", DType::kInt64}});
+    Node* const sum = g_.AddSum("FarSum", {g_.Feed(0)});
+    Node* const push = g_.Add("StackPushV2", {stack, sum}, type);
+    Node* const pop =
+        g_.Add("StackPopV2", {stack}, {{"elem_type", DType::kInt64}}, {push}, StrCat("pop", swap));
+    g_.Fetch(g_.AddSum("FarSum", {pop}), 0);
+    g_.Fetch(pop, 1);
+    g_.Fetch(g_.AddSum("FarSum", {push}), 2);
+    TestStep step(3, {Tensor::Scalar<int64_t>(5), Tensor::Scalar<int32_t>(-1)});
+    device_.to_host = device_.from_host = 0;
+    const Status status = Run(step);
+    ASSERT_TRUE(status.ok()) << status;
+    for (const Tensor& fetched : step.fetches) EXPECT_EQ(fetched.scalar<int64_t>(), 5);
+    // What is fetched: to the host. The push: to the host, and what is used of it and of what is
+    // popped on the device: back.
+    EXPECT_EQ(device_.to_host, 10 * 3) << swap;
+    EXPECT_EQ(device_.from_host, 10 * (swap ? 3 : 1)) << swap;
+    g_ = TestGraph(FarRegistry());
+  }
 }
 
 TEST_P(PlacementTest, WhatIsSentAndReceivedIsOnTheHost) {

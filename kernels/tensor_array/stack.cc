@@ -3,8 +3,10 @@
 // Stacks of tensors, which live within one step: how what a loop computes is kept for the loop that
 // computes its gradient, which goes through the iterations backwards.
 //
-// Values stay where they are: on a device whose memory is short of room, `swap_memory` asks for the
-// host's, which is where these kernels keep everything already.
+// The kernels hand elements on without looking at them. On a CPU these are in the host's memory, so
+// that `swap_memory` has nothing to do. On a device with memory of its own they stay there, but for
+// stacks to which something is pushed with `swap_memory`: what is pushed there is copied to the
+// host, and back where something on the device uses what is popped (core/runtime/placement.h).
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -220,6 +222,19 @@ KERNEL_ANY_TYPE(StackPop, StackPopKernel);
 KERNEL_ANY_TYPE(StackPopV2, StackPopKernel);
 KERNEL_ANY_TYPE(StackClose, StackCloseKernel);
 KERNEL_ANY_TYPE(StackCloseV2, StackCloseKernel);
+
+KERNEL_DEF({.op = "StackV2",
+            .device = "GPU",
+            .host_args = {"max_size", "handle"},
+            .make = Make<StackKernel>});
+KERNEL_DEF(
+    {.op = "StackPushV2", .device = "GPU", .host_args = {"handle"}, .make = Make<StackPushKernel>});
+KERNEL_DEF(
+    {.op = "StackPopV2", .device = "GPU", .host_args = {"handle"}, .make = Make<StackPopKernel>});
+KERNEL_DEF({.op = "StackCloseV2",
+            .device = "GPU",
+            .host_args = {"handle"},
+            .make = Make<StackCloseKernel>});
 
 }  // namespace
 }  // namespace penstock
