@@ -11,6 +11,9 @@ namespace {
 
 // Values are followed for shapes, so longer ones than any shape are of no use.
 constexpr int64_t kFollowedElementsMax = kMaxRank;
+// After as many rounds without a fixed point nothing is known of what comes around. Two suffice for
+// a loop, and one more for each one around it.
+constexpr int kRoundsMax = 8;
 
 // The integers as a tensor; invalid where one does not fit the type.
 Tensor Integers(DType dtype, const Shape& shape, absl::Span<const int64_t> values) {
@@ -93,20 +96,31 @@ void ShapeInference::Evaluate(const Node& node) {
 }
 
 Status ShapeInference::Infer(const Node& node) {
-  shapes_[node.id()].resize(node.num_outputs());
+  shapes_[node.id()].assign(node.num_outputs(), PartialShape());
+  for (int i = 0; i < node.num_outputs(); ++i) {  // of the round before
+    constants_.erase({node.id(), i});
+    elements_.erase({node.id(), i});
+  }
   if (node.op().shape) RETURN_IF_ERROR(RunShapeFunction(node));
   Evaluate(node);
   return OkStatus();
 }
 
+// What comes around a loop is taken to look as it did in the round before, or else as what enters.
 Status ShapeInference::RunShapeFunction(const Node& node) {
   std::vector<ShapeScope::Input> inputs(node.num_inputs());
+  const PartialShape* enters = nullptr;
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Endpoint source = node.input(i);
     if (!Ready(source, node)) continue;
-    inputs[i] = {.shape = shapes_[source.node->id()][source.index],
-                 .constant = ConstantOf(source),
-                 .element = ElementOf(source)};
+    enters = &shapes_[source.node->id()][source.index];
+    inputs[i] = {.shape = *enters, .constant = ConstantOf(source), .element = ElementOf(source)};
+  }
+  for (int i = 0; i < node.num_inputs() && enters != nullptr; ++i) {
+    const Node* const source = node.input(i).node;
+    if (source == nullptr || !IsLoopBackEdge(*source, node)) continue;
+    const std::vector<PartialShape>& before = shapes_[source->id()];
+    inputs[i].shape = before.empty() ? *enters : before[0];
   }
   ShapeScope scope(node.op(), node.attrs(), std::move(inputs), node.num_outputs());
   if (const Status status = node.op().shape(scope); !status.ok()) {
@@ -145,15 +159,45 @@ Status ShapeInference::InferWithSources(const Node& node) {
 Status ShapeInference::Update() {
   const int begin = num_seen();
   shapes_.resize(graph_.max_id());
-  visited_.resize(graph_.max_id());
-  Status first_error;
+  const auto infer_all = [&] {
+    visited_.resize(begin);
+    visited_.resize(graph_.max_id());
+    Status first_error;
+    for (int id = begin; id < graph_.max_id(); ++id) {
+      const Node* node = graph_.node(id);
+      if (node == nullptr || visited_[id]) continue;
+      const Status status = InferWithSources(*node);
+      if (first_error.ok()) first_error = status;
+    }
+    return first_error;
+  };
+  Status status = infer_all();
+
+  std::vector<std::pair<int, PartialShape>> around;  // of what comes around loops: as last taken
   for (int id = begin; id < graph_.max_id(); ++id) {
-    const Node* node = graph_.node(id);
-    if (node == nullptr || visited_[id]) continue;
-    const Status status = InferWithSources(*node);
-    if (first_error.ok()) first_error = status;
+    const Node* const merge = graph_.node(id);
+    if (merge == nullptr || merge->num_inputs() < 2) continue;
+    for (const Endpoint& input : merge->inputs()) {
+      if (input.node == nullptr || !IsLoopBackEdge(*input.node, *merge)) continue;
+      around.emplace_back(input.node->id(), shapes_[merge->id()][0]);
+    }
   }
-  return first_error;
+  for (int round = 0; !around.empty(); ++round) {
+    bool settled = status.ok();
+    for (auto& [id, taken] : around) {
+      settled = settled && shapes_[id][0] == taken;
+      taken = shapes_[id][0];
+    }
+    if (settled) break;
+    // The error may be that of a node that never runs with such shapes.
+    const bool give_up = round == kRoundsMax || !status.ok();
+    for (const auto& [id, taken] : around) {
+      if (give_up) shapes_[id][0] = PartialShape();
+    }
+    status = infer_all();
+    if (give_up) break;
+  }
+  return status;
 }
 
 StatusOr<ShapeMap> InferShapes(const Graph& graph) {
