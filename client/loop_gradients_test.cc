@@ -419,13 +419,77 @@ TEST(LoopGradientsOfForeignGraphs, AreThoseOfTensorFlow) {
   }
 }
 
-TEST_F(LoopGradients, SecondDerivativesOfLoopsAreRefused) {
+// Of derivatives: against their own differences, and against those of the loop written out.
+class HigherDerivatives : public LoopGradients {
+ protected:
+  Output Derivative(Output y, Output x) {
+    const auto gradients = Gradients(program_, {Total(y)}, {x});
+    return gradients.empty() ? Output() : Dense(gradients[0]);
+  }
+  void ExpectSame(Output a, Output b) {
+    const auto values = Run({a, b});
+    ASSERT_TRUE(values.ok()) << values.status();
+    const Tensor &one = (*values)[0], &other = (*values)[1];
+    ASSERT_EQ(one.shape(), other.shape());
+    for (int64_t i = 0; i < one.num_elements(); ++i) {
+      EXPECT_NEAR(one.data<double>()[i], other.data<double>()[i], 1e-12) << i;
+    }
+  }
+};
+
+TEST_F(HigherDerivatives, OfALoop) {
+  const Output n = InputInt(3), x = Input({0.5, 0.9}), w = Input({1.1, 0.7});
+  const auto body = [&](Output, Output v) { return Sin(v * w) * v; };
+  const Output y = Repeat(n, x, body);
+  Output unrolled = x;
+  for (int i = 0; i < 3; ++i) unrolled = body(Output(), unrolled);
+  const Output dx = Derivative(y, x), dw = Derivative(y, w);
+  CheckGradients(dx, {x, w});
+  CheckGradients(dw, {x, w});
+  ExpectSame(Derivative(dx, w), Derivative(Derivative(unrolled, x), w));
+  ExpectSame(Derivative(dw, w), Derivative(Derivative(unrolled, w), w));
+  ExpectSame(Derivative(Derivative(dx, w), x),
+             Derivative(Derivative(Derivative(unrolled, x), w), x));
+  Feed(n, Tensor::Scalar<int32_t>(0));
+  CheckGradients(dx, {x});
+  Feed(n, Tensor::Scalar<int32_t>(1));
+  CheckGradients(dx, {x, w});
+}
+
+TEST_F(HigherDerivatives, OfALoopWithABranch) {
+  const Output n = InputInt(4), x = Input({0.5, 0.9}), w = Input(1.1);
+  const Output y = Repeat(n, x, [&](Output i, Output v) {
+    return Cond(
+        program_, Less(i, Int(2)), [&] { return Outputs{Sin(v) * w}; },
+        [&] { return Outputs{v * v}; })[0];
+  });
+  for (const Output& first : {Derivative(y, x), Derivative(y, w)}) CheckGradients(first, {x, w});
+}
+
+TEST_F(HigherDerivatives, OfOneLoopAfterTheOther) {
+  const Output x = Input({0.5, 0.9});
+  const Output middle = Repeat(InputInt(2), x, [](Output, Output v) { return Sin(v) * v; });
+  const Output y = Repeat(InputInt(3), middle, [&](Output, Output v) { return v * middle; });
+  CheckGradients(Derivative(y, x), {x});
+}
+
+// The gradient's own loss, as in penalties on gradients.
+TEST_F(HigherDerivatives, OfALossOfADerivative) {
+  const Output x = Input({0.5, 0.9}), w = Input({0.3, -0.4});
+  const Output y = Repeat(InputInt(3), x, [&](Output, Output v) { return Tanh(v * w) + v; });
+  const Output dx = Derivative(y, x);
+  CheckGradients(y + dx * dx, {x, w});
+}
+
+TEST_F(HigherDerivatives, OfLoopsInLoopsAreRefused) {
   const Output x = Input(0.5);
-  const Output y = Repeat(InputInt(3), x, [](Output, Output v) { return Sin(v) * v; });
+  const Output y = Repeat(InputInt(3), x, [&](Output, Output v) {
+    return Repeat(Int(2), v, [](Output, Output u) { return Sin(u) * u; });
+  });
   const Output dy = Gradients(program_, {y}, {x})[0].values;
   const auto second = AddGradients(program_, {dy}, {x});
   EXPECT_EQ(second.status().code(), StatusCode::kUnimplemented) << second.status();
-  EXPECT_NE(std::string(second.status().message()).find("second derivatives of loops"),
+  EXPECT_NE(std::string(second.status().message()).find("second derivatives of loops in loops"),
             std::string::npos);
 }
 

@@ -40,6 +40,7 @@ void BackwardLoop::AddCounter() {
   cond_ = Call("LoopCond", {GreaterEqual(number, one)});
   const Outputs sides = AddSwitch(number, cond_);
   number_ = sides[1];
+  zero_ = sides[0];
   const Output less = Call("Sub", {number_, one});
   set_pivot(less);
   const Output popped = CallIn(builder_, "ControlTrigger", {});
@@ -86,11 +87,26 @@ Output BackwardLoop::Lead(Output outside) {
     return Import(builder_.OutputOf(node.input(0).node, node.input(0).index));
   }
   if (node.op_name() == "Const") return Constant(builder_, *node.attr<Tensor>("value"));
-  return Pop(outside);
+  return PopLike(forward_.StackOf(outside), outside);
 }
 
-Output BackwardLoop::Pop(Output value) {
-  Output stack = forward_.StackOf(value);
+Output BackwardLoop::End() {
+  const auto inside = builder_.ContextScope(this);
+  if (!end_.valid()) end_ = Call("Exit", {zero_});
+  return end_;
+}
+
+void BackwardLoop::Push(Output stack, Output value) {
+  if (!stack.valid() || !value.valid()) return;
+  // One iteration after the other, as in the forward loop.
+  const auto in_turn = builder_.ControlDependencies({pivot()});
+  const auto here = builder_.ColocateWith(stack);
+  const Output push =
+      CallIn(builder_, "StackPushV2", {stack, value}, {{"swap_memory", forward_.swap_memory()}});
+  if (push.valid()) builder_.mutable_graph().AddControlEdge(builder_.NodeOf(push), popped_);
+}
+
+Output BackwardLoop::PopLike(Output stack, Output value) {
   if (!stack.valid()) return stack;
   const BranchPath& path = graph_.PathOf(value);
   Output handle = stack;

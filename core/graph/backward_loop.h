@@ -30,6 +30,13 @@ class BackwardLoop final : public LoopContext {
   Output Close(const Variable& variable, Output next);
   // Counts from the number of iterations down to 1.
   Output number() const { return number_; }
+  // As seen outside: there when all iterations have ended.
+  Output End();
+  // In the body: each iteration leaves `value` on `stack`, for another loop to take.
+  void Push(Output stack, Output value);
+  // In the body: what the iteration that this one goes back to has left on `stack`, which is as
+  // often there as `like`, a tensor of the forward loop.
+  Output PopLike(Output stack, Output like);
 
   Status Adapt(GraphBuilder::NewNode* node) override;
 
@@ -39,14 +46,13 @@ class BackwardLoop final : public LoopContext {
  private:
   void AddCounter();
   bool InForwardLoop(Output output) const;
-  Output Pop(Output value);
   Output ShapeOfForward(Output value, DType type);
   // The node that does what `node` is to do, without `value` itself; -1: there is none.
   int WithoutValue(const GraphBuilder::NewNode& node, Output value);
 
   ForwardGraph& graph_;
   ForwardLoop& forward_;
-  Output cond_, number_;
+  Output cond_, number_, zero_, end_;
   Node* popped_ = nullptr;  // runs when all of an iteration's values have been taken
   std::map<std::pair<int, int>, Output> shapes_;
 };

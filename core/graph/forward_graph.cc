@@ -119,20 +119,25 @@ Output ForwardLoop::Count() {
   return count_;
 }
 
+Output ForwardLoop::NewStack(Output value) {
+  GraphBuilder& builder = graph_.builder();
+  const Output anchor = Anchor();
+  const auto bare = builder.BareScope();
+  const auto here = builder.ColocateWith(value);
+  const auto when_the_loop_runs = builder.ControlDependencies({anchor});
+  const Output no_limit = Constant(builder, Tensor::Scalar<int32_t>(-1));
+  const Output stack = CallIn(builder, "StackV2", {no_limit}, {{"elem_type", value.dtype()}});
+  return graph_.Record(stack, info().parent, anchor);
+}
+
 Output ForwardLoop::StackOf(Output value) {
   Output& stack = stacks_[{value.node, value.index}];
   if (stack.valid()) return stack;
   GraphBuilder& builder = graph_.builder();
   Count();
-  const Output anchor = Anchor();
+  stack = NewStack(value);
   const auto bare = builder.BareScope();
   const auto here = builder.ColocateWith(value);
-  {
-    const auto when_the_loop_runs = builder.ControlDependencies({anchor});
-    const Output no_limit = Constant(builder, Tensor::Scalar<int32_t>(-1));
-    stack = graph_.Record(CallIn(builder, "StackV2", {no_limit}, {{"elem_type", value.dtype()}}),
-                          info().parent, anchor);
-  }
   const Output handle = Enter(stack, /*is_constant=*/true);
   // Iterations push one after the other: the next number waits for all pushes, and each of them for
   // its own number.

@@ -50,6 +50,8 @@ class ForwardLoop {
   Output Count();
   // As seen outside: the stack on which each iteration leaves `value`, a tensor in this loop.
   Output StackOf(Output value);
+  // As seen outside: an empty stack for what is like `value`, there where and if the loop is.
+  Output NewStack(Output value);
 
  private:
   ForwardLoop(ForwardGraph& graph, int frame) : graph_(graph), frame_(frame) {}

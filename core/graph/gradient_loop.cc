@@ -4,6 +4,7 @@
 // the backward loop: it starts as the gradient of what the loop gave, and each iteration takes it
 // back through the body. What the body says of invariants is added up.
 #include <algorithm>
+#include <utility>
 
 #include "core/graph/gradient_walk.h"
 #include "core/graph/gradients.h"
@@ -66,12 +67,59 @@ Status GradientWalk::WalkBody(LoopGradient* loop) {
   const auto inside = builder_.ContextScope(loop->backward.get());
   std::deque<Unit> outside;
   outside.swap(ready_);
+  LoopGradient* const around = std::exchange(loop_, loop);
   for (const LoopGradient::Active& active : loop->active) {
     Contribute(*active.variable.next, 0, active.gradient.now);
   }
+  for (const auto& [push, pop] : kept_.pairs()) {
+    const bool here = forward_->frames().of_node[push->id()] == loop->forward.frame();
+    const Unit unit{.node = push};
+    if (here && KeptBy(*pop) != nullptr && Pending(unit) == 0) ready_.push_back(unit);
+  }
   RETURN_IF_ERROR(ProcessReady());
   ready_ = std::move(outside);
+  loop_ = around;
   return OkStatus();
+}
+
+bool GradientWalk::TakesKept(int frame) const {
+  return std::any_of(kept_.pairs().begin(), kept_.pairs().end(), [&](const auto& pair) {
+    return KeptBy(*pair.second) != nullptr &&
+           forward_->frames().of_node[pair.second->id()] == frame;
+  });
+}
+
+// The loops that have kept what `frame` took have one less to wait for: when the graph is built
+// and, where there is a loop `backward` that leaves gradients for theirs, when it runs.
+void GradientWalk::KeptAreProcessed(int frame, BackwardLoop* backward) {
+  const std::vector<int>& of_node = forward_->frames().of_node;
+  for (const auto& [push, pop] : kept_.pairs()) {
+    if (of_node[pop->id()] != frame || KeptBy(*pop) == nullptr) continue;
+    const auto stack = kept_gradients_.find(push);
+    if (stack != kept_gradients_.end() && backward != nullptr) {
+      const auto after = builder_.ControlDependencies({backward->End()});
+      const auto here = builder_.ColocateWith(stack->second);
+      stack->second = Identity(stack->second);
+    }
+    const Unit unit{.frame = of_node[push->id()]};
+    if (--Pending(unit) == 0) ready_.push_back(unit);
+  }
+}
+
+// The loops' gradients go the other way round than they do, one after the other: what is found out
+// first about a value that was taken last is used last.
+void GradientWalk::KeepGradient(const Node& push, Output dy) {
+  const Endpoint value = push.input(1);
+  const Output stack = loop_->forward.NewStack(builder_.OutputOf(value.node, value.index));
+  kept_gradients_[&push] = stack;
+  loop_->backward->Push(stack, dy);
+}
+
+Gradient GradientWalk::KeptGradient(const Node& push) {
+  const auto stack = kept_gradients_.find(&push);
+  if (stack == kept_gradients_.end()) return {};
+  const Endpoint value = push.input(1);
+  return loop_->backward->PopLike(stack->second, builder_.OutputOf(value.node, value.index));
 }
 
 Status GradientWalk::CloseVariables(LoopGradient* loop) {
@@ -168,7 +216,10 @@ Status GradientWalk::AccumulateInvariants(LoopGradient* loop) {
 Status GradientWalk::ProcessLoop(int frame) {
   ASSIGN_OR_RETURN(ForwardLoop * forward, forward_->Loop(frame));
   const auto name = builder_.NameScope(StrCat(forward->info().name, "_grad"));
-  bool any = false, wanted = false;
+  bool any = false, wanted = TakesKept(frame);
+  for (const auto& [push, stack] : kept_gradients_) {
+    any |= forward_->frames().of_node[push->id()] == frame;
+  }
   for (const LoopVariable& variable : forward->variables()) {
     for (Node* exit : variable.exits) any |= !SumAt({exit, 0}).none();
     wanted |= Between(variable.enter) && FlowsInto(*variable.enter, 0);
@@ -183,6 +234,7 @@ Status GradientWalk::ProcessLoop(int frame) {
     for (const Node* enter : forward->invariants()) {
       if (Between(enter)) Contribute(*enter, 0, {});
     }
+    KeptAreProcessed(frame, nullptr);
     return builder_.status();
   }
   LoopGradient loop{.forward = *forward};
@@ -193,6 +245,7 @@ Status GradientWalk::ProcessLoop(int frame) {
   RETURN_IF_ERROR(WalkBody(&loop));
   RETURN_IF_ERROR(CloseVariables(&loop));
   RETURN_IF_ERROR(AccumulateInvariants(&loop));
+  KeptAreProcessed(frame, loop.backward.get());
   return Annotate(builder_.status(), StrCat("gradient of loop '", forward->info().name, "'"));
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GradientWalk: what lies between xs and ys, and who waits for whom.
-#include "absl/strings/match.h"
 #include "core/graph/gradient_walk.h"
 
 namespace penstock {
@@ -78,6 +77,7 @@ void GradientWalk::MarkForward() {
   while (!queue.empty()) {
     const Node* node = queue.back();
     queue.pop_back();
+    if (const Node* const pop = kept_.PopOf(*node); pop != nullptr) reach(pop);
     for (const OutEdge& edge : node->out_edges()) {
       if (CarriesGradient(node->output_type(edge.src_index).dtype)) reach(edge.dst);
     }
@@ -95,6 +95,7 @@ Status GradientWalk::MarkBackward() {
   while (!queue.empty()) {
     const Node* node = queue.back();
     queue.pop_back();
+    if (const Node* const push = kept_.PushOf(*node); push != nullptr) reach(push);
     for (int i = 0; i < node->num_inputs(); ++i) {
       const Endpoint source = node->input(i);
       if (source.node == nullptr) continue;
@@ -145,6 +146,9 @@ Status GradientWalk::CountConsumers() {
                            node->name(), "' an x from outside comes in");
     }
     if (structure) continue;
+    if (const Node* const push = KeptBy(*node); push != nullptr) {
+      ++pending_loops_[forward_->frames().of_node[push->id()]];
+    }
     for (int i = 0; i < node->num_inputs(); ++i) {
       if (!FlowsInto(*node, i)) continue;
       const Node& source = *node->input(i).node;
@@ -158,28 +162,45 @@ Status GradientWalk::CountConsumers() {
   return OkStatus();
 }
 
-// What a loop kept on stacks depends on xs, but no edge says so.
-Status GradientWalk::CheckSecondOrder() const {
+const Node* GradientWalk::KeptBy(const Node& node) const {
+  const Node* const push = kept_.PushOf(node);
+  return push != nullptr && Between(push) && Between(&node) ? push : nullptr;
+}
+
+// What a loop kept on stacks depends on xs: it must be known which of its nodes did, and neither
+// loop may be run several times, each with stacks of its own.
+Status GradientWalk::CheckKeptValues() const {
+  const LoopFrames& frames = forward_->frames();
+  const auto once = [&](const Node* node) {
+    const int frame = frames.of_node[node->id()];
+    return frame != forward_->base_frame() && frames.frames[frame].parent == forward_->base_frame();
+  };
   bool kept = false;
-  std::vector<const Node*> queue;
   for (const Node* node : builder_.graph().nodes()) {
-    kept |= below_xs_[node->id()] && absl::StartsWith(node->op_name(), "StackPush");
+    if (!below_xs_[node->id()] || !IsStackPush(*node)) continue;
+    const Node* const pop = kept_.PopOf(*node);
+    kept |= pop == nullptr || !once(node) || !once(pop);
   }
   if (!kept) return OkStatus();
+  std::vector<const Node*> queue;
   std::vector<bool> seen(below_xs_.size());
-  for (const Output& y : ys_) queue.push_back(builder_.NodeOf(y));
+  const auto reach = [&](const Node* node) {
+    if (node != nullptr && !seen[node->id()]) queue.push_back(node);
+    if (node != nullptr) seen[node->id()] = true;
+  };
+  for (const Output& y : ys_) reach(builder_.NodeOf(y));
   while (!queue.empty()) {
     const Node* node = queue.back();
     queue.pop_back();
-    if (absl::StartsWith(node->op_name(), "StackPop")) {
+    const Node* const push = kept_.PushOf(*node);
+    const bool value = IsStackPop(*node) && node->output_type(0).dtype != DType::kResource &&
+                       CarriesGradient(node->output_type(0).dtype);
+    if (value && (push == nullptr || !once(push) || !once(node))) {
       return Unimplemented("gradients: of the gradient of a loop, at '", node->name(),
-                           "': second derivatives of loops are not supported");
+                           "': second derivatives of loops in loops are not supported");
     }
-    for (const Endpoint& input : node->inputs()) {
-      if (input.node == nullptr || seen[input.node->id()]) continue;
-      seen[input.node->id()] = true;
-      queue.push_back(input.node);
-    }
+    if (push != nullptr) reach(push);
+    for (const Endpoint& input : node->inputs()) reach(input.node);
   }
   return OkStatus();
 }

@@ -134,6 +134,17 @@ Status GradientWalk::CheckShape(const Node& node, int input, const Gradient& gra
 }
 
 Status GradientWalk::Process(const Node& node) {
+  if (IsStackPush(node)) {
+    std::vector<Gradient> parts = {SumAt({const_cast<Node*>(&node), 0}), KeptGradient(node)};
+    std::erase_if(parts, [](const Gradient& part) { return part.none(); });
+    Contribute(node, 1, parts.empty() ? Gradient() : SumGradients(parts));
+    return builder_.status();
+  }
+  if (const Node* const push = KeptBy(node); push != nullptr) {
+    const Gradient dy = SumAt({const_cast<Node*>(&node), 0});
+    if (!dy.none()) KeepGradient(*push, Dense(dy));
+    return builder_.status();
+  }
   std::vector<Gradient> dys;
   bool any = false, wanted = false;
   for (int i = 0; i < node.num_outputs(); ++i) {
@@ -171,6 +182,7 @@ StatusOr<std::vector<Gradient>> GradientWalk::Run(const Outputs& dys) {
   RETURN_IF_ERROR(CheckArguments(dys));
   ASSIGN_OR_RETURN(forward_, ForwardGraph::Analyze(builder_));
   RETURN_IF_ERROR(CheckFrames());
+  kept_ = KeptValues::Find(builder_.graph());
   const int num_nodes = builder_.graph().max_id();
   below_xs_.resize(num_nodes);
   between_.resize(num_nodes);
@@ -178,7 +190,7 @@ StatusOr<std::vector<Gradient>> GradientWalk::Run(const Outputs& dys) {
   pending_loops_.resize(forward_->frames().frames.size());
   MarkForward();
   RETURN_IF_ERROR(MarkBackward());
-  RETURN_IF_ERROR(CheckSecondOrder());
+  RETURN_IF_ERROR(CheckKeptValues());
   RETURN_IF_ERROR(Seed(dys));
   RETURN_IF_ERROR(ProcessReady());
   std::vector<Gradient> result;

@@ -15,6 +15,7 @@
 #include "core/graph/backward_loop.h"
 #include "core/graph/builder.h"
 #include "core/graph/forward_graph.h"
+#include "core/graph/kept_values.h"
 #include "core/op/gradient.h"
 
 namespace penstock {
@@ -42,7 +43,9 @@ class GradientWalk {
   void MarkForward();
   Status MarkBackward();
   Status CountConsumers();
-  Status CheckSecondOrder() const;
+  Status CheckKeptValues() const;
+  // The push whose value `node`, a pop, gives, if gradients go from here to there.
+  const Node* KeptBy(const Node& node) const;
   bool Between(const Node* node) const {
     return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
   }
@@ -75,6 +78,11 @@ class GradientWalk {
   Status WalkBody(LoopGradient* loop);
   Status CloseVariables(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
+  // Of values that a loop has kept for its gradient, and the gradient has taken.
+  bool TakesKept(int frame) const;
+  void KeptAreProcessed(int frame, BackwardLoop* backward);
+  void KeepGradient(const Node& push, Output dy);
+  Gradient KeptGradient(const Node& push);
   Output AccumulateDense(LoopGradient& loop, Output source, Output each);
   Gradient AccumulateSparse(LoopGradient& loop, Output source, const Gradient& each);
   Output GatherRows(LoopGradient& loop, Output rows, Output none);
@@ -83,8 +91,11 @@ class GradientWalk {
   const Outputs& ys_;
   const Outputs& xs_;
   std::unique_ptr<ForwardGraph> forward_;
-  std::vector<bool> below_xs_;      // by node id: depends on an x
-  std::vector<bool> between_;       // and a y depends on it
+  KeptValues kept_;
+  absl::flat_hash_map<const Node*, Output> kept_gradients_;  // stacks, by push
+  LoopGradient* loop_ = nullptr;                             // whose body is being walked
+  std::vector<bool> below_xs_;                               // by node id: depends on an x
+  std::vector<bool> between_;                                // and a y depends on it
   std::vector<int> pending_nodes_;  // consumers in between_ that have not contributed yet
   std::vector<int> pending_loops_;  // by frame
   std::deque<Unit> ready_;
