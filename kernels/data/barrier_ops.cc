@@ -80,12 +80,7 @@ class InsertManyKernel final : public Kernel {
 class TakeManyKernel final : public AsyncKernel {
  public:
   Status Init(const KernelInit& node) override {
-    int64_t timeout_ms = -1;
-    RETURN_IF_ERROR(node.Attr("timeout_ms", &timeout_ms));
-    if (timeout_ms != -1) {
-      return Unimplemented("timeout_ms = ", timeout_ms,
-                           ": only -1 is supported; give the step a deadline");
-    }
+    RETURN_IF_ERROR(RequireNoTimeout(node));
     RETURN_IF_ERROR(node.Attr("allow_small_batch", &options_.allow_small_batch));
     return node.Attr("wait_for_incomplete", &options_.wait_for_incomplete);
   }

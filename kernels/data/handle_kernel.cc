@@ -35,6 +35,14 @@ Status HandleKernel::Compute(KernelContext& ctx) {
   return OkStatus();
 }
 
+Status RequireNoTimeout(const KernelInit& node) {
+  int64_t timeout_ms = -1;
+  RETURN_IF_ERROR(node.Attr("timeout_ms", &timeout_ms));
+  if (timeout_ms == -1) return OkStatus();
+  return InvalidArgument("Timeout not supported yet. (timeout_ms = ", timeout_ms,
+                         "; give the step a deadline)");
+}
+
 Status ResourceHandleShape(ShapeScope& s) { return ScalarShape(s); }
 Status RefHandleShape(ShapeScope& s) {
   s.set_output(0, PartialShape({2}));

@@ -50,6 +50,10 @@ StatusOr<std::shared_ptr<R>> ResourceInput(const KernelContext& ctx, int i) {
   return ResolveHandleAs<R>(input.scalar<ResourceHandle>(), ctx.resources());
 }
 
+// Ops that wait have a timeout_ms that must be -1, here as in TensorFlow, whose error this is:
+// InvalidArgument otherwise. A step's own deadline ends its waits.
+Status RequireNoTimeout(const KernelInit& node);
+
 // Shapes of the handles themselves: a scalar, or the two strings that a reference edge stands for.
 Status ResourceHandleShape(ShapeScope& s);
 Status RefHandleShape(ShapeScope& s);

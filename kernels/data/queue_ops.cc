@@ -14,14 +14,6 @@
 namespace penstock {
 namespace {
 
-Status NoTimeout(const KernelInit& node) {
-  int64_t timeout_ms = -1;
-  RETURN_IF_ERROR(node.Attr("timeout_ms", &timeout_ms));
-  if (timeout_ms == -1) return OkStatus();
-  return Unimplemented("timeout_ms = ", timeout_ms,
-                       ": only -1 is supported; give the step a deadline");
-}
-
 std::string TypesText(const std::vector<DType>& types) {
   return absl::StrJoin(types, ", ", [](std::string* s, DType t) { *s += Name(t); });
 }
@@ -48,7 +40,7 @@ Status CheckTypes(const Queue& queue, const std::vector<DType>& types) {
 template <bool kMany>
 class EnqueueKernel final : public QueueUse {
  public:
-  Status Init(const KernelInit& node) override { return NoTimeout(node); }
+  Status Init(const KernelInit& node) override { return RequireNoTimeout(node); }
 
  protected:
   void Use(const std::shared_ptr<Queue>& queue, KernelContext& ctx, Done done) const override {
@@ -80,7 +72,7 @@ std::vector<DType> OutputTypes(const KernelContext& ctx) {
 
 class DequeueKernel final : public QueueUse {
  public:
-  Status Init(const KernelInit& node) override { return NoTimeout(node); }
+  Status Init(const KernelInit& node) override { return RequireNoTimeout(node); }
 
  protected:
   void Use(const std::shared_ptr<Queue>& queue, KernelContext& ctx, Done done) const override {
@@ -99,7 +91,7 @@ class DequeueKernel final : public QueueUse {
 template <bool kUpTo>
 class DequeueBatchKernel final : public QueueUse {
  public:
-  Status Init(const KernelInit& node) override { return NoTimeout(node); }
+  Status Init(const KernelInit& node) override { return RequireNoTimeout(node); }
 
  protected:
   void Use(const std::shared_ptr<Queue>& queue, KernelContext& ctx, Done done) const override {
