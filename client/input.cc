@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/input.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/op/gradient.h"
@@ -164,6 +165,25 @@ Outputs Batch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
   return DequeueBatch(queue, tensors, shapes, batch_size, options.allow_smaller_final_batch);
 }
 
+namespace {
+
+constexpr int64_t kReadyBatches = 2;
+
+// The same, taken ahead of who asks for it.
+Outputs KeepReady(QueueRunners& runners, const Outputs& batch) {
+  Shapes shapes;
+  for (const Output& t : batch) shapes.push_back(t.shape());
+  // Of batches that may differ in size a queue is told nothing.
+  const bool same = std::all_of(shapes.begin(), shapes.end(),
+                                [](const PartialShape& s) { return s.fully_known(); });
+  const Output queue =
+      NewQueue(runners.program(), batch, same ? shapes : Shapes(), {.capacity = kReadyBatches});
+  runners.Add({Enqueue(queue, batch, /*many=*/false)}, {queue});
+  return Dequeue(queue, batch, shapes);
+}
+
+}  // namespace
+
 Outputs ShuffleBatch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
                      const ShuffleBatchOptions& options) {
   Program& program = runners.program();
@@ -172,14 +192,17 @@ Outputs ShuffleBatch(QueueRunners& runners, const Outputs& tensors, int32_t batc
   if (!ElementShapes(program, tensors, options.enqueue_many, /*pad=*/false, &shapes)) {
     return tensors;
   }
-  const Output queue = NewQueue(
-      program, tensors, shapes,
-      {.op = "RandomShuffleQueueV2",
-       .capacity = options.capacity,
-       .shared_name = options.shared_name,
-       .more = {{"min_after_dequeue", options.min_after_dequeue}, {"seed", options.seed}}});
+  Attrs attrs = {{"min_after_dequeue", options.min_after_dequeue}, {"seed", options.seed}};
+  if (options.repeatable) attrs["_repeatable"] = true;
+  const Output queue = NewQueue(program, tensors, shapes,
+                                {.op = "RandomShuffleQueueV2",
+                                 .capacity = options.capacity,
+                                 .shared_name = options.shared_name,
+                                 .more = std::move(attrs)});
   runners.Add({Enqueue(queue, tensors, options.enqueue_many)}, {queue}, options.threads);
-  return DequeueBatch(queue, tensors, shapes, batch_size, options.allow_smaller_final_batch);
+  const Outputs batch =
+      DequeueBatch(queue, tensors, shapes, batch_size, options.allow_smaller_final_batch);
+  return options.repeatable ? KeepReady(runners, batch) : batch;
 }
 
 namespace {

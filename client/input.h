@@ -71,6 +71,10 @@ struct ShuffleBatchOptions {
   int64_t seed = 0;               // 0: another order in each run
   bool enqueue_many = false;
   bool allow_smaller_final_batch = false;
+  // The same seeds give the same batches, however fast anybody is, for a training that is resumed
+  // (run_queue_runners.h): each element is drawn from a full queue. REQUIRES a seed, one thread.
+  // Two batches are kept ready, since the queue itself is not filled ahead of who takes from it.
+  bool repeatable = false;
   std::string shared_name = "";
 };
 // `batch_size` elements at a time, in random order.

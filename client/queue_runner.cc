@@ -3,6 +3,9 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
+
+#include "core/graph/graph.h"
 
 namespace penstock::client {
 namespace {
@@ -18,7 +21,41 @@ Status RunUntilItFails(Session& session, const TensorRef& op, const RunOptions& 
   for (;;) RETURN_IF_ERROR(run({}, options).status());
 }
 
+// What `node` may do differently each time.
+Status CheckShuffles(const Node& node) {
+  const bool queue =
+      node.op_name() == "RandomShuffleQueue" || node.op_name() == "RandomShuffleQueueV2";
+  if (!queue && node.op_name() != "RandomShuffle") return OkStatus();
+  if (*node.attr<int64_t>("seed") == 0 && *node.attr<int64_t>("seed2") == 0) {
+    return InvalidArgument("'", node.name(), "' (", node.op_name(), ") has no seed");
+  }
+  if (!queue || node.attr<bool>("_repeatable") != nullptr) return OkStatus();
+  return InvalidArgument("'", node.name(), "' (", node.op_name(), ") is not repeatable");
+}
+
 }  // namespace
+
+Status QueueRunners::CheckRepeatable(const Output& taken) const {
+  std::vector<const Node*> nodes = {program_.NodeOf(taken)};
+  for (const Runner& runner : runners_) {
+    ASSIGN_OR_RETURN(const TensorName name, TensorName::Parse(runner.enqueues[0].name));
+    if (runner.threads > 1 || runner.enqueues.size() > 1) {
+      return InvalidArgument("the queue runner of '", name.node, "' has ", runner.threads,
+                             " threads for each of ", runner.enqueues.size(), " enqueue ops");
+    }
+    nodes.push_back(program_.graph().FindNode(name.node));
+  }
+  std::set<const Node*> seen;
+  while (!nodes.empty()) {
+    const Node* const node = nodes.back();
+    nodes.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    RETURN_IF_ERROR(CheckShuffles(*node));
+    for (const Endpoint& input : node->inputs()) nodes.push_back(input.node);
+    for (const Node* before : node->control_inputs()) nodes.push_back(before);
+  }
+  return OkStatus();
+}
 
 void QueueRunners::Add(const Outputs& enqueues, const Outputs& queues, int threads) {
   if (threads < 1) {

@@ -4,6 +4,9 @@
 namespace penstock::client {
 
 Status RunQueueRunners::SessionReady(Session& session, int64_t global_step) {
+  if (taken_.valid()) {
+    RETURN_IF_ERROR(Annotate(runners_.CheckRepeatable(taken_), "the input cannot be resumed"));
+  }
   coordinator_ = std::make_unique<Coordinator>();
   runners_.Start(session, *coordinator_);
   if (!taken_.valid()) return OkStatus();

@@ -7,10 +7,11 @@
 //
 // With `taken`, training that goes on from a checkpoint goes on in its input, too: the input begins
 // anew with the session, and what the steps before took is taken again and dropped. So a training
-// that was killed sees every record exactly once in each epoch, as one that was not, if its input
-// repeats itself: seeds are given, runners have one thread, no queue shuffles (RandomShuffleQueue
-// picks from what happens to be there; shuffle in the producers), and no other worker raises the
-// global step. It costs reading the input up to there, without computing anything.
+// that was killed sees every record exactly once in each epoch, as one that was not, if no other
+// worker and no concurrent step raises the global step. The input has to repeat itself
+// (QueueRunners::CheckRepeatable; an error of the first session otherwise). It costs reading the
+// input up to there, without computing anything. What a step has done to variables of a task that
+// lives on, when it was killed before it raised the global step, is done again.
 #pragma once
 
 #include <memory>

@@ -94,15 +94,26 @@ TEST(RunQueueRunners, TheErrorOfARunnerIsTheErrorOfTheTraining) {
   EXPECT_TRUE(watch.seen.empty());
 }
 
+Output Batches(QueueRunners& runners, bool shuffled) {
+  const Output number = Numbers(runners, 6);
+  if (!shuffled) return Batch(runners, {number}, 4)[0];
+  return ShuffleBatch(runners, {number}, 4,
+                      {.capacity = 15, .min_after_dequeue = 7, .seed = 3, .repeatable = true})[0];
+}
+
+class Resumed : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(RunQueueRunners, Resumed, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Shuffled" : "InOrder"; });
+
 // Killed again and again, a training goes on where its checkpoint was, in its input as in its
 // variables: the batches that count are those of a training that was never interrupted.
-TEST(RunQueueRunners, AResumedTrainingGoesOnInItsInput) {
+TEST_P(Resumed, GoesOnInItsInput) {
   const std::string directory = StrCat(testing::TempDir(), "/resumed_", Env::Real().RandomU64());
   std::vector<double> whole, pieces;
   for (const int64_t dies_after : {0, 6, 9, 14, 0}) {
     Program program;
     QueueRunners runners(program);
-    const Output batch = Batch(runners, {Numbers(runners, 6)}, 4)[0];
+    const Output batch = Batches(runners, GetParam());
     Watch watch(dies_after);
     const bool uninterrupted = whole.empty();
     const Status status =
@@ -118,6 +129,43 @@ TEST(RunQueueRunners, AResumedTrainingGoesOnInItsInput) {
   }
   EXPECT_EQ(whole.size(), 15u);
   EXPECT_EQ(pieces, whole);
+}
+
+TEST(RunQueueRunners, WhatIsLeftToChanceCannotBeResumed) {
+  const struct {
+    std::function<Output(QueueRunners&)> batch;
+    std::string error;
+  } kCases[] = {
+      {[](QueueRunners& r) { return Batch(r, {Numbers(r, 6)}, 4, {.threads = 2})[0]; },
+       "'batch/QueueEnqueueV2' has 2 threads for each of 1 enqueue ops"},
+      {[](QueueRunners& r) {
+         return ShuffleBatch(r, {Numbers(r, 6)}, 4, {.capacity = 9, .seed = 3})[0];
+       },
+       "(RandomShuffleQueueV2) is not repeatable"},
+      {[](QueueRunners& r) {
+         const Output queue = RangeInputProducer(r, 10);
+         return Call("QueueDequeueManyV2", {queue, Constant(r.program(), Tensor::Scalar(4))},
+                     {{"component_types", std::vector<DType>{DType::kInt32}}});
+       },
+       "(RandomShuffle) has no seed"},
+      {[](QueueRunners& r) {
+         const Output number = Numbers(r, 6);
+         return BucketBySequenceLength(r, number, {number}, 4, {5}).lengths;
+       },
+       "has 1 threads for each of 2 enqueue ops"},
+  };
+  for (const auto& c : kCases) {
+    Program program;
+    QueueRunners runners(program);
+    const Output batch = c.batch(runners);
+    const std::string directory = StrCat(testing::TempDir(), "/chance_", Env::Real().RandomU64());
+    Watch watch;
+    const Status status = Train(program, runners, batch, watch, {.checkpoint_dir = directory});
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the input cannot be resumed"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.error));
+    EXPECT_TRUE(watch.seen.empty());
+  }
 }
 
 }  // namespace

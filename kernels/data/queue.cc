@@ -41,6 +41,9 @@ Status QueueSpec::CheckSame(const QueueSpec& wanted, string_view name) const {
   if (min_after_dequeue != wanted.min_after_dequeue) {
     return Differs(name, "min_after_dequeue", min_after_dequeue, wanted.min_after_dequeue);
   }
+  if (repeatable != wanted.repeatable) {
+    return Differs(name, "_repeatable", repeatable, wanted.repeatable);
+  }
   // Without seeds any order will do.
   if ((wanted.seed != 0 || wanted.seed2 != 0) && (seed != wanted.seed || seed2 != wanted.seed2)) {
     return Differs(name, "seeds", StrCat("(", seed, ", ", seed2, ")"),
@@ -92,7 +95,7 @@ class Queue::DequeueOperation final : public Operation {
       count_ = there;
     }
     const size_t before = elements_.size();
-    const int64_t stay = closed ? 0 : queue_.spec_.min_after_dequeue;
+    const int64_t stay = closed ? 0 : queue_.spec_.stay();
     while (taken() < count_ && store.size() > stay) elements_.push_back(store.Take());
     if (taken() == count_) return Progress::kDone;
     return elements_.size() == before ? Progress::kNone : Progress::kSome;

@@ -28,7 +28,12 @@ struct QueueSpec {
   int64_t capacity = -1;             // < 0: no limit
   int64_t min_after_dequeue = 0;     // how many stay behind while the queue is open
   int64_t seed = 0, seed2 = 0;
+  // While the queue is open, elements are taken when it is full, and only then. So which of them
+  // are drawn at random depends on their order and the seeds, not on how fast anybody is.
+  bool repeatable = false;
 
+  // How many are not taken while the queue is open.
+  int64_t stay() const { return repeatable ? capacity - 1 : min_after_dequeue; }
   // InvalidArgument names the first difference.
   Status CheckSame(const QueueSpec& wanted, string_view name) const;
 };

@@ -135,8 +135,11 @@ TEST(QueueOps, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(text(q.Enqueue({I(1), I(1)})),
             "Signature mismatch: queue 'FIFOQueueV2' holds (int32, float), this op (int32, int32)");
   EXPECT_EQ(q.DequeueMany(-1).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(q.Run("QueueDequeue", {}, {{"timeout_ms", 5}}).status().code(),
-            StatusCode::kUnimplemented);
+  for (const int64_t timeout_ms : {0, 5, -2}) {
+    const Status timed = q.Run("QueueDequeue", {}, {{"timeout_ms", timeout_ms}}).status();
+    EXPECT_EQ(timed.code(), StatusCode::kInvalidArgument);
+    EXPECT_TRUE(absl::StartsWith(timed.message(), "Timeout not supported yet.")) << timed;
+  }
   EXPECT_EQ(q.Size(), 0);
 
   TestQueue any("FIFOQueue", {{"component_types", DTypeList{DType::kInt32}}});
@@ -188,6 +191,14 @@ TEST(QueueOps, BadAttributes) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(make("RandomShuffleQueueV2", {{"min_after_dequeue", -1}}),
             StatusCode::kInvalidArgument);
+  Attrs repeatable = {
+      {"capacity", 3}, {"min_after_dequeue", 0}, {"seed", 1}, {"_repeatable", true}};
+  EXPECT_EQ(make("RandomShuffleQueueV2", repeatable), StatusCode::kOk);
+  repeatable["seed"] = 0;
+  EXPECT_EQ(make("RandomShuffleQueueV2", repeatable), StatusCode::kInvalidArgument);
+  EXPECT_EQ(make("RandomShuffleQueueV2", {{"seed", 1}, {"_repeatable", true}}),
+            StatusCode::kInvalidArgument)
+      << "it is never full";
 }
 
 // TensorFlow's order for the same seeds.

@@ -314,6 +314,45 @@ TEST(Queue, ShuffledLosesNothingAndNobodyUnderManyThreads) {
   Traffic(NewQueue(store(), 20, 5), PerProducer(), false).Run();
 }
 
+// What comes out does not depend on who was there first.
+TEST(Queue, ARepeatableShuffleIsTheSameAtAnyPace) {
+  const auto drawn = [](int64_t put_at_once, int64_t taken_at_once, bool takers_first) {
+    const auto queue = std::make_shared<Queue>(
+        "q",
+        QueueSpec{
+            .types = {DType::kInt64}, .capacity = 7, .min_after_dequeue = 3, .repeatable = true},
+        NewRandomStore(PhiloxNumbers(Philox::FromSeeds(1, 2))));
+    std::vector<int64_t> taken;
+    const auto take = [&] {
+      for (int64_t i = 0; i < 60; i += taken_at_once) {
+        queue->Dequeue(
+            taken_at_once, true,
+            [&](const std::vector<Element>& elements) {
+              for (const Element& e : elements) taken.push_back(e[0].scalar<int64_t>());
+              return OkStatus();
+            },
+            nullptr, Done([](const Status& status) { CHECK_OK(status); }));
+      }
+    };
+    const auto end = [] { return Done([](const Status& status) { CHECK_OK(status); }); };
+    if (takers_first) take();
+    for (int64_t i = 0; i < 60; i += put_at_once) {
+      queue->Enqueue(Numbers(i, put_at_once), nullptr, end());
+    }
+    EXPECT_EQ(queue->size(), takers_first ? 6 : 7) << "it waits to be full";
+    queue->Close(false, nullptr, end());
+    if (!takers_first) take();
+    return taken;
+  };
+  const std::vector<int64_t> wanted = drawn(1, 1, true);
+  ASSERT_EQ(wanted.size(), 60u);
+  for (const bool takers_first : {true, false}) {
+    EXPECT_EQ(drawn(1, 4, takers_first), wanted);
+    EXPECT_EQ(drawn(20, 1, takers_first), wanted);
+    EXPECT_EQ(drawn(60, 10, takers_first), wanted);
+  }
+}
+
 std::vector<int64_t> TakeAll(ElementStore& store) {
   std::vector<int64_t> taken;
   while (store.size() > 0) taken.push_back(store.Take()[0].scalar<int64_t>());

@@ -76,12 +76,24 @@ class RandomQueueKernel final : public QueueKernel {
     RETURN_IF_ERROR(node.Attr("min_after_dequeue", &spec->min_after_dequeue));
     RETURN_IF_ERROR(node.Attr("seed", &spec->seed));
     RETURN_IF_ERROR(node.Attr("seed2", &spec->seed2));
+    RETURN_IF_ERROR(AddRepeatable(node, spec));
     const int64_t min = spec->min_after_dequeue;
     if (min < 0) return InvalidArgument("min_after_dequeue ", min, " must be >= 0");
     if (spec->capacity >= 0 && min >= spec->capacity) {
       return InvalidArgument("min_after_dequeue ", min, " must be < capacity ", spec->capacity);
     }
     return OkStatus();
+  }
+  // An attribute that programs may add to the op's own (client/input.h).
+  static Status AddRepeatable(const KernelInit& node, QueueSpec* spec) {
+    if (!node.attrs.contains("_repeatable")) return OkStatus();
+    RETURN_IF_ERROR(node.Attr("_repeatable", &spec->repeatable));
+    if (!spec->repeatable) return OkStatus();
+    if (spec->seed == 0 && spec->seed2 == 0) {
+      return InvalidArgument("_repeatable: a queue without seeds is in another order each time");
+    }
+    if (spec->capacity > 0) return OkStatus();
+    return InvalidArgument("_repeatable: a queue of capacity ", spec->capacity, " is never full");
   }
   std::unique_ptr<ElementStore> MakeStore(Env& env) const override {
     uint64_t seed = static_cast<uint64_t>(spec_.seed), seed2 = static_cast<uint64_t>(spec_.seed2);
