@@ -29,7 +29,27 @@ constexpr int64_t kMillis = 1'000'000;
 
 void Sleep(int64_t ms) { Env::Real().SleepForNanos(ms * kMillis); }
 
-// Two graphs that use ps and worker: one that ends, one that waits for ever on the ps.
+// A loop that does not end: its condition and variable are on the worker, its body is on the ps.
+Output EndlessLoop(GraphBuilder& g) {
+  const auto worker = g.DeviceScope(kWorker);
+  const Output start =
+      Call("Enter", {Constant(g, Tensor::Scalar(0.0f))}, {{"frame_name", "endless"}});
+  const Output merged = CallN("Merge", {Outputs{start, start}})[0];
+  const Output goes_on = Call("LoopCond", {Call("Equal", {merged, merged})});
+  const Outputs sides = CallN("Switch", {merged, goes_on});
+  Output next;
+  {
+    const auto ps = g.DeviceScope(kPs);
+    next = Call("AddV2", {sides[1], sides[1]});
+  }
+  const Output around = Call("NextIteration", {next});
+  CHECK_OK(g.status());
+  CHECK_OK(g.mutable_graph().SetInput(g.NodeOf(merged), 1, {g.NodeOf(around), 0}));
+  return Call("Exit", {sides[0]});
+}
+
+// Graphs that use ps and worker: one that ends, one that waits for ever on the ps, one that goes
+// to and fro between them for ever.
 struct Graphs {
   Graphs() {
     {
@@ -42,10 +62,11 @@ struct Graphs {
     sum = one + 1.0;
     never = block + 1.0;
     alone = Call("Identity", {Constant(g, Tensor::Scalar(5.0f))});
+    endless = EndlessLoop(g);
     CHECK_OK(g.status());
   }
   GraphBuilder g;
-  Output one, block, sum, never, alone;
+  Output one, block, sum, never, alone, endless;
 };
 
 Status Fetch(SessionInterface& session, const Output& output, float* value = nullptr) {
@@ -226,13 +247,13 @@ class ProcessTest : public testing::Test {
   std::unique_ptr<SessionInterface> NewSession() {
     return *NewRemoteSession(StrCat("grpc://", worker_), {});
   }
-  // How long a step that waits for ever lasts after `fault`.
-  Status TimeToFail(SessionInterface& session, const Graphs& graphs, std::function<void()> fault,
+  // How long a step that fetches what never comes lasts after `fault`.
+  Status TimeToFail(SessionInterface& session, const Output& never, std::function<void()> fault,
                     int64_t* ms) {
     Status status;
     int64_t end = 0;
     std::thread runner([&] {
-      status = Fetch(session, graphs.never);
+      status = Fetch(session, never);
       end = Env::Real().NowNanos();
     });
     Sleep(200);
@@ -254,7 +275,7 @@ TEST_F(ProcessTest, AKilledTaskIsNoticedAtOnce) {
   ASSERT_TRUE(Init(*session, graphs).ok());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs, [&] { Kill(ps); }, &ms);
+      *session, graphs.never, [&] { Kill(ps); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
   EXPECT_LT(ms, 1000);
@@ -270,6 +291,24 @@ TEST_F(ProcessTest, AKilledTaskIsNoticedAtOnce) {
   EXPECT_TRUE(again.ok()) << again;
 }
 
+TEST_F(ProcessTest, AKilledTaskEndsALoopThatUsesIt) {
+  const pid_t ps = Spawn("ps");
+  Spawn("worker");
+  auto session = NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  int64_t ms = 0;
+  const Status status = TimeToFail(
+      *session, graphs.endless, [&] { Kill(ps); }, &ms);
+  EXPECT_THAT(status.code(), AnyOf(StatusCode::kUnavailable, StatusCode::kAborted)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0"));
+  EXPECT_LT(ms, 1000);
+  float five = 0;
+  const Status again = Fetch(*session, graphs.alone, &five);
+  EXPECT_TRUE(again.ok()) << again << ": the worker is free of the loop";
+  EXPECT_EQ(five, 5);
+}
+
 TEST_F(ProcessTest, AFrozenTaskIsNoticed) {
   const pid_t ps = Spawn("ps");
   Spawn("worker");
@@ -278,7 +317,7 @@ TEST_F(ProcessTest, AFrozenTaskIsNoticed) {
   ASSERT_TRUE(Init(*session, graphs).ok());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs, [&] { kill(ps, SIGSTOP); }, &ms);
+      *session, graphs.never, [&] { kill(ps, SIGSTOP); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
   EXPECT_LT(ms, 2500);
@@ -300,7 +339,7 @@ TEST_F(ProcessTest, AKilledMasterEndsTheStepsOfItsClients) {
   ASSERT_TRUE(Init(*session, graphs).ok());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs, [&] { Kill(worker); }, &ms);
+      *session, graphs.never, [&] { Kill(worker); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_LT(ms, 1000);
   EXPECT_TRUE(ShutdownTask(ps_, "end of test", 2000).ok());
