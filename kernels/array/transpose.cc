@@ -13,24 +13,27 @@
 namespace penstock {
 namespace {
 
-Status CheckPermutation(absl::Span<const int64_t> perm, int rank) {
+// `perm` with axes counted from the front; negative ones count from the end.
+StatusOr<Dims> Permutation(absl::Span<const int64_t> perm, int rank) {
   if (static_cast<int>(perm.size()) != rank) {
     return InvalidArgument("transpose expects a vector of size ", rank,
                            ". But input(1) is a vector of size ", perm.size());
   }
   std::vector<bool> seen(rank, false);
+  Dims axes;
   for (const int64_t axis : perm) {
-    if (axis < 0 || axis >= rank) {
+    if (axis < -rank || axis >= rank) {
       return InvalidArgument(axis, " is out of range [0 .. ", rank, ")");
     }
-    seen[axis] = true;
+    axes.push_back(axis < 0 ? axis + rank : axis);
+    seen[axes.back()] = true;
   }
   for (int i = 0; i < rank; ++i) {
     if (!seen[i]) {
       return InvalidArgument(i, " is missing from {", absl::StrJoin(perm, ","), "}");
     }
   }
-  return OkStatus();
+  return axes;
 }
 
 // True where only dimensions of size 1 change places, so that the elements stay in order.
@@ -54,8 +57,8 @@ class TransposeKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    ASSIGN_OR_RETURN(const Dims perm, IntVector(ctx.input(1), "perm"));
-    RETURN_IF_ERROR(CheckPermutation(perm, x.rank()));
+    ASSIGN_OR_RETURN(const Dims given, IntVector(ctx.input(1), "perm"));
+    ASSIGN_OR_RETURN(const Dims perm, Permutation(given, x.rank()));
     Dims dims;
     for (const int64_t axis : perm) dims.push_back(x.dim(axis));
     const Shape shape(dims);
@@ -82,12 +85,12 @@ Status TransposeShape(ShapeScope& s) {
   const int64_t rank = x.known_rank() ? x.rank() : vector.dim(0);
   if (rank < 0) return OkStatus();
   if (rank > kMaxRank) return InvalidArgument("perm has ", rank, " elements");
-  std::vector<int64_t> perm;
-  if (!s.ConstantInts(1, &perm)) {
+  std::vector<int64_t> given;
+  if (!s.ConstantInts(1, &given)) {
     s.set_output(0, PartialShape::UnknownOfRank(static_cast<int>(rank)));
     return OkStatus();
   }
-  RETURN_IF_ERROR(CheckPermutation(perm, static_cast<int>(rank)));
+  ASSIGN_OR_RETURN(const Dims perm, Permutation(given, static_cast<int>(rank)));
   PartialShape y = PartialShape::UnknownOfRank(static_cast<int>(rank));
   for (int i = 0; x.known_rank() && i < rank; ++i) y.set_dim(i, x.dim(perm[i]));
   s.set_output(0, y);

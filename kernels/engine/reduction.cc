@@ -155,7 +155,9 @@ Status ReductionKernel::Init(const KernelInit& node) {
 
 Status ReductionKernel::Compute(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  ASSIGN_OR_RETURN(const auto axes, AxisValues(ctx.input(1), "reduction_indices"));
+  // Of any shape: [[0], [1]] says the same as [0, 1].
+  const Tensor indices = ctx.input(1).Reshaped({ctx.input(1).num_elements()});
+  ASSIGN_OR_RETURN(const auto axes, AxisValues(indices, "reduction_indices"));
   ASSIGN_OR_RETURN(const ReductionPlan plan, ReductionPlan::Make(x.shape(), axes, keep_dims_));
   if (plan.num_reduced == 1 && loop_.one_is_itself) {
     ctx.SetOutput(0, x.Reshaped(plan.output));

@@ -209,8 +209,8 @@ class RandomCrop final : public Kernel {
     }
     PhiloxNumbers random(stream_.Reserve(1, *ctx.step().env));
     const int64_t rows_left = image.dim(0) - height, columns_left = image.dim(1) - width;
-    const int64_t y = rows_left > 0 ? random() % (rows_left + 1) : 0;
     const int64_t x = columns_left > 0 ? random() % (columns_left + 1) : 0;
+    const int64_t y = rows_left > 0 ? random() % (rows_left + 1) : 0;
     const int64_t channels = image.dim(2);
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape({height, width, channels}), &out));

@@ -155,11 +155,11 @@ struct ArgExtremum {
       shape.RemoveDim(axis);
       Tensor* y;
       RETURN_IF_ERROR(ctx.Allocate(0, shape, &y));
-      if (shape.num_elements() == 0) return OkStatus();
       if (view.length == 0) {
         return InvalidArgument("Reduction axis ", axis, " is empty in shape ",
                                x.shape().ToString());
       }
+      if (shape.num_elements() == 0) return OkStatus();
       return Find(ctx, view, x, y);
     }
 

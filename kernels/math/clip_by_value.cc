@@ -11,11 +11,11 @@
 namespace penstock {
 namespace {
 
-// NaN stays; where the bounds contradict each other the upper one holds.
+// NaN stays; where the bounds contradict each other the lower one holds.
 template <class L>
 DEVICE_FN L Clipped(L x, L low, L high) {
-  const L raised = x < low ? low : x;
-  return raised > high ? high : raised;
+  const L lowered = x > high ? high : x;
+  return lowered < low ? low : lowered;
 }
 
 #if defined(PENSTOCK_CUDA_DEVICE)
@@ -108,7 +108,7 @@ Gradients ClipGradient(const GradientScope& g) {
 
 OP(ClipByValue,
    {
-       .doc = "t, raised to at least clip_value_min and lowered to at most clip_value_max.",
+       .doc = "t, lowered to at most clip_value_max, then raised to at least clip_value_min.",
        .inputs = {{"t", "T"}, {"clip_value_min", "T"}, {"clip_value_max", "T"}},
        .outputs = {{"output", "T"}},
        .types = {{"T", kReal}},

@@ -82,7 +82,7 @@ template <class T>
 __global__ void NearOnDevice(const T* x, const T* y, float tolerance, bool* z, int64_t n) {
   using L = LoopType<T>;
   FOR_EACH_ON_DEVICE(i, n) {
-    z[i] = DistanceFn()(static_cast<L>(x[i]), static_cast<L>(y[i])) < tolerance;
+    z[i] = DistanceFn()(static_cast<L>(x[i]), static_cast<L>(y[i])) <= tolerance;
   }
 }
 #endif
@@ -114,7 +114,7 @@ class ApproximateEqualKernel final : public Kernel {
     using L = LoopType<T>;
     ForEachBlock(ctx.threads(), n, TrafficNanos(2 * sizeof(T)), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        out[i] = DistanceFn()(static_cast<L>(left[i]), static_cast<L>(right[i])) < tolerance_;
+        out[i] = DistanceFn()(static_cast<L>(left[i]), static_cast<L>(right[i])) <= tolerance_;
       }
     });
     return OkStatus();
@@ -155,7 +155,7 @@ KERNEL(NotEqual, Equality<NotEqualFn>::Kernel, std::string);
 #endif
 
 OP(ApproximateEqual, {
-                         .doc = "True where |x - y| < tolerance.",
+                         .doc = "True where |x - y| <= tolerance.",
                          .inputs = {{"x", "T"}, {"y", "T"}},
                          .outputs = {{"z", "bool"}},
                          .types = {{"T", kNumber}},

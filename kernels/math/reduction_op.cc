@@ -73,10 +73,6 @@ OpDef LogicalReductionOp(const char* doc) {
 Status ReductionShape(ShapeScope& s) {
   const PartialShape& input = s.input(0);
   const bool keep_dims = s.attr<bool>("keep_dims");
-  if (s.input(1).known_rank() && s.input(1).rank() > 1) {
-    return InvalidArgument("reduction_indices must be a scalar or a vector, has shape ",
-                           s.input(1).ToString());
-  }
   if (!input.known_rank()) return UnknownShape(s);
   std::vector<int64_t> axes;
   if (!s.ConstantInts(1, &axes)) {
@@ -102,7 +98,7 @@ Output WithKeptDims(const GradientScope& g, Output reduced) {
   if (g.attr<bool>("keep_dims") || (y.known_rank() && y.rank() == 0)) return reduced;
   const Tensor* axes = g.x(1).constant();
   if (axes == nullptr || !x.fully_known()) return Reshape(reduced, KeptDims(g));
-  const auto values = AxisValues(*axes, "reduction_indices");
+  const auto values = AxisValues(axes->Reshaped({axes->num_elements()}), "reduction_indices");
   const auto gone = values.ok() ? Reduced(*values, x.rank()) : values.status();
   if (!gone.ok()) return Reshape(reduced, KeptDims(g));  // the forward op says what is wrong
   std::vector<int64_t> dims;

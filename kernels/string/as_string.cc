@@ -36,7 +36,7 @@ class AsStringKernel final : public Kernel {
     RETURN_IF_ERROR(node.Attr("width", &width));
     RETURN_IF_ERROR(node.Attr("fill", &fill));
     const bool floats = IsFloating(dtype) || IsComplex(dtype);
-    if ((scientific || shortest) && !floats) {
+    if ((scientific || shortest) && !floats && dtype != DType::kString) {
       return InvalidArgument("scientific and shortest format not supported for datatype ",
                              Name(dtype));
     }
@@ -60,7 +60,7 @@ class AsStringKernel final : public Kernel {
     if (width > -1) StrAppend(&format_, width);
     if (precision > -1) StrAppend(&format_, ".", precision);
     if (dtype == DType::kString) {
-      format_ += "s";
+      format_ = width > -1 ? format_ + "s" : "%s";  // strings are cut where they are padded, too
     } else if (floats) {
       format_ += scientific ? "e" : shortest ? "g" : "f";
     } else {

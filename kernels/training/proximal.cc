@@ -43,6 +43,12 @@ template <class C>
 struct ProximalAdagradRule {
   static RuleSignature Signature() { return {.slots = {"accum"}, .before = {"lr", "l1", "l2"}}; }
   static constexpr int kSlots = 1;
+  static Status Check(const C* h, bool) {
+    if (!(h[0] > C(0))) return InvalidArgument("lr is not a positive scalar: ", h[0]);
+    if (!(h[1] >= C(0))) return InvalidArgument("l1 is not a non-negative scalar: ", h[1]);
+    if (!(h[2] >= C(0))) return InvalidArgument("l2 is not a non-negative scalar: ", h[2]);
+    return OkStatus();
+  }
   ProximalAdagradRule(const C* h, bool) : lr(h[0]), l1(h[1]), l2(h[2]) {}
 
   void operator()(C& var, C& accum, C grad) const {

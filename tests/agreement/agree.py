@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/op_agreement from the samples to the exit code."""
+
+import fnmatch
+import os
+import subprocess
+import sys
+import tempfile
+
+import differences
+import report
+import trial
+
+
+def _ops(samples):
+    """Those that both sides have, of a file of samples."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import samples as reader  # TensorFlow takes its time
+    return sorted(reader.read_samples(samples))
+
+
+def _say(line):
+    print("\r\033[K" + line if sys.stderr.isatty() else line, end="" if sys.stderr.isatty()
+          else "\n", file=sys.stderr, flush=True)
+
+
+def _try_all(arguments, penstock, exporter, found):
+    with tempfile.TemporaryDirectory() as folder:
+        samples = arguments.samples or os.path.join(folder, "samples")
+        if exporter is not None:
+            subprocess.run([exporter, samples], check=True)
+        wanted = [op for op in _ops(samples)
+                  if any(fnmatch.fnmatchcase(op, pattern) for pattern in arguments.ops)]
+        tries = trial.Trial(penstock, samples, arguments.quick, found.add, _say)
+        try:
+            tries.run(wanted)
+        finally:
+            tries.close()
+
+
+def run(arguments, penstock, exporter):
+    """0 where all agrees or is explained."""
+    known = differences.read(os.path.join(os.path.dirname(os.path.realpath(__file__)),
+                                          "DIFFERENCES.md"))
+    with open(arguments.unexplained or os.devnull, "w", encoding="utf-8") as unexplained:
+        found = report.Report(known, unexplained)
+        _try_all(arguments, penstock, exporter, found)
+    if arguments.matrix:
+        found.write_matrix(arguments.matrix)
+    for case, verdict, detail in found.unexplained[:50]:
+        print("%s: %s %s" % (case.replace("|", " "), verdict, detail.split("\n")[0][:160]))
+    print("\n".join(found.summary()))
+    return 1 if found.unexplained or not found.cells else 0

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether two sides computed the same: bits, but for floating-point numbers."""
+
+import numpy as np
+
+# The last bits of these depend on the order of additions and on whose exp it is. TensorFlow rounds
+# numbers of 16 bits after each operation inside an op, Penstock at its end.
+TOLERANCES = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 2e-5, "float64": 1e-10,
+              "complex64": 2e-5, "complex128": 1e-10}
+
+
+def _parts(array):
+    if array.dtype.kind == "c":
+        return [array.real, array.imag]
+    return [array.astype(np.float64)]
+
+
+def _scale(array):
+    sizes = [np.abs(part[np.isfinite(part)]) for part in _parts(array)]
+    return max((float(size.max()) for size in sizes if size.size), default=0.0)
+
+
+def _close(ours, theirs, tolerance, scale):
+    with np.errstate(all="ignore"):
+        for a, b in zip(_parts(ours), _parts(theirs)):
+            same = (a == b) | (np.isnan(a) & np.isnan(b))
+            near = np.abs(a - b) <= tolerance * np.maximum(np.abs(b), scale)
+            wrong = ~(same | near)
+            if wrong.any():
+                return int(np.argmax(wrong.reshape(-1)))
+    return None
+
+
+def difference(ours, theirs):
+    """What differs between two lists of arrays; "" where nothing does."""
+    if len(ours) != len(theirs):
+        return "%d outputs, TensorFlow's %d" % (len(ours), len(theirs))
+    for i, (a, b) in enumerate(zip(map(np.asarray, ours), map(np.asarray, theirs))):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return "output %d: %s%s, TensorFlow's %s%s" % (i, a.dtype, a.shape, b.dtype, b.shape)
+        if a.dtype.name in TOLERANCES:
+            # Sums of numbers that cancel are near by the size of what was added.
+            wrong = _close(a, b, TOLERANCES[a.dtype.name], max(1e-6, min(_scale(b), 1e4)))
+        else:
+            equal = a == b
+            wrong = None if np.all(equal) else int(np.argmin(np.asarray(equal).reshape(-1)))
+        if wrong is not None:
+            return "output %d [%d]: %r, TensorFlow's %r" % (i, wrong, a.reshape(-1)[wrong],
+                                                          b.reshape(-1)[wrong])
+    return ""

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The matrix of ops and types, and what is left to explain."""
+
+import collections
+
+COLUMNS = ("agrees", "both fail", "explained", "differs", "ours fails", "theirs fails",
+           "ours lacks", "theirs lacks", "ours crashes", "theirs crashes")
+NEUTRAL = ("agrees", "both fail", "both lack", "not built")
+
+
+class Report:
+    def __init__(self, differences, unexplained=None):
+        """`unexplained`: a file that hears of each at once."""
+        self.differences, self.file = differences, unexplained
+        self.cells = collections.defaultdict(collections.Counter)  # by op and types
+        self.unexplained = []
+
+    def add(self, case, verdict, detail):
+        op, types, label = case.split("|", 2)
+        if verdict not in NEUTRAL:
+            reason = next((d for d in self.differences
+                           if d.covers(op, types + " " + label, verdict)), None)
+            if reason is None:
+                self.unexplained.append((case, verdict, detail))
+                if self.file:
+                    print(case, verdict, detail.replace("\n", " "), sep="\t", file=self.file,
+                          flush=True)
+            else:
+                reason.used += 1
+                verdict = "explained"
+        self.cells[op, types][verdict] += 1
+
+    def totals(self):
+        sums = collections.Counter()
+        for counts in self.cells.values():
+            sums.update(counts)
+        return sums
+
+    def write_matrix(self, path):
+        """A line per op and types, tab-separated."""
+        with open(path, "w", encoding="utf-8") as file:
+            print("op", "types", *COLUMNS, sep="\t", file=file)
+            for (op, types), counts in sorted(self.cells.items()):
+                print(op, types, *(counts[c] for c in COLUMNS), sep="\t", file=file)
+
+    def summary(self):
+        ops = {op for op, _ in self.cells}
+        clean = ops - {case.split("|")[0] for case, _, _ in self.unexplained}
+        totals = self.totals()
+        yield "%d ops, %d of op and types, %d cases" % (len(ops), len(self.cells),
+                                                      sum(totals.values()))
+        yield ", ".join("%s %d" % (name, totals[name]) for name in
+                        (*COLUMNS, "both lack", "not built") if totals[name])
+        yield "%d ops agree in all that is not explained; %d do not" % (len(clean),
+                                                                       len(ops) - len(clean))

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries ops in processes that may die, on a Penstock server that may die as well."""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+# A case that takes longer has hung: each side gives up after 10 s.
+CASE_SECONDS = 60
+START_SECONDS = 300
+
+
+class Server:
+    """`penstock server`, of one task."""
+
+    def __init__(self, program):
+        environment = dict(os.environ, TF_CONFIG=json.dumps(
+            {"cluster": {"local": {"0": "127.0.0.1:0"}}, "task": {"type": "local", "index": 0}}))
+        self.process = subprocess.Popen([program, "server", "--until_stdin_ends"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        stderr=subprocess.STDOUT, env=environment)
+        self.target = None
+        for line in self.process.stdout:
+            if "grpc://" in line:
+                self.target = line[line.index("grpc://"):].split()[0]
+                break
+        if self.target is None:
+            raise RuntimeError("penstock server does not serve")
+        self.last_words = []
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        for line in self.process.stdout:
+            self.last_words = self.last_words[-20:] + [line]
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def wait(self):
+        """A while, for one that seems to be dying."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+
+
+class Tryer:
+    """The process of try_ops.py."""
+
+    def __init__(self, samples):
+        self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "try_ops.py"), samples],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        stderr=subprocess.DEVNULL)
+        self.lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(json.loads(line))
+        self.lines.put({"end": "try_ops.py has ended"})
+
+    def answers(self, orders):
+        """To these orders, until they are carried out or cannot be."""
+        self.process.stdin.write(json.dumps(orders) + "\n")
+        self.process.stdin.flush()
+        child, seconds = None, START_SECONDS
+        while True:
+            try:
+                answer = self.lines.get(timeout=seconds)
+            except queue.Empty:
+                if child is None:
+                    raise
+                os.kill(child, signal.SIGKILL)
+                continue
+            if "end" in answer:
+                return
+            child, seconds = answer.get("child", child), CASE_SECONDS
+            yield answer
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Trial:
+    """Calls add(case, verdict, detail) for each case."""
+
+    def __init__(self, program, samples, quick, add, say):
+        self.program, self.quick, self.add, self.say = program, quick, add, say
+        self.tryer, self.server = Tryer(samples), Server(program)
+        self.tried = []  # cases of the op that is under way
+
+    def close(self):
+        self.tryer.close()
+        self.server.close()
+
+    def run(self, ops):
+        left = list(ops)
+        while left:
+            begun = self._carry_out(left)
+            if begun is not None:
+                self._explain(begun)
+            elif left:
+                raise RuntimeError("try_ops.py ended between two cases of %s" % left[0])
+
+    def _carry_out(self, left):
+        """Takes what is done away from `left`; returns the case that was the end of it."""
+        begun = None
+        for answer in self.tryer.answers({"ops": left, "skip": self.tried, "quick": self.quick,
+                                          "target": self.server.target}):
+            if "begin" in answer:
+                begun = answer["begin"]
+            elif "case" in answer:
+                begun = None
+                self.tried.append(answer["case"])
+                self.add(answer["case"], answer["verdict"], answer["detail"])
+            elif "lost" in answer:
+                begun = answer["lost"]
+                self.server.wait()
+            elif "done" in answer:
+                begun, self.tried = None, []
+                left.remove(answer["done"])
+                self.say("%s (%d left)" % (answer["done"], len(left)))
+        return begun
+
+    def _explain(self, case):
+        """A process died of it."""
+        ours = not self.server.alive()
+        detail = " ".join(self.server.last_words)[-300:] if ours else "the process ended or hung"
+        self.add(case, "ours crashes" if ours else "theirs crashes", detail)
+        self.tried.append(case)
+        self.server.close()
+        self.server = Server(self.program)
