@@ -75,6 +75,12 @@ TEST(Transpose, Conjugates) {
                          Tensor::Of<float>({2, 1}, {5, 6})));
 }
 
+TEST(Transpose, NegativeAxesCountFromTheEnd) {
+  const Tensor x = Sample(DType::kFloat, {2, 3});
+  EXPECT_TRUE(SameTensor(OpCall{"Transpose", {x, Ints({-1, 0})}}.Run1(),
+                         OpCall{"Transpose", {x, Ints({1, 0})}}.Run1()));
+}
+
 TEST(Transpose, Mistakes) {
   const Tensor x = Sample(DType::kFloat, {2, 3});
   const auto expect = [&](const Tensor& perm, const char* words) {
@@ -82,7 +88,7 @@ TEST(Transpose, Mistakes) {
   };
   expect(Ints({0}), "transpose expects a vector of size 2. But input(1) is a vector of size 1");
   expect(Ints({0, 2}), "2 is out of range [0 .. 2)");
-  expect(Ints({-1, 0}), "-1 is out of range [0 .. 2)");
+  expect(Ints({-3, 0}), "-3 is out of range [0 .. 2)");
   expect(Ints({0, 0}), "1 is missing from {0,0}");
   expect(Pairs({0, 1}), "perm must be a vector");
 }

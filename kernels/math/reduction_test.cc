@@ -213,7 +213,12 @@ TEST(Reduction, Mistakes) {
   EXPECT_THAT(error({2}), testing::HasSubstr("reduction axis 2 is out of range"));
   EXPECT_THAT(error({-3}), testing::HasSubstr("reduction axis -3 is out of range"));
   EXPECT_THAT(error({1, -1}), testing::HasSubstr("named twice"));
-  EXPECT_FALSE(OpRunner("Sum").In(x).In(Tensor(DType::kInt32, Shape{1, 1})).Run1().ok());
+}
+
+TEST(Reduction, AxesOfAnyShape) {
+  const Tensor x = Tensor::Of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor both = Tensor::Of<int32_t>({2, 1}, {0, 1});
+  EXPECT_TRUE(Same(*OpRunner("Sum").In(x).In(both).Run1(), Tensor::Scalar(21.0f)));
 }
 
 TEST(Reduction, L2Loss) {

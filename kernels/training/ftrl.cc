@@ -80,7 +80,9 @@ struct FtrlV2Rule : FtrlBase<C> {
             .after = {"lr", "l1", "l2", "l2_shrinkage", "lr_power"},
             .flag = "multiply_linear_by_lr"};
   }
-  static Status Check(const C* h) { return FtrlBase<C>::CheckRates(h[0], h[1], h[2], h[3], h[4]); }
+  static Status Check(const C* h, bool flag) {
+    return FtrlBase<C>::CheckRates(h[0], h[1], h[2], h[3], h[4], flag);
+  }
   FtrlV2Rule(const C* h, bool flag) : FtrlBase<C>(h[0], h[1], h[2], h[3], h[4], flag) {}
 };
 UPDATE(FtrlV2, FtrlV2Rule,
