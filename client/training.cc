@@ -118,7 +118,10 @@ Status TrainingLoop::Connect() {
 }
 
 void TrainingLoop::EndSession() {
+  // Steps are left after an error only: nobody waits for what they would do.
+  if (!under_way_.empty()) session_->Close().IgnoreError();
   under_way_.clear();
+  blocked_ = OkStatus();
   if (session_ == nullptr) return;
   for (TrainingHook* hook : hooks_) hook->SessionEnds();
 }
@@ -233,10 +236,15 @@ Status TrainingLoop::Train() {
     failures_in_a_row_ = 0;
     status = SaveIfDue();
   }
-  while (status.ok() && !under_way_.empty()) status = FinishStep();
   // The data have ended; or a signal has ended the waiting or the step.
-  const bool in_order = absl::IsOutOfRange(status) || (stopping() && absl::IsCancelled(status));
-  if (!status.ok() && !in_order) return status;
+  const auto in_order = [this](const Status& s) {
+    return s.ok() || absl::IsOutOfRange(s) || (stopping() && absl::IsCancelled(s));
+  };
+  while (in_order(status) && !under_way_.empty()) {
+    const Status ended = FinishStep();
+    if (!in_order(ended)) status = ended;
+  }
+  if (!in_order(status)) return status;
   return run_ ? End() : OkStatus();
 }
 
@@ -248,10 +256,9 @@ Status TrainingLoop::Begin() {
 }
 
 Status TrainingLoop::RunStep() {
-  Status started = OkStatus();
-  while (started.ok() && MayStart()) started = StartStep();
+  while (blocked_.ok() && MayStart()) blocked_ = StartStep();
   // What keeps the next one from starting counts when those before it have ended.
-  return under_way_.empty() ? started : FinishStep();
+  return under_way_.empty() ? std::exchange(blocked_, OkStatus()) : FinishStep();
 }
 
 // Not more than there are steps left to take, as far as is known.
@@ -262,7 +269,9 @@ bool TrainingLoop::MayStart() const {
 }
 
 Status TrainingLoop::StartStep() {
-  const int64_t step = global_step_ + static_cast<int64_t>(under_way_.size());
+  // While others are under way the global step is not known: each gets a number of its own.
+  const int64_t step = under_way_.empty() ? global_step_ : std::max(global_step_, next_step_);
+  next_step_ = step + 1;
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->BeforeStep(step));
   std::vector<Tensor> batch;
   if (step_.next_batch) {
@@ -286,8 +295,8 @@ Status TrainingLoop::FinishStep() {
     return why;
   }
   const std::vector<Tensor>& outputs = *ran;
-  StepResult result{.global_step = outputs[0].scalar<int64_t>()};
-  global_step_ = std::max(global_step_, result.global_step);
+  global_step_ = std::max(global_step_, outputs[0].scalar<int64_t>());
+  StepResult result{.global_step = global_step_};
   for (size_t i = 0; i < step_.measures.size(); ++i) {
     const std::string& name = step_.measures[i].first;
     ASSIGN_OR_RETURN(result.measures[name], ScalarValue(name, outputs[i + 1]));

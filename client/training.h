@@ -13,8 +13,8 @@
 // Updates of a step that failed may have been applied in part, as in any asynchronous training.
 //
 // Every wait is bounded. SIGTERM and SIGINT end the loop after the step: the chief saves and Run
-// returns OK. Single-threaded, but for RequestStop. Borrows the program; its constructor adds
-// nodes to it.
+// returns OK. Hooks and next_batch are called on the thread of Run. Single-threaded, but for
+// RequestStop. Borrows the program; its constructor adds nodes to it.
 #pragma once
 
 #include <atomic>
@@ -65,6 +65,7 @@ struct TrainingOptions {
   int64_t max_steps = 0;  // of the global step; 0: no limit
   // So many steps are under way at the same time: while one waits for its variables or its input,
   // another one computes. They change the variables without regard to one another, as workers do.
+  // Each is given a number of its own for the global step that it begins with.
   int concurrent_steps = 1;
   // How long to wait for the chief, and for tasks that are lost or not there yet.
   double wait_seconds = 600;
@@ -144,7 +145,9 @@ class TrainingLoop {
   std::deque<std::future<StatusOr<std::vector<Tensor>>>> under_way_;
   bool prepared_ = false;  // variables had values once
   int failures_in_a_row_ = 0;
+  Status blocked_ = OkStatus();  // why no further step can be started
   int64_t global_step_ = 0;
+  int64_t next_step_ = 0;  // the least number for a step that joins others
   int64_t saved_step_ = -1, saved_ns_ = 0;
   std::string said_;
   int64_t said_ns_ = 0;

@@ -96,6 +96,12 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
       return InvalidArgument(flag, ": needs workers; say --worker_hosts as well");
     }
   }
+  if (!flags.server.empty() && (flags.sync || flags.task.job == "ps")) {
+    return InvalidArgument(
+        "--server: a worker of an asynchronous training can be driven from "
+        "elsewhere, not ",
+        flags.sync ? "--sync" : "--job_name=ps");
+  }
   return std::optional<Flags>(std::move(flags));
 }
 

@@ -41,7 +41,7 @@ class AveragePadding final : public client::TrainingHook {
     ++steps_;
     return OkStatus();
   }
-  double average() const { return sum_ / static_cast<double>(steps_); }
+  double average() const { return sum_ / static_cast<double>(std::max<int64_t>(1, steps_)); }
 
  private:
   double sum_ = 0;

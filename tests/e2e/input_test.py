@@ -17,6 +17,7 @@ from cluster import PENSTOCK, TRAIN, ClusterTest, main  # noqa: E402
 
 BATCH = 128
 PICTURE_BYTES = 784
+DEADLINE_SECONDS = 120  # of the client, for its first steps
 
 
 class CountingProxy:
@@ -34,7 +35,11 @@ class CountingProxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(self.to)
+            try:
+                server = socket.create_connection(self.to)
+            except OSError:  # it does not listen yet: the client tries again
+                client.close()
+                continue
             for pair in ((client, server), (server, client)):
                 threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
 
@@ -88,6 +93,9 @@ class InputTest(ClusterTest):
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True) as client:
             self.addCleanup(client.kill)
+            deadline = threading.Timer(DEADLINE_SECONDS, client.kill)
+            self.addCleanup(deadline.cancel)
+            deadline.start()
             seen, said = [], []
             for line in client.stdout:
                 said.append(line)

@@ -72,6 +72,29 @@ def penstock_test(name, srcs, deps = [], copts = [], size = "small", **kwargs):
         **kwargs
     )
 
+def penstock_fuzz(name, srcs, deps = [], corpus = [], **kwargs):
+    """A fuzz target (tests/fuzz/fuzz_target.h): a test that replays the corpus, and a fuzzer.
+
+    The fuzzer NAME_fuzzer is libFuzzer's, of clang: it links with --config=fuzz only.
+    """
+    penstock_test(
+        name = name + "_test",
+        srcs = srcs + ["fuzz_target.h", "replay.cc"],
+        deps = deps + ["@com_google_absl//absl/strings"],
+        args = ["$(rootpaths %s)" % file for file in corpus],
+        data = corpus,
+        **kwargs
+    )
+    native.cc_binary(
+        name = name + "_fuzzer",
+        srcs = srcs + ["fuzz_target.h"],
+        deps = deps,
+        copts = _COPTS,
+        linkopts = ["-fsanitize=fuzzer"],
+        tags = ["manual"],
+        testonly = True,
+    )
+
 def penstock_binary(name, srcs = [], deps = [], copts = [], visibility = _PRIVATE, **kwargs):
     native.cc_binary(
         name = name,

@@ -4,6 +4,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/async_stream.h>
+#include <malloc.h>
 
 #include <utility>
 #include <vector>
@@ -13,6 +14,19 @@
 #include "distributed/transport/grpc/status_proto.h"
 
 namespace penstock {
+namespace {
+
+// gRPC receives into memory of malloc, pieces of up to some MB. By default malloc maps and unmaps
+// each, so that every page of a tensor costs a fault: with them a large tensor takes a third longer
+// (tools/bench --only=transfer). For the whole process, since malloc knows no other scope; what
+// stays with it beyond its use is up to 128 MiB, and 64 MiB more for each further arena.
+void KeepReceiveMemory() {
+  static const bool once [[maybe_unused]] = [] {
+    return mallopt(M_MMAP_THRESHOLD, 32 << 20) != 0 && mallopt(M_TRIM_THRESHOLD, 128 << 20) != 0;
+  }();
+}
+
+}  // namespace
 
 class ExchangeStream final : public Operation, public std::enable_shared_from_this<ExchangeStream> {
  public:
@@ -153,7 +167,9 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
 
 GrpcTransport::GrpcTransport(const TaskId& self, StepTable& steps, Channels& channels,
                              CompletionLoop& loop)
-    : self_(self), steps_(steps), channels_(channels), loop_(loop) {}
+    : self_(self), steps_(steps), channels_(channels), loop_(loop) {
+  KeepReceiveMemory();
+}
 
 GrpcTransport::~GrpcTransport() = default;
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gives a fuzz target its corpus again: each file as it is, and then damaged in ways that do not
+// change from run to run. What fuzzing once found stays in the corpus and so stays mended.
+//
+//   replay [--damaged=N] FILE...      N damaged copies of each file, 200 by default
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "gtest/gtest.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace {
+
+int damaged = 200;
+std::vector<std::string> files;
+
+// What crashes the target is found in the test's outputs (bazel-testlogs/.../test.outputs).
+void Keep(const std::string& bytes) {
+  static const char* const folder = std::getenv("TEST_UNDECLARED_OUTPUTS_DIR");
+  if (folder != nullptr)
+    std::ofstream(std::string(folder) + "/last_input", std::ios::binary) << bytes;
+}
+
+void Give(const std::string& bytes) {
+  Keep(bytes);
+  // A copy that is as long as it seems, so that AddressSanitizer sees each read behind its end.
+  const std::vector<uint8_t> exact(bytes.begin(), bytes.end());
+  LLVMFuzzerTestOneInput(exact.data(), exact.size());
+}
+
+// Some bytes changed, taken out, doubled or cut off.
+std::string Damage(std::string bytes, std::mt19937_64& random) {
+  const auto below = [&random](size_t n) { return n == 0 ? 0 : random() % n; };
+  for (size_t changes = 1 + below(4); changes > 0 && !bytes.empty(); --changes) {
+    const size_t at = below(bytes.size()), count = std::min(1 + below(16), bytes.size() - at);
+    switch (below(5)) {
+      case 0:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
+        break;
+      case 1:
+        bytes[at] = "\x00\x01\x7f\x80\xff"[below(5)];
+        break;
+      case 2:
+        bytes.erase(at, count);
+        break;
+      case 3:
+        bytes.insert(below(bytes.size()), bytes.substr(at, count));
+        break;
+      default:
+        bytes.resize(at);
+    }
+  }
+  return bytes;
+}
+
+TEST(Fuzz, CorpusIsSurvived) {
+  ASSERT_FALSE(files.empty()) << "no corpus";
+  for (const std::string& path : files) {
+    SCOPED_TRACE(path);
+    std::ifstream file(path, std::ios::binary);
+    ASSERT_TRUE(file) << path;
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    Give(bytes);
+    std::mt19937_64 random(bytes.size());
+    for (int i = 0; i < damaged; ++i) Give(Damage(bytes, random));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (!absl::ConsumePrefix(&argument, "--damaged=")) {
+      files.emplace_back(argv[i]);
+    } else if (!absl::SimpleAtoi(argument, &damaged)) {
+      std::fprintf(stderr, "%s: must be a number\n", argv[i]);
+      return 2;
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages of the stream by which tasks send each other tensors: two bytes, the length of the
+// first, then as many bytes; and so on. They are read as the stream's consumer reads them.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "distributed/transport/grpc/exchange_frame.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace penstock {
+namespace {
+
+void Read(string_view input) {
+  FrameReader reader;
+  std::vector<FrameReader::Received> received;
+  std::vector<FrameReader::Refused> refused;
+  while (input.size() >= 2) {
+    const size_t length = static_cast<uint8_t>(input[0]) | static_cast<uint8_t>(input[1]) << 8;
+    input.remove_prefix(2);
+    const grpc::Slice bytes(input.data(), std::min(length, input.size()));
+    input.remove_prefix(bytes.size());
+    const auto odd = [](int64_t step_id) { return step_id % 2 == 1; };
+    if (!reader.Read(grpc::ByteBuffer(&bytes, 1), odd, &received, &refused).ok()) return;
+  }
+}
+
+}  // namespace
+}  // namespace penstock
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  penstock::Read({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A TensorProto: refused, or a tensor that is the same again after another trip over the wire.
+#include "core/base/check.h"
+#include "core/graph/graph_proto.h"
+#include "proto/tensorflow/tensor.pb.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kBytesMax = int64_t{64} << 20;
+
+void Read(const uint8_t* data, size_t size) {
+  tensorflow::TensorProto proto;
+  if (!proto.ParseFromArray(data, static_cast<int>(size))) return;
+  const StatusOr<Tensor> tensor = TensorFromProto(proto, kBytesMax);
+  if (!tensor.ok()) return;
+  CHECK(static_cast<int64_t>(tensor->bytes()) <= kBytesMax, "too long: ", tensor->bytes());
+  tensorflow::TensorProto sent;
+  TensorToProto(*tensor, &sent);
+  const StatusOr<Tensor> received = TensorFromProto(sent);
+  CHECK_OK(received.status());
+  CHECK(received->ToString(1000) == tensor->ToString(1000), tensor->ToString());
+}
+
+}  // namespace
+}  // namespace penstock
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  penstock::Read(data, size);
+  return 0;
+}
