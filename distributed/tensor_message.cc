@@ -43,10 +43,10 @@ void AppendTagAndLength(uint32_t tag, size_t length, std::string* to) {
 }
 
 // What stands before the bytes of a large tensor; a small one whole.
-std::string HeadOf(const Tensor& tensor) {
+StatusOr<std::string> HeadOf(const Tensor& tensor) {
   tensorflow::TensorProto proto;
   if (!IsLarge(tensor)) {
-    TensorToProto(tensor, &proto);
+    RETURN_IF_ERROR(TensorToProto(tensor, &proto));
     return proto.SerializeAsString();
   }
   proto.set_dtype(static_cast<tensorflow::DataType>(Number(tensor.dtype())));
@@ -203,7 +203,7 @@ void TensorMessageWriter::Add(const google::protobuf::MessageLite& message) {
 }
 
 void TensorMessageWriter::AddNamedTensor(int field, string_view name, const Tensor& tensor) {
-  const std::string head = HeadOf(tensor);
+  const std::string head = Head(tensor);
   const size_t tensor_length = LengthOf(tensor, head);
   const size_t length =
       1 + VarintSize(name.size()) + name.size() + 1 + VarintSize(tensor_length) + tensor_length;
@@ -216,10 +216,17 @@ void TensorMessageWriter::AddNamedTensor(int field, string_view name, const Tens
 }
 
 void TensorMessageWriter::AddTensor(int field, const Tensor& tensor) {
-  const std::string head = HeadOf(tensor);
+  const std::string head = Head(tensor);
   AppendTagAndLength(static_cast<uint32_t>(field) << 3 | 2, LengthOf(tensor, head), &small_);
   small_ += head;
   AddContent(tensor);
+}
+
+std::string TensorMessageWriter::Head(const Tensor& tensor) {
+  StatusOr<std::string> head = HeadOf(tensor);
+  if (head.ok()) return *std::move(head);
+  if (status_.ok()) status_ = head.status();
+  return "";
 }
 
 void TensorMessageWriter::AddContent(const Tensor& tensor) {
@@ -240,6 +247,7 @@ void TensorMessageWriter::Flush() {
 }
 
 StatusOr<grpc::ByteBuffer> TensorMessageWriter::Take() {
+  RETURN_IF_ERROR(status_);
   Flush();
   if (bytes_ > kMessageBytesMax) {
     return ResourceExhausted("the tensors are larger than 2 GiB together");

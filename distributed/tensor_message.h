@@ -26,16 +26,19 @@ class TensorMessageWriter {
   void AddNamedTensor(int field, string_view name, const Tensor& tensor);
   void AddTensor(int field, const Tensor& tensor);
 
-  // ResourceExhausted where it is longer than messages can be (2 GiB).
+  // ResourceExhausted where it is longer than messages can be (2 GiB); the error of a tensor that
+  // cannot be written.
   StatusOr<grpc::ByteBuffer> Take();
 
  private:
+  std::string Head(const Tensor& tensor);
   void AddContent(const Tensor& tensor);
   void Flush();
 
   std::string small_;
   std::vector<grpc::Slice> slices_;
   size_t bytes_ = 0;  // of slices_
+  Status status_;
 };
 
 // Which repeated field holds tensors, and of which type.

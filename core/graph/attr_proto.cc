@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/graph/graph_proto.h"
 #include "proto/tensorflow/graph.pb.h"
 
@@ -92,7 +93,7 @@ class Writer {
   void operator()(const std::string& v) const { proto_->set_s(v); }
   void operator()(EdgeType v) const { proto_->set_type(TypeNumber(v)); }
   void operator()(const PartialShape& v) const { ShapeToProto(v, proto_->mutable_shape()); }
-  void operator()(const Tensor& v) const { TensorToProto(v, proto_->mutable_tensor()); }
+  void operator()(const Tensor& v) const { CHECK_OK(TensorToProto(v, proto_->mutable_tensor())); }
   void operator()(const FunctionName& v) const { FunctionToProto(v, proto_->mutable_func()); }
   void operator()(EmptyList) const { proto_->mutable_list(); }
   template <class T>
@@ -112,7 +113,9 @@ class Writer {
   static void Add(const std::string& v, ListProto* list) { list->add_s(v); }
   static void Add(EdgeType v, ListProto* list) { list->add_type(TypeNumber(v)); }
   static void Add(const PartialShape& v, ListProto* list) { ShapeToProto(v, list->add_shape()); }
-  static void Add(const Tensor& v, ListProto* list) { TensorToProto(v, list->add_tensor()); }
+  static void Add(const Tensor& v, ListProto* list) {
+    CHECK_OK(TensorToProto(v, list->add_tensor()));
+  }
   static void Add(const FunctionName& v, ListProto* list) { FunctionToProto(v, list->add_func()); }
 
   Proto* proto_;

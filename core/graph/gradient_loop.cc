@@ -143,7 +143,7 @@ Output GradientWalk::AccumulateDense(LoopGradient& loop, Output source, Output e
   Output next;
   {
     const auto inside = builder_.ContextScope(loop.backward.get());
-    next = Call("AddV2", {sum.now, each});
+    next = AddN({sum.now, each});  // of variants, too
   }
   return loop.backward->Close(sum, next);
 }

@@ -6,7 +6,8 @@
 namespace penstock {
 
 bool CarriesGradient(DType dtype) {
-  return IsFloating(dtype) || IsComplex(dtype) || dtype == DType::kResource;
+  return IsFloating(dtype) || IsComplex(dtype) || dtype == DType::kResource ||
+         dtype == DType::kVariant;
 }
 
 Status GradientWalk::CheckArguments(const Outputs& dys) const {
@@ -21,7 +22,7 @@ Status GradientWalk::CheckArguments(const Outputs& dys) const {
     }
   }
   for (size_t i = 0; i < ys_.size(); ++i) {
-    if (!CarriesGradient(ys_[i].dtype()) || ys_[i].dtype() == DType::kResource) {
+    if (!IsFloating(ys_[i].dtype()) && !IsComplex(ys_[i].dtype())) {
       return InvalidArgument("gradients: y '", ys_[i].name(), "' is ", Name(ys_[i].dtype()),
                              ", must be of a floating point or complex type");
     }

@@ -45,10 +45,15 @@ Status WriteGraphFile(const Graph& graph, const std::string& path, Env& env = En
 
 StatusOr<Tensor> TensorFromProto(const tensorflow::TensorProto& proto,
                                  int64_t bytes_max = int64_t{1} << 34);
-// Numbers go as raw bytes (tensor_content), strings and handles in their typed fields.
-void TensorToProto(const Tensor& tensor, tensorflow::TensorProto* proto);
+// Numbers go as raw bytes (tensor_content), strings, handles and variants in their typed fields. An
+// error for variants that cannot travel: their class says so, or all that they hold makes a message
+// that takes more than bytes_max in memory. (A small value may hold another one any number of
+// times.)
+Status TensorToProto(const Tensor& tensor, tensorflow::TensorProto* proto,
+                     int64_t bytes_max = int64_t{1} << 31);
 StatusOr<AttrValue> AttrFromProto(const tensorflow::AttrValue& proto,
                                   int64_t bytes_max = int64_t{1} << 34);
+// REQUIRES variants that can travel, as all do that have once been received.
 void AttrToProto(const AttrValue& attr, tensorflow::AttrValue* proto);
 StatusOr<PartialShape> ShapeFromProto(const tensorflow::TensorShapeProto& proto);
 void ShapeToProto(const PartialShape& shape, tensorflow::TensorShapeProto* proto);

@@ -76,7 +76,7 @@ TEST(TensorFromProto, EveryTypedField) {
     EXPECT_EQ(memcmp(bytes + size, bytes + 2 * size, 2 * size), 0) << Name(c.dtype);
 
     tensorflow::TensorProto raw;
-    TensorToProto(*tensor, &raw);
+    ASSERT_TRUE(TensorToProto(*tensor, &raw).ok());
     EXPECT_EQ(raw.tensor_content().size(), 4 * size);
     const StatusOr<Tensor> again = TensorFromProto(raw);
     ASSERT_TRUE(again.ok()) << again.status();
@@ -159,7 +159,7 @@ TEST(TensorFromProto, HandlesInBothCodings) {
                                                 .elements = {{DType::kFloat, {2, -1}}}};
   }
   tensorflow::TensorProto typed;
-  TensorToProto(tensor, &typed);
+  ASSERT_TRUE(TensorToProto(tensor, &typed).ok());
   tensorflow::TensorProto coded = typed;
   std::string lengths, bytes;
   for (const auto& handle : typed.resource_handle_val()) {
@@ -188,7 +188,7 @@ TEST(TensorFromProto, HandlesInBothCodings) {
 TEST(TensorFromProto, EmptyTensorsSendNothing) {
   for (DType dtype : {DType::kFloat, DType::kString, DType::kResource}) {
     tensorflow::TensorProto proto;
-    TensorToProto(Tensor(dtype, {3, 0}), &proto);
+    ASSERT_TRUE(TensorToProto(Tensor(dtype, {3, 0}), &proto).ok());
     EXPECT_EQ(proto.tensor_content(), "");
     EXPECT_EQ(TensorFromProto(proto)->shape(), Shape({3, 0}));
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "core/tensor/resource_handle.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
@@ -28,16 +29,32 @@ bool Same(const T& a, const T& b) {
 template <class T>
 bool Same(const std::vector<T>& a, const std::vector<T>& b);
 
+// What travels is the same.
+bool Same(const Variant& a, const Variant& b) {
+  if (a.value == b.value) return true;
+  if (a.value == nullptr || b.value == nullptr) return false;
+  std::string metadata[2];
+  std::vector<Tensor> tensors[2];
+  if (!a.value->Encode(&metadata[0], &tensors[0]).ok()) return false;
+  if (!b.value->Encode(&metadata[1], &tensors[1]).ok()) return false;
+  return string_view(a.value->TypeName()) == b.value->TypeName() && metadata[0] == metadata[1] &&
+         Same(tensors[0], tensors[1]);
+}
+
+template <class Object>
+bool SameObjects(const Tensor& a, const Tensor& b) {
+  const auto x = a.flat<Object>(), y = b.flat<Object>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!Same(x[i], y[i])) return false;
+  }
+  return true;
+}
+
 bool Same(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
   if (a.dtype() == DType::kString) return a.flat<std::string>() == b.flat<std::string>();
-  if (a.dtype() == DType::kResource) {
-    const auto x = a.flat<ResourceHandle>(), y = b.flat<ResourceHandle>();
-    for (size_t i = 0; i < x.size(); ++i) {
-      if (!Same(x[i], y[i])) return false;
-    }
-    return true;
-  }
+  if (a.dtype() == DType::kResource) return SameObjects<ResourceHandle>(a, b);
+  if (a.dtype() == DType::kVariant) return SameObjects<Variant>(a, b);
   return a.bytes() == 0 || memcmp(a.raw_data(), b.raw_data(), a.bytes()) == 0;
 }
 

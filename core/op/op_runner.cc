@@ -141,9 +141,7 @@ Status Execute(const std::shared_ptr<Execution>& run) {
   return Internal("'", run->op->name, "' ended neither in 10 s nor when cancelled");
 }
 
-bool AlwaysOnHost(const EdgeType& type) {
-  return type.ref || type.dtype == DType::kString || type.dtype == DType::kResource;
-}
+bool AlwaysOnHost(const EdgeType& type) { return type.ref || !IsPlain(type.dtype); }
 
 // For each tensor of `args`: whether the kernel wants it in host memory.
 StatusOr<std::vector<bool>> OnHost(const Execution& run, const std::vector<ArgDef>& args,

@@ -65,9 +65,7 @@ bool KeepsElementsOnHost(const Node& node) {
   });
 }
 
-bool AlwaysOnHost(const EdgeType& type) {
-  return type.ref || type.dtype == DType::kString || type.dtype == DType::kResource;
-}
+bool AlwaysOnHost(const EdgeType& type) { return type.ref || !IsPlain(type.dtype); }
 
 // Which of the tensors that `args` stand for are on the host, by the kernel's own list.
 StatusOr<std::vector<bool>> OnHost(const Node& node, const std::vector<ArgDef>& args,

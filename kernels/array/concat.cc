@@ -7,6 +7,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/strided_copy.h"
@@ -183,7 +184,7 @@ OP(Concat, {
                .doc = "The values joined along dimension concat_dim.",
                .inputs = {{"concat_dim", "int32"}, {"values", Repeat("N", "T")}},
                .outputs = {{"output", "T"}},
-               .types = {{"T", kAllTypes}},
+               .types = {{"T", kAnyType}},
                .attrs = {{"N", Ints{.min = 2}}},
                .shape = [](ShapeScope& s) { return ConcatShape(s, 0, 1, s.num_inputs() - 1); },
                .gradient = ConcatGradient,
@@ -194,7 +195,7 @@ OP(ConcatV2,
        .doc = "The values joined along dimension `axis`.",
        .inputs = {{"values", Repeat("N", "T")}, {"axis", "Tidx"}},
        .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}, {"Tidx", kIndex, DType::kInt32}},
+       .types = {{"T", kAnyType}, {"Tidx", kIndex, DType::kInt32}},
        .attrs = {{"N", Ints{.min = 2}}},
        .shape =
            [](ShapeScope& s) { return ConcatShape(s, s.num_inputs() - 1, 0, s.num_inputs() - 1); },

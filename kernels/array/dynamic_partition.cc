@@ -4,6 +4,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/gather_rows.h"
@@ -80,7 +81,7 @@ OP(DynamicPartition,
        .doc = "Output p holds the slices data[i, ...] with partitions[i] == p, in order.",
        .inputs = {{"data", "T"}, {"partitions", "int32"}},
        .outputs = {{"outputs", Repeat("num_partitions", "T")}},
-       .types = {{"T", kAllTypes}},
+       .types = {{"T", kAnyType}},
        .attrs = {{"num_partitions", Ints{.min = 1}}},
        .shape = DynamicPartitionShape,
        .gradient = DynamicPartitionGradient,

@@ -8,6 +8,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/gather_rows.h"
@@ -105,7 +106,7 @@ OpDef StitchOp(const char* doc) {
       .doc = doc,
       .inputs = {{"indices", Repeat("N", "int32")}, {"data", Repeat("N", "T")}},
       .outputs = {{"merged", "T"}},
-      .types = {{"T", kAllTypes}},
+      .types = {{"T", kAnyType}},
       .attrs = {{"N", Ints{.min = 1}}},
       .shape = DynamicStitchShape,
       .gradient = DynamicStitchGradient,

@@ -6,13 +6,18 @@
 
 #include "core/base/check.h"
 #include "core/tensor/resource_handle.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
 
-template <class Object>
-void CopyObjects(const void* from, void* to, int64_t count) {
-  std::copy_n(static_cast<const Object*>(from), count, static_cast<Object*>(to));
+// Calls fn(Object()) for the class that elements of a dtype that is not plain are of.
+template <class Fn>
+void WithObject(DType dtype, Fn fn) {
+  if (dtype == DType::kString) return fn(std::string());
+  if (dtype == DType::kResource) return fn(ResourceHandle());
+  CHECK(dtype == DType::kVariant, Name(dtype));
+  fn(Variant());
 }
 
 template <class Object>
@@ -44,30 +49,26 @@ double CostNanos(DType dtype) { return IsPlain(dtype) ? 0.1 * SizeOf(dtype) : 10
 void CopyElements(DType dtype, const void* from, void* to, int64_t count) {
   if (IsPlain(dtype)) {
     if (count > 0) memcpy(to, from, count * SizeOf(dtype));
-  } else if (dtype == DType::kString) {
-    CopyObjects<std::string>(from, to, count);
-  } else {
-    CHECK(dtype == DType::kResource);
-    CopyObjects<ResourceHandle>(from, to, count);
+    return;
   }
+  WithObject(dtype, [&]<class Object>(const Object&) {
+    std::copy_n(static_cast<const Object*>(from), count, static_cast<Object*>(to));
+  });
 }
 
 void ZeroElements(DType dtype, void* to, int64_t count) {
   if (IsPlain(dtype)) {
     if (count > 0) memset(to, 0, count * SizeOf(dtype));
-  } else if (dtype == DType::kString) {
-    FillObjects(std::string(), to, count);
-  } else {
-    CHECK(dtype == DType::kResource);
-    FillObjects(ResourceHandle(), to, count);
+    return;
   }
+  WithObject(dtype, [&](const auto& empty) { FillObjects(empty, to, count); });
 }
 
 void FillElements(DType dtype, const void* value, void* to, int64_t count) {
-  if (dtype == DType::kString)
-    return FillObjects(*static_cast<const std::string*>(value), to, count);
-  if (dtype == DType::kResource) {
-    return FillObjects(*static_cast<const ResourceHandle*>(value), to, count);
+  if (!IsPlain(dtype)) {
+    return WithObject(dtype, [&]<class Object>(const Object&) {
+      FillObjects(*static_cast<const Object*>(value), to, count);
+    });
   }
   const size_t size = SizeOf(dtype);
   if (count > 0 && AllBytesEqual(value, size)) {

@@ -4,10 +4,12 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/one.h"
 #include "kernels/array/types.h"
+#include "kernels/math/accumulate.h"
 
 namespace penstock {
 namespace {
@@ -30,6 +32,11 @@ class FillKernel final : public Kernel {
 class ZerosLikeKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
+    if (ctx.input(0).dtype() == DType::kVariant) {
+      ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(ctx, ctx.input(0)));
+      ctx.SetOutput(0, std::move(zeros));
+      return OkStatus();
+    }
     const Shape shape = ctx.input(0).shape();
     Tensor* output;
     RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, shape, &output));
@@ -66,7 +73,7 @@ OP(Fill, {
              .doc = "A tensor of shape `dims` whose every element is `value`.",
              .inputs = {{"dims", "index_type"}, {"value", "T"}},
              .outputs = {{"output", "T"}},
-             .types = {{"T", kAllTypes}, {"index_type", kIndex, DType::kInt32}},
+             .types = {{"T", kAnyType}, {"index_type", kIndex, DType::kInt32}},
              .shape = FillShape,
              .gradient = FillGradient,
              .examples = {{.inputs = {{{{2}, {2, 3}}}, {{.values = {0.5}}}}}},
@@ -75,7 +82,7 @@ OP(ZerosLike, {
                   .doc = "Zeros (empty strings) in the shape of x.",
                   .inputs = {{"x", "T"}},
                   .outputs = {{"y", "T"}},
-                  .types = {{"T", kAllTypes}},
+                  .types = {{"T", kAnyType}},
                   .shape = SameShape,
                   .gradient = NoGradient,
               });

@@ -4,6 +4,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/gather_rows.h"
@@ -181,7 +182,7 @@ OP(Gather,
        .doc = "The rows of params that indices name: output[i, ...] = params[indices[i], ...].",
        .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}},
        .outputs = {{"output", "Tparams"}},
-       .types = {{"Tparams", kAllTypes}, {"Tindices", kIndex}},
+       .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}},
        .attrs = {{"validate_indices", true}},
        .shape = GatherShape,
        .gradient = GatherGradient,
@@ -193,7 +194,7 @@ OP(GatherV2,
               "dimensions of params and indices go together.",
        .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}, {"axis", "Taxis"}},
        .outputs = {{"output", "Tparams"}},
-       .types = {{"Tparams", kAllTypes}, {"Tindices", kIndex}, {"Taxis", kIndex}},
+       .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}, {"Taxis", kIndex}},
        .attrs = {{"batch_dims", 0}},
        .shape = GatherV2Shape,
        .gradient = GatherV2Gradient,

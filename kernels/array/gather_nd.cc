@@ -4,6 +4,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/gather_rows.h"
 #include "kernels/array/nd_index.h"
@@ -59,7 +60,7 @@ OP(GatherNd, {
                         "output[i, ...] = params[indices[i, 0], ..., indices[i, -1], ...].",
                  .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}},
                  .outputs = {{"output", "Tparams"}},
-                 .types = {{"Tparams", kAllTypes}, {"Tindices", kIndex}},
+                 .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}},
                  .shape = GatherNdShape,
                  .gradient = GatherNdGradient,
                  .examples = {{.inputs = {{{{3, 4}}}, {{{3, 1}, {2, 0, 2}}}}},

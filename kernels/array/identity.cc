@@ -5,6 +5,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
@@ -42,7 +43,7 @@ OP(Identity, {
                  .doc = "The input.",
                  .inputs = {{"input", "T"}},
                  .outputs = {{"output", "T"}},
-                 .types = {{"T", kAllTypes}},
+                 .types = {{"T", kAnyType}},
                  .shape = EachAsItsInput,
                  .gradient = PassOn,
              });
@@ -50,7 +51,7 @@ OP(IdentityN, {
                   .doc = "Each input; all of them are there before any output is.",
                   .inputs = {{"input", List("T")}},
                   .outputs = {{"output", List("T")}},
-                  .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAllTypes}}},
+                  .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAnyType}}},
                   .shape = EachAsItsInput,
                   .gradient = PassOn,
               });
@@ -58,7 +59,7 @@ OP(RefIdentity, {
                     .doc = "The variable that the input is.",
                     .inputs = {{"input", Ref("T")}},
                     .outputs = {{"output", Ref("T")}},
-                    .types = {{"T", kAllTypes}},
+                    .types = {{"T", kAnyType}},
                     .shape = EachAsItsInput,
                     .gradient = PassOn,
                     .allows_uninitialized_input = true,
@@ -67,7 +68,7 @@ OP(Snapshot, {
                  .doc = "The input as it is now.",
                  .inputs = {{"input", "T"}},
                  .outputs = {{"output", "T"}},
-                 .types = {{"T", kAllTypes}},
+                 .types = {{"T", kAnyType}},
                  .shape = EachAsItsInput,
                  .gradient = PassOn,
              });
@@ -75,7 +76,7 @@ OP(StopGradient, {
                      .doc = "The input, as a constant to whoever differentiates.",
                      .inputs = {{"input", "T"}},
                      .outputs = {{"output", "T"}},
-                     .types = {{"T", kAllTypes}},
+                     .types = {{"T", kAnyType}},
                      .shape = EachAsItsInput,
                      .gradient = NoGradient,
                  });
@@ -84,7 +85,7 @@ OP(PreventGradient,
        .doc = "The input; differentiating through it is an error that shows `message`.",
        .inputs = {{"input", "T"}},
        .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}},
+       .types = {{"T", kAnyType}},
        .attrs = {{"message", ""}},
        .shape = EachAsItsInput,
        .gradient = Refuse,

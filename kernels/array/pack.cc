@@ -4,6 +4,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/share.h"
@@ -144,7 +145,7 @@ OP(Pack, {
              .doc = "N tensors of one shape as one, along a new dimension `axis`.",
              .inputs = {{"values", Repeat("N", "T")}},
              .outputs = {{"output", "T"}},
-             .types = {{"T", kAllTypes}},
+             .types = {{"T", kAnyType}},
              .attrs = {{"N", Ints{.min = 1}}, {"axis", 0}},
              .shape = PackShape,
              .gradient = PackGradient,
@@ -156,7 +157,7 @@ OP(Unpack,
        .doc = "The `num` slices of a tensor along dimension `axis`, without that dimension.",
        .inputs = {{"value", "T"}},
        .outputs = {{"output", Repeat("num", "T")}},
-       .types = {{"T", kAllTypes}},
+       .types = {{"T", kAnyType}},
        .attrs = {{"num", Ints{.min = 0}}, {"axis", 0}},
        .shape = UnpackShape,
        .gradient = UnpackGradient,

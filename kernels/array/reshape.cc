@@ -8,6 +8,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 
 namespace penstock {
@@ -173,7 +174,7 @@ OP(Reshape,
        .doc = "The same elements under another shape; one size may be -1, for what remains.",
        .inputs = {{"tensor", "T"}, {"shape", "Tshape"}},
        .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}, {"Tshape", kIndex, DType::kInt32}},
+       .types = {{"T", kAnyType}, {"Tshape", kIndex, DType::kInt32}},
        .shape = ReshapeShape,
        .gradient = ReshapeGradient,
        .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {3, -1}}}}}},
@@ -182,7 +183,7 @@ OP(ExpandDims, {
                    .doc = "The input with a dimension of size 1 inserted before dimension `dim`.",
                    .inputs = {{"input", "T"}, {"dim", "Tdim"}},
                    .outputs = {{"output", "T"}},
-                   .types = {{"T", kAllTypes}, {"Tdim", kIndex, DType::kInt32}},
+                   .types = {{"T", kAnyType}, {"Tdim", kIndex, DType::kInt32}},
                    .shape = ExpandDimsShape,
                    .gradient = ReshapeGradient,
                    .examples = {{.inputs = {{{{2, 3}}}, {{.values = {1}}}}}},
@@ -191,7 +192,7 @@ OP(Squeeze, {
                 .doc = "The input without the dimensions `squeeze_dims`, or without all of size 1.",
                 .inputs = {{"input", "T"}},
                 .outputs = {{"output", "T"}},
-                .types = {{"T", kAllTypes}},
+                .types = {{"T", kAnyType}},
                 .attrs = {{"squeeze_dims", IntList{}, std::vector<int64_t>{}}},
                 .shape = SqueezeShape,
                 .gradient = ReshapeGradient,

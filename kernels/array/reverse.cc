@@ -6,6 +6,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/strided_copy.h"
@@ -140,7 +141,7 @@ OP(Reverse, {
                 .doc = "The input with the dimensions flagged in `dims` in reverse order.",
                 .inputs = {{"tensor", "T"}, {"dims", "bool"}},
                 .outputs = {{"output", "T"}},
-                .types = {{"T", kAllTypes}},
+                .types = {{"T", kAnyType}},
                 .shape = SameShape,
                 .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
                   return {Call("Reverse", {g.dy(), g.x(1)}), Gradient()};
@@ -151,7 +152,7 @@ OP(ReverseV2, {
                   .doc = "The input with the dimensions listed in `axis` in reverse order.",
                   .inputs = {{"tensor", "T"}, {"axis", "Tidx"}},
                   .outputs = {{"output", "T"}},
-                  .types = {{"T", kAllTypes}, {"Tidx", kIndex, DType::kInt32}},
+                  .types = {{"T", kAnyType}, {"Tidx", kIndex, DType::kInt32}},
                   .shape = SameShape,
                   .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
                     return {Call("ReverseV2", {g.dy(), g.x(1)}), Gradient()};
@@ -165,7 +166,7 @@ OP(ReverseSequence,
            "reverse order.",
        .inputs = {{"input", "T"}, {"seq_lengths", "Tlen"}},
        .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}, {"Tlen", kIndex, DType::kInt64}},
+       .types = {{"T", kAnyType}, {"Tlen", kIndex, DType::kInt64}},
        .attrs = {{"seq_dim", Ints{}}, {"batch_dim", 0}},
        .shape = ReverseSequenceShape,
        .gradient = ReverseSequenceGradient,

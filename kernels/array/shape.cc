@@ -7,6 +7,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 
 namespace penstock {
@@ -65,7 +66,7 @@ OP(Shape, {
               .doc = "The dimensions of the input.",
               .inputs = {{"input", "T"}},
               .outputs = {{"output", "out_type"}},
-              .types = {{"T", kAllTypes}, {"out_type", kIndex, DType::kInt32}},
+              .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
               .shape = VectorsOfRank,
               .gradient = NoGradient,
           });
@@ -73,7 +74,7 @@ OP(ShapeN, {
                .doc = "The dimensions of each input.",
                .inputs = {{"input", Repeat("N", "T")}},
                .outputs = {{"output", Repeat("N", "out_type")}},
-               .types = {{"T", kAllTypes}, {"out_type", kIndex, DType::kInt32}},
+               .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
                .attrs = {{"N", Ints{.min = 1}}},
                .shape = VectorsOfRank,
                .gradient = NoGradient,
@@ -82,7 +83,7 @@ OP(Size, {
              .doc = "The number of elements of the input.",
              .inputs = {{"input", "T"}},
              .outputs = {{"output", "out_type"}},
-             .types = {{"T", kAllTypes}, {"out_type", kIndex, DType::kInt32}},
+             .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
              .shape = ScalarShape,
              .gradient = NoGradient,
          });
@@ -90,7 +91,7 @@ OP(Rank, {
              .doc = "The number of dimensions of the input.",
              .inputs = {{"input", "T"}},
              .outputs = {{"output", "int32"}},
-             .types = {{"T", kAllTypes}},
+             .types = {{"T", kAnyType}},
              .shape = ScalarShape,
              .gradient = NoGradient,
          });

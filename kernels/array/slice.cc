@@ -4,6 +4,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/share.h"
@@ -106,7 +107,7 @@ OP(Slice,
        .doc = "The box of the input that starts at `begin`, of `size` (-1: all that remains).",
        .inputs = {{"input", "T"}, {"begin", "Index"}, {"size", "Index"}},
        .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}, {"Index", kIndex}},
+       .types = {{"T", kAnyType}, {"Index", kIndex}},
        .shape = SliceShape,
        .gradient = SliceGradient,
        .examples = {{.inputs = {{{{3, 4}}}, {{{2}, {1, 0}}}, {{{2}, {2, -1}}}}}},

@@ -4,6 +4,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/share.h"
@@ -179,7 +180,7 @@ OP(Split,
        .doc = "num_split equal parts of `value` along dimension split_dim.",
        .inputs = {{"split_dim", "int32"}, {"value", "T"}},
        .outputs = {{"output", Repeat("num_split", "T")}},
-       .types = {{"T", kAllTypes}},
+       .types = {{"T", kAnyType}},
        .attrs = {{"num_split", Ints{.min = 1}}},
        .shape = SplitShape,
        .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
@@ -193,7 +194,7 @@ OP(SplitV,
            "Parts of `value` along dimension split_dim, of the sizes size_splits (one may be -1).",
        .inputs = {{"value", "T"}, {"size_splits", "Tlen"}, {"split_dim", "int32"}},
        .outputs = {{"output", Repeat("num_split", "T")}},
-       .types = {{"T", kAllTypes}, {"Tlen", kIndex, DType::kInt64}},
+       .types = {{"T", kAnyType}, {"Tlen", kIndex, DType::kInt64}},
        .attrs = {{"num_split", Ints{.min = 1}}},
        .shape = SplitVShape,
        .gradient = [](const GradientScope& g) -> std::vector<Gradient> {

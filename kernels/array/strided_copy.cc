@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "core/tensor/resource_handle.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/block_transpose.h"
 
 namespace penstock {
@@ -229,6 +230,10 @@ void CopyStrided(DType dtype, const StridedCopy& copy, const void* from, void* t
   if (dtype == DType::kResource) {
     return CopyObjects(loops, static_cast<const ResourceHandle*>(from) + from_start,
                        static_cast<ResourceHandle*>(to) + to_start, threads);
+  }
+  if (dtype == DType::kVariant) {
+    return CopyObjects(loops, static_cast<const Variant*>(from) + from_start,
+                       static_cast<Variant*>(to) + to_start, threads);
   }
   CHECK(IsPlain(dtype), Name(dtype));
   const int64_t size = SizeOf(dtype);

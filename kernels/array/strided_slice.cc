@@ -5,6 +5,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/share.h"
@@ -127,7 +128,7 @@ OP(StridedSlice,
        .doc = "What a Python slice expression selects; strides may be negative.",
        .inputs = {{"input", "T"}, {"begin", "Index"}, {"end", "Index"}, {"strides", "Index"}},
        .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}, {"Index", kIndex}},
+       .types = {{"T", kAnyType}, {"Index", kIndex}},
        .attrs = StridedSliceMasks::AttrDefs(),
        .shape = StridedSliceShape,
        .gradient = StridedSliceGradient,

@@ -4,6 +4,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/strided_add.h"
@@ -131,7 +132,7 @@ OP(Tile, {
              .doc = "The input repeated multiples[i] times along dimension i.",
              .inputs = {{"input", "T"}, {"multiples", "Tmultiples"}},
              .outputs = {{"output", "T"}},
-             .types = {{"T", kAllTypes}, {"Tmultiples", kIndex, DType::kInt32}},
+             .types = {{"T", kAnyType}, {"Tmultiples", kIndex, DType::kInt32}},
              .shape = TileShape,
              .gradient = TileGradient,
              .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {2, 3}}}}}},

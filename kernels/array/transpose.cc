@@ -7,6 +7,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/strided_copy.h"
 
@@ -135,7 +136,7 @@ OP(Transpose, {
                   .doc = "y with y.shape[i] = x.shape[perm[i]].",
                   .inputs = {{"x", "T"}, {"perm", "Tperm"}},
                   .outputs = {{"y", "T"}},
-                  .types = {{"T", kAllTypes}, {"Tperm", kIndex, DType::kInt32}},
+                  .types = {{"T", kAnyType}, {"Tperm", kIndex, DType::kInt32}},
                   .shape = TransposeShape,
                   .gradient = TransposeGradient,
                   .examples = {{.inputs = {{{{2, 3, 4}}}, {{{3}, {2, 0, 1}}}}}},

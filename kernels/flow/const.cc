@@ -6,6 +6,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #if defined(PENSTOCK_CUDA)
 #include <cuda_runtime.h>
 #endif
@@ -43,7 +44,7 @@ OP(Const,
    {
        .doc = "The tensor `value`.",
        .outputs = {{"output", "dtype"}},
-       .types = {{"dtype", kAllTypes}},
+       .types = {{"dtype", kAnyType}},
        .attrs = {{"value", Tensors{}}},
        .shape = ConstShape,
        .gradient = NoGradient,
@@ -83,7 +84,7 @@ class ConstOnGpu final : public ConstKernel {
 
 std::vector<KernelDef> GpuConstKernels() {
   std::vector<KernelDef> kernels;
-  for (const DType dtype : kAllTypes) {
+  for (const DType dtype : kAnyType) {
     const bool on_host = dtype == DType::kInt32 || !IsPlain(dtype);
     KernelDef def{.op = "Const", .device = "GPU", .types = {{"dtype", dtype}}};
     if (on_host) def.host_args = {"output"};

@@ -7,6 +7,7 @@
 
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
@@ -37,10 +38,24 @@ Status LoopCondShape(ShapeScope& s) {
   return OkStatus();
 }
 
+// What all inputs hold. Of a resource the first one tells: it is the same one that comes. A variant
+// is another value each time, and what comes around a loop is not known yet.
+const ResourceHandle::Element* CommonElement(const ShapeScope& s) {
+  const ResourceHandle::Element* const first = s.element(0);
+  if (first == nullptr || s.attr<EdgeType>("T").dtype != DType::kVariant) return first;
+  for (int i = 1; i < s.num_inputs(); ++i) {
+    const ResourceHandle::Element* const other = s.element(i);
+    if (other == nullptr || other->dtype != first->dtype || other->shape != first->shape) {
+      return nullptr;
+    }
+  }
+  return first;
+}
+
 // What all inputs have in common: any of them may be the one that comes.
 Status MergeShape(ShapeScope& s) {
   PartialShape common = s.input(0);
-  const ResourceHandle::Element* element = s.element(0);
+  const ResourceHandle::Element* element = CommonElement(s);
   for (int i = 1; i < s.num_inputs(); ++i) {
     const PartialShape& other = s.input(i);
     if (!common.known_rank() || !other.known_rank() || common.rank() != other.rank()) {
@@ -66,7 +81,7 @@ OpDef SwitchOp(bool ref) {
               "dead: it does not run.",
           .inputs = {{"data", data}, {"pred", "bool"}},
           .outputs = {{"output_false", data}, {"output_true", data}},
-          .types = {{"T", kAllTypes}},
+          .types = {{"T", kAnyType}},
           .shape = SwitchShape,
           .allows_uninitialized_input = ref};
 }
@@ -76,7 +91,7 @@ OpDef MergeOp(bool ref) {
   return {.doc = "The first of its inputs that comes alive, and which one that was.",
           .inputs = {{"inputs", Repeat("N", data)}},
           .outputs = {{"output", data}, {"value_index", "int32"}},
-          .types = {{"T", kAllTypes}},
+          .types = {{"T", kAnyType}},
           .attrs = {{"N", Ints{.min = 1}}},
           .shape = MergeShape};
 }
@@ -86,7 +101,7 @@ OpDef PassOp(const char* doc, bool ref) {
   return {.doc = doc,
           .inputs = {{"data", data}},
           .outputs = {{"output", data}},
-          .types = {{"T", kAllTypes}},
+          .types = {{"T", kAnyType}},
           .shape = PassShape};
 }
 
@@ -111,7 +126,7 @@ OP(_SwitchN, {
                         "there is none of that number.",
                  .inputs = {{"data", "T"}, {"output_index", "int32"}},
                  .outputs = {{"outputs", Repeat("num_outs", "T")}},
-                 .types = {{"T", kAllTypes}},
+                 .types = {{"T", kAnyType}},
                  .attrs = {{"num_outs", Ints{.min = 1}}},
                  .shape = SwitchShape,
              });

@@ -6,6 +6,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
@@ -57,7 +58,7 @@ class FetchKernel final : public Kernel {
 OP(_Feed, {
               .doc = "The tensor that the step is fed at `index`.",
               .outputs = {{"value", "T"}},
-              .types = {{"T", kAllTypes}},
+              .types = {{"T", kAnyType}},
               .attrs = {{"index", Ints{.min = 0}}},
               .shape = UnknownShape,
               .gradient = NoGradient,
@@ -66,7 +67,7 @@ OP(_Feed, {
 OP(_Fetch, {
                .doc = "Gives its input back to who runs the step, at `index`.",
                .inputs = {{"value", "T"}},
-               .types = {{"T", kAllTypes}},
+               .types = {{"T", kAnyType}},
                .attrs = {{"index", Ints{.min = 0}}},
                .shape = NoOutputs,
                .gradient = NoGradient,

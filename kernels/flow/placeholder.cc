@@ -5,6 +5,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
@@ -65,7 +66,7 @@ Status PlaceholderWithDefaultShape(ShapeScope& s) {
 OP(Placeholder, {
                     .doc = "A value that each step must be fed with.",
                     .outputs = {{"output", "dtype"}},
-                    .types = {{"dtype", kAllTypes}},
+                    .types = {{"dtype", kAnyType}},
                     .attrs = {{"shape", PartialShape()}},
                     .shape = PlaceholderShape,
                     .gradient = NoGradient,
@@ -73,7 +74,7 @@ OP(Placeholder, {
 OP(PlaceholderV2, {
                       .doc = "A value of shape `shape` that each step must be fed with.",
                       .outputs = {{"output", "dtype"}},
-                      .types = {{"dtype", kAllTypes}},
+                      .types = {{"dtype", kAnyType}},
                       .attrs = {{"shape", Shapes{}}},
                       .shape = ShapeFromAttr,
                       .gradient = NoGradient,
@@ -83,7 +84,7 @@ OP(PlaceholderWithDefault,
        .doc = "The input, where a step is not fed with another value.",
        .inputs = {{"input", "dtype"}},
        .outputs = {{"output", "dtype"}},
-       .types = {{"dtype", kAllTypes}},
+       .types = {{"dtype", kAnyType}},
        .attrs = {{"shape", Shapes{}}},
        .shape = PlaceholderWithDefaultShape,
        .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.raw_dy()}; },

@@ -10,6 +10,7 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "core/runtime/rendezvous.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
@@ -85,11 +86,11 @@ OpDef TransferOp(std::string doc, bool send) {
               .stateful = true};
   if (send) {
     op.inputs = {{"tensor", "T"}};
-    op.types = {{"T", kAllTypes}};
+    op.types = {{"T", kAnyType}};
     op.shape = NoOutputs;
   } else {
     op.outputs = {{"tensor", "tensor_type"}};
-    op.types = {{"tensor_type", kAllTypes}};
+    op.types = {{"tensor_type", kAnyType}};
     op.shape = UnknownShape;
   }
   return op;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/engine/elementwise.h"
+#include "kernels/math/accumulate.h"
 #include "kernels/math/add.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/types.h"
@@ -8,19 +10,37 @@
 namespace penstock {
 namespace {
 
+Status CheckShapes(const KernelContext& ctx) {
+  const Shape& shape = ctx.input(0).shape();
+  for (int i = 1; i < ctx.num_inputs(); ++i) {
+    if (ctx.input(i).shape() == shape) continue;
+    return InvalidArgument("inputs must have the same shape; 0 has ", shape.ToString(), ", ", i,
+                           " has ", ctx.input(i).shape().ToString());
+  }
+  return OkStatus();
+}
+
+#if !defined(PENSTOCK_CUDA_DEVICE)
+class AddVariantsKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    RETURN_IF_ERROR(CheckShapes(ctx));
+    Tensor sum = ctx.TakeInput(0);
+    for (int i = 1; i < ctx.num_inputs(); ++i) RETURN_IF_ERROR(AddInPlace(ctx, &sum, ctx.input(i)));
+    ctx.SetOutput(0, std::move(sum));
+    return OkStatus();
+  }
+};
+#endif
+
 // Block by block, so that a partial sum never leaves the first-level cache.
 class AddNKernel : public Kernel {
  public:
   explicit AddNKernel(const BinaryLoop& add) : add_(add), size_(SizeOf(add.in)) {}
 
   Status Compute(KernelContext& ctx) override {
+    RETURN_IF_ERROR(CheckShapes(ctx));
     const Shape shape = ctx.input(0).shape();
-    for (int i = 1; i < ctx.num_inputs(); ++i) {
-      if (ctx.input(i).shape() != shape) {
-        return InvalidArgument("inputs must have the same shape; 0 has ", shape.ToString(), ", ", i,
-                               " has ", ctx.input(i).shape().ToString());
-      }
-    }
     if (ctx.num_inputs() == 1) {
       ctx.SetOutput(0, ctx.input(0));
       return OkStatus();
@@ -90,7 +110,7 @@ OP(AddN, {
              .doc = "The sum of tensors of one shape.",
              .inputs = {{"inputs", Repeat("N", "T")}},
              .outputs = {{"sum", "T"}},
-             .types = {{"T", kNumber}},
+             .types = {{"T", TypesOf<NUMBER_TYPES, Variant>()}},
              .attrs = {{"N", Ints{.min = 1}}},
              .shape = [](ShapeScope& s) -> Status {
                PartialShape shape = s.input(0);
@@ -107,5 +127,8 @@ OP(AddN, {
              .aggregate = true,
          });
 KERNEL(AddN, AddNOf, NUMBER_TYPES);
+#if !defined(PENSTOCK_CUDA_DEVICE)
+KERNEL_DEF({.op = "AddN", .types = {{"T", DType::kVariant}}, .make = Make<AddVariantsKernel>});
+#endif
 
 }  // namespace penstock

@@ -104,7 +104,7 @@ OP(BroadcastTo,
        .doc = "The input, repeated along dimensions of one and added ones to fill `shape`.",
        .inputs = {{"input", "T"}, {"shape", "Tidx"}},
        .outputs = {{"output", "T"}},
-       .types = {{"T", TypesOf<PLAIN_TYPES, std::string, ResourceHandle>()},
+       .types = {{"T", TypesOf<PLAIN_TYPES, std::string, ResourceHandle, Variant>()},
                  {"Tidx", kIndex, DType::kInt32}},
        .shape = BroadcastToShape,
        .gradient = [](const GradientScope& g) -> Gradients {
@@ -114,7 +114,7 @@ OP(BroadcastTo,
    });
 KERNEL_HOST_ARGS(("shape"), BroadcastTo, BroadcastToOf, PLAIN_TYPES);
 #if !defined(PENSTOCK_CUDA_DEVICE)
-KERNEL_HOST_ARGS(("shape"), BroadcastTo, BroadcastToOf, std::string, ResourceHandle);
+KERNEL_HOST_ARGS(("shape"), BroadcastTo, BroadcastToOf, std::string, ResourceHandle, Variant);
 #endif
 
 }  // namespace penstock

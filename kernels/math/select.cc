@@ -134,7 +134,7 @@ OpDef SelectOp(const char* doc, ShapeFn shape, GradientFn gradient) {
       .doc = doc,
       .inputs = {{"condition", "bool"}, {"t", "T"}, {"e", "T"}},
       .outputs = {{"output", "T"}},
-      .types = {{"T", TypesOf<PLAIN_TYPES, std::string, ResourceHandle>()}},
+      .types = {{"T", TypesOf<PLAIN_TYPES, std::string, ResourceHandle, Variant>()}},
       .shape = std::move(shape),
       .gradient = std::move(gradient),
   };
@@ -170,8 +170,8 @@ OP(SelectV2, (SelectOp(
 KERNEL(SelectV2, SelectV2Of, PLAIN_TYPES);
 
 #if !defined(PENSTOCK_CUDA_DEVICE)
-KERNEL(Select, SelectOf, std::string, ResourceHandle);
-KERNEL(SelectV2, SelectV2Of, std::string, ResourceHandle);
+KERNEL(Select, SelectOf, std::string, ResourceHandle, Variant);
+KERNEL(SelectV2, SelectV2Of, std::string, ResourceHandle, Variant);
 #endif
 
 }  // namespace penstock

@@ -9,6 +9,7 @@
 
 #include "core/tensor/dtype.h"
 #include "core/tensor/resource_handle.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 
@@ -22,6 +23,7 @@ auto WithStorageType(DType dtype, Fn fn) {
 #if !defined(PENSTOCK_CUDA_DEVICE)
   if (dtype == DType::kString) return fn(std::string());
   if (dtype == DType::kResource) return fn(ResourceHandle());
+  if (dtype == DType::kVariant) return fn(Variant());
 #endif
   switch (SizeOf(dtype)) {
     case 1:

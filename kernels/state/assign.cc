@@ -3,6 +3,7 @@
 // Assignment to whole variables, and adding to them, in both forms.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
+#include "core/tensor/variant.h"
 #include "kernels/math/types.h"
 #include "kernels/state/update_functors.h"
 #include "kernels/state/variable_kernel.h"
@@ -76,7 +77,7 @@ OP(Assign, {
                .doc = "Replaces the value of a variable.",
                .inputs = {{"ref", Ref("T")}, {"value", "T"}},
                .outputs = {{"output_ref", Ref("T")}},
-               .types = {{"T", kAllTypes}},
+               .types = {{"T", kAnyType}},
                .attrs = {{"validate_shape", true}, {"use_locking", true}},
                .shape = AssignShape,
                .gradient = NoGradient,
@@ -87,7 +88,7 @@ KERNEL_ANY_TYPE(Assign, AssignKernel);
 OP(AssignVariableOp, {
                          .doc = "Replaces the value of a variable.",
                          .inputs = {{"resource", "resource"}, {"value", "dtype"}},
-                         .types = {{"dtype", kAllTypes}},
+                         .types = {{"dtype", kAnyType}},
                          .attrs = {{"validate_shape", false}},
                          .shape = SameShapeAsVariable<VariableForm::kResource>,
                          .gradient = NoGradient,

@@ -5,6 +5,7 @@
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/gather_rows.h"
 #include "kernels/state/row_updates.h"
 #include "kernels/state/variable_kernel.h"
@@ -140,7 +141,7 @@ OP(ReadVariableOp, {
                        .doc = "The value of a variable, as a snapshot.",
                        .inputs = {{"resource", "resource"}},
                        .outputs = {{"value", "dtype"}},
-                       .types = {{"dtype", kAllTypes}},
+                       .types = {{"dtype", kAnyType}},
                        .shape = ReadShape,
                        .gradient = ReadGradient,
                        .stateful = true,
@@ -171,7 +172,7 @@ OP(ResourceGather, {
                        .doc = "Rows of a variable: output[k] = variable[indices[k]].",
                        .inputs = {{"resource", "resource"}, {"indices", "Tindices"}},
                        .outputs = {{"output", "dtype"}},
-                       .types = {{"dtype", kAllTypes}, {"Tindices", kIndex}},
+                       .types = {{"dtype", kAnyType}, {"Tindices", kIndex}},
                        .attrs = {{"batch_dims", 0}, {"validate_indices", true}},
                        .shape = GatherShape,
                        .gradient = GatherGradient,

@@ -5,6 +5,7 @@
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
+#include "core/tensor/variant.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace penstock {
@@ -120,7 +121,7 @@ Status HandleShape(ShapeScope& s) {
 OP(Variable, {
                  .doc = "A variable, as a reference edge. The shape [] means unknown.",
                  .outputs = {{"ref", Ref("dtype")}},
-                 .types = {{"dtype", kAllTypes}},
+                 .types = {{"dtype", kAnyType}},
                  .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
                  .shape = LegacyVariableShape,
                  .gradient = NoGradient,
@@ -132,7 +133,7 @@ KERNEL_ANY_TYPE(Variable, VariableKernel);
 OP(VariableV2, {
                    .doc = "A variable, as a reference edge.",
                    .outputs = {{"ref", Ref("dtype")}},
-                   .types = {{"dtype", kAllTypes}},
+                   .types = {{"dtype", kAnyType}},
                    .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
                    .shape = ShapeFromAttr,
                    .gradient = NoGradient,
@@ -144,7 +145,7 @@ KERNEL_ANY_TYPE(VariableV2, VariableKernel);
 OP(VarHandleOp, {
                     .doc = "The handle of a variable.",
                     .outputs = {{"resource", "resource"}},
-                    .types = {{"dtype", kAllTypes}},
+                    .types = {{"dtype", kAnyType}},
                     .attrs = {{"shape", Shapes{}},
                               {"container", ""},
                               {"shared_name", ""},
@@ -161,7 +162,7 @@ OP(IsVariableInitialized, {
                               .doc = "Whether a variable has been assigned.",
                               .inputs = {{"ref", Ref("dtype")}},
                               .outputs = {{"is_initialized", "bool"}},
-                              .types = {{"dtype", kAllTypes}},
+                              .types = {{"dtype", kAnyType}},
                               .shape = ScalarShape,
                               .gradient = NoGradient,
                               .allows_uninitialized_input = true,

@@ -6,6 +6,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/tensor_array/array_kernel.h"
 
@@ -121,7 +122,7 @@ OpDef TensorArrayOp(Generation generation) {
                   "step. Each may be written once.",
               .inputs = {{"size", "int32"}},
               .outputs = HandleAndFlow(generation, "handle"),
-              .types = {{"dtype", kAllTypes}},
+              .types = {{"dtype", kAnyType}},
               .attrs = {{"element_shape", PartialShape()},
                         {"dynamic_size", false},
                         {"clear_after_read", true},

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "kernels/array/arguments.h"
-#include "kernels/array/elements.h"
-#include "kernels/array/share.h"
+#include "kernels/array/rows.h"
 
 namespace penstock {
 namespace {
@@ -34,38 +33,6 @@ StatusOr<std::vector<int64_t>> Indices(const Tensor& input) {
   return std::vector<int64_t>(indices.begin(), indices.end());
 }
 
-// The tensors one after the other.
-void Join(KernelContext& ctx, const std::vector<Tensor>& parts, Tensor* whole) {
-  std::vector<int64_t> begins;  // in elements
-  int64_t end = 0;
-  for (const Tensor& part : parts) {
-    begins.push_back(end);
-    end += part.num_elements();
-  }
-  if (end == 0) return;
-  const DType dtype = whole->dtype();
-  void* const to = whole->mutable_raw_data();
-  const double part_ns = 20 + 0.1 * static_cast<double>(whole->bytes()) / parts.size();
-  ctx.threads().ParallelFor(parts.size(), part_ns, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      CopyElements(dtype, parts[i].raw_data(), ElementAt(to, dtype, begins[i]),
-                   parts[i].num_elements());
-    }
-  });
-}
-
-// Rows [begin, end) under another shape; sharing the buffer where that costs kernels nothing. (All
-// rows go into the array, so none keeps the others alive for long.)
-StatusOr<Tensor> Rows(KernelContext& ctx, const Tensor& value, int64_t begin, int64_t end,
-                      const Shape& shape) {
-  Tensor rows = value.Slice(begin, end).Reshaped(shape);
-  const int64_t row = value.dim(0) == 0 ? 0 : value.num_elements() / value.dim(0);
-  if (AlignedAt(value, begin * row)) return rows;
-  ASSIGN_OR_RETURN(Tensor copy, ctx.Temporary(value.dtype(), shape));
-  CopyElements(value.dtype(), rows.raw_data(), copy.mutable_raw_data(), shape.num_elements());
-  return copy;
-}
-
 // What an element of several has in common with the declared shape.
 StatusOr<PartialShape> Declared(const PartialShape& attr, const PartialShape& known,
                                 const char* name) {
@@ -78,18 +45,6 @@ StatusOr<PartialShape> Declared(const PartialShape& attr, const PartialShape& kn
 
 PartialShape Except0(const PartialShape& shape) {
   return shape.known_rank() && shape.rank() > 0 ? SubShape(shape, 1, shape.rank()) : PartialShape();
-}
-
-Shape WithFirst(int64_t first, const Shape& rest) {
-  Shape shape = rest;
-  shape.InsertDim(0, first);
-  return shape;
-}
-
-StatusOr<Shape> CheckedWithFirst(int64_t first, const Shape& rest) {
-  Dims dims(rest.dims().begin(), rest.dims().end());
-  dims.insert(dims.begin(), first);
-  return Shape::Make(dims);
 }
 
 }  // namespace
@@ -140,10 +95,10 @@ Status TensorArrayGatherKernel::Compute(KernelContext& ctx) {
         "TensorArray has inconsistent shapes.  Index 0 has shape: ", each.ToString(), " but index ",
         i, " has shape: ", parts[i].shape().ToString());
   }
-  ASSIGN_OR_RETURN(const Shape shape, CheckedWithFirst(static_cast<int64_t>(parts.size()), each));
+  ASSIGN_OR_RETURN(const Shape shape, WithFirst(static_cast<int64_t>(parts.size()), each));
   Tensor* output;
   RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-  Join(ctx, parts, output);
+  JoinRows(ctx, parts, output);
   return OkStatus();
 }
 
@@ -221,10 +176,10 @@ Status TensorArrayConcatKernel::Compute(KernelContext& ctx) {
     lengths->mutable_data<int64_t>()[i] = parts[i].dim(0);
     total += parts[i].dim(0);
   }
-  ASSIGN_OR_RETURN(const Shape shape, CheckedWithFirst(total, rest));
+  ASSIGN_OR_RETURN(const Shape shape, WithFirst(total, rest));
   Tensor* value;
   RETURN_IF_ERROR(ctx.Allocate(0, shape, &value));
-  Join(ctx, parts, value);
+  JoinRows(ctx, parts, value);
   return OkStatus();
 }
 
@@ -262,7 +217,8 @@ Status TensorArraySplitKernel::Compute(KernelContext& ctx) {
   std::vector<Tensor> parts;
   int64_t begin = 0;
   for (const int64_t length : lengths) {
-    ASSIGN_OR_RETURN(Tensor part, Rows(ctx, value, begin, begin + length, WithFirst(length, each)));
+    ASSIGN_OR_RETURN(const Shape shape, WithFirst(length, each));
+    ASSIGN_OR_RETURN(Tensor part, Rows(ctx, value, begin, begin + length, shape));
     parts.push_back(std::move(part));
     begin += length;
   }

@@ -10,6 +10,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/tensor_array/element_kernels.h"
 
@@ -211,7 +212,7 @@ OpDef ElementOp(Generation generation, std::string doc, std::vector<ArgDef> inpu
               .stateful = true};
   for (ArgDef& input : inputs) op.inputs.push_back(std::move(input));
   op.inputs.push_back({"flow_in", "float"});
-  op.types = {{op.outputs[0].name == "value" ? "dtype" : "T", kAllTypes}};
+  op.types = {{op.outputs[0].name == "value" ? "dtype" : "T", kAnyType}};
   return op;
 }
 

@@ -15,6 +15,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/variant.h"
 #include "kernels/array/arguments.h"
 #include "kernels/tensor_array/array_kernel.h"
 
@@ -153,7 +154,7 @@ class StackCloseKernel final : public Kernel {
 OpDef StackOp(Generation generation) {
   OpDef op = {.doc = "A new, empty stack of tensors of type elem_type.",
               .outputs = {HandleArg(generation)},
-              .types = {{"elem_type", kAllTypes}},
+              .types = {{"elem_type", kAnyType}},
               .attrs = {{"stack_name", ""}},
               .shape = [generation](ShapeScope& s) -> Status {
                 if (s.num_inputs() > 0) RETURN_IF_ERROR(s.WithRank(0, 0).status());
@@ -173,7 +174,7 @@ OpDef StackPushOp(Generation generation) {
   return {.doc = "The element, which has been put on top of a stack.",
           .inputs = {HandleArg(generation), {"elem", "T"}},
           .outputs = {{"output", "T"}},
-          .types = {{"T", kAllTypes}},
+          .types = {{"T", kAnyType}},
           .attrs = {{"swap_memory", false}},
           .shape = [](ShapeScope& s) -> Status {
             s.set_output(0, s.input(1));
@@ -187,7 +188,7 @@ OpDef StackPopOp(Generation generation) {
   return {.doc = "The element from the top of a stack.",
           .inputs = {HandleArg(generation)},
           .outputs = {{"elem", "elem_type"}},
-          .types = {{"elem_type", kAllTypes}},
+          .types = {{"elem_type", kAnyType}},
           .shape = [](ShapeScope& s) -> Status {
             const auto shape = s.attrs().find(kElementShape);
             if (shape == s.attrs().end()) return OkStatus();

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/array/elements.h"
-#include "kernels/tensor_array/sum.h"
+#include "kernels/math/accumulate.h"
 
 namespace penstock {
 

@@ -20,6 +20,7 @@
 #include "core/op/shape_scope.h"
 #include "core/op/variable.h"
 #include "gtest/gtest.h"
+#include "kernels/tensor_list/tensor_list.h"
 #include "tests/conformance/sample_types.h"
 #include "tests/conformance/samples.h"
 
@@ -122,6 +123,25 @@ T ElementOf(Dice& dice) {
   }
 }
 
+Tensor RandomTensor(Dice& dice, DType dtype, const Shape& shape);
+
+// Nothing, or a list of a few tensors of any shape; now and then lists in lists.
+template <>
+Variant ElementOf<Variant>(Dice& dice) {
+  if (dice.OneIn(4)) return {};
+  const bool nested = dice.OneIn(6);
+  const DType dtype =
+      nested ? DType::kVariant : dice.Of({DType::kFloat, DType::kInt32, DType::kString});
+  auto list = std::make_shared<TensorListValue>(
+      dtype, dice.Partial(), dice.OneIn(4) ? dice.Integer() : TensorListValue::kUnlimited);
+  CHECK_OK(list->Resize(dice.Below(3)));
+  for (int64_t i = dice.Below(3); i > 0; --i) {
+    // The list may refuse it.
+    (void)list->Push(RandomTensor(dice, dtype, nested ? Shape() : Shape(dice.Sizes())));
+  }
+  return {std::move(list)};
+}
+
 template <class T>
 void Fill(Dice& dice, Tensor& tensor) {
   for (T& element : tensor.mutable_flat<T>()) element = ElementOf<T>(dice);
@@ -129,7 +149,11 @@ void Fill(Dice& dice, Tensor& tensor) {
 
 Tensor RandomTensor(Dice& dice, DType dtype, const Shape& shape) {
   Tensor tensor(dtype, shape);
-  WithElementType(dtype, [&]<class T>() { Fill<T>(dice, tensor); });
+  if (dtype == DType::kVariant) {
+    Fill<Variant>(dice, tensor);
+  } else {
+    WithElementType(dtype, [&]<class T>() { Fill<T>(dice, tensor); });
+  }
   return tensor;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/op/variable.h"
+#include "kernels/tensor_list/tensor_list.h"
 #include "tests/conformance/sample_types.h"
 
 namespace penstock {
@@ -83,6 +84,33 @@ Tensor VariableHolding(Tensor value, const std::string& name, ResourceStore& sto
                                        .resource = variable});
 }
 
+// A list of the slices of `value` along dimension 0.
+Variant ListOfRows(const Tensor& value) {
+  auto list = std::make_shared<TensorListValue>(value.dtype(), PartialShape());
+  Shape each = value.shape();
+  each.RemoveDim(0);
+  for (int64_t i = 0; i < value.dim(0); ++i) {
+    CHECK_OK(list->Push(value.Slice(i, i + 1).Reshaped(each)));
+  }
+  return {std::move(list)};
+}
+
+// What the name of an argument says: one list, or a vector of them.
+StatusOr<Tensor> Lists(const Tensor& value, bool several) {
+  const int rank_min = several ? 2 : 1;
+  if (value.rank() < rank_min) {
+    return InvalidArgument("an example of a list must have rows, is ", value.ToString());
+  }
+  if (!several) return Tensor::Scalar(ListOfRows(value));
+  Tensor lists(DType::kVariant, {value.dim(0)});
+  Shape each = value.shape();
+  each.RemoveDim(0);
+  for (int64_t i = 0; i < value.dim(0); ++i) {
+    lists.mutable_data<Variant>()[i] = ListOfRows(value.Slice(i, i + 1).Reshaped(each));
+  }
+  return lists;
+}
+
 // Builds the sample of one example for one choice of types.
 class Sampler {
  public:
@@ -116,15 +144,17 @@ class Sampler {
     if (attr != call_.types.end()) dtype = attr->second;
     if (arg.type.list) dtype = DType::kFloat;
     const bool resource = dtype == DType::kResource;
-    if (resource) dtype = Held();
+    const bool list = dtype == DType::kVariant;
+    if (resource || list) dtype = Held();
     ASSIGN_OR_RETURN(Tensor value, Make(example, k, dtype));
+    if (list) return Lists(value, arg.name == "input_handles");
     if (!resource && !arg.type.ref) return value;
     return VariableHolding(std::move(value), StrCat(op_.name, "/", arg.name), *call_.resources);
   }
 
-  // The type of the variable behind a resource argument.
+  // The type of the variable behind a resource argument, of the elements of a list.
   DType Held() const {
-    for (const char* name : {"dtype", "T"}) {
+    for (const char* name : {"dtype", "T", "element_dtype"}) {
       const auto it = call_.types.find(name);
       if (it != call_.types.end()) return it->second;
     }

@@ -21,7 +21,8 @@ struct SampleCall {
   const OpDef* op = nullptr;
   std::string label;  // "Concat #1 T=half", for messages
   // Per argument of the op, in order. Variables (arguments that are references or resources) are
-  // handles whose Variable holds a value and lives in `resources`.
+  // handles whose Variable holds a value and lives in `resources`. Variants are lists: of the
+  // slices of the tensor that the example describes.
   std::vector<std::vector<Tensor>> args;
   Attrs attrs;
   std::map<std::string, DType> types;  // the type attributes, for choosing among kernels

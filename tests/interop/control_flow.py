@@ -6,7 +6,7 @@ import tensorflow as tf
 from harness import program, v1
 
 
-@program("ref", "resource", "v2", waits_for={"v2": "OptionalNone"})
+@program("ref", "resource", "v2")
 def branches(cluster):
     x = v1.placeholder(tf.float32, [2], name="x")
     with cluster.between_graphs():
@@ -41,7 +41,7 @@ def loops(cluster):
         return [session.run([power, nested], {x: v}) for v in (0.5, 2.0)]
 
 
-@program("ref", "resource", "v2", waits_for={"v2": "TensorListPushBack"})
+@program("ref", "resource", "v2")
 def loops_with_gradients(cluster):
     x = v1.placeholder(tf.float32, [3], name="x")
     with v1.device("/job:worker/task:0"):

@@ -33,8 +33,7 @@ def keras_dense(cluster):
     return _fit(cluster, model, tf_keras.optimizers.legacy.SGD(0.1, momentum=0.9))
 
 
-@program("ref", "resource", "v2", rtol=1e-3, atol=1e-4,
-         waits_for={"v2": "OptionalFromValue"})
+@program("ref", "resource", "v2", rtol=1e-3, atol=1e-4)
 def keras_convnet(cluster):
     initializer = tf_keras.initializers.RandomUniform(-0.3, 0.3, seed=4)
     layers = tf_keras.layers

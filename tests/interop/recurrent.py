@@ -67,7 +67,7 @@ def static_lstm(cluster):
 
 
 # TensorFlow itself cannot place it where resources are on another task.
-@program("ref", "v2", waits_for={"v2": "TensorListGetItem"})
+@program("ref", "v2")
 def while_loop_lstm(cluster):
     """A loop over tensor arrays, trained through."""
     v1.set_random_seed(32)
@@ -104,7 +104,7 @@ class _BasicCell:
         return tf.zeros([batch_size, SIZE], dtype)
 
 
-@program("ref", "resource", "v2", waits_for={"v2": "TensorListGetItem"})
+@program("ref", "resource", "v2")
 def dynamic_rnn(cluster):
     v1.set_random_seed(33)
     with cluster.between_graphs():

@@ -17,6 +17,7 @@ import references  # noqa: F401
 import sessions  # noqa: F401
 import summaries  # noqa: F401
 import synchronous  # noqa: F401
+import tensor_lists  # noqa: F401
 import training_loops  # noqa: F401
 
 if __name__ == "__main__":

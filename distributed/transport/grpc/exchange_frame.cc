@@ -34,16 +34,14 @@ OutgoingTensor::OutgoingTensor(int64_t step_id, HashedKey key, Tensor value, boo
     return;
   }
   tensorflow::TensorProto proto;
-  TensorToProto(value_, &proto);
+  status_ = TensorToProto(value_, &proto);
   total_ = proto.ByteSizeLong();
-  if (!status().ok()) return;
+  if (status_.ok() && total_ > kProtoBytesMax) {
+    status_ = ResourceExhausted("a tensor ", Name(value_.dtype()), value_.shape().ToString(),
+                                " of ", total_, " bytes: at most ", kProtoBytesMax, " can be sent");
+  }
+  if (!status_.ok()) return;
   proto_ = std::make_shared<const std::string>(proto.SerializeAsString());
-}
-
-Status OutgoingTensor::status() const {
-  if (!value_.valid() || IsPlain(value_.dtype()) || total_ <= kProtoBytesMax) return OkStatus();
-  return ResourceExhausted("a tensor ", Name(value_.dtype()), value_.shape().ToString(), " of ",
-                           total_, " bytes: at most ", kProtoBytesMax, " can be sent");
 }
 
 bool FrameWriter::Add(OutgoingTensor* tensor) {
@@ -297,7 +295,8 @@ StatusOr<FrameReader::Partial> FrameReader::Begin(const wire::TensorPart& part) 
   }
   if (partial.is_proto) {
     if (partial.total <= kProtoBytesMax) return partial;
-    return ResourceExhausted("a tensor of strings or handles of ", partial.total, " bytes");
+    return ResourceExhausted("a tensor of strings, handles or variants of ", partial.total,
+                             " bytes");
   }
   ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(part.dtype()));
   ASSIGN_OR_RETURN(const Shape shape,

@@ -32,8 +32,9 @@ inline constexpr size_t kFrameBytes = size_t{1} << 20;
 class OutgoingTensor {
  public:
   OutgoingTensor(int64_t step_id, HashedKey key, Tensor value, bool is_dead);
-  // ResourceExhausted for one that no message can hold; it must not be added to a frame.
-  Status status() const;
+  // An error for one that cannot be sent, such as ResourceExhausted where no message can hold it;
+  // it must not be added to a frame.
+  const Status& status() const { return status_; }
   int64_t step_id() const { return step_id_; }
   size_t bytes() const { return total_; }
 
@@ -46,6 +47,7 @@ class OutgoingTensor {
   std::shared_ptr<const std::string> proto_;  // of a tensor that is not plain bytes
   size_t total_ = 0;
   size_t sent_ = 0;
+  Status status_;
 };
 
 class FrameWriter {

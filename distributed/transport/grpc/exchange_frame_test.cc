@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/op/attr.h"
+#include "core/tensor/test_variant.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -68,15 +69,22 @@ TEST_F(ExchangeFrameTest, TensorsOfAllKinds) {
                            Tensor::Vector<std::string>({"", "abc", std::string(3'000'000, 'x')}),
                            Tensor::Vector<bool>({true, false, true}),
                            large,
-                           large.Slice(1, 2)};
+                           large.Slice(1, 2),
+                           TestWords::Of({"a", std::string(3'000'000, 'y')})};
   for (const Tensor& value : values) Send(OutgoingTensor(7, Key("t"), value, false));
-  ASSERT_EQ(received.size(), 7);
-  for (int i = 0; i < 7; ++i) {
+  ASSERT_EQ(received.size(), 8);
+  for (int i = 0; i < 8; ++i) {
     EXPECT_EQ(received[i].step_id, 7);
     EXPECT_EQ(received[i].key, Key("t"));
     EXPECT_EQ(AttrValue(received[i].value), AttrValue(values[i])) << i;
   }
-  EXPECT_EQ(frames, 5 + 3 + 3);
+  EXPECT_EQ(frames, 5 + 3 + 3 + 3);
+}
+
+TEST_F(ExchangeFrameTest, SaysWhichVariantsCannotBeSent) {
+  EXPECT_TRUE(OutgoingTensor(7, Key("t"), TestWords::Of({"a"}), false).status().ok());
+  EXPECT_EQ(OutgoingTensor(7, Key("t"), TestWords::Of({"a", "secret"}), false).status(),
+            Unimplemented("a secret does not travel"));
 }
 
 TEST_F(ExchangeFrameTest, ManySmallTensorsInOneFrame) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/tensor_array/sum.h"
+#include "kernels/math/accumulate.h"
+
+#include <utility>
 
 #include "kernels/array/elements.h"
 #include "kernels/engine/elementwise.h"
@@ -35,9 +37,46 @@ void AddRange(const BinaryLoop& add, const Tensor& x, const Tensor& y, int64_t b
   }
 }
 
+StatusOr<const ArithmeticVariant*> Arithmetic(const Variant& variant) {
+  if (variant.value == nullptr) return InvalidArgument("an element that nobody has set has no sum");
+  const auto* value = dynamic_cast<const ArithmeticVariant*>(variant.value.get());
+  if (value != nullptr) return value;
+  return InvalidArgument("variants of type '", variant.value->TypeName(), "' have no sum");
+}
+
+Status AddVariants(KernelContext& ctx, Tensor* to, const Tensor& value) {
+  ASSIGN_OR_RETURN(Tensor sums, ctx.Temporary(DType::kVariant, to->shape()));
+  for (int64_t i = 0; i < sums.num_elements(); ++i) {
+    ASSIGN_OR_RETURN(const ArithmeticVariant* x, Arithmetic(to->data<Variant>()[i]));
+    ASSIGN_OR_RETURN(const ArithmeticVariant* y, Arithmetic(value.data<Variant>()[i]));
+    ASSIGN_OR_RETURN(sums.mutable_data<Variant>()[i], x->Plus(ctx, *y));
+  }
+  *to = std::move(sums);
+  return OkStatus();
+}
+
 }  // namespace
 
+StatusOr<Tensor> ZerosOf(KernelContext& ctx, const Tensor& x) {
+  ASSIGN_OR_RETURN(Tensor zeros, ctx.Temporary(x.dtype(), x.shape()));
+  if (x.dtype() != DType::kVariant) {
+    Zero(zeros, ctx.threads());
+    return zeros;
+  }
+  for (int64_t i = 0; i < zeros.num_elements(); ++i) {
+    ASSIGN_OR_RETURN(const ArithmeticVariant* value, Arithmetic(x.data<Variant>()[i]));
+    ASSIGN_OR_RETURN(zeros.mutable_data<Variant>()[i], value->ZerosLike(ctx));
+  }
+  return zeros;
+}
+
 Status AddInPlace(KernelContext& ctx, Tensor* to, const Tensor& value) {
+  if (to->dtype() != value.dtype() || to->shape() != value.shape()) {
+    return InvalidArgument("there is no sum of a tensor ", Name(to->dtype()),
+                           to->shape().ToString(), " and a tensor ", Name(value.dtype()),
+                           value.shape().ToString());
+  }
+  if (to->dtype() == DType::kVariant) return AddVariants(ctx, to, value);
   const BinaryLoop* const add = FindLoop<NUMBER_TYPES>(to->dtype());
   if (add == nullptr) {
     return InvalidArgument("there is no sum of tensors of type ", Name(to->dtype()));

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The elements of TensorProto that are no plain bytes: strings, resource handles and variants,
+// which hold tensors of their own. Each comes in two codings: in its typed field, and in
+// tensor_content as a list of byte strings (all lengths as varints, then all bytes).
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+
+namespace tensorflow {
+class TensorProto;
+}
+
+namespace penstock {
+
+// The memory that a tensor, or a message, may still take with all tensors of its variants.
+struct TensorBudget {
+  int64_t bytes_left;
+  int depth = 0;  // of variants in variants
+};
+
+// TensorFromProto and TensorToProto, for tensors in tensors.
+StatusOr<Tensor> UnpackTensor(const tensorflow::TensorProto& proto, TensorBudget* budget);
+Status PackTensor(const Tensor& tensor, TensorBudget* budget, tensorflow::TensorProto* proto);
+
+// Elements of *tensor, which is not plain, from and to the fields that hold them.
+Status UnpackObjects(const tensorflow::TensorProto& proto, TensorBudget* budget, Tensor* tensor);
+Status PackObjects(const Tensor& tensor, TensorBudget* budget, tensorflow::TensorProto* proto);
+
+}  // namespace penstock

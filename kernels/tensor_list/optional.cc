@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Optionals: some tensors, or nothing, as a value: what one side of a conditional hands to its
+// gradient. OptionalFromValue, OptionalNone, OptionalHasValue, OptionalGetValue.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/math/accumulate.h"
+
+namespace penstock {
+namespace {
+
+class OptionalValue final : public ArithmeticVariant {
+ public:
+  static constexpr char kTypeName[] = "tensorflow::data::Optional";
+
+  const char* TypeName() const override { return kTypeName; }
+  std::string ToString() const override {
+    return values_ ? StrCat("an optional of ", values_->size(), " tensors") : "an empty optional";
+  }
+  // TensorFlow's own coding: one byte says whether there is a value.
+  Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override {
+    *metadata = std::string(1, values_ ? '\1' : '\0');
+    if (values_) *tensors = *values_;
+    return OkStatus();
+  }
+  static StatusOr<Variant> Decode(const std::string& metadata, const std::vector<Tensor>& tensors) {
+    if (metadata.size() != 1 || (metadata[0] == 0 && !tensors.empty())) {
+      return InvalidArgument("an optional whose metadata is malformed");
+    }
+    if (metadata[0] == 0) return Variant{std::make_shared<OptionalValue>()};
+    return Of(tensors);
+  }
+  static StatusOr<Variant> Of(std::vector<Tensor> values) {
+    auto made = std::make_shared<OptionalValue>();
+    for (const Tensor& value : values) RETURN_IF_ERROR(made->Admit(value));
+    made->values_ = std::move(values);
+    return Variant{std::move(made)};
+  }
+
+  StatusOr<Variant> ZerosLike(KernelContext& ctx) const override {
+    if (!values_) return Variant{std::make_shared<OptionalValue>()};
+    std::vector<Tensor> zeros;
+    for (const Tensor& value : *values_) {
+      ASSIGN_OR_RETURN(Tensor zero, ZerosOf(ctx, value));
+      zeros.push_back(std::move(zero));
+    }
+    return Of(std::move(zeros));
+  }
+
+  StatusOr<Variant> Plus(KernelContext& ctx, const VariantValue& other) const override {
+    const auto* addend = dynamic_cast<const OptionalValue*>(&other);
+    if (addend == nullptr) {
+      return InvalidArgument("an optional and a variant of type '", other.TypeName(),
+                             "' have no sum");
+    }
+    if (values_.has_value() != addend->values_.has_value()) {
+      return InvalidArgument("Cannot add optionals because one has a value and the other doesn't.");
+    }
+    if (!values_) return Variant{std::make_shared<OptionalValue>()};
+    if (values_->size() != addend->values_->size()) {
+      return InvalidArgument("Cannot add optionals because they have different numbers of ",
+                             "components (", values_->size(), " vs. ", addend->values_->size(),
+                             ").");
+    }
+    std::vector<Tensor> sums = *values_;
+    for (size_t i = 0; i < sums.size(); ++i) {
+      RETURN_IF_ERROR(AddInPlace(ctx, &sums[i], (*addend->values_)[i]));
+    }
+    return Of(std::move(sums));
+  }
+
+  const std::optional<std::vector<Tensor>>& values() const { return values_; }
+
+ private:
+  std::optional<std::vector<Tensor>> values_;
+};
+
+const bool registered = RegisterVariantDecoder(OptionalValue::kTypeName, OptionalValue::Decode);
+
+StatusOr<const OptionalValue*> OptionalInput(const KernelContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  const auto* optional =
+      input.rank() == 0 ? dynamic_cast<const OptionalValue*>(input.scalar<Variant>().value.get())
+                        : nullptr;
+  if (optional != nullptr) return optional;
+  return InvalidArgument("Input is not an Optional: ", input.ToString());
+}
+
+class OptionalFromValueKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    std::vector<Tensor> values;
+    for (int i = 0; i < ctx.num_inputs(); ++i) values.push_back(ctx.TakeInput(i));
+    ASSIGN_OR_RETURN(Variant made, OptionalValue::Of(std::move(values)));
+    ctx.SetOutput(0, Tensor::Scalar(std::move(made)));
+    return OkStatus();
+  }
+};
+
+class OptionalNoneKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ctx.SetOutput(0, Tensor::Scalar(Variant{std::make_shared<OptionalValue>()}));
+    return OkStatus();
+  }
+};
+
+class OptionalHasValueKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const OptionalValue* optional, OptionalInput(ctx));
+    ctx.SetOutput(0, Tensor::Scalar(optional->values().has_value()));
+    return OkStatus();
+  }
+};
+
+class OptionalGetValueKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("output_shapes", &shapes_));
+    if (shapes_.size() == node.output_types.size()) return OkStatus();
+    return InvalidArgument("node '", node.name, "': output_shapes has ", shapes_.size(),
+                           " elements, output_types ", node.output_types.size());
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const OptionalValue* optional, OptionalInput(ctx));
+    if (!optional->values()) {
+      return InvalidArgument("The given optional does not have a value.");
+    }
+    const std::vector<Tensor>& values = *optional->values();
+    if (values.size() != shapes_.size()) {
+      return InvalidArgument("The given optional has ", values.size(), " components, expected ",
+                             shapes_.size(), ".");
+    }
+    for (int i = 0; i < ctx.num_outputs(); ++i) {
+      const DType wanted = ctx.output_type(i).dtype;
+      if (values[i].dtype() != wanted || !shapes_[i].Compatible(values[i].shape())) {
+        return InvalidArgument("The given optional does not match the expected type and shape for ",
+                               "component ", i, ". Expected: ", Name(wanted), shapes_[i].ToString(),
+                               ". Actual: ", Name(values[i].dtype()), values[i].shape().ToString(),
+                               ".");
+      }
+      ctx.SetOutput(i, values[i]);
+    }
+    return OkStatus();
+  }
+
+ private:
+  std::vector<PartialShape> shapes_;
+};
+
+Status HasValueShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 0).status());
+  return ScalarShape(s);
+}
+
+Status GetValueShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(0, 0).status());
+  const auto& shapes = s.attr<std::vector<PartialShape>>("output_shapes");
+  const int count = std::min(s.num_outputs(), static_cast<int>(shapes.size()));
+  for (int i = 0; i < count; ++i) s.set_output(i, shapes[i]);
+  return OkStatus();
+}
+
+std::vector<Gradient> FromValueGradient(const GradientScope& g) {
+  std::vector<DType> types;
+  std::vector<PartialShape> shapes;
+  for (int i = 0; i < g.num_inputs(); ++i) {
+    types.push_back(g.x(i).dtype());
+    shapes.push_back(g.x(i).shape());
+  }
+  const Outputs values =
+      CallN("OptionalGetValue", {g.dy()}, {{"output_types", types}, {"output_shapes", shapes}});
+  return {values.begin(), values.begin() + g.num_inputs()};
+}
+
+std::vector<Gradient> GetValueGradient(const GradientScope& g) {
+  Outputs dy;
+  for (int i = 0; i < g.num_outputs(); ++i) dy.push_back(g.dy(i));
+  return {Call("OptionalFromValue", {NodeInput(dy)})};
+}
+
+OP(OptionalFromValue,
+   {
+       .doc = "An optional of the given tensors.",
+       .inputs = {{"components", List("Toutput_types")}},
+       .outputs = {{"optional", "variant"}},
+       .attrs = {{"Toutput_types", TypeList{.min_length = 1, .allowed = kAnyType}}},
+       .shape = ScalarShape,
+       .gradient = FromValueGradient,
+   });
+OP(OptionalNone, {
+                     .doc = "An optional without a value.",
+                     .outputs = {{"optional", "variant"}},
+                     .shape = ScalarShape,
+                     .gradient = NoGradient,
+                 });
+OP(OptionalHasValue, {
+                         .doc = "Whether an optional has a value.",
+                         .inputs = {{"optional", "variant"}},
+                         .outputs = {{"has_value", "bool"}},
+                         .shape = HasValueShape,
+                         .gradient = NoGradient,
+                     });
+OP(OptionalGetValue,
+   {
+       .doc = "The tensors of an optional; an error where it has none.",
+       .inputs = {{"optional", "variant"}},
+       .outputs = {{"components", List("output_types")}},
+       .attrs = {{"output_types", TypeList{.min_length = 1, .allowed = kAnyType}},
+                 {"output_shapes", ShapeList{}}},
+       .shape = GetValueShape,
+       .gradient = GetValueGradient,
+       .examples = {{.inputs = {{{{2, 3}}}},
+                     .attrs = {{"output_types", std::vector<DType>{DType::kFloat}},
+                               {"output_shapes", std::vector<PartialShape>{{}}}}}},
+   });
+
+KERNEL_ANY_TYPE(OptionalFromValue, OptionalFromValueKernel);
+KERNEL_ANY_TYPE(OptionalNone, OptionalNoneKernel);
+KERNEL_ANY_TYPE(OptionalHasValue, OptionalHasValueKernel);
+KERNEL_ANY_TYPE(OptionalGetValue, OptionalGetValueKernel);
+
+}  // namespace
+}  // namespace penstock
