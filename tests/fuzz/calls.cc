@@ -76,7 +76,7 @@ class RunningServer {
     run.add_fetch("Add:0");
     tensorflow::NamedTensorProto* const feed = run.add_feed();
     feed->set_name("Placeholder:0");
-    TensorToProto(Tensor::Scalar<float>(1), feed->mutable_tensor());
+    CHECK_OK(TensorToProto(Tensor::Scalar<float>(1), feed->mutable_tensor()));
     tensorflow::RunStepResponse result;
     CHECK(result.ParseFromString(Call(kRunStep, run.SerializeAsString())) &&
               result.tensor_size() == 1,

@@ -18,7 +18,7 @@ void Read(const uint8_t* data, size_t size) {
   if (!tensor.ok()) return;
   CHECK(static_cast<int64_t>(tensor->bytes()) <= kBytesMax, "too long: ", tensor->bytes());
   tensorflow::TensorProto sent;
-  TensorToProto(*tensor, &sent);
+  CHECK_OK(TensorToProto(*tensor, &sent));
   const StatusOr<Tensor> received = TensorFromProto(sent);
   CHECK_OK(received.status());
   CHECK(received->ToString(1000) == tensor->ToString(1000), tensor->ToString());
