@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "core/graph/graph_proto.h"
+#include "core/graph/message_file.h"
 #include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
 #include "proto/tensorflow/graph.pb.h"
@@ -14,36 +12,6 @@
 namespace penstock {
 
 namespace {
-
-// A binary GraphDef with a node has a control character in it (the tag of NodeDef.op is 0x12).
-bool IsText(const std::string& contents) {
-  return std::none_of(contents.begin(), contents.end(),
-                      [](char c) { return absl::ascii_iscntrl(c) && !absl::ascii_isspace(c); });
-}
-
-// Keeps the first error.
-class FirstError final : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (text_.empty()) text_ = StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-Status ParseGraphDef(const std::string& contents, tensorflow::GraphDef* def) {
-  if (!IsText(contents)) {
-    if (def->ParseFromString(contents)) return OkStatus();
-    return InvalidArgument("is not a GraphDef");
-  }
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  if (parser.ParseFromString(contents, def)) return OkStatus();
-  return InvalidArgument("is not a GraphDef in text form: ", error.text());
-}
 
 StatusOr<std::string> Serialize(const tensorflow::GraphDef& def, bool text) {
   std::string contents;
@@ -70,7 +38,8 @@ StatusOr<Graph> ReadGraphFile(const std::string& path, const Registry& registry,
   ASSIGN_OR_RETURN(const std::string contents, env.ReadFile(path));
   tensorflow::GraphDef def;
   Graph graph(registry);
-  RETURN_IF_ERROR(Annotate(ParseGraphDef(contents, &def), StrCat("'", path, "'")));
+  RETURN_IF_ERROR(
+      Annotate(ParseMessage(contents, UnknownFields::kRefused, &def), StrCat("'", path, "'")));
   RETURN_IF_ERROR(Annotate(ImportGraph(def, &graph), StrCat("'", path, "'")));
   return graph;
 }

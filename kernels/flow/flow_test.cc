@@ -105,5 +105,26 @@ TEST(NoOpTest, DoesNothing) {
   EXPECT_TRUE(OpRunner("ControlTrigger").Run().ok());
 }
 
+TEST(ClientFunctionsTest, SayWhyTheyCannotRun) {
+  for (const char* op : {"PyFunc", "PyFuncStateless", "EagerPyFunc"}) {
+    const Status status = OpRunner(op)
+                              .InList({Tensor::Scalar<float>(1)})
+                              .Attr("token", "pyfunc_7")
+                              .Attr("Tout", std::vector<DType>{DType::kFloat})
+                              .Run()
+                              .status();
+    EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the Python function 'pyfunc_7'"));
+  }
+  const Status status = OpRunner("SymbolicGradient")
+                            .InList({Tensor::Scalar<float>(1)})
+                            .Attr("Tout", std::vector<DType>{DType::kFloat})
+                            .Attr("f", FunctionName{"cube", std::make_shared<Attrs>()})
+                            .Run()
+                            .status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("function 'cube'"));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RGBToHSV, HSVToRGB, AdjustHue, AdjustSaturation, AdjustContrastv2.
+// RGBToHSV, HSVToRGB, AdjustHue, AdjustSaturation, AdjustContrast, AdjustContrastv2.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -142,39 +142,66 @@ class AdjustSaturationKernel final : public Kernel {
   }
 };
 
+// Multiplies the distance of each pixel from the mean of its channel in its image; `limit` has the
+// last word on each number.
+template <class Limit>
+Status StretchContrast(KernelContext& ctx, const Limit& limit) {
+  const Tensor& images = ctx.input(0);
+  const int rank = images.rank();
+  if (rank < 3) {
+    return InvalidArgument("input must be at least 3-D, has shape ", images.shape().ToString());
+  }
+  ASSIGN_OR_RETURN(const float factor, Amount(ctx, "contrast_factor"));
+  Tensor* out;
+  RETURN_IF_ERROR(ctx.Allocate(0, images.shape(), &out));
+  if (images.num_elements() == 0) return OkStatus();
+  const int64_t channels = images.dim(rank - 1);
+  const int64_t pixels = images.dim(rank - 3) * images.dim(rank - 2), image = pixels * channels;
+  const auto stretch = [&](int64_t begin, int64_t end) {
+    std::vector<float> values(image);
+    for (int64_t b = begin; b < end; ++b) {
+      ToFloats(images, b * image, values.data(), image);
+      std::vector<double> means(channels);
+      for (int64_t i = 0; i < image; ++i) means[i % channels] += values[i];
+      for (double& mean : means) mean /= static_cast<double>(pixels);
+      for (int64_t i = 0; i < image; ++i) {
+        const auto mean = static_cast<float>(means[i % channels]);
+        values[i] = limit((values[i] - mean) * factor + mean);
+      }
+      FromFloats(values.data(), out, b * image, image);
+    }
+  };
+  ctx.threads().ParallelFor(images.num_elements() / image, 2.0 * image, stretch);
+  return OkStatus();
+}
+
 template <class>
 class AdjustContrastKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
-    const Tensor& images = ctx.input(0);
-    const int rank = images.rank();
-    if (rank < 3) {
-      return InvalidArgument("input must be at least 3-D, has shape ", images.shape().ToString());
-    }
-    ASSIGN_OR_RETURN(const float factor, Amount(ctx, "contrast_factor"));
-    Tensor* out;
-    RETURN_IF_ERROR(ctx.Allocate(0, images.shape(), &out));
-    if (images.num_elements() == 0) return OkStatus();
-    const int64_t channels = images.dim(rank - 1);
-    const int64_t pixels = images.dim(rank - 3) * images.dim(rank - 2), image = pixels * channels;
-    ctx.threads().ParallelFor(images.num_elements() / image, 2.0 * image,
-                              [&](int64_t begin, int64_t end) {
-                                std::vector<float> values(image);
-                                for (int64_t b = begin; b < end; ++b) {
-                                  ToFloats(images, b * image, values.data(), image);
-                                  std::vector<double> means(channels);
-                                  for (int64_t i = 0; i < image; ++i)
-                                    means[i % channels] += values[i];
-                                  for (double& mean : means) mean /= static_cast<double>(pixels);
-                                  for (int64_t i = 0; i < image; ++i) {
-                                    const auto mean = static_cast<float>(means[i % channels]);
-                                    values[i] = (values[i] - mean) * factor + mean;
-                                  }
-                                  FromFloats(values.data(), out, b * image, image);
-                                }
-                              });
-    return OkStatus();
+    return StretchContrast(ctx, [](float x) { return x; });
   }
 };
+
+// The first version takes images of any type and gives floats within limits.
+class ClampedContrastKernel final : public Kernel {
+  Status Compute(KernelContext& ctx) override {
+    for (int i : {2, 3}) {
+      if (ctx.input(i).rank() != 0) {
+        return InvalidArgument(i == 2 ? "min_value" : "max_value", " must be scalar, has shape ",
+                               ctx.input(i).shape().ToString());
+      }
+    }
+    const float low = ctx.input(2).scalar<float>(), high = ctx.input(3).scalar<float>();
+    return StretchContrast(ctx, [=](float x) { return std::max(std::min(x, high), low); });
+  }
+};
+
+Status ClampedContrastShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape images, s.WithRankAtLeast(0, 3));
+  for (int i = 1; i < 4; ++i) RETURN_IF_ERROR(s.WithRank(i, 0).status());
+  s.set_output(0, images);
+  return OkStatus();
+}
 
 const DTypes kHalfOrFloat = {DType::kHalf, DType::kFloat};
 const ExampleTensor kColors = {{2, 2, 3}};
@@ -266,5 +293,22 @@ OP(AdjustContrastv2,
               "in its image by contrast_factor.",
               "contrast_factor")));
 KERNEL(AdjustContrastv2, AdjustContrastKernel, half, float);
+
+OP(AdjustContrast,
+   {
+       .doc =
+           "What AdjustContrastv2 does, of images of any type, limited to [min_value, max_value].",
+       .inputs = {{"images", "T"},
+                  {"contrast_factor", "float"},
+                  {"min_value", "float"},
+                  {"max_value", "float"}},
+       .outputs = {{"output", "float"}},
+       .types = {{"T",
+                  {DType::kUint8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
+                   DType::kFloat, DType::kDouble}}},
+       .shape = ClampedContrastShape,
+       .examples = {{.inputs = {{kColors}, {{{}, {0.3}}}, {{{}, {0.2}}}, {{{}, {0.8}}}}}},
+   });
+KERNEL_ANY_TYPE(AdjustContrast, ClampedContrastKernel);
 
 }  // namespace penstock

@@ -167,5 +167,26 @@ TEST(ColorTest, AgreesWithTensorFlow) {
               Near({-.075, .55, 1.1, 1.325, -.25, .3, .525, .55, .5, .125, .95, .1}));
 }
 
+// The numbers are those of TensorFlow 2.21.
+TEST(ColorTest, ContrastWithinLimits) {
+  const auto contrast = [](Tensor images, float factor, float low, float high) {
+    return RunOne("AdjustContrast", {std::move(images), Tensor::Scalar(factor), Tensor::Scalar(low),
+                                     Tensor::Scalar(high)});
+  };
+  std::vector<uint8_t> bytes;
+  std::vector<int32_t> ints;
+  for (int i = 0; i < 12; ++i) {
+    bytes.push_back(static_cast<uint8_t>(9 * i));
+    ints.push_back(9 * i - 40);
+  }
+  EXPECT_THAT(contrast(Tensor::Of<uint8_t>({1, 2, 2, 3}, bytes), 1.37f, 3, 70.5f),
+              Near({3, 3, 3.015, 22.005, 31.005, 40.005, 58.995, 67.995, 70.5, 70.5, 70.5, 70.5}));
+  EXPECT_THAT(contrast(Tensor::Of<int32_t>({1, 2, 2, 3}, ints), -2.3f, -30, 50),
+              Near({50, 50, 50, 31.55, 40.55, 49.55, -30, -21.55, -12.55, -30, -30, -30}));
+  // Limits the wrong way round: the lower one has the last word.
+  EXPECT_THAT(contrast(Tensor::Of<int32_t>({1, 2, 2, 3}, ints), 1.37f, 50, -50),
+              Near(std::vector<float>(12, 50)));
+}
+
 }  // namespace
 }  // namespace penstock

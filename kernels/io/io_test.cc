@@ -185,6 +185,28 @@ TEST(V1, ShardsAreRestoredTogether) {
   }
 }
 
+TEST(ImmutableConst, IsTheFilesBytes) {
+  const std::string path = testing::TempDir() + "constant";
+  const Tensor numbers = Counting<float>({2, 3});
+  ASSERT_EQ(Env::Real().WriteFileAtomically(
+                path, {static_cast<const char*>(numbers.raw_data()), numbers.bytes()}),
+            OkStatus());
+  const auto read = [&](DType dtype, const Shape& shape, const std::string& file) {
+    return OpRunner("ImmutableConst")
+        .Attr("dtype", dtype)
+        .Attr("shape", shape)
+        .Attr("memory_region_name", file)
+        .Run1();
+  };
+  EXPECT_TRUE(SameTensor(*read(DType::kFloat, {2, 3}, path), numbers));
+  EXPECT_TRUE(SameTensor(*read(DType::kFloat, {2}, path), Tensor::Vector<float>({0, 1})));
+  EXPECT_EQ(read(DType::kFloat, {0}, path)->num_elements(), 0);
+  EXPECT_ERROR(read(DType::kFloat, {4, 3}, path).status(), kInvalidArgument,
+               "has 24 bytes, too few for float[4,3]");
+  EXPECT_ERROR(read(DType::kFloat, {2}, "/none").status(), kNotFound, "/none");
+  EXPECT_ERROR(read(DType::kString, {2}, path).status(), kUnimplemented, "of type string");
+}
+
 TEST(ShardedFilespec, IsAPattern) {
   EXPECT_EQ(OpRunner("ShardedFilespec")
                 .In(Text("m"))

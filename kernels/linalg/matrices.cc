@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/op/shape_scope.h"
+#include "kernels/engine/broadcast_index.h"
 
 namespace penstock {
 namespace {
@@ -12,18 +13,6 @@ namespace {
 // The dimensions of the batch: all but the last two.
 absl::Span<const int64_t> BatchOf(const Shape& shape) {
   return shape.dims().subspan(0, shape.rank() - 2);
-}
-
-// Which matrix of an input belongs to matrix i of the batch `dims`; equal dimensions or ones.
-int64_t MatrixAt(int64_t i, absl::Span<const int64_t> dims, absl::Span<const int64_t> own) {
-  int64_t place = 0, stride = 1;
-  for (size_t d = 0; d < own.size(); ++d) {
-    const int64_t size = dims[dims.size() - 1 - d], mine = own[own.size() - 1 - d];
-    if (mine != 1) place += i % size * stride;
-    i /= size;
-    stride *= mine;
-  }
-  return place;
 }
 
 StatusOr<Dims> BatchDims(const KernelContext& ctx, int num_matrices, bool broadcasts) {
@@ -84,7 +73,7 @@ Status MatrixKernelBase::Compute(KernelContext& ctx) {
     for (int64_t m = begin; m < end; ++m) {
       for (size_t i = 0; i < in.size(); ++i) {
         const Tensor& input = ctx.input(static_cast<int>(i));
-        const int64_t at = MatrixAt(m, batch, BatchOf(input.shape()));
+        const int64_t at = BroadcastIndex(m, batch, BatchOf(input.shape()));
         in[i] = static_cast<const char*>(input.raw_data()) +
                 at * in_sizes[i].rows * in_sizes[i].cols * element;
       }

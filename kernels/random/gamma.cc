@@ -101,6 +101,17 @@ Status GammaShape(ShapeScope& s) {
   return OkStatus();
 }
 
+// How the samples move with their shape parameters. alpha's dimensions are the last ones of the
+// output, as broadcasting wants them.
+std::vector<Gradient> GammaGradient(const GradientScope& g) {
+  const DType dtype = g.x(1).dtype();
+  // The derivative is computed in float at least.
+  const auto wide = [&](Output x) { return dtype == DType::kHalf ? Cast(x, DType::kFloat) : x; };
+  const Output slope = Call("RandomGammaGrad", {wide(g.x(1)), wide(g.y())});
+  const Output dy = g.dy() * (dtype == DType::kHalf ? Cast(slope, dtype) : slope);
+  return {Gradient(), SumToShapeOf(dy, g.x(1))};
+}
+
 OP(RandomGamma,
    {
        .doc = "Gamma-distributed numbers, `shape` of them for each shape parameter in alpha.",
@@ -109,6 +120,7 @@ OP(RandomGamma,
        .types = {{"S", kIndex}, {"T", {DType::kHalf, DType::kFloat, DType::kDouble}}},
        .attrs = {{"seed", 0}, {"seed2", 0}},
        .shape = GammaShape,
+       .gradient = GammaGradient,
        .examples = {{.inputs = {{{{1}, {4}}}, {{{2}}}}}},
        .stateful = true,
    });

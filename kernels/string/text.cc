@@ -8,6 +8,7 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
+#include "kernels/engine/broadcast_index.h"
 #include "kernels/string/strings.h"
 
 namespace penstock {
@@ -69,8 +70,8 @@ class SubstrKernel final : public Kernel {
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     for (int64_t i = 0; i < shape.num_elements(); ++i) {
-      const int64_t at = Operand(shape, input.shape(), i);
-      const int64_t number = Operand(shape, positions.shape(), i);
+      const int64_t at = BroadcastIndex(i, shape.dims(), input.shape().dims());
+      const int64_t number = BroadcastIndex(i, shape.dims(), positions.shape().dims());
       RETURN_IF_ERROR(Cut(input.data<std::string>()[at], Int(positions, number),
                           Int(lengths, number), i, &output->mutable_data<std::string>()[i]));
     }
@@ -80,18 +81,6 @@ class SubstrKernel final : public Kernel {
  private:
   static int64_t Int(const Tensor& ints, int64_t i) {
     return ints.dtype() == DType::kInt32 ? ints.data<int32_t>()[i] : ints.data<int64_t>()[i];
-  }
-
-  // Which element of an operand belongs to element `i` of the result.
-  static int64_t Operand(const Shape& shape, const Shape& own, int64_t i) {
-    int64_t at = 0, stride = 1;
-    for (int d = 0; d < own.rank(); ++d) {
-      const int64_t size = shape.dim(shape.rank() - 1 - d), mine = own.dim(own.rank() - 1 - d);
-      if (mine != 1) at += i % size * stride;
-      i /= size;
-      stride *= mine;
-    }
-    return at;
   }
 
   Status Cut(const std::string& text, int64_t position, int64_t length, int64_t i,

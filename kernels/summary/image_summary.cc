@@ -7,8 +7,8 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "kernels/image/codec.h"
 #include "kernels/summary/arguments.h"
-#include "kernels/summary/media.h"
 
 namespace penstock {
 namespace {
@@ -79,7 +79,9 @@ class ImageSummaryKernel final : public Kernel {
       }
       SummaryBuilder::Image image{static_cast<int>(height), static_cast<int>(width),
                                   static_cast<int>(channels)};
-      ASSIGN_OR_RETURN(image.png, EncodePng(pixels, image.height, image.width, image.channels));
+      constexpr int kUsualCompression = -1;
+      RETURN_IF_ERROR(EncodePng(pixels.data(), {1, height, width, channels}, /*wide=*/false,
+                                kUsualCompression, &image.png));
       summary.AddImage(TagOfPart(tag, "image", i, images_max_), std::move(image));
     }
     return Answer(ctx, summary);

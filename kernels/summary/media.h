@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pictures and sounds as the files that viewers show.
+// Sounds as the files that viewers play.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,6 @@
 #include "core/base/status.h"
 
 namespace penstock {
-
-// Rows of `width` pixels of 1 (grey), 3 (RGB) or 4 (RGBA) bytes, as PNG. Internal where the library
-// fails.
-StatusOr<std::string> EncodePng(absl::Span<const uint8_t> pixels, int height, int width,
-                                int channels);
 
 // Frames of `channels` samples in [-1, 1], louder ones clipped, as WAV of 16 bits.
 // InvalidArgument where the header cannot hold the numbers.

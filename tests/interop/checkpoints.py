@@ -2,10 +2,11 @@
 """Checkpoints: what one side saved, the other restores."""
 
 import os
+import subprocess
 
 import numpy as np
 import tensorflow as tf
-from harness import program, v1
+from harness import EXAMPLES, program, v1
 
 
 def _variables(cluster, scale):
@@ -97,6 +98,64 @@ def saver_across_sides(cluster):
     with cluster.session() as session:
         saver.restore(session, back)
         return session.run(_flat(variables))
+
+
+@program("ref", "resource")
+def saver_v1(cluster):
+    """The format of TensorFlow's first year."""
+    return _round_trip(cluster, write_version=1)
+
+
+@program("ref", "resource")
+def sharded_saver_v1(cluster):
+    return _round_trip(cluster, write_version=1, sharded=True)
+
+
+def _score(folder, rows):
+    """What a program in C++ makes of the rows: it loads the model by itself."""
+    text = "\n".join(",".join("%.9g" % x for x in row) for row in rows)
+    done = subprocess.run([os.path.join(EXAMPLES, "score"), folder, "serving_default"],
+                          input=text, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return np.array([[float(x) for x in line.split(",")] for line in done.stdout.splitlines()])
+
+
+@program("ref", "resource")
+def saved_model(cluster):
+    """Saved from the cluster; loaded there, in this process, and by a program in C++."""
+    folder = os.path.join(cluster.folder, "model")
+    rows = np.random.RandomState(42).randn(4, 3).astype(np.float32)
+    with cluster.between_graphs():
+        x = v1.placeholder(tf.float32, [None, 3], name="x")
+        with v1.variable_scope("layer", partitioner=v1.fixed_size_partitioner(2)):
+            w = v1.get_variable("w", initializer=np.ones([3, 2], np.float32))
+        b = v1.get_variable("b", initializer=np.array([0.5, -0.5], np.float32))
+    y = tf.nn.relu(tf.matmul(x, w) + b, name="y")
+    train = v1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(tf.square(y)))
+    build = v1.saved_model.build_tensor_info
+    signature = v1.saved_model.build_signature_def({"x": build(x)}, {"y": build(y)},
+                                                   "tensorflow/serving/predict")
+    with cluster.session() as session:
+        session.run(v1.global_variables_initializer())
+        for _ in range(3):
+            session.run(train, {x: rows})
+        builder = v1.saved_model.builder.SavedModelBuilder(folder)
+        builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature},
+                                             clear_devices=True)
+        builder.save()
+        expected = session.run(y, {x: rows})
+
+    loaded = []
+    for target in (cluster.target(), ""):
+        with tf.Graph().as_default(), v1.Session(target) as session:
+            meta = v1.saved_model.loader.load(session, ["serve"], folder)
+            served = meta.signature_def["serving_default"]
+            loaded.append(session.run(served.outputs["y"].name,
+                                      {served.inputs["x"].name: rows}))
+    for values in loaded + [_score(folder, rows)]:
+        np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-6)
+    return expected
 
 
 @program("ref")

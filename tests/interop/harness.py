@@ -55,6 +55,8 @@ if os.path.exists("tools/penstock/penstock"):  # where the build puts it for tes
 import tf_server  # noqa: E402
 
 v1 = tf.compat.v1
+# Where the build puts the programs of client/examples.
+EXAMPLES = os.environ.get("PENSTOCK_EXAMPLES", os.path.abspath("client/examples"))
 TASKS = {"ps": 1, "worker": 2}
 RELATIVE_TOLERANCE = 2e-5
 ABSOLUTE_TOLERANCE = 1e-6

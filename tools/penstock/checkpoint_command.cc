@@ -5,8 +5,10 @@
 #include <string>
 
 #include "core/base/env.h"
+#include "core/base/match_files.h"
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/checkpoints.h"
+#include "core/checkpoint/v1_reader.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {
@@ -34,6 +36,35 @@ Status ListFolder(Env& env, const std::string& folder) {
   return OkStatus();
 }
 
+// Of the V1 format, where nothing says how many bytes there are.
+Status ListV1Tensors(const CheckpointReader& reader) {
+  for (const std::string& name : reader.names()) {
+    ASSIGN_OR_RETURN(const SavedTensor tensor, reader.Describe(name));
+    std::printf("%-48s %-10s %s\n", name.c_str(), Name(tensor.dtype),
+                tensor.shape.ToString().c_str());
+  }
+  std::printf("%zu tensors, in the V1 format\n", reader.names().size());
+  return OkStatus();
+}
+
+Status VerifyV1(const CheckpointReader& reader) {
+  for (const std::string& name : reader.names()) {
+    ASSIGN_OR_RETURN(const SavedTensor tensor, reader.Describe(name));
+    const TensorSlice whole = TensorSlice::Whole(tensor.shape.rank());
+    RETURN_IF_ERROR(reader.ReadSlice(name, whole, CpuAllocator()).status());
+  }
+  return OkStatus();
+}
+
+Status PrintTensor(const CheckpointReader& reader, const CheckpointOptions& options) {
+  ASSIGN_OR_RETURN(const SavedTensor saved, reader.Describe(options.tensor));
+  ASSIGN_OR_RETURN(
+      const Tensor tensor,
+      reader.ReadSlice(options.tensor, TensorSlice::Whole(saved.shape.rank()), CpuAllocator()));
+  std::printf("%s = %s\n", options.tensor.c_str(), tensor.ToString(options.elements).c_str());
+  return OkStatus();
+}
+
 void ListTensors(const BundleReader& reader) {
   int64_t total = 0;
   for (const auto& [name, entry] : reader.tensors()) {
@@ -51,10 +82,21 @@ void ListTensors(const BundleReader& reader) {
               static_cast<long long>(total), reader.num_shards());
 }
 
+Status ShowV1(Env& env, const CheckpointOptions& options) {
+  ASSIGN_OR_RETURN(const auto reader, V1Reader::Open(env, options.path));
+  if (!options.tensor.empty()) return PrintTensor(*reader, options);
+  if (!options.verify) return ListV1Tensors(*reader);
+  RETURN_IF_ERROR(VerifyV1(*reader));
+  std::printf("every byte is as it was written\n");
+  return OkStatus();
+}
+
 Status RunCheckpointCommand(const CheckpointOptions& options) {
   Env& env = Env::Real();
   std::string prefix = options.path;
   if (!env.FileExists(prefix + ".index")) {
+    const bool folder = env.ListDirectory(prefix).ok();
+    if (!folder && !MatchFiles(env, prefix).empty()) return ShowV1(env, options);
     // A folder: the list of what is in it, or the checkpoint that training would go on from.
     if (!options.verify && options.tensor.empty()) RETURN_IF_ERROR(ListFolder(env, options.path));
     ASSIGN_OR_RETURN(const NewestGood newest, FindNewestGood(env, options.path));
@@ -72,9 +114,7 @@ Status RunCheckpointCommand(const CheckpointOptions& options) {
     ListTensors(*reader);
     return OkStatus();
   }
-  ASSIGN_OR_RETURN(const Tensor tensor, reader->Read(options.tensor));
-  std::printf("%s = %s\n", options.tensor.c_str(), tensor.ToString(options.elements).c_str());
-  return OkStatus();
+  return PrintTensor(*reader, options);
 }
 
 }  // namespace
@@ -88,7 +128,9 @@ void AddCheckpointCommand(CLI::App& app, int* exit_code) {
       "  penstock checkpoint /tmp/run --tensor=global_step its value\n"
       "  penstock checkpoint /tmp/run --verify             reads every byte\n");
   auto options = std::make_shared<CheckpointOptions>();
-  checkpoint->add_option("path", options->path, "A folder, or the prefix of one checkpoint")
+  checkpoint
+      ->add_option("path", options->path,
+                   "A folder, or the prefix of one checkpoint, or a V1 file or pattern of them")
       ->required();
   checkpoint->add_option("--tensor", options->tensor, "Print this tensor");
   checkpoint->add_option("--elements", options->elements, "How many of its elements, at most")

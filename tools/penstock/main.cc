@@ -27,6 +27,7 @@ int Main(int argc, char** argv) {
   AddOpsCommand(app, &exit_code);
   AddGraphCommand(app, &exit_code);
   AddCheckpointCommand(app, &exit_code);
+  AddModelCommand(app, &exit_code);
   AddConvertCommand(app, &exit_code);
   AddVersionCommand(app, &exit_code);
   try {

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "core/graph/graph_proto.h"
+#include "core/graph/message_file.h"
+#include "core/graph/meta_graph.h"
+#include "proto/tensorflow/meta_graph.pb.h"
+
+namespace penstock {
+
+namespace {
+
+using Tags = std::vector<std::string>;
+
+// OK where `name` is a tensor of the graph, "x" or "x:0".
+Status CheckTensor(const Graph& graph, const std::string& name) {
+  ASSIGN_OR_RETURN(const TensorName tensor, TensorName::Parse(name));
+  const Node* node = graph.FindNode(tensor.node);
+  if (node == nullptr) return InvalidArgument("the graph has no node '", tensor.node, "'");
+  if (!tensor.control && tensor.index < node->num_outputs()) return OkStatus();
+  return InvalidArgument("node '", tensor.node, "' has ", node->num_outputs(),
+                         " outputs, none is '", name, "'");
+}
+
+Status CheckNode(const Graph& graph, const std::string& name) {
+  if (graph.FindNode(name) != nullptr) return OkStatus();
+  return InvalidArgument("the graph has no node '", name, "'");
+}
+
+StatusOr<TensorInfo> InfoFromProto(const Graph& graph, const tensorflow::TensorInfo& proto) {
+  TensorInfo info;
+  switch (proto.encoding_case()) {
+    case tensorflow::TensorInfo::kName:
+      info.name = proto.name();
+      break;
+    case tensorflow::TensorInfo::kCooSparse:
+      info.name = proto.coo_sparse().values_tensor_name();
+      info.indices = proto.coo_sparse().indices_tensor_name();
+      info.dense_shape = proto.coo_sparse().dense_shape_tensor_name();
+      RETURN_IF_ERROR(Annotate(CheckTensor(graph, info.indices), "indices_tensor_name"));
+      RETURN_IF_ERROR(Annotate(CheckTensor(graph, info.dense_shape), "dense_shape_tensor_name"));
+      break;
+    default:
+      return Unimplemented("it has neither name nor coo_sparse");
+  }
+  RETURN_IF_ERROR(Annotate(CheckTensor(graph, info.name), "name"));
+  auto dtype = DTypeFromNumber(proto.dtype());
+  if (!dtype.ok()) return Annotate(dtype.status(), "dtype");
+  auto shape = ShapeFromProto(proto.tensor_shape());
+  if (!shape.ok()) return Annotate(shape.status(), "tensor_shape");
+  info.dtype = *dtype;
+  info.shape = *std::move(shape);
+  return info;
+}
+
+Status ReadInfos(const Graph& graph, string_view field,
+                 const google::protobuf::Map<std::string, tensorflow::TensorInfo>& protos,
+                 std::map<std::string, TensorInfo>* infos) {
+  for (const auto& [key, proto] : protos) {
+    auto info = InfoFromProto(graph, proto);
+    if (!info.ok()) return Annotate(info.status(), StrCat(field, "['", key, "']"));
+    infos->emplace(key, *std::move(info));
+  }
+  return OkStatus();
+}
+
+// What a loader is to run once has a signature of its own, whose output names a node instead of a
+// tensor.
+constexpr char kInitSignature[] = "__saved_model_init_op";
+
+Status ReadSignature(const std::string& key, const tensorflow::SignatureDef& proto,
+                     MetaGraph* meta) {
+  Signature& signature = meta->signatures[key];
+  signature.method = proto.method_name();
+  if (key != kInitSignature) {
+    RETURN_IF_ERROR(ReadInfos(graph, "inputs", proto.inputs(), &signature.inputs));
+    return ReadInfos(graph, "outputs", proto.outputs(), &signature.outputs);
+  }
+  for (const auto& [name, info] : proto.outputs()) {
+    RETURN_IF_ERROR(Annotate(CheckNode(graph, info.name()), StrCat("outputs['", name, "'].name")));
+    signature.outputs[name].name = info.name();
+  }
+  return OkStatus();
+}
+
+Status ReadSaver(const Graph& graph, const tensorflow::SaverDef& proto, MetaGraph* meta) {
+  SaverNames& saver = meta->saver;
+  saver = {.filename_tensor = proto.filename_tensor_name(),
+           .save_tensor = proto.save_tensor_name(),
+           .restore_op = proto.restore_op_name(),
+           .max_to_keep = proto.max_to_keep(),
+           .sharded = proto.sharded(),
+           .v1_format = proto.version() != tensorflow::SaverDef::V2};
+  RETURN_IF_ERROR(Annotate(CheckTensor(graph, saver.filename_tensor), "filename_tensor_name"));
+  RETURN_IF_ERROR(Annotate(CheckTensor(graph, saver.save_tensor), "save_tensor_name"));
+  return Annotate(CheckNode(graph, saver.restore_op), "restore_op_name");
+}
+
+StatusOr<Collection> CollectionFromProto(const tensorflow::CollectionDef& proto) {
+  switch (proto.kind_case()) {
+    case tensorflow::CollectionDef::kNodeList:
+      return Collection{
+          Collection::Nodes{{proto.node_list().value().begin(), proto.node_list().value().end()}}};
+    case tensorflow::CollectionDef::kBytesList:
+      return Collection{Collection::Bytes{
+          {proto.bytes_list().value().begin(), proto.bytes_list().value().end()}}};
+    case tensorflow::CollectionDef::kInt64List:
+      return Collection{std::vector<int64_t>(proto.int64_list().value().begin(),
+                                             proto.int64_list().value().end())};
+    case tensorflow::CollectionDef::kFloatList:
+      return Collection{
+          std::vector<float>(proto.float_list().value().begin(), proto.float_list().value().end())};
+    case tensorflow::CollectionDef::kAnyList: {
+      Collection::Bytes bytes;
+      for (const auto& any : proto.any_list().value()) bytes.values.push_back(any.value());
+      return Collection{std::move(bytes)};
+    }
+    default:
+      return Collection{};  // an empty one says no kind
+  }
+}
+
+// In files written before asset_file_def was there they stand in a collection.
+Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaGraph* meta) {
+  std::vector<tensorflow::AssetFileDef> protos(def.asset_file_def().begin(),
+                                               def.asset_file_def().end());
+  const auto listed = def.collection_def().find("saved_model_assets");
+  if (protos.empty() && listed != def.collection_def().end()) {
+    for (const auto& any : listed->second.any_list().value()) {
+      if (!protos.emplace_back().ParseFromString(any.value())) {
+        return InvalidArgument(
+            "collection_def['saved_model_assets'] holds what is no AssetFileDef");
+      }
+    }
+  }
+  for (const tensorflow::AssetFileDef& proto : protos) {
+    const std::string& tensor = proto.tensor_info().name();
+    RETURN_IF_ERROR(Annotate(CheckTensor(graph, tensor), "asset_file_def.tensor_info.name"));
+    const std::string& file = proto.filename();
+    if (file.empty() || file[0] == '/' ||
+        StrCat("/", file, "/").find("/../") != std::string::npos) {
+      return InvalidArgument("asset_file_def.filename '", file, "' leads out of the folder");
+    }
+    meta->assets.push_back({tensor, file});
+  }
+  return OkStatus();
+}
+
+// What is beside the graph, checked against it.
+StatusOr<MetaGraph> ReadRest(const tensorflow::MetaGraphDef& def, const Graph& graph) {
+  MetaGraph meta;
+  meta.tags.assign(def.meta_info_def().tags().begin(), def.meta_info_def().tags().end());
+  meta.tensorflow_version = def.meta_info_def().tensorflow_version();
+  if (!def.saver_def().restore_op_name().empty()) {
+    RETURN_IF_ERROR(Annotate(ReadSaver(graph, def.saver_def(), &meta), "saver_def"));
+  }
+  for (const auto& [key, proto] : def.collection_def()) {
+    ASSIGN_OR_RETURN(meta.collections[key], CollectionFromProto(proto));
+  }
+  for (const auto& [key, proto] : def.signature_def()) {
+    RETURN_IF_ERROR(
+        Annotate(ReadSignature(graph, key, proto, &meta), StrCat("signature_def['", key, "']")));
+  }
+  RETURN_IF_ERROR(ReadAssets(graph, def, &meta));
+  return meta;
+}
+
+StatusOr<MetaGraph> FromProto(const tensorflow::MetaGraphDef& def, Graph* graph) {
+  const int first_id = graph->max_id();
+  RETURN_IF_ERROR(Annotate(ImportGraph(def.graph_def(), graph), "graph_def"));
+  auto meta = ReadRest(def, *graph);
+  if (!meta.ok()) graph->RemoveNodesFrom(first_id);
+  return meta;
+}
+
+StatusOr<std::string> SavedModelPath(const std::string& folder, Env& env) {
+  for (const char* name : {"saved_model.pb", "saved_model.pbtxt"}) {
+    const std::string path = StrCat(folder, "/", name);
+    if (env.FileExists(path)) return path;
+  }
+  return NotFound("there is no SavedModel in '", folder, "': no file saved_model.pb");
+}
+
+StatusOr<tensorflow::SavedModel> ReadSavedModelProto(const std::string& path, Env& env) {
+  ASSIGN_OR_RETURN(const std::string contents, env.ReadFile(path));
+  tensorflow::SavedModel proto;
+  RETURN_IF_ERROR(ParseMessage(contents, UnknownFields::kIgnored, &proto));
+  if (proto.saved_model_schema_version() == 1) return proto;
+  return Unimplemented("saved_model_schema_version is ", proto.saved_model_schema_version(),
+                       "; this reader knows 1");
+}
+
+Tags TagsOf(const tensorflow::MetaGraphDef& def) {
+  return {def.meta_info_def().tags().begin(), def.meta_info_def().tags().end()};
+}
+
+Tags Sorted(Tags tags) {
+  std::sort(tags.begin(), tags.end());
+  return tags;
+}
+
+StatusOr<MetaGraph> FindGraph(const tensorflow::SavedModel& model, const Tags& tags, Graph* graph) {
+  std::vector<std::string> there;
+  for (int i = 0; i < model.meta_graphs_size(); ++i) {
+    const Tags own = TagsOf(model.meta_graphs(i));
+    if (Sorted(own) == Sorted(tags)) {
+      auto meta = FromProto(model.meta_graphs(i), graph);
+      if (meta.ok()) return meta;
+      return Annotate(meta.status(), StrCat("meta_graphs[", i, "]"));
+    }
+    there.push_back(StrCat("'", absl::StrJoin(own, ","), "'"));
+  }
+  return NotFound("it has no graph with tags '", absl::StrJoin(tags, ","),
+                  "'; those it has: ", absl::StrJoin(there, ", "));
+}
+
+}  // namespace
+
+int64_t Collection::size() const {
+  return std::visit(
+      []<class T>(const T& list) -> int64_t {
+        if constexpr (std::is_same_v<T, Nodes>) {
+          return static_cast<int64_t>(list.names.size());
+        } else if constexpr (std::is_same_v<T, Bytes>) {
+          return static_cast<int64_t>(list.values.size());
+        } else {
+          return static_cast<int64_t>(list.size());
+        }
+      },
+      values);
+}
+
+StatusOr<std::vector<SavedVariable>> MetaGraph::Variables(const std::string& collection,
+                                                          const Graph& graph) const {
+  const auto found = collections.find(collection);
+  if (found == collections.end()) return NotFound("there is no collection '", collection, "'");
+  const auto* list = std::get_if<Collection::Bytes>(&found->second.values);
+  if (list == nullptr) {
+    return InvalidArgument("collection_def['", collection, "'] does not hold variables");
+  }
+  std::vector<SavedVariable> variables;
+  for (const std::string& bytes : list->values) {
+    tensorflow::VariableDef proto;
+    if (!proto.ParseFromString(bytes)) {
+      return InvalidArgument("collection_def['", collection, "'] holds what is no VariableDef");
+    }
+    const auto check = [&]() -> Status {
+      RETURN_IF_ERROR(Annotate(CheckTensor(graph, proto.variable_name()), "variable_name"));
+      RETURN_IF_ERROR(Annotate(CheckNode(graph, proto.initializer_name()), "initializer_name"));
+      return Annotate(CheckTensor(graph, proto.snapshot_name()), "snapshot_name");
+    };
+    RETURN_IF_ERROR(Annotate(
+        check(), StrCat("collection_def['", collection, "'], '", proto.variable_name(), "'")));
+    variables.push_back({.name = proto.variable_name(),
+                         .initializer = proto.initializer_name(),
+                         .snapshot = proto.snapshot_name(),
+                         .is_resource = proto.is_resource(),
+                         .trainable = proto.trainable(),
+                         .whole_name = proto.save_slice_info_def().full_name()});
+  }
+  return variables;
+}
+
+StatusOr<MetaGraph> ReadMetaGraphFile(const std::string& path, Graph* graph, Env& env) {
+  const auto read = [&]() -> StatusOr<MetaGraph> {
+    ASSIGN_OR_RETURN(const std::string contents, env.ReadFile(path));
+    tensorflow::MetaGraphDef def;
+    RETURN_IF_ERROR(ParseMessage(contents, UnknownFields::kIgnored, &def));
+    return FromProto(def, graph);
+  };
+  auto meta = read();
+  if (meta.ok()) return meta;
+  return Annotate(meta.status(), StrCat("'", path, "'"));
+}
+
+StatusOr<std::vector<std::vector<std::string>>> ListSavedModel(const std::string& folder,
+                                                               Env& env) {
+  ASSIGN_OR_RETURN(const std::string path, SavedModelPath(folder, env));
+  const auto model = ReadSavedModelProto(path, env);
+  if (!model.ok()) return Annotate(model.status(), StrCat("'", path, "'"));
+  std::vector<Tags> all;
+  for (const tensorflow::MetaGraphDef& def : model->meta_graphs()) all.push_back(TagsOf(def));
+  return all;
+}
+
+StatusOr<MetaGraph> ReadSavedModel(const std::string& folder, const std::vector<std::string>& tags,
+                                   Graph* graph, Env& env) {
+  ASSIGN_OR_RETURN(const std::string path, SavedModelPath(folder, env));
+  const auto read = [&]() -> StatusOr<MetaGraph> {
+    ASSIGN_OR_RETURN(const tensorflow::SavedModel model, ReadSavedModelProto(path, env));
+    return FindGraph(model, tags, graph);
+  };
+  auto meta = read();
+  if (meta.ok()) return meta;
+  return Annotate(meta.status(), StrCat("'", path, "'"));
+}
+
+}  // namespace penstock

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls of what is in the client's process or known to its function library only: PyFunc and its
+// kin, SymbolicGradient. They are here so that a graph that has them can be imported, and the rest
+// of it run; running one is an error that says what to do instead.
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+namespace {
+
+class PyFuncKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    op_ = node.op.name;
+    return node.Attr("token", &token_);
+  }
+  Status Compute(KernelContext&) override {
+    return Unimplemented(
+        op_, " calls the Python function '", token_, "' of the process that built the graph, ",
+        "which a server cannot do: call it in the client and feed what it returns");
+  }
+
+ private:
+  std::string op_, token_;
+};
+
+class SymbolicGradientKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    FunctionName function;
+    RETURN_IF_ERROR(node.Attr("f", &function));
+    name_ = function.name;
+    return OkStatus();
+  }
+  Status Compute(KernelContext&) override {
+    return Unimplemented(
+        "SymbolicGradient of function '", name_, "': let the client differentiate ",
+        "it (tf.gradients of a graph without the function, or a gradient function ",
+        "given to it), or run it as a PartitionedCall");
+  }
+
+ private:
+  std::string name_;
+};
+
+OpDef PyFuncOp(const char* doc) {
+  return {
+      .doc = doc,
+      .inputs = {{"input", List("Tin")}},
+      .outputs = {{"output", List("Tout")}},
+      .attrs = {{"token", Strings{}}, {"Tin", TypeList{}}, {"Tout", TypeList{}}},
+      .shape = UnknownShape,
+      .stateful = true,
+  };
+}
+
+OpDef EagerPyFuncOp() {
+  OpDef op = PyFuncOp("Calls a Python function of the client on eager tensors: not on a server.");
+  op.attrs.push_back({"is_async", false});
+  return op;
+}
+
+}  // namespace
+
+OP(PyFunc, (PyFuncOp("Calls a Python function of the client: not on a server.")));
+OP(PyFuncStateless, (PyFuncOp("PyFunc of a function without side effects: not on a server.")));
+OP(EagerPyFunc, (EagerPyFuncOp()));
+KERNEL_ANY_TYPE(PyFunc, PyFuncKernel);
+KERNEL_ANY_TYPE(PyFuncStateless, PyFuncKernel);
+KERNEL_ANY_TYPE(EagerPyFunc, PyFuncKernel);
+
+OP(SymbolicGradient,
+   {
+       .doc = "The gradient of a function of the library for its inputs: not yet.",
+       .inputs = {{"input", List("Tin")}},
+       .outputs = {{"output", List("Tout")}},
+       .attrs = {{"Tin", TypeList{.min_length = 1}},
+                 {"Tout", TypeList{.min_length = 1}},
+                 {"f", Functions{}}},
+       .shape = UnknownShape,
+   });
+KERNEL_ANY_TYPE(SymbolicGradient, SymbolicGradientKernel);
+
+}  // namespace penstock
