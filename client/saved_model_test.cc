@@ -154,7 +154,9 @@ Status LoadWith(const std::function<void(tensorflow::SavedModel&)>& change) {
   CHECK_OK(Env::Real().WriteFileAtomically(folder + "/saved_model.pb", proto.SerializeAsString()));
   Graph graph(Registry::Global());
   const Status status = ReadSavedModel(folder, {"serve"}, &graph).status();
-  if (!status.ok()) EXPECT_EQ(graph.num_nodes(), 0);
+  if (!status.ok()) {
+    EXPECT_EQ(graph.num_nodes(), 0);
+  }
   return status;
 }
 
@@ -221,7 +223,9 @@ TEST(HostileSavedModel, DamagedFilesEndInErrorsOrGraphs) {
     ASSERT_EQ(Env::Real().WriteFileAtomically(path, damaged), OkStatus());
     Graph graph(Registry::Global());
     const auto meta = ReadMetaGraphFile(path, &graph);
-    if (!meta.ok()) EXPECT_EQ(graph.num_nodes(), 0) << meta.status();
+    if (!meta.ok()) {
+      EXPECT_EQ(graph.num_nodes(), 0) << meta.status();
+    }
     if (meta.ok()) meta->Variables("variables", graph).status().IgnoreError();
   }
 }

@@ -69,8 +69,8 @@ Status ReadInfos(const Graph& graph, string_view field,
 // tensor.
 constexpr char kInitSignature[] = "__saved_model_init_op";
 
-Status ReadSignature(const std::string& key, const tensorflow::SignatureDef& proto,
-                     MetaGraph* meta) {
+Status ReadSignature(const Graph& graph, const std::string& key,
+                     const tensorflow::SignatureDef& proto, MetaGraph* meta) {
   Signature& signature = meta->signatures[key];
   signature.method = proto.method_name();
   if (key != kInitSignature) {

@@ -34,8 +34,7 @@ Status AddInput(const Tensor& tensor, const std::string& name, tensorflow::Graph
   node.set_name(name);
   node.set_op("Const");
   AttrToProto(AttrValue(value.dtype()), &attrs["dtype"]);
-  TensorToProto(value, attrs["value"].mutable_tensor());
-  return OkStatus();
+  return TensorToProto(value, attrs["value"].mutable_tensor());
 }
 
 StatusOr<std::string> Export(const SampleCall& call) {
