@@ -142,7 +142,15 @@ Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaG
         StrCat("/", file, "/").find("/../") != std::string::npos) {
       return InvalidArgument("asset_file_def.filename '", file, "' leads out of the folder");
     }
-    meta->assets.push_back({tensor, file});
+    // TensorFlow lists a file again for each further graph of the model.
+    const auto known = std::find_if(meta->assets.begin(), meta->assets.end(),
+                                    [&](const Asset& asset) { return asset.tensor == tensor; });
+    if (known == meta->assets.end()) {
+      meta->assets.push_back({tensor, file});
+    } else if (known->filename != file) {
+      return InvalidArgument("asset_file_def: '", tensor, "' is two files, '", known->filename,
+                             "' and '", file, "'");
+    }
   }
   return OkStatus();
 }
