@@ -2,8 +2,9 @@
 //
 // CheckpointReader: the tensors of a checkpoint, in either of TensorFlow's formats (FORMAT.md).
 //
-// What it returns has been verified. The files may be hostile: nothing is allocated that they do
-// not hold. Thread-safe. Errors are DataLoss where the files are damaged, and name file and tensor.
+// What it returns has been verified. The files may be hostile: before memory is taken for a tensor,
+// their sizes must allow for it (of a V1 file, 22 elements for each byte). Thread-safe. Errors are
+// DataLoss where the files are damaged, and name file and tensor.
 #pragma once
 
 #include <memory>

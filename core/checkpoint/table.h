@@ -16,6 +16,9 @@
 
 namespace penstock {
 
+// Keys of tables; longer ones are refused.
+inline constexpr size_t kKeyBytesMax = 64 << 10;
+
 // A table in a file, which must outlive it. DataLoss says what is wrong and where; nothing of a
 // block is looked at before its checksum has been verified. Thread-safe.
 class Table {
@@ -54,7 +57,7 @@ class Table {
 // Table::Visit for a file that is in memory.
 Status VisitTable(string_view file, Table::Visitor visit);
 
-// The file that holds `entries`.
+// The file that holds `entries`. InvalidArgument where a key is longer than kKeyBytesMax.
 StatusOr<std::string> BuildTable(const std::map<std::string, std::string>& entries);
 
 }  // namespace penstock

@@ -17,7 +17,6 @@ constexpr int64_t kFooterBytes = 48;
 constexpr int64_t kTrailerBytes = 5;  // of a block: its kind and its checksum
 constexpr uint64_t kMagic = 0xdb4775248b80fb57;
 // Names of tensors. Prefix compression would let a small file ask for much memory otherwise.
-constexpr size_t kKeyBytesMax = 64 << 10;
 constexpr int64_t kKeysExpansionMax = 64;  // all keys together, relative to the file
 // Snappy's best code is three bytes that stand for 64.
 constexpr size_t kSnappyExpansionMax = 22;

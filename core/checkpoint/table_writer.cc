@@ -29,7 +29,14 @@ StatusOr<std::string> BuildTable(const std::map<std::string, std::string>& entri
   options.block_size = 256 << 10;
   StringFile file;
   leveldb::TableBuilder builder(options, &file);
-  for (const auto& [key, value] : entries) builder.Add(key, value);
+  for (const auto& [key, value] : entries) {
+    if (key.size() > kKeyBytesMax) {
+      builder.Abandon();
+      return InvalidArgument("a key of ", key.size(), " bytes ('", key.substr(0, 40),
+                             "...'), at most ", kKeyBytesMax, " are read");
+    }
+    builder.Add(key, value);
+  }
   const leveldb::Status status = builder.Finish();
   if (!status.ok()) return Internal("building a table: ", status.ToString());
   return std::move(file.contents);

@@ -74,14 +74,6 @@ StatusOr<std::unique_ptr<V1Reader>> V1Reader::Open(Env& env, const std::string& 
     const Status status = reader->AddFile(env, path);
     if (!status.ok()) return Annotate(status, StrCat("V1 checkpoint '", path, "'"));
   }
-  for (const auto& [name, entry] : reader->tensors_) {
-    std::vector<TensorSlice> boxes;
-    for (const Part& part : entry.parts) boxes.push_back(part.box);
-    const Status status = CheckDisjoint(boxes);
-    if (!status.ok()) {
-      return Annotate(status, StrCat("tensor '", name, "' of V1 checkpoint '", pattern, "'"));
-    }
-  }
   return reader;
 }
 
@@ -153,13 +145,17 @@ StatusOr<std::vector<const V1Reader::Part*>> V1Reader::PartsOf(const Entry& entr
     return DataLoss(wanted, " elements are more than ", bytes_, " bytes can hold");
   }
   std::vector<const Part*> parts;
+  std::vector<TensorSlice> boxes;
   int64_t covered = 0;
   for (const Part& part : entry.parts) {
     const int64_t common = CommonElements(part.box, box);
-    if (common > 0) parts.push_back(&part);
-    covered += common;
+    if (common == 0) continue;
+    parts.push_back(&part);
+    boxes.push_back(part.box);
+    if (__builtin_add_overflow(covered, common, &covered)) covered = INT64_MAX;
   }
-  // Parts are disjoint: covered as often as there are elements is covered everywhere.
+  RETURN_IF_ERROR(CheckDisjoint(boxes));
+  // So what is covered as often as there are elements is covered everywhere.
   if (covered == wanted) return parts;
   return NotFound("the checkpoint holds only some of slice '", box.ToString(), "'");
 }

@@ -85,6 +85,20 @@ TEST(V1, WhatTheFormatCannotHoldIsRefused) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(V1, WhatNoReaderTakesReplacesNothing) {
+  CrashEnv env;
+  ASSERT_EQ(env.WriteFileAtomically("/v1", "before"), OkStatus());
+  V1Writer overlapping(env, "/v1");
+  const TensorSlice two = {{{0, 2}}}, three = {{{1, 2}}};
+  ASSERT_EQ(overlapping.AddSlice("w", {3}, two, Tensor::Vector<float>({1, 2})), OkStatus());
+  ASSERT_EQ(overlapping.AddSlice("w", {3}, three, Tensor::Vector<float>({2, 3})), OkStatus());
+  EXPECT_EQ(overlapping.Finish(), InvalidArgument("tensor 'w': slices '0,2' and '1,2' overlap"));
+  V1Writer long_named(env, "/v1");
+  ASSERT_EQ(long_named.Add(std::string(70'000, 'n'), Tensor::Vector<float>({1})), OkStatus());
+  EXPECT_EQ(long_named.Finish().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(*env.ReadFile("/v1"), "before");
+}
+
 class DamagedV1Test : public testing::Test {
  protected:
   static constexpr char kPath[] = "/v1";

@@ -70,9 +70,21 @@ Status V1Writer::AddSlice(string_view name, const Shape& whole, const TensorSlic
   return OkStatus();
 }
 
+// What no reader understands must not take the place of a file that one does.
+Status V1Writer::CheckSlices(const std::string& name, const Entry& entry) {
+  std::vector<TensorSlice> boxes;
+  for (const TensorSlice& slice : entry.slices) {
+    ASSIGN_OR_RETURN(TensorSlice box, slice.Within(entry.shape));
+    boxes.push_back(std::move(box));
+  }
+  const Status status = CheckDisjoint(boxes);
+  return status.ok() ? status : InvalidArgument("tensor '", name, "': ", status.message());
+}
+
 Status V1Writer::Finish() {
   tensorflow::SavedTensorSlices list;
   for (const auto& [name, entry] : tensors_) {
+    RETURN_IF_ERROR(CheckSlices(name, entry));
     tensorflow::SavedSliceMeta* tensor = list.mutable_meta()->add_tensor();
     tensor->set_name(name);
     SavedShapeToProto(entry.shape, tensor->mutable_shape());
@@ -80,6 +92,10 @@ Status V1Writer::Finish() {
     for (const TensorSlice& slice : entry.slices) SliceToProto(slice, tensor->add_slice());
   }
   list.mutable_meta()->mutable_versions()->set_producer(kVersion);
+  if (list.ByteSizeLong() > INT32_MAX) {
+    return InvalidArgument("the names and shapes of ", tensors_.size(), " tensors take more than ",
+                           "2 GiB; SaveV2 takes any number");
+  }
   table_[""] = list.SerializeAsString();
   ASSIGN_OR_RETURN(const std::string contents, BuildTable(table_));
   return env_.WriteFileAtomically(path_, contents);

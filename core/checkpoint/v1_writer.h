@@ -24,13 +24,15 @@ class V1Writer final : public CheckpointWriter {
   Status Add(string_view name, const Tensor& tensor) override;
   Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                   const Tensor& tensor) override;
-  // NotFound where the directory does not exist.
+  // NotFound where the directory does not exist; InvalidArgument where slices of a tensor overlap.
   Status Finish() override;
 
  private:
   struct Entry : SavedTensor {
     std::vector<TensorSlice> slices;
   };
+
+  static Status CheckSlices(const std::string& name, const Entry& entry);
 
   Env& env_;
   const std::string path_;

@@ -64,11 +64,10 @@ ABSOLUTE_TOLERANCE = 1e-6
 _programs = []
 
 
-def program(*modes, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, waits_for=None):
-    """`waits_for`: by mode, what Penstock lacks to run it: it is skipped, but for when it is
-    named."""
+def program(*modes, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE):
+    """A program to be run in these modes, on both sides; how near the results must be."""
     def add(function):
-        _programs.append((function, modes, rtol, atol, waits_for))
+        _programs.append((function, modes, rtol, atol))
         return function
     return add
 
@@ -204,13 +203,11 @@ def main(modes):
         v1.disable_v2_behavior()
     v1.logging.set_verbosity(v1.logging.ERROR)
     words = sys.argv[1:]
-    for function, program_modes, rtol, atol, waits_for in _programs:
+    for function, program_modes, rtol, atol in _programs:
         for mode in modes:
             name = "%s/%s" % (function.__name__, mode)
             if mode in program_modes and (not words or any(w in name for w in words)):
                 test = _make_test(function, mode, rtol, atol)
-                if waits_for and mode in waits_for and not words:
-                    test = unittest.skip("waits for " + waits_for[mode])(test)
                 setattr(Programs, "test_" + name, test)
     suite = unittest.defaultTestLoader.loadTestsFromTestCase(Programs)
     runner = unittest.TextTestRunner(verbosity=2, resultclass=_Result)
