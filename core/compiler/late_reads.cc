@@ -20,15 +20,10 @@ const char* ReferenceForm(string_view op) {
   return nullptr;
 }
 
-// The first node of a chain of references: what made the variable's handle.
-const Node* VariableOf(const Node* node) {
-  while (node->num_inputs() > 0 && node->input_type(0).ref) node = node->input(0).node;
-  return node;
-}
-
 bool MakesReference(const Node* node) {
   return node->num_outputs() > 0 && node->output_type(0).ref;
 }
+bool TakesReference(const Node& node) { return node.num_inputs() > 0 && node.input_type(0).ref; }
 
 // Of nodes that are given references.
 bool OnlyPassesOn(const Node& node) {
@@ -69,24 +64,37 @@ class LateReads {
     const std::vector<Node*> nodes = graph_.nodes();
     if (std::none_of(nodes.begin(), nodes.end(), MakesReference)) return OkStatus();
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
-    variable_of_view_.resize(graph_.max_id());
+    variable_of_.resize(graph_.max_id());
     for (Node* node : order) {
-      if (node->num_inputs() > 0 && ReferenceForm(node->op_name()) != nullptr) {
+      if (MakesReference(node)) {
+        variable_of_[node->id()] = TakesReference(*node) ? ReferredTo(*node) : node;
+      } else if (node->num_inputs() > 0 && ReferenceForm(node->op_name()) != nullptr) {
         const Endpoint in = node->input(0);
-        const Node* const variable = in.node->output_type(in.index).ref
-                                         ? VariableOf(in.node)
-                                         : variable_of_view_[in.node->id()];
+        const Node* const variable = variable_of_[in.node->id()];
         if (variable == nullptr || node->assigned_device() != variable->assigned_device()) continue;
-        variable_of_view_[node->id()] = variable;
+        // Beside a reference RefMerge gives the number of the input that it was.
+        if (MakesReference(in.node) && !in.node->output_type(in.index).ref) continue;
+        variable_of_[node->id()] = variable;
         views_[variable->id()].push_back(node);
         continue;
       }
       for (int i = 0; i < node->num_inputs(); ++i) {
         if (!node->input_type(i).ref || OnlyPassesOn(*node)) continue;
-        updates_[VariableOf(node->input(i).node)->id()].push_back(node);
+        const Node* const variable = variable_of_[node->input(i).node->id()];
+        if (variable != nullptr) updates_[variable->id()].push_back(node);
       }
     }
     return OkStatus();
+  }
+
+  // What made the variable's handle that `node` passes on. Of a Merge, the first that is known:
+  // what comes around a loop is not, yet.
+  const Node* ReferredTo(const Node& node) const {
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Node* const variable = variable_of_[node.input(i).node->id()];
+      if (node.input_type(i).ref && variable != nullptr) return variable;
+    }
+    return nullptr;
   }
 
   // By node: whether it comes after one of `nodes`.
@@ -151,7 +159,8 @@ class LateReads {
   }
 
   Graph& graph_;
-  std::vector<const Node*> variable_of_view_;        // by id; null: no view
+  // By the id of what passes it on, as a reference or as a view. Null: of others.
+  std::vector<const Node*> variable_of_;
   std::map<int, std::vector<Node*>> views_;          // by variable
   std::map<int, std::vector<const Node*>> updates_;  // by variable
   std::map<int, Node*> references_;                  // by view

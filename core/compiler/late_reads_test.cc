@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which consumers of a variable's value are connected to the variable itself.
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,13 @@ const Registry& Ops() {
         pass("PreventGradient", "float", {{"message", ""}}),
         branch("Switch", "float"),
         branch("RefSwitch", Ref("float")),
+        {.name = "RefMerge",
+         .inputs = {{"x", Repeat("N", Ref("float"))}},
+         .outputs = {{"y", Ref("float")}, {"value_index", "int32"}},
+         .attrs = {{"N", Ints{}}}},
+        pass("RefNextIteration", Ref("float")),
+        pass("Exit", "float"),
+        pass("RefEnter", Ref("float"), {{"frame_name", Strings{}}}),
     };
     std::vector<KernelDef> kernels;
     for (const OpDef& op : ops) kernels.push_back({.op = op.name, .make = Make<NeverRun>});
@@ -71,32 +79,42 @@ constexpr char kWorker[] = "/job:worker/replica:0/task:0/device:CPU:0";
 class LateReadsTest : public testing::Test {
  protected:
   Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs = {},
-            std::vector<Node*> after = {}, const char* device = kPs) {
+            std::vector<Node*> after = {}, const char* device = kPs, Attrs attrs = {}) {
     StatusOr<Node*> node = graph_.AddNode({.name = name,
                                            .op = op,
                                            .inputs = std::move(inputs),
                                            .control_inputs = std::move(after),
+                                           .attrs = std::move(attrs),
                                            .device = device});
     EXPECT_TRUE(node.ok()) << node.status();
     return node.ok() ? *node : nullptr;
   }
 
+  // `dump` is called with what the pass has made.
+  Status Compiled(const std::function<void(const Graph&)>& dump = [](const Graph&) {}) {
+    CompileOptions options{.client_device = *DeviceName::Parse(kWorker)};
+    for (const Node* node : graph_.nodes()) {
+      const bool last = node->out_edges().empty() && node->control_outputs().empty();
+      if (last) options.targets.push_back(node->name());
+    }
+    options.dump = [&](string_view pass, const Graph& graph) {
+      if (pass == "read") dump(graph);
+    };
+    const std::vector<DeviceInfo> devices = {{.name = *DeviceName::Parse(kPs), .incarnation = 1},
+                                             {.name = *DeviceName::Parse(kWorker)}};
+    return Compile(graph_, devices, options).status();
+  }
+
   // The first input of `node` after the pass, as OP or OP:INDEX.
   std::string SourceOf(const std::string& node) {
-    CompileOptions options{.targets = {node}, .client_device = *DeviceName::Parse(kWorker)};
-    for (const Node* other : graph_.nodes()) options.targets.push_back(other->name());
     std::string source;
-    options.dump = [&](string_view pass, const Graph& graph) {
-      if (pass != "read") return;
+    const Status status = Compiled([&](const Graph& graph) {
       const Endpoint in = graph.FindNode(node)->input(0);
       EXPECT_EQ(in.node->assigned_device(), kPs);
       source = in.node->op_name();
       if (in.index > 0) source += StrCat(":", in.index);
-    };
-    const std::vector<DeviceInfo> devices = {{.name = *DeviceName::Parse(kPs), .incarnation = 1},
-                                             {.name = *DeviceName::Parse(kWorker)}};
-    const auto partitions = Compile(graph_, devices, options);
-    EXPECT_TRUE(partitions.ok()) << partitions.status();
+    });
+    EXPECT_TRUE(status.ok()) << status;
     return source;
   }
 
@@ -150,6 +168,28 @@ TEST_F(LateReadsTest, ThroughBranchesAndOtherOpsThatPassOn) {
   EXPECT_EQ(SourceOf("after"), "RefIdentity");
   EXPECT_EQ(SourceOf("after_choice"), "RefSwitch:1");
   EXPECT_EQ(SourceOf("before"), "Switch:1");
+}
+
+// What comes around is the first input.
+TEST_F(LateReadsTest, ReferencesThatGoAroundALoop) {
+  Node* const enter =
+      Add("enter", "RefEnter", {{Add("v", "Var"), 0}}, {}, kPs, {{"frame_name", "loop"}});
+  Node* const merge = Add("merge", "RefMerge", {{}, {enter, 0}}, {}, kPs, {{"N", 2}});
+  Node* const around = Add("around", "RefNextIteration", {{merge, 0}});
+  ASSERT_TRUE(graph_.SetInput(merge, 0, {around, 0}).ok());
+  Node* const read = Add("read", "Identity", {{merge, 0}});
+  Node* const update = Add("update", "Update", {{merge, 0}});
+  Add("exit", "Exit", {{Add("after", "Use", {{read, 0}}, {update}), 0}});
+  EXPECT_EQ(SourceOf("after"), "RefIdentity");
+}
+
+TEST_F(LateReadsTest, AReferenceToNothing) {
+  Node* const merge = Add("merge", "RefMerge", {{}}, {}, kPs, {{"N", 1}});
+  Node* const around = Add("around", "RefNextIteration", {{merge, 0}});
+  ASSERT_TRUE(graph_.SetInput(merge, 0, {around, 0}).ok());
+  Node* const read = Add("read", "Identity", {{merge, 0}});
+  Add("after", "Use", {{read, 0}}, {Add("update", "Update", {{merge, 0}})});
+  EXPECT_EQ(Compiled().code(), absl::StatusCode::kInvalidArgument) << Compiled();
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/graph/builder.h"
 #include "core/graph/forward_graph.h"
 #include "core/graph/kept_values.h"
+#include "core/graph/loop_frames.h"
 #include "core/op/gradient.h"
 
 namespace penstock {

@@ -3,7 +3,6 @@
 
 #include <map>
 
-#include "absl/strings/match.h"
 #include "core/graph/loop_frames.h"
 
 namespace penstock {
@@ -14,6 +13,7 @@ bool LeadsOn(const Node& node) {
   return op == FlowOp::kEnter || op == FlowOp::kSwitch || node.op_name() == "Identity";
 }
 
+// Data flows in circles only through Merges, which do not lead on.
 const Node* StackOf(const Node& user) {
   const Node* node = user.input(0).node;
   while (node != nullptr && LeadsOn(*node)) node = node->input(0).node;
@@ -21,9 +21,6 @@ const Node* StackOf(const Node& user) {
 }
 
 }  // namespace
-
-bool IsStackPush(const Node& node) { return absl::StartsWith(node.op_name(), "StackPush"); }
-bool IsStackPop(const Node& node) { return absl::StartsWith(node.op_name(), "StackPop"); }
 
 KeptValues KeptValues::Find(const Graph& graph) {
   struct Users {

@@ -13,9 +13,6 @@
 
 namespace penstock {
 
-bool IsStackPush(const Node& node);
-bool IsStackPop(const Node& node);
-
 class KeptValues {
  public:
   // Pairs them by the node that made the stack, whose handle is led into loops by Enter and onto

@@ -153,6 +153,13 @@ FlowOp FlowOpOf(const Node& node) {
   return it == kOps->end() ? FlowOp::kNone : it->second;
 }
 
+bool IsStackPush(const Node& node) {
+  return node.op_name() == "StackPush" || node.op_name() == "StackPushV2";
+}
+bool IsStackPop(const Node& node) {
+  return node.op_name() == "StackPop" || node.op_name() == "StackPopV2";
+}
+
 StatusOr<LoopFrames> FindLoopFrames(const Graph& graph) { return FrameFinder(graph).Run(); }
 
 }  // namespace penstock

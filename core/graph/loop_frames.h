@@ -19,6 +19,9 @@ namespace penstock {
 // The reference versions of an op, and _SwitchN, count as the op itself.
 enum class FlowOp : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond };
 FlowOp FlowOpOf(const Node& node);
+// What keeps the values of a loop for its gradient, and gives them back, of either generation.
+bool IsStackPush(const Node& node);
+bool IsStackPop(const Node& node);
 
 struct LoopFrame {
   std::string name;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/runtime/swapped_stacks.h"
 
 namespace penstock {
 
@@ -22,7 +23,7 @@ struct Placement {
   std::vector<uint32_t> inputs_to_device;  // the other way
 };
 // Errors: there is no kernel for `device_type`.
-StatusOr<Placement> PlaceValues(const Node& node, const Registry& registry,
-                                const std::string& device_type);
+StatusOr<Placement> PlaceValues(const Node& node, const SwappedStacks& swapped,
+                                const Registry& registry, const std::string& device_type);
 
 }  // namespace penstock

@@ -40,6 +40,9 @@ StatusOr<std::unique_ptr<Program>> Program::Make(Graph graph, Device& device, Ke
                      [&](const Node* a, const Node* b) { return frame_of(a) < frame_of(b); });
   }
   program->MakeLoops(frames);
+  if (!device.allocator().host_accessible()) {
+    program->swapped_ = SwappedStacks::Find(program->graph_);
+  }
   size_t num_outputs = 0;
   for (const Node* node : order) num_outputs += node->num_outputs();
   program->output_dtypes_.reserve(num_outputs);  // items point into it
@@ -125,7 +128,8 @@ Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* 
   if (op == "_Fetch") item->special |= kFetch;
   if (device.allocator().host_accessible()) return OkStatus();
 
-  ASSIGN_OR_RETURN(Placement placement, PlaceValues(node, graph_.registry(), device.type()));
+  ASSIGN_OR_RETURN(Placement placement,
+                   PlaceValues(node, swapped_, graph_.registry(), device.type()));
   detail->inputs_to_host = std::move(placement.inputs_to_host);
   detail->inputs_to_device = std::move(placement.inputs_to_device);
   if (!detail->inputs_to_host.empty() || !detail->inputs_to_device.empty()) {

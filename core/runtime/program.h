@@ -21,6 +21,7 @@
 #include "core/op/kernel.h"
 #include "core/runtime/device.h"
 #include "core/runtime/kernel_cache.h"
+#include "core/runtime/swapped_stacks.h"
 
 namespace penstock {
 
@@ -148,6 +149,7 @@ class Program {
 
   Graph graph_;
   KernelCache* cache_ = nullptr;  // while it is made
+  SwappedStacks swapped_;         // of a device whose memory the host cannot read
   std::vector<std::shared_ptr<Kernel>> kernels_;
   std::vector<Item> items_;
   std::vector<Detail> details_;

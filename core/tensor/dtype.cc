@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/dtype.h"
 
-#include "core/tensor/variant.h"
-
 namespace penstock {
 namespace {
 

@@ -62,8 +62,8 @@ extern const DTypes kComplex;    // complex64, complex128
 extern const DTypes kNumber;     // kReal + kComplex
 extern const DTypes kIndex;      // int32, int64
 extern const DTypes kQuantized;  // q types
-extern const DTypes kAllTypes;   // everything that a tensor can hold, but for variants, which few
-                                 // ops know what to do with
+extern const DTypes kAllTypes;   // everything that a tensor can hold, but for variants
+extern const DTypes kAnyType;    // kAllTypes and variants: for ops that need not look inside
 
 // Bytes of one element in memory; for string, resource and variant the size of the C++ object; 0
 // for kInvalid.

@@ -29,9 +29,6 @@ static_assert(sizeof(Variant) == kVariantBytes);
 // walks them may recurse.
 inline constexpr int kVariantDepthMax = 32;
 
-// kAllTypes and variants: for the ops that know what to do with these.
-extern const DTypes kAnyType;
-
 class VariantValue {
  public:
   virtual ~VariantValue() = default;

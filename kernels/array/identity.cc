@@ -5,7 +5,6 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
-#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {

@@ -6,7 +6,6 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
-#include "core/tensor/variant.h"
 #if defined(PENSTOCK_CUDA)
 #include <cuda_runtime.h>
 #endif

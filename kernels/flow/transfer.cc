@@ -10,7 +10,6 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "core/runtime/rendezvous.h"
-#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {

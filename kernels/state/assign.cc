@@ -3,7 +3,6 @@
 // Assignment to whole variables, and adding to them, in both forms.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
-#include "core/tensor/variant.h"
 #include "kernels/math/types.h"
 #include "kernels/state/update_functors.h"
 #include "kernels/state/variable_kernel.h"

@@ -5,7 +5,6 @@
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
-#include "core/tensor/variant.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace penstock {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SwappedStacks: the stacks whose elements are kept on the host, as some StackPush asks by
+// `swap_memory`. Private to this folder. A value.
+#pragma once
+
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace penstock {
+
+class SwappedStacks {
+ public:
+  // Which pushes and pops use one stack is found by unifying handles along edges (Steensgaard,
+  // "Points-to analysis in almost linear time", POPL 1996): handles are led into loops and branches
+  // and, of loops in loops, kept on stacks themselves.
+  static SwappedStacks Find(const Graph& graph);
+
+  // Whether `node` pushes to such a stack or pops from it.
+  bool IsUsedBy(const Node& node) const {
+    return static_cast<size_t>(node.id()) < used_by_.size() && used_by_[node.id()];
+  }
+
+ private:
+  std::vector<bool> used_by_;  // by node id; empty: there are none
+};
+
+}  // namespace penstock
