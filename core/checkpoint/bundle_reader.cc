@@ -91,13 +91,32 @@ Status BundleReader::CheckSlices(const std::string& name, const BundleEntry& ent
   }
   std::vector<TensorSlice> boxes;
   for (const TensorSlice& slice : entry.slices) boxes.push_back(BoxOf(slice, entry.shape));
-  return CheckDisjoint(boxes);
+  RETURN_IF_ERROR(CheckDisjoint(boxes));
+  return CheckOwnBytes(name, entry);
+}
+
+// Else a small file could hold a tensor of any size.
+Status BundleReader::CheckOwnBytes(const std::string& name, const BundleEntry& entry) const {
+  std::vector<const BundleEntry*> parts;
+  for (const TensorSlice& slice : entry.slices) {
+    const BundleEntry& part = Slice(name, slice);
+    if (part.size > 0) parts.push_back(&part);
+  }
+  const auto place = [](const BundleEntry* part) { return std::pair(part->shard, part->offset); };
+  std::sort(parts.begin(), parts.end(),
+            [&](const BundleEntry* a, const BundleEntry* b) { return place(a) < place(b); });
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const BundleEntry &a = *parts[i - 1], &b = *parts[i];
+    if (a.shard != b.shard || b.offset - a.offset >= a.size) continue;
+    return DataLoss("two of its slices share byte ", b.offset, " of shard ", b.shard);
+  }
+  return OkStatus();
 }
 
 StatusOr<const BundleEntry*> BundleReader::Find(string_view name) const {
   const auto found = tensors_.find(std::string_view(name.data(), name.size()));
   if (found != tensors_.end()) return &found->second;
-  return NotFound("Key ", name, " not found in checkpoint '", prefix(), "'");
+  return KeyNotFound(name);
 }
 
 std::vector<std::string> BundleReader::names() const {

@@ -63,6 +63,7 @@ class BundleReader final : public CheckpointReader {
   Status ParseIndex(string_view contents);
   Status AddEntry(string_view key, string_view value);
   Status CheckSlices(const std::string& name, const BundleEntry& entry) const;
+  Status CheckOwnBytes(const std::string& name, const BundleEntry& entry) const;
   StatusOr<const RandomAccessFile*> DataFile(const BundleEntry& entry) const;
   // The parts that have elements in `box`, which they cover.
   StatusOr<std::vector<Part>> PartsOf(string_view name, const BundleEntry& entry,

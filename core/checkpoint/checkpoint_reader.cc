@@ -28,6 +28,11 @@ StatusOr<Tensor> CheckpointReader::ReadAs(DType dtype, string_view name,
   return ReadSlice(name, slice, allocator);
 }
 
+// Clients look for these words.
+Status CheckpointReader::KeyNotFound(string_view name) const {
+  return NotFound("Key ", name, " not found in checkpoint '", prefix_, "'");
+}
+
 StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(Env& env, const std::string& prefix) {
   if (!env.FileExists(IndexPath(prefix)) && !MatchFiles(env, prefix).empty()) {
     ASSIGN_OR_RETURN(std::unique_ptr<CheckpointReader> reader, V1Reader::Open(env, prefix));

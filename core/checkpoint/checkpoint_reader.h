@@ -45,6 +45,7 @@ class CheckpointReader {
 
  protected:
   explicit CheckpointReader(std::string prefix) : prefix_(std::move(prefix)) {}
+  Status KeyNotFound(string_view name) const;
 
  private:
   const std::string prefix_;

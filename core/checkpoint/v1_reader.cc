@@ -129,7 +129,7 @@ std::vector<std::string> V1Reader::names() const {
 StatusOr<const V1Reader::Entry*> V1Reader::Find(string_view name) const {
   const auto found = tensors_.find(std::string_view(name.data(), name.size()));
   if (found != tensors_.end()) return &found->second;
-  return NotFound("Key ", name, " not found in checkpoint '", prefix(), "'");
+  return KeyNotFound(name);
 }
 
 StatusOr<SavedTensor> V1Reader::Describe(string_view name) const {

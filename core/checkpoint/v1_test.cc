@@ -12,6 +12,7 @@
 
 #include "core/base/crc32c.h"
 #include "core/checkpoint/crash_env.h"
+#include "core/checkpoint/damage.h"
 #include "core/checkpoint/golden_tensors.h"
 #include "core/checkpoint/table.h"
 #include "core/checkpoint/v1_reader.h"
@@ -155,32 +156,18 @@ class DamagedV1Test : public testing::Test {
 };
 
 TEST_F(DamagedV1Test, EveryFlippedBitIsDetected) {
-  for (size_t byte = 0; byte < contents_.size(); ++byte) {
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string damaged = contents_;
-      damaged[byte] = static_cast<char>(damaged[byte] ^ (1 << bit));
-      EXPECT_FALSE(ReadWith(damaged).ok()) << "byte " << byte << " bit " << bit;
-    }
-  }
+  ExpectFlippedBitsAreDetected(contents_,
+                               [this](const std::string& damaged) { return ReadWith(damaged); });
 }
 
 TEST_F(DamagedV1Test, EveryTruncationIsDetected) {
-  for (size_t size = 0; size < contents_.size(); ++size) {
-    EXPECT_FALSE(ReadWith(contents_.substr(0, size)).ok()) << size;
-  }
+  ExpectTruncationsAreDetected(contents_,
+                               [this](const std::string& damaged) { return ReadWith(damaged); });
 }
 
 TEST_F(DamagedV1Test, PiecesCopiedAboutAreDetected) {
-  std::mt19937 random(1);
-  for (int i = 0; i < 20000; ++i) {
-    std::string damaged = contents_;
-    const size_t from = random() % damaged.size(), to = random() % damaged.size();
-    const size_t count = random() % (damaged.size() - std::max(from, to)) + 1;
-    damaged.replace(to, count, contents_.substr(from, count));
-    if (damaged != contents_) {
-      EXPECT_FALSE(ReadWith(damaged).ok()) << from << " " << to;
-    }
-  }
+  ExpectCopiedPiecesAreDetected(contents_,
+                                [this](const std::string& damaged) { return ReadWith(damaged); });
 }
 
 TEST_F(DamagedV1Test, ListsThatLieAreErrors) {

@@ -16,34 +16,13 @@
 namespace penstock {
 namespace {
 
-// The first three inputs of saving and restoring.
-struct Request {
-  std::string prefix;
-  absl::Span<const std::string> names;
-  absl::Span<const std::string> slices;  // "" for a whole tensor
-};
-
-// One name and one slice for each of `count` tensors.
-StatusOr<Request> ParseRequest(const KernelContext& ctx, int count) {
-  Request request;
-  ASSIGN_OR_RETURN(request.prefix, StringInput(ctx, 0, "prefix"));
-  ASSIGN_OR_RETURN(request.names, StringsInput(ctx, 1, "tensor_names"));
-  ASSIGN_OR_RETURN(request.slices, StringsInput(ctx, 2, "shape_and_slices"));
-  if (static_cast<int>(request.names.size()) != count ||
-      static_cast<int>(request.slices.size()) != count) {
-    return InvalidArgument("got ", request.names.size(), " tensor_names and ",
-                           request.slices.size(), " shape_and_slices for ", count, " tensors");
-  }
-  return request;
-}
-
 class SaveKernel : public FileKernel {
  protected:
   Status Run(KernelContext& ctx) const override {
     constexpr int kFirstTensor = 3;
     const int count = ctx.num_inputs() - kFirstTensor;
-    ASSIGN_OR_RETURN(const Request request, ParseRequest(ctx, count));
-    ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(*ctx.step().env, request.prefix));
+    ASSIGN_OR_RETURN(const SliceRequest request, SliceRequest::Parse(ctx, count));
+    ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(*ctx.step().env, request.file));
     for (int i = 0; i < count; ++i) {
       RETURN_IF_ERROR(CheckNotCancelled(ctx));
       RETURN_IF_ERROR(
@@ -57,8 +36,8 @@ class RestoreKernel : public FileKernel {
  protected:
   Status Run(KernelContext& ctx) const override {
     const int count = ctx.num_outputs();
-    ASSIGN_OR_RETURN(const Request request, ParseRequest(ctx, count));
-    ASSIGN_OR_RETURN(const auto reader, OpenCheckpoint(*ctx.step().env, request.prefix));
+    ASSIGN_OR_RETURN(const SliceRequest request, SliceRequest::Parse(ctx, count));
+    ASSIGN_OR_RETURN(const auto reader, OpenCheckpoint(*ctx.step().env, request.file));
     std::mutex mu;
     Status status;
     // 100 us: about what opening, reading and checking a few hundred KB takes.
@@ -75,8 +54,8 @@ class RestoreKernel : public FileKernel {
   }
 
  private:
-  static Status Restore(KernelContext& ctx, const CheckpointReader& reader, const Request& request,
-                        int i) {
+  static Status Restore(KernelContext& ctx, const CheckpointReader& reader,
+                        const SliceRequest& request, int i) {
     RETURN_IF_ERROR(CheckNotCancelled(ctx));
     ASSIGN_OR_RETURN(Tensor tensor, reader.ReadAs(ctx.output_type(i).dtype, request.names[i],
                                                   request.slices[i], ctx.allocator()));

@@ -21,22 +21,12 @@ class SaveV1Kernel : public FileKernel {
   Status Run(KernelContext& ctx) const override {
     constexpr int kFirstTensor = kSlices ? 3 : 2;
     const int count = ctx.num_inputs() - kFirstTensor;
-    ASSIGN_OR_RETURN(const std::string path, StringInput(ctx, 0, "filename"));
-    ASSIGN_OR_RETURN(const auto names, StringsInput(ctx, 1, "tensor_names"));
-    absl::Span<const std::string> slices;
-    if (kSlices) {
-      ASSIGN_OR_RETURN(slices, StringsInput(ctx, 2, "shapes_and_slices"));
-    }
-    if (static_cast<int>(names.size()) != count ||
-        (kSlices && static_cast<int>(slices.size()) != count)) {
-      return InvalidArgument("got ", names.size(), " tensor_names and ", slices.size(),
-                             " shapes_and_slices for ", count, " tensors");
-    }
-    V1Writer writer(*ctx.step().env, path);
+    ASSIGN_OR_RETURN(const SliceRequest request, SliceRequest::Parse(ctx, count, kSlices));
+    V1Writer writer(*ctx.step().env, request.file);
     for (int i = 0; i < count; ++i) {
       RETURN_IF_ERROR(CheckNotCancelled(ctx));
-      RETURN_IF_ERROR(
-          writer.AddAs(names[i], kSlices ? slices[i] : "", ctx.input(kFirstTensor + i)));
+      RETURN_IF_ERROR(writer.AddAs(request.names[i], kSlices ? request.slices[i] : "",
+                                   ctx.input(kFirstTensor + i)));
     }
     return writer.Finish();
   }

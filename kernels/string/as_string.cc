@@ -4,7 +4,9 @@
 #include <cinttypes>
 #include <complex>
 #include <cstdio>
+#include <memory>
 
+#include "absl/strings/str_format.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -60,7 +62,7 @@ class AsStringKernel final : public Kernel {
     if (width > -1) StrAppend(&format_, width);
     if (precision > -1) StrAppend(&format_, ".", precision);
     if (dtype == DType::kString) {
-      format_ = width > -1 ? format_ + "s" : "%s";  // strings are cut where they are padded, too
+      if (width > -1) padded_ = absl::ParsedFormat<'s'>::New(format_ + "s");
     } else if (floats) {
       format_ += scientific ? "e" : shortest ? "g" : "f";
     } else {
@@ -106,7 +108,7 @@ class AsStringKernel final : public Kernel {
  private:
   std::string Text(bool x) const { return x ? "true" : "false"; }
   std::string Text(const std::string& x) const {
-    return format_ == "%s" ? x : Print(format_, x.c_str());
+    return padded_ == nullptr ? x : absl::StrFormat(*padded_, x);
   }
   template <class F>
   std::string Text(const std::complex<F>& x) const {
@@ -124,6 +126,8 @@ class AsStringKernel final : public Kernel {
   }
 
   std::string format_;
+  // Of strings that are padded, and cut, to a width. Unlike printf's it goes on at zero bytes.
+  std::unique_ptr<absl::ParsedFormat<'s'>> padded_;
 };
 
 DTypes Printable() { return TypesOf<NUMBER_TYPES, bool, std::string>(); }

@@ -66,6 +66,16 @@ TEST(String, AsString) {
   ExpectOutputs({"AsString", {F({1}, {1})}, {{"shortest", true}, {"precision", 3}}},
                 {S({1}, {"1"})});
   ExpectOutputs({"AsString", {I({2}, {1, -20})}}, {S({2}, {"1", "-20"})});
+  const Tensor texts = S({3}, {std::string("a\0b", 3), "abc", "abcdefg"});
+  const Tensor right = S({3}, {std::string("  a\0b", 5), "  abc", "abcdefg"});
+  for (const char* fill : {"", "0", "+", "#", " "}) {
+    ExpectOutputs({"AsString", {texts}, {{"width", 5}, {"fill", fill}}}, {right});
+  }
+  ExpectOutputs({"AsString", {texts}, {{"width", 5}, {"fill", "-"}}},
+                {S({3}, {std::string("a\0b  ", 5), "abc  ", "abcdefg"})});
+  ExpectOutputs({"AsString", {texts}, {{"width", 5}, {"precision", 2}}},
+                {S({3}, {std::string("   a\0", 5), "   ab", "   ab"})});
+  ExpectOutputs({"AsString", {texts}, {{"precision", 2}}}, {texts});
   ExpectOutputs({"AsString", {I({2}, {1, -20})}, {{"width", 5}, {"fill", "0"}}},
                 {S({2}, {"00001", "-0020"})});
   ExpectOutputs({"AsString", {L({1}, {INT64_MIN})}}, {S({1}, {"-9223372036854775808"})});
