@@ -201,6 +201,24 @@ TEST(ScatterNd, OtherTypes) {
                          Tensor::Vector<bfloat16>({bfloat16(2), bfloat16(4), bfloat16(0)})));
 }
 
+// The expected values are TensorFlow's.
+TEST(GatherNd, BadIndicesAreIgnoredIfAsked) {
+  const Attrs ignore = {{"bad_indices_policy", "IGNORE"}};
+  const Tensor rows = Tensor::Of<int32_t>({4, 1}, {-1, 1, 2, 0});
+  const Tensor x = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});
+  EXPECT_TRUE(SameTensor(OpCall{"GatherNd", {x, rows}, ignore}.Run1(),
+                         Tensor::Of<float>({4, 2}, {0, 0, 3, 4, 0, 0, 1, 2})));
+  OpCall{"GatherNd", {Tensor(DType::kFloat, {0, 2}), rows}, ignore}.ExpectError("params is empty");
+  const Tensor updates = Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_TRUE(SameTensor(OpCall{"ScatterNd", {rows, updates, Ints({2, 2})}, ignore}.Run1(),
+                         Tensor::Of<float>({2, 2}, {7, 8, 3, 4})));
+  OpCall{"ScatterNd", {rows, updates, Ints({0, 2})}, ignore}.ExpectError("empty output");
+  OpCall{"GatherNd", {x, rows}, {{"bad_indices_policy", "ERROR"}}}.ExpectError(
+      "indices[0] = [-1] does not index into shape [2,2]");
+  OpCall{"GatherNd", {x, rows}, {{"bad_indices_policy", "SOME"}}}.ExpectError(
+      "bad_indices_policy must be ERROR, IGNORE or DEFAULT, is 'SOME'");
+}
+
 TEST(GatherNd, Mistakes) {
   const Tensor x = Sample(DType::kFloat, {2, 3});
   const Tensor outside = Tensor::Of<int32_t>({1, 2, 2}, {0, 2, 1, 3});

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_join.h"
 #include "kernels/array/arguments.h"
+#include "kernels/array/elements.h"
 #include "kernels/array/gather_rows.h"
 
 namespace penstock {
@@ -15,7 +16,8 @@ Status CheckDepth(int64_t depth, int rank) {
 }
 
 template <class Index>
-Status Flatten(const Tensor& indices, int64_t depth, const Shape& target, NdIndex* list) {
+Status Flatten(const Tensor& indices, int64_t depth, const Shape& target, BadIndices bad,
+               NdIndex* list) {
   const Index* tuple = indices.data<Index>();
   for (size_t i = 0; i < list->slices.size(); ++i, tuple += depth) {
     int64_t slice = 0;
@@ -25,7 +27,10 @@ Status Flatten(const Tensor& indices, int64_t depth, const Shape& target, NdInde
       // Unsigned, for what it says of a tuple that lies outside does not matter.
       slice = static_cast<int64_t>(static_cast<uint64_t>(slice) * target.dim(d) + tuple[d]);
     }
-    if (!inside) {
+    if (!inside && bad == BadIndices::kIgnore) {
+      list->ignored.push_back(static_cast<int64_t>(i));
+      slice = 0;
+    } else if (!inside) {
       Shape lists = indices.shape();
       lists.RemoveDim(lists.rank() - 1);
       return InvalidArgument("indices[", PlaceOf(lists, i), "] = [",
@@ -39,7 +44,15 @@ Status Flatten(const Tensor& indices, int64_t depth, const Shape& target, NdInde
 
 }  // namespace
 
-StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target) {
+Status ReadBadIndicesPolicy(const KernelInit& node, BadIndices* policy) {
+  std::string name;
+  RETURN_IF_ERROR(node.Attr("bad_indices_policy", &name));
+  *policy = name == "IGNORE" ? BadIndices::kIgnore : BadIndices::kError;
+  if (name.empty() || name == "DEFAULT" || name == "ERROR" || name == "IGNORE") return OkStatus();
+  return InvalidArgument("bad_indices_policy must be ERROR, IGNORE or DEFAULT, is '", name, "'");
+}
+
+StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target, BadIndices bad) {
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
   const int64_t depth = indices.dim(indices.rank() - 1);
   RETURN_IF_ERROR(CheckDepth(depth, target.rank()));
@@ -60,10 +73,32 @@ StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target) {
   if (depth == 0) return list;
   list.slices.resize(list.tuples);
   const Status inside = indices.dtype() == DType::kInt32
-                            ? Flatten<int32_t>(indices, depth, target, &list)
-                            : Flatten<int64_t>(indices, depth, target, &list);
+                            ? Flatten<int32_t>(indices, depth, target, bad, &list)
+                            : Flatten<int64_t>(indices, depth, target, bad, &list);
   RETURN_IF_ERROR(inside);
   return list;
+}
+
+Tensor NdIndex::Strike(const Tensor& updates) {
+  if (ignored.empty()) return updates;
+  const int64_t left = tuples - static_cast<int64_t>(ignored.size());
+  Tensor kept(updates.dtype(), {left, slice_elements});
+  const int64_t bytes = slice_elements * static_cast<int64_t>(SizeOf(updates.dtype()));
+  const char* const from = static_cast<const char*>(updates.raw_data());
+  char* const to = static_cast<char*>(kept.mutable_raw_data());
+  int64_t out = 0;
+  for (int64_t i = 0, next = 0; i < tuples; ++i) {
+    if (next < static_cast<int64_t>(ignored.size()) && ignored[next] == i) {
+      ++next;
+      continue;
+    }
+    slices[out] = slices[i];
+    CopyElements(updates.dtype(), from + i * bytes, to + out++ * bytes, slice_elements);
+  }
+  slices.resize(left);
+  tuples = left;
+  ignored.clear();
+  return kept;
 }
 
 StatusOr<PartialShape> NdIndexedShape(const PartialShape& indices, const PartialShape& target) {

@@ -8,21 +8,32 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/op/kernel.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
 
+// What becomes of tuples that index nowhere: the attribute bad_indices_policy.
+enum class BadIndices { kError, kIgnore };
+Status ReadBadIndicesPolicy(const KernelInit& node, BadIndices* policy);
+
 struct NdIndex {
   int64_t tuples = 1;
   std::vector<int64_t> slices;  // per tuple, which slice in row-major order; none where depth is 0
   int64_t slice_elements = 1;
-  int64_t num_slices = 1;  // that the tensor has
-  Dims result;             // indices.shape[:-1] + target.shape[depth:]
+  int64_t num_slices = 1;        // that the tensor has
+  Dims result;                   // indices.shape[:-1] + target.shape[depth:]
+  std::vector<int64_t> ignored;  // the tuples that index nowhere, ascending; their slices are 0
 
   // `indices` is int32 or int64 [..., depth], each row a tuple into a tensor of shape `target`.
-  // InvalidArgument names the first tuple that does not index into it.
-  static StatusOr<NdIndex> Of(const Tensor& indices, const Shape& target);
+  // InvalidArgument names the first tuple that does not index into it, unless it is ignored.
+  static StatusOr<NdIndex> Of(const Tensor& indices, const Shape& target,
+                              BadIndices bad = BadIndices::kError);
+
+  // Strikes the ignored tuples off the list. `updates` has a slice for each tuple; the result one
+  // for each that is left.
+  Tensor Strike(const Tensor& updates);
 };
 
 // indices[:-1] + target[depth:], as far as known.

@@ -17,18 +17,22 @@ namespace {
 template <class T>
 class ScatterNdKernel final : public Kernel {
  public:
+  Status Init(const KernelInit& node) override { return ReadBadIndicesPolicy(node, &bad_); }
+
   Status Compute(KernelContext& ctx) override {
-    const Tensor &indices = ctx.input(0), &updates = ctx.input(1);
+    const Tensor& indices = ctx.input(0);
+    Tensor updates = ctx.input(1);
     ASSIGN_OR_RETURN(const Shape shape, ShapeVector(ctx.input(2), "shape"));
     if (shape.num_elements() == 0 && updates.num_elements() > 0) {
       return InvalidArgument("Indices and updates specified for empty output shape");
     }
-    ASSIGN_OR_RETURN(const NdIndex list, NdIndex::Of(indices, shape));
+    ASSIGN_OR_RETURN(NdIndex list, NdIndex::Of(indices, shape, bad_));
     if (updates.shape().dims() != absl::Span<const int64_t>(list.result)) {
       return InvalidArgument("updates must have shape indices.shape[:-1] + shape[depth:], has ",
                              updates.shape().ToString(), " with indices.shape ",
                              indices.shape().ToString(), " and shape ", shape.ToString());
     }
+    updates = list.Strike(updates);
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     Zero(*output, ctx.threads());
@@ -42,6 +46,9 @@ class ScatterNdKernel final : public Kernel {
     }
     return OkStatus();
   }
+
+ private:
+  BadIndices bad_ = BadIndices::kError;
 };
 
 Status ScatterNdShape(ShapeScope& s) {
@@ -56,7 +63,9 @@ Status ScatterNdShape(ShapeScope& s) {
 }
 
 std::vector<Gradient> ScatterNdGradient(const GradientScope& g) {
-  return {Gradient(), Call("GatherNd", {g.dy(), g.x(0)}), Gradient()};
+  const std::string policy = g.attr<std::string>("bad_indices_policy");
+  return {Gradient(), Call("GatherNd", {g.dy(), g.x(0)}, {{"bad_indices_policy", policy}}),
+          Gradient()};
 }
 
 OP(ScatterNd,
@@ -66,6 +75,7 @@ OP(ScatterNd,
        .inputs = {{"indices", "Tindices"}, {"updates", "T"}, {"shape", "Tindices"}},
        .outputs = {{"output", "T"}},
        .types = {{"T", With(kNumber, {DType::kBool, DType::kString})}, {"Tindices", kIndex}},
+       .attrs = {{"bad_indices_policy", ""}},
        .shape = ScatterNdShape,
        .gradient = ScatterNdGradient,
        .examples = {{.inputs = {{{{3, 1}, {1, 3, 1}}}, {{{3, 2}}}, {{{2}, {4, 2}}}}}},

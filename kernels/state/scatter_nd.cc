@@ -23,17 +23,20 @@ class ScatterNdKernel : public Kernel {
  public:
   explicit ScatterNdKernel(const RowScatter& scatter) : scatter_(scatter) {}
 
+  Status Init(const KernelInit& node) override { return ReadBadIndicesPolicy(node, &bad_); }
+
   Status Compute(KernelContext& ctx) override {
     const Tensor& indices = ctx.input(1);
-    const Tensor& updates = ctx.input(2);
+    Tensor updates = ctx.input(2);
     return UpdateVariableInput(ctx, updates.dtype(), [&](Tensor& variable) -> Status {
-      ASSIGN_OR_RETURN(NdIndex list, NdIndex::Of(indices, variable.shape()));
+      ASSIGN_OR_RETURN(NdIndex list, NdIndex::Of(indices, variable.shape(), bad_));
       if (updates.shape().dims() != absl::Span<const int64_t>(list.result)) {
         return InvalidArgument(
             "updates must be of shape indices.shape[:-1] + variable.shape[indices.shape[-1]:]; ",
             "got updates ", updates.shape().ToString(), ", indices ", indices.shape().ToString(),
             ", variable ", variable.shape().ToString());
       }
+      updates = list.Strike(updates);
       if (updates.num_elements() == 0) return OkStatus();
       const int64_t length = list.slice_elements;
       const std::vector<int64_t> slices = SlicesOf(std::move(list));
@@ -45,6 +48,7 @@ class ScatterNdKernel : public Kernel {
 
  private:
   const RowScatter scatter_;
+  BadIndices bad_ = BadIndices::kError;
 };
 template <class T>
 using ScatterNdAddKernel = ScatterKernelBy<ScatterNdKernel, AddTo, T>;
@@ -113,7 +117,7 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
          .inputs = {{"ref", Ref("T")}, {"indices", "Tindices"}, {"updates", "T"}},   \
          .outputs = {{"output_ref", Ref("T")}},                                      \
          .types = {{"T", allowed}, {"Tindices", kIndex}},                            \
-         .attrs = {{"use_locking", locking}},                                        \
+         .attrs = {{"use_locking", locking}, {"bad_indices_policy", ""}},            \
          .shape = ScatterNdShape<VariableForm::kRef>,                                \
          .gradient = NoGradient,                                                     \
          .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}, {{{2, 2}}}}}},     \
@@ -123,7 +127,7 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
          .doc = text,                                                                \
          .inputs = {{"ref", "resource"}, {"indices", "Tindices"}, {"updates", "T"}}, \
          .types = {{"T", allowed}, {"Tindices", kIndex}},                            \
-         .attrs = {{"use_locking", true}},                                           \
+         .attrs = {{"use_locking", true}, {"bad_indices_policy", ""}},               \
          .shape = ScatterNdShape<VariableForm::kResource>,                           \
          .gradient = NoGradient,                                                     \
          .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}, {{{2, 2}}}}}},     \

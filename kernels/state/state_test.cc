@@ -36,13 +36,10 @@ class StateTest : public testing::TestWithParam<bool> {
     return variables_.Op(ref() ? op : op + "VariableOp").In(handle).In(value).Run().status();
   }
   Status Scatter(const std::string& op, const Tensor& handle, const Tensor& indices,
-                 const Tensor& updates) {
-    return variables_.Op(ref() ? op : "Resource" + op)
-        .In(handle)
-        .In(indices)
-        .In(updates)
-        .Run()
-        .status();
+                 const Tensor& updates, const Attrs& attrs = {}) {
+    OpRunner runner = variables_.Op(ref() ? op : "Resource" + op);
+    for (const auto& [name, value] : attrs) runner.Attr(name, value);
+    return runner.In(handle).In(indices).In(updates).Run().status();
   }
   bool Initialized(const Tensor& handle) {
     return variables_.Op(ref() ? "IsVariableInitialized" : "VarIsInitializedOp")
@@ -227,6 +224,14 @@ TEST_P(StateTest, ScatterNdOps) {
                kInvalidArgument, "indices[0] = [0, 2] does not index into shape [2,2]");
   EXPECT_ERROR(Scatter("ScatterNdAdd", handle, Tensor::Of<int32_t>({1, 2}, {0, 1}), Floats({1, 2})),
                kInvalidArgument, "updates");
+}
+
+TEST_P(StateTest, ScatterNdIgnoresBadIndicesIfAsked) {
+  const Tensor handle = New(Floats({1, 2, 3}));
+  ASSERT_EQ(Scatter("ScatterNdAdd", handle, Tensor::Of<int32_t>({4, 1}, {3, 0, -1, 2}),
+                    Floats({10, 20, 30, 40}), {{"bad_indices_policy", "IGNORE"}}),
+            OkStatus());
+  EXPECT_EQ(FloatsOf(Value(handle)), FloatsOf(Floats({21, 2, 43})));
 }
 
 TEST_P(StateTest, CountUpTo) {
