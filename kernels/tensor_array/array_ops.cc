@@ -45,7 +45,7 @@ class TensorArrayKernel final : public Kernel {
     if (size < 0) return InvalidArgument("Size should be >= 0, is ", size);
     const std::string name = UniqueStepName(name_);
     const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
-      return std::make_shared<TensorArray>(name, size, options_);
+      return TensorArray::Make(name, size, options_);
     };
     ASSIGN_OR_RETURN(const auto array, ctx.step().step_resources->LookupOrCreate(
                                            kTensorArrays, name, "TensorArray", make));

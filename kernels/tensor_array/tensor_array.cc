@@ -8,12 +8,25 @@
 
 namespace penstock {
 
-TensorArray::TensorArray(std::string name, int64_t size, Options options)
-    : name_(std::move(name)), options_(std::move(options)), places_(size) {}
+namespace {
+
+Status CheckSize(string_view name, int64_t size) {
+  if (size <= TensorArray::kSizeMax) return OkStatus();
+  return ResourceExhausted("TensorArray ", name, " of size ", size, ": at most ",
+                           TensorArray::kSizeMax);
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<TensorArray>> TensorArray::Make(std::string name, int64_t size,
+                                                         Options options) {
+  RETURN_IF_ERROR(CheckSize(name, size));
+  return std::shared_ptr<TensorArray>(new TensorArray(std::move(name), size, std::move(options)));
+}
 
 std::string TensorArray::DebugString() const {
   const std::lock_guard<std::mutex> lock(mu_);
-  return StrCat("TensorArray ", name_, " of ", places_.size(), " ", Name(options_.dtype),
+  return StrCat("TensorArray ", name_, " of ", size_, " ", Name(options_.dtype),
                 options_.element_shape.ToString());
 }
 
@@ -25,7 +38,7 @@ Status TensorArray::CheckOpen() const {
 StatusOr<int64_t> TensorArray::Size() const {
   const std::lock_guard<std::mutex> lock(mu_);
   RETURN_IF_ERROR(CheckOpen());
-  return static_cast<int64_t>(places_.size());
+  return size_;
 }
 
 PartialShape TensorArray::element_shape() const {
@@ -49,14 +62,14 @@ Status TensorArray::Write(KernelContext& ctx, absl::Span<const int64_t> indices,
 }
 
 Status TensorArray::MakeRoom(int64_t index) {
-  const int64_t size = static_cast<int64_t>(places_.size());
-  if (index >= 0 && index < size) return OkStatus();
+  if (index >= 0 && index < size_) return OkStatus();
   if (index < 0 || !options_.dynamic_size) {
     return InvalidArgument("TensorArray ", name_, ": Tried to write to index ", index,
                            " but array is ", options_.dynamic_size ? "" : "not resizeable and ",
-                           "of size: ", size);
+                           "of size: ", size_);
   }
-  places_.resize(index + 1);
+  RETURN_IF_ERROR(CheckSize(name_, index + 1));
+  size_ = index + 1;
   return OkStatus();
 }
 
@@ -113,10 +126,9 @@ StatusOr<std::vector<Tensor>> TensorArray::Read(KernelContext& ctx,
 }
 
 StatusOr<Tensor> TensorArray::ReadOne(KernelContext& ctx, int64_t index) {
-  const int64_t size = static_cast<int64_t>(places_.size());
-  if (index < 0 || index >= size) {
+  if (index < 0 || index >= size_) {
     return InvalidArgument("TensorArray ", name_, ": Tried to read from index ", index,
-                           " but array size is: ", size);
+                           " but array size is: ", size_);
   }
   Place& place = places_[index];
   if (place.cleared) {
@@ -159,22 +171,23 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
   const std::lock_guard<std::mutex> lock(mu_);
   RETURN_IF_ERROR(CheckOpen());
   options_.dynamic_size = false;
-  auto gradient = std::make_shared<TensorArray>(
-      std::move(name), static_cast<int64_t>(places_.size()),
-      Options{.dtype = options_.dtype,
-              .element_shape = with_prefix(options_.element_shape),
-              // Each write to a place where gradients are summed reads the gradient of the sum.
-              .clear_after_read = !options_.sums,
-              .identical_element_shapes = options_.identical_element_shapes,
-              .sums = true});
-  for (size_t i = 0; i < places_.size(); ++i) {
-    gradient->places_[i].shape = with_prefix(places_[i].shape);
+  ASSIGN_OR_RETURN(
+      auto gradient,
+      Make(std::move(name), size_,
+           {.dtype = options_.dtype,
+            .element_shape = with_prefix(options_.element_shape),
+            // Each write to a place where gradients are summed reads the gradient of the sum.
+            .clear_after_read = !options_.sums,
+            .identical_element_shapes = options_.identical_element_shapes,
+            .sums = true}));
+  for (const auto& [index, place] : places_) {
+    gradient->places_[index].shape = with_prefix(place.shape);
   }
   return gradient;
 }
 
 void TensorArray::Shutdown() {
-  std::vector<Place> dropped;  // ends outside the lock
+  absl::flat_hash_map<int64_t, Place> dropped;  // ends outside the lock
   const std::lock_guard<std::mutex> lock(mu_);
   dropped.swap(places_);
   closed_ = true;

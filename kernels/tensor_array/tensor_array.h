@@ -12,8 +12,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/op/kernel.h"
@@ -32,8 +34,11 @@ class TensorArray final : public Resource {
     bool identical_element_shapes = false;  // the first write says what the others must be
     bool sums = false;                      // repeated writes add up: a gradient
   };
-  // REQUIRES size >= 0.
-  TensorArray(std::string name, int64_t size, Options options);
+  // Places take memory when they are used, but who moves all of an array lists them.
+  static constexpr int64_t kSizeMax = int64_t{1} << 26;
+  // ResourceExhausted above kSizeMax. REQUIRES size >= 0.
+  static StatusOr<std::shared_ptr<TensorArray>> Make(std::string name, int64_t size,
+                                                     Options options);
 
   const char* TypeName() const override { return "TensorArray"; }
   std::string DebugString() const override;
@@ -65,6 +70,9 @@ class TensorArray final : public Resource {
     bool written = false, read = false, cleared = false;
   };
 
+  TensorArray(std::string name, int64_t size, Options options)
+      : name_(std::move(name)), options_(std::move(options)), size_(size) {}
+
   // These need the lock.
   Status CheckOpen() const;
   Status WriteOne(KernelContext& ctx, int64_t index, Tensor value);
@@ -77,7 +85,8 @@ class TensorArray final : public Resource {
   const std::string name_;
   mutable std::mutex mu_;
   Options options_;  // element_shape and dynamic_size change
-  std::vector<Place> places_;
+  int64_t size_;
+  absl::flat_hash_map<int64_t, Place> places_;  // those that were read or written, by index
   bool closed_ = false;
 };
 

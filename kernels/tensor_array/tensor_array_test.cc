@@ -5,6 +5,7 @@
 // client/tensor_array_test.cc.)
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -103,6 +104,21 @@ void ExpectText(const StatusOr<Tensor>& tensor, const std::string& text) {
 void ExpectError(const Status& status, const std::string& words) {
   EXPECT_FALSE(status.ok());
   EXPECT_NE(std::string(status.message()).find(words), std::string::npos) << status;
+}
+
+TEST(TensorArray, SizesAreBoundedAndTakeNoMemory) {
+  EXPECT_EQ(OpRunner("TensorArrayV3")
+                .In(Index(std::numeric_limits<int32_t>::max()))
+                .Attr("dtype", DType::kFloat)
+                .Run()
+                .status()
+                .code(),
+            StatusCode::kResourceExhausted);
+  Array large(1 << 26, {{"element_shape", PartialShape({2})}});
+  EXPECT_TRUE(large.Write((1 << 26) - 1, Floats({1, 2})).ok());
+  EXPECT_TRUE(large.Read(5).ok());
+  Array grows(0, {{"dynamic_size", true}});
+  EXPECT_EQ(grows.Write(1 << 26, Floats({1})).code(), StatusCode::kResourceExhausted);
 }
 
 TEST(TensorArray, EachPlaceIsWrittenAndReadOnce) {

@@ -30,7 +30,7 @@ THOROUGH = {"float32", "int32", "string", "any"}
 BRIEF = ("sample", "special", "random", "large", "empty", "zero")
 
 
-def verdict(ours, theirs, fetched):
+def verdict(op, ours, theirs, fetched):
     """A word and what there is to say about it."""
     (our_values, our_error), (their_values, their_error) = ours, theirs
     if our_error and their_error:
@@ -39,7 +39,7 @@ def verdict(ours, theirs, fetched):
         return "ours fails", "%s: %s" % (type(our_error).__name__, our_error.message[:300])
     if their_error:
         return "theirs fails", "%s: %s" % (type(their_error).__name__, their_error.message[:300])
-    text = compare.difference(our_values, their_values) if fetched else ""
+    text = compare.difference(op, our_values, their_values) if fetched else ""
     return ("differs", text) if text else ("agrees", "")
 
 
@@ -114,7 +114,7 @@ class Trial:
                 sides.close()  # what the call before has left behind is no part of this one
                 sides.__init__(call, self.target)
             ours, theirs = sides.run(inputs)
-            word, detail = verdict(ours, theirs, call.fetched)
+            word, detail = verdict(call.sample.op, ours, theirs, call.fetched)
             if lacks_kernel(ours[1]) or lacks_kernel(theirs[1]):
                 who = ("both lack" if ours[1] and theirs[1] else
                        "ours lacks" if ours[1] else "theirs lacks")
