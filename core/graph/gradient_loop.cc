@@ -14,10 +14,11 @@ namespace {
 
 // The shape of `rows` but for their number.
 PartialShape RowShape(Output rows) {
+  const PartialShape known = rows.shape();
   PartialShape shape;
-  if (!rows.shape().known_rank() || rows.shape().rank() == 0) return shape;
+  if (!known.known_rank() || known.rank() == 0) return shape;
   shape = PartialShape::Scalar();
-  for (const int64_t dim : rows.shape().dims().subspan(1)) shape.AddDim(dim);
+  for (const int64_t dim : known.dims().subspan(1)) shape.AddDim(dim);
   return shape;
 }
 
