@@ -10,6 +10,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "kernels/math/add.h"
 #include "kernels/nn/window.h"
 
 namespace penstock {
@@ -77,7 +78,7 @@ void ForEachMaximum(const DilationGeometry& g, int64_t begin, int64_t end, const
           const int64_t w = w0 + kw * g.w.dilation;
           if (w < 0 || w >= g.w.in) continue;
           const int64_t i = pixel(h, w) + c, k = (kh * g.w.size + kw) * g.channels + c;
-          const T sum = static_cast<T>(x[i] + f[k]);
+          const T sum = AddFn()(x[i], f[k]);
           if (!(sum > largest)) continue;
           largest = sum;
           at = i;
@@ -116,7 +117,8 @@ class DilationKernelFor : public DilationKernel {
         if constexpr (kForward) {
           result[o] = largest;
         } else {
-          result[kResult == DilationResult::kImageGradient ? pixel : tap] += dy[o];
+          T& sum = result[kResult == DilationResult::kImageGradient ? pixel : tap];
+          sum = AddFn()(sum, dy[o]);
         }
       });
     });

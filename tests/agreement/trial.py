@@ -37,7 +37,7 @@ class Server:
 
     def _listen(self):
         for line in self.process.stdout:
-            self.last_words = self.last_words[-20:] + [line]
+            self.last_words = self.last_words[-50:] + [line]
 
     def alive(self):
         return self.process.poll() is None
@@ -108,9 +108,12 @@ class Trial:
         while left:
             before = len(left), len(self.tried)
             begun = self._carry_out(left)
+            progressed = before != (len(left), len(self.tried))
+            if begun is None and progressed and self.tried and not self.server.alive():
+                begun = self.tried[-1]  # our server died late
             if begun is not None:
                 self._explain(begun)
-            elif left and (before == (len(left), len(self.tried)) or not self.server.alive()):
+            elif left and not progressed:
                 raise RuntimeError("try_ops.py ended between two cases of %s" % left[0])
             # Else TensorFlow's process died late, of a case that wrote where it must not: go on.
 
