@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/tensor_list/tensor_list.h"
 
-#include <atomic>
 #include <utility>
 
 #include "kernels/array/elements.h"
@@ -25,10 +24,11 @@ Status CheckType(const TensorListValue& list, DType dtype) {
 }
 
 bool HeldByNobodyElse(const Tensor& handle) {
-  if (!handle.unique() || handle.scalar<Variant>().value.use_count() != 1) return false;
-  // The count alone does not say that whoever let go of the list has read what it read.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return true;
+  if (!handle.unique()) return false;
+  // Reading the count alone would not say that whoever let go of the list has read what it read.
+  // Counting up does: in libstdc++ it is ordered after the counting down that it follows.
+  const std::shared_ptr<VariantValue> own = handle.scalar<Variant>().value;
+  return own.use_count() == 2;
 }
 
 }  // namespace
