@@ -7,7 +7,7 @@
 namespace penstock {
 
 Allocator& CpuAllocator() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(PENSTOCK_TSAN)
   static Allocator& allocator = *new SystemAllocator;
 #else
   static Allocator& allocator = CachingAllocator::Get();

@@ -390,7 +390,7 @@ namespace {
 
 // What a call asks for is to be refused, not filled for minutes.
 void LimitMemory() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(PENSTOCK_TSAN)
   constexpr rlim_t kBytes = rlim_t{3} << 30;
   const rlimit limit{kBytes, kBytes};
   CHECK(setrlimit(RLIMIT_AS, &limit) == 0);

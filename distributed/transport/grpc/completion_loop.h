@@ -18,7 +18,7 @@
 
 #include "absl/container/flat_hash_set.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(PENSTOCK_TSAN)
 // gRPC is not instrumented: tell the sanitizer that what precedes the start of an operation
 // precedes its end.
 extern "C" void __tsan_acquire(void* address);
