@@ -379,12 +379,15 @@ INSTANTIATE_TEST_SUITE_P(Op, Hostile, testing::ValuesIn(Ops()),
 }  // namespace
 }  // namespace penstock
 
-#if defined(__SANITIZE_ADDRESS__)
-// The sanitizer's own limit in the place of the one below.
-extern "C" const char* __asan_default_options() {  // NOLINT: the name is the runtime's choice
+// The sanitizers' own limits in the place of the one below. The names are the runtimes' choice.
+// NOLINTBEGIN
+extern "C" const char* __asan_default_options() {
   return "allocator_may_return_null=1:max_allocation_size_mb=1024";
 }
-#endif
+extern "C" const char* __tsan_default_options() {
+  return "allocator_may_return_null=1:max_allocation_size_mb=1024";
+}
+// NOLINTEND
 
 namespace {
 
