@@ -236,15 +236,16 @@ TEST(QueueRunners, AStopEndsWhatWaits) {
                               {{"component_types", std::vector<DType>{DType::kInt32}}});
   const Output never = Take(empty, DType::kInt32);
   p.runners().Add({Call("QueueEnqueueV2", {full, Outputs{never}})}, {full}, 3);
+  const Output next = Take(full, DType::kInt32);
   p.Start();
-  EXPECT_TRUE(p.Next({Take(full, DType::kInt32)}).ok());
+  EXPECT_TRUE(p.Next({next}).ok());
   const auto start = Clock::now();
   p.coordinator().RequestStop();
   EXPECT_TRUE(p.coordinator().Join().ok());
   EXPECT_LT(SecondsSince(start), 1);
   // Whoever comes later sees that the queue is closed.
   for (;;) {
-    const auto left = p.Next({Take(full, DType::kInt32)});
+    const auto left = p.Next({next});
     if (left.ok()) continue;
     EXPECT_EQ(left.status().code(), StatusCode::kOutOfRange);
     break;
