@@ -79,10 +79,11 @@ StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target, BadInd
   return list;
 }
 
-Tensor NdIndex::Strike(const Tensor& updates) {
+StatusOr<Tensor> NdIndex::Strike(const Tensor& updates) {
   if (ignored.empty()) return updates;
   const int64_t left = tuples - static_cast<int64_t>(ignored.size());
-  Tensor kept(updates.dtype(), {left, slice_elements});
+  ASSIGN_OR_RETURN(Tensor kept,
+                   Tensor::Make(CpuAllocator(), updates.dtype(), Shape({left, slice_elements})));
   const int64_t bytes = slice_elements * static_cast<int64_t>(SizeOf(updates.dtype()));
   const char* const from = static_cast<const char*>(updates.raw_data());
   char* const to = static_cast<char*>(kept.mutable_raw_data());

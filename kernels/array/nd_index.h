@@ -32,8 +32,8 @@ struct NdIndex {
                               BadIndices bad = BadIndices::kError);
 
   // Strikes the ignored tuples off the list. `updates` has a slice for each tuple; the result one
-  // for each that is left.
-  Tensor Strike(const Tensor& updates);
+  // for each that is left. ResourceExhausted where there is no memory for it.
+  StatusOr<Tensor> Strike(const Tensor& updates);
 };
 
 // indices[:-1] + target[depth:], as far as known.

@@ -36,7 +36,7 @@ class ScatterNdKernel : public Kernel {
             "got updates ", updates.shape().ToString(), ", indices ", indices.shape().ToString(),
             ", variable ", variable.shape().ToString());
       }
-      updates = list.Strike(updates);
+      ASSIGN_OR_RETURN(updates, list.Strike(updates));
       if (updates.num_elements() == 0) return OkStatus();
       const int64_t length = list.slice_elements;
       const std::vector<int64_t> slices = SlicesOf(std::move(list));

@@ -35,7 +35,7 @@ class TensorArray final : public Resource {
     bool sums = false;                      // repeated writes add up: a gradient
   };
   // Places take memory when they are used, but who moves all of an array lists them.
-  static constexpr int64_t kSizeMax = int64_t{1} << 26;
+  static constexpr int64_t kSizeMax = int64_t{1} << 24;
   // ResourceExhausted above kSizeMax. REQUIRES size >= 0.
   static StatusOr<std::shared_ptr<TensorArray>> Make(std::string name, int64_t size,
                                                      Options options);

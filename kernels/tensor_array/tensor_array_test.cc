@@ -114,11 +114,11 @@ TEST(TensorArray, SizesAreBoundedAndTakeNoMemory) {
                 .status()
                 .code(),
             StatusCode::kResourceExhausted);
-  Array large(1 << 26, {{"element_shape", PartialShape({2})}});
-  EXPECT_TRUE(large.Write((1 << 26) - 1, Floats({1, 2})).ok());
+  Array large(1 << 24, {{"element_shape", PartialShape({2})}});
+  EXPECT_TRUE(large.Write((1 << 24) - 1, Floats({1, 2})).ok());
   EXPECT_TRUE(large.Read(5).ok());
   Array grows(0, {{"dynamic_size", true}});
-  EXPECT_EQ(grows.Write(1 << 26, Floats({1})).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(grows.Write(1 << 24, Floats({1})).code(), StatusCode::kResourceExhausted);
 }
 
 TEST(TensorArray, EachPlaceIsWrittenAndReadOnce) {

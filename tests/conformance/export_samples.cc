@@ -71,7 +71,7 @@ Status ExportAll(const std::string& path) {
 }  // namespace penstock
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
+  if (argc != 2 || argv[1][0] == '-') {
     std::fprintf(stderr, "Usage: export_samples FILE\n");
     return 2;
   }
