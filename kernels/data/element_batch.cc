@@ -71,6 +71,7 @@ StatusOr<std::vector<Element>> SplitBatch(absl::Span<const Tensor> components) {
   }
   std::vector<Element> elements(components[0].dim(0));
   for (size_t i = 0; i < elements.size(); ++i) {
+    elements[i].reserve(components.size());
     for (const Tensor& component : components) {
       ASSIGN_OR_RETURN(Tensor row, CopyRow(component, static_cast<int64_t>(i)));
       elements[i].push_back(std::move(row));

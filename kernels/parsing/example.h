@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ExampleRecord and SequenceRecord: training records (tensorflow.Example,
-// tensorflow.SequenceExample), parsed; Feature: a view of the values of one of their features.
+// tensorflow.SequenceExample), found in their bytes; Feature: the values of one of their features.
 //
-// Values move, views live as long as what they are views of. Immutable: thread-safe.
+// Nothing is copied but numbers: records and the strings of features are views of the bytes they
+// were parsed from, which must outlive them. Features are decoded when somebody asks for them: what
+// nobody asks for may hold anything. Values. Immutable: thread-safe.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "core/base/status.h"
 #include "core/tensor/tensor.h"
 
@@ -18,15 +21,26 @@ namespace penstock {
 
 struct Feature {
   DType dtype = DType::kInvalid;  // kFloat, kInt64, kString; kInvalid: the feature is empty
-  absl::Span<const float> floats;
-  absl::Span<const int64_t> ints;
-  std::vector<string_view> strings;
+  absl::InlinedVector<float, 2> floats;
+  absl::InlinedVector<int64_t, 1> ints;
+  absl::InlinedVector<string_view, 1> strings;
 
   int64_t size() const {
     return static_cast<int64_t>(floats.size() + ints.size() + strings.size());
   }
   // Copies the values into `to`, of the feature's dtype, from element `at` on.
   void CopyTo(Tensor* to, int64_t at) const;
+};
+
+// A map of serialized messages. Of equal keys the last one counts.
+class SerializedMap {
+ public:
+  // Adds the entries of a message whose field 1 is a map. False where `bytes` are no such message.
+  bool Add(string_view bytes);
+  std::optional<string_view> Find(string_view key) const;
+
+ private:
+  absl::InlinedVector<std::pair<string_view, string_view>, 4> entries_;
 };
 
 class ExampleRecord {
@@ -36,12 +50,12 @@ class ExampleRecord {
   // The same from protobuf's JSON.
   static StatusOr<std::string> BytesOfJson(string_view json);
 
-  // Nothing where the record has no such feature, or one without a kind.
-  std::optional<Feature> Find(const std::string& key) const;
+  // Nothing where the record has no such feature, or one without a kind. InvalidArgument where its
+  // bytes are no feature.
+  StatusOr<std::optional<Feature>> Find(string_view key) const;
 
  private:
-  std::shared_ptr<const void> record_;  // owns features_
-  const void* features_ = nullptr;      // tensorflow::Features
+  SerializedMap features_;
   friend class SequenceRecord;
 };
 
@@ -51,11 +65,11 @@ class SequenceRecord {
 
   const ExampleRecord& context() const { return context_; }
   // The steps of one list; those without a kind are there, as empty Features.
-  std::optional<std::vector<Feature>> FindList(const std::string& key) const;
+  StatusOr<std::optional<std::vector<Feature>>> FindList(string_view key) const;
 
  private:
   ExampleRecord context_;
-  const void* lists_ = nullptr;  // tensorflow::FeatureLists, owned by context_
+  SerializedMap lists_;
 };
 
 }  // namespace penstock

@@ -3,7 +3,9 @@
 // ParseExample, ParseExampleV2, ParseSingleExample: the features of serialized training records,
 // each as a dense, sparse or ragged tensor.
 #include <algorithm>
+#include <mutex>
 
+#include "absl/functional/function_ref.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -81,53 +83,65 @@ class ParseKernel : public Kernel {
     ColumnRows rows;
     rows.names = names;
     rows.batched = serialized.rank() == 1;
-    ASSIGN_OR_RETURN(const std::vector<ExampleRecord> examples,
-                     ParseRecords(serialized, rows, ctx));
-    const auto take = [&](const std::string& key) -> const ColumnRows& {
+    const auto bytes = serialized.flat<std::string>();
+    std::vector<ExampleRecord> examples(bytes.size());
+    constexpr int64_t kRecordNanos = 200, kFeatureNanos = 50;
+    RETURN_IF_ERROR(ForEachRow(rows, serialized.num_elements(), kRecordNanos, ctx, [&](int64_t i) {
+      auto example = ExampleRecord::Parse(bytes[i]);
+      if (example.ok()) examples[i] = *std::move(example);
+      return example.status();
+    }));
+    rows.features.resize(examples.size());
+    const auto take = [&](const std::string& key) {
       rows.key = key;
-      rows.features.clear();
-      for (const ExampleRecord& example : examples) rows.features.push_back(example.Find(key));
-      return rows;
+      return ForEachRow(rows, rows.size(), kFeatureNanos, ctx, [&](int64_t i) {
+        auto feature = examples[i].Find(key);
+        if (feature.ok()) rows.features[i] = *std::move(feature);
+        return feature.status();
+      });
     };
     const int sparse = static_cast<int>(request.sparse_keys.size());
     for (int i = 0; i < sparse; ++i) {
-      RETURN_IF_ERROR(ParseSparseColumn(take(request.sparse_keys[i]), request.sparse_types[i], ctx,
-                                        {i, sparse + i, 2 * sparse + i}));
+      RETURN_IF_ERROR(take(request.sparse_keys[i]));
+      RETURN_IF_ERROR(
+          ParseSparseColumn(rows, request.sparse_types[i], ctx, {i, sparse + i, 2 * sparse + i}));
     }
     int output = 3 * sparse;
     for (size_t i = 0; i < request.dense.size(); ++i) {
-      RETURN_IF_ERROR(request.dense[i].Parse(take(request.dense_keys[i]), ctx, output++));
+      RETURN_IF_ERROR(take(request.dense_keys[i]));
+      RETURN_IF_ERROR(request.dense[i].Parse(rows, ctx, output++));
     }
     const int ragged = static_cast<int>(request.ragged_keys.size());
     for (int i = 0; i < ragged; ++i, ++output) {
-      RETURN_IF_ERROR(ParseRaggedColumn(take(request.ragged_keys[i]), request.ragged_types[i], ctx,
-                                        output, output + ragged));
+      RETURN_IF_ERROR(take(request.ragged_keys[i]));
+      RETURN_IF_ERROR(
+          ParseRaggedColumn(rows, request.ragged_types[i], ctx, output, output + ragged));
     }
     return OkStatus();
   }
 
  private:
-  static StatusOr<std::vector<ExampleRecord>> ParseRecords(const Tensor& serialized,
-                                                           const ColumnRows& rows,
-                                                           KernelContext& ctx) {
-    const auto bytes = serialized.flat<std::string>();
-    std::vector<StatusOr<ExampleRecord>> parsed(bytes.size(), InvalidArgument(""));
-    constexpr int64_t kRecordNanos = 2'000;
-    ctx.threads().ParallelFor(static_cast<int64_t>(bytes.size()), kRecordNanos,
-                              [&](int64_t begin, int64_t end) {
-                                for (int64_t i = begin; i < end; ++i) {
-                                  parsed[i] = ExampleRecord::Parse(bytes[i]);
-                                }
-                              });
-    std::vector<ExampleRecord> examples;
-    for (size_t i = 0; i < parsed.size(); ++i) {
-      if (!parsed[i].ok()) {
-        return InvalidArgument(rows.NameOf(static_cast<int64_t>(i)), ", Index: ", i,
-                               ": Could not parse example input: ", parsed[i].status().message());
+  // Calls parse(i) for each row, several at a time; the error is that of the first row that has
+  // one.
+  static Status ForEachRow(const ColumnRows& rows, int64_t count, int64_t nanos, KernelContext& ctx,
+                           absl::FunctionRef<Status(int64_t i)> parse) {
+    std::mutex mutex;
+    int64_t first = count;
+    Status error;
+    ctx.threads().ParallelFor(count, nanos, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Status status = parse(i);
+        if (status.ok()) continue;
+        const std::lock_guard lock(mutex);
+        if (i > first) return;
+        first = i;
+        error = std::move(status);
+        return;
       }
-      examples.push_back(*std::move(parsed[i]));
-    }
-    return examples;
+    });
+    if (error.ok()) return OkStatus();
+    return InvalidArgument(rows.NameOf(first), ", Index: ", first,
+                           ": Could not parse example input: ", error.message());
   }
 
   std::vector<DType> sparse_types_, dense_types_;

@@ -99,7 +99,8 @@ class ParseSingleSequenceExampleKernel final : public Kernel {
     const int defaults = kFirstKey + sparse + dense + lists_.num_sparse() + lists_.num_dense();
     for (int i = 0; i < sparse + dense; ++i) {
       ASSIGN_OR_RETURN(rows.key, Key(ctx, kFirstKey + i, "context keys"));
-      rows.features = {context.Find(rows.key)};
+      ASSIGN_OR_RETURN(auto feature, context.Find(rows.key));
+      rows.features = {std::move(feature)};
       if (i < sparse) {
         RETURN_IF_ERROR(ParseSparseColumn(rows, context_.sparse_types[i], ctx,
                                           {i, sparse + i, 2 * sparse + i}));
@@ -141,7 +142,7 @@ class ParseSingleSequenceExampleKernel final : public Kernel {
   static Status TakeSteps(const SequenceRecord& example, bool required, const KernelContext& ctx,
                           ColumnRows* rows) {
     rows->features.clear();
-    const auto steps = example.FindList(rows->key);
+    ASSIGN_OR_RETURN(auto steps, example.FindList(rows->key));
     const auto may_miss = ctx.input(1).flat<std::string>();
     if (!steps && required &&
         std::find(may_miss.begin(), may_miss.end(), rows->key) == may_miss.end()) {
@@ -151,9 +152,9 @@ class ParseSingleSequenceExampleKernel final : public Kernel {
                              "feature_list_dense_defaults?");
     }
     if (!steps) return OkStatus();
-    for (const Feature& step : *steps) {
-      rows->features.push_back(step.dtype == DType::kInvalid ? std::nullopt
-                                                             : std::optional<Feature>(step));
+    for (Feature& step : *steps) {
+      const bool empty = step.dtype == DType::kInvalid;
+      rows->features.push_back(empty ? std::nullopt : std::optional(std::move(step)));
     }
     return OkStatus();
   }
