@@ -281,9 +281,25 @@ Status TrainingLoop::StartStep() {
   if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
   // One at a time runs on this thread, when its end is waited for.
   const auto how = options_.concurrent_steps > 1 ? std::launch::async : std::launch::deferred;
-  under_way_.push_back(
-      std::async(how, [this, batch = std::move(batch), run] { return (*run_)(batch, run); }));
+  const bool traced = options_.trace != nullptr && options_.trace->Take(step);
+  under_way_.push_back(std::async(how, [this, batch = std::move(batch), run, step, traced] {
+    return traced ? RunTraced(step, batch, run) : (*run_)(batch, run);
+  }));
   return OkStatus();
+}
+
+StatusOr<std::vector<Tensor>> TrainingLoop::RunTraced(int64_t step,
+                                                      const std::vector<Tensor>& batch,
+                                                      RunOptions run) const {
+  run.trace = true;
+  RunMetadata metadata;
+  const auto now_ns = [this] { return options_.env->WallMicros() * 1000; };
+  const int64_t start_ns = now_ns();
+  auto outputs = (*run_)(batch, run, &metadata);
+  if (outputs.ok()) {
+    options_.trace->Add({step, start_ns, now_ns(), std::move(metadata.step_stats)});
+  }
+  return outputs;
 }
 
 Status TrainingLoop::FinishStep() {

@@ -32,6 +32,7 @@
 #include "client/program.h"
 #include "client/saver.h"
 #include "client/session.h"
+#include "client/step_trace.h"
 #include "client/stop_signal.h"
 #include "client/training_hook.h"
 #include "core/base/env.h"
@@ -67,6 +68,8 @@ struct TrainingOptions {
   // another one computes. They change the variables without regard to one another, as workers do.
   // Each is given a number of its own for the global step that it begins with.
   int concurrent_steps = 1;
+  // Borrowed. Is given the steps that it wants; one that fails is not traced.
+  StepTrace* trace = nullptr;
   // How long to wait for the chief, and for tasks that are lost or not there yet.
   double wait_seconds = 600;
   double retry_seconds = 1;  // between attempts
@@ -120,6 +123,8 @@ class TrainingLoop {
   Status RunStep();
   bool MayStart() const;
   Status StartStep();
+  StatusOr<std::vector<Tensor>> RunTraced(int64_t step, const std::vector<Tensor>& batch,
+                                          RunOptions run) const;
   Status FinishStep();
   Status Recover(const Status& failure);
   Status SaveIfDue();

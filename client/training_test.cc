@@ -448,15 +448,21 @@ TEST(TrainingLoopTest, StepsRunAtTheSameTime) {
         {sum.AssignAdd(gone), program.GlobalStep().AssignAdd(OnesLike(program.GlobalStep()))},
         "train");
   }
-  TrainingLoop loop(
-      program, {.train = train},
-      {.max_steps = 2, .concurrent_steps = 2, .step_seconds = 20, .stop_on_signals = false});
+  StepTrace trace({.first_step = 0, .steps = 2});
+  TrainingLoop loop(program, {.train = train},
+                    {.max_steps = 2,
+                     .concurrent_steps = 2,
+                     .trace = &trace,
+                     .step_seconds = 20,
+                     .stop_on_signals = false});
   RunQueueRunners run_queues(runners);
   loop.AddHook(&run_queues);
   const Status status = loop.Run();
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(loop.global_step(), 2);
   EXPECT_EQ(loop.session().Fetch(sum)->scalar<float>(), 2);
+  EXPECT_GT(trace.use().steps_under_way, 1);
+  EXPECT_EQ(trace.use().busy.size(), 1);
 }
 
 TEST(TrainingLoopTest, AFailureAmongConcurrentStepsIsRecoveredFrom) {

@@ -28,6 +28,9 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
   app.add_option("--concurrent_steps", flags.concurrent_steps,
                  "steps of this task that are under way at the same time")
       ->capture_default_str();
+  app.add_option("--trace_file", flags.trace_file,
+                 "where the chief writes what some of its steps did on all tasks, for "
+                 "https://ui.perfetto.dev");
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "where to save, and to go on from");
   app.add_option("--save_every_steps", flags.save_every_steps, "0: not by steps")
       ->capture_default_str();

@@ -21,6 +21,7 @@ struct Flags {
   double learning_rate = 0.001;
   bool sync = false;
   int concurrent_steps = 1;
+  std::string trace_file;  // "": nothing is traced
   std::string checkpoint_dir;
   int64_t save_every_steps = 0;
   double save_every_seconds = 60;

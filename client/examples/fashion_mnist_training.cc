@@ -27,6 +27,7 @@ using client::Program;
 using client::TrainingStep;
 
 constexpr int64_t kTestBatch = 500;
+constexpr int64_t kFirstTracedStep = 100;  // by then all is warm
 
 Output Fed(Program& program, const PartialShape& shape, string_view name) {
   return CallIn(program, "Placeholder", {}, {{"dtype", DType::kUint8}, {"shape", shape}}, name);
@@ -179,7 +180,10 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
                              .max_steps = flags.steps,
                              .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);
-  client::TrainingLoop loop(trainer.program, trainer.step, LoopOptions(flags, target, progress));
+  client::TrainingOptions options = LoopOptions(flags, target, progress);
+  client::StepTrace trace({.first_step = std::min(kFirstTracedStep, flags.steps / 2)});
+  if (options.is_chief && !flags.trace_file.empty()) options.trace = &trace;
+  client::TrainingLoop loop(trainer.program, trainer.step, options);
   loop.AddHook(&show);
   client::RunQueueRunners run_queues(trainer.runners);
   loop.AddHook(&run_queues);
@@ -188,6 +192,10 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }
   if (flags.distributed() && !flags.task.is_chief()) return OkStatus();  // the chief reports
+  if (options.trace != nullptr) {
+    RETURN_IF_ERROR(trace.WriteJson(Env::Real(), flags.trace_file));
+    progress.Say(StrCat(flags.trace_file, ": ", trace.Describe()));
+  }
   ASSIGN_OR_RETURN(const double accuracy, trainer.TestAccuracy(loop.session(), data.test));
   const std::string line = absl::StrFormat("test accuracy: %.4f\n", accuracy);
   std::fputs(line.c_str(), stdout);

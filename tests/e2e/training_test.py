@@ -3,6 +3,8 @@
 """The example trains: in one process, on a cluster asynchronously and synchronously; and the
 variables of a running cluster can be read from elsewhere."""
 
+import itertools
+import json
 import os
 import re
 import subprocess
@@ -51,6 +53,24 @@ class TrainingTest(ClusterTest):
                              "--data_dir=" + folder, ps=1, workers=2)
             self.assertEqual(run.finish(), 0, run.output())
         self.assertGreater(self.accuracy(run.output()), 0.78)
+
+    def test_concurrent_steps_share_a_time_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            run = self.start("--model=mlp", "--steps=400", "--concurrent_steps=2",
+                             "--trace_file=" + path, ps=1, workers=1)
+            self.assertEqual(run.finish(), 0, run.output())
+            with open(path) as f:
+                events = json.load(f)["traceEvents"]
+        self.assertGreater(self.accuracy(run.output()), 0.78)
+        processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        self.assertEqual([re.sub("/replica:0", "", name) for name in processes.values()],
+                         ["steps", "/job:ps/task:0/device:CPU:0", "/job:worker/task:0/device:CPU:0"])
+        steps = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e["name"].startswith("step "))
+        self.assertEqual(len(steps), 20)
+        overlaps = sum(end > start for (_, end), (start, _) in itertools.pairwise(steps))
+        self.assertGreater(overlaps, 10)  # the next one began before one had ended
+        self.assertGreater(sum(e["name"] == "MatMul" for e in events), 20)
 
     def test_variables_are_read_from_elsewhere(self):
         run = self.start("--model=mlp", "--steps=1000000", ps=1, workers=1)

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/step_trace.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+
+namespace penstock::client {
+namespace {
+
+using nlohmann::json;
+
+struct Interval {
+  int64_t start_ns, end_ns;
+};
+
+// Nodes are labelled "NAME = Op(IN1, IN2)".
+string_view OpOf(const NodeStats& node) {
+  string_view label = node.label;
+  const size_t equals = label.find(" = ");
+  if (equals == string_view::npos) return "";
+  label.remove_prefix(equals + 3);
+  return label.substr(0, label.find('('));
+}
+
+bool Waits(const NodeStats& node) {
+  const string_view op = OpOf(node);
+  if (absl::StrContains(op, "Recv")) return true;
+  for (const string_view family : {"Queue", "Barrier", "Accumulator", "Reader"}) {
+    if (absl::StartsWith(op, family)) return true;
+  }
+  return false;
+}
+
+// The length of their union.
+int64_t Covered(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
+  int64_t sum = 0, until = INT64_MIN;
+  for (const Interval& each : intervals) {
+    sum += std::max<int64_t>(0, each.end_ns - std::max(each.start_ns, until));
+    until = std::max(until, each.end_ns);
+  }
+  return sum;
+}
+
+// The events of one process of the time line.
+class Process {
+ public:
+  Process(int number, const std::string& name, int64_t origin_ns, json* events)
+      : number_(number), origin_ns_(origin_ns), events_(*events) {
+    Name("process_name", 0, name);
+  }
+
+  // REQUIRES that the events of one thread come in the order of their starts.
+  void Add(const std::string& name, uint32_t thread, Interval when, json args) {
+    events_.push_back({{"name", name},
+                       {"ph", "X"},
+                       {"pid", number_},
+                       {"tid", Lane(thread, when)},
+                       {"ts", (when.start_ns - origin_ns_) * 1e-3},
+                       {"dur", (when.end_ns - when.start_ns) * 1e-3},
+                       {"args", std::move(args)}});
+  }
+
+ private:
+  // Viewers want what stands in one lane to be nested: one that is free from `when` on.
+  int Lane(uint32_t thread, Interval when) {
+    auto& lanes = lanes_[thread];
+    auto lane = std::find_if(lanes.begin(), lanes.end(),
+                             [&](const auto& each) { return each.second <= when.start_ns; });
+    if (lane == lanes.end()) {
+      const std::string more = lanes.empty() ? "" : StrCat(", waiting ", lanes.size());
+      Name("thread_name", ++num_lanes_, StrCat(thread, more));
+      lane = lanes.emplace(lanes.end(), num_lanes_, 0);
+    }
+    lane->second = when.end_ns;
+    return lane->first;
+  }
+
+  void Name(const char* what, int lane, const std::string& name) {
+    events_.push_back(
+        {{"name", what}, {"ph", "M"}, {"pid", number_}, {"tid", lane}, {"args", {{"name", name}}}});
+  }
+
+  const int number_;
+  const int64_t origin_ns_;
+  json& events_;
+  int num_lanes_ = 0;
+  std::map<uint32_t, std::vector<std::pair<int, int64_t>>> lanes_;  // by thread: lane, free from
+};
+
+struct TracedNode {
+  int64_t step;
+  const NodeStats* node;
+};
+
+// In the order of their starts.
+std::map<std::string, std::vector<TracedNode>> NodesByDevice(const std::vector<TracedStep>& steps) {
+  std::map<std::string, std::vector<TracedNode>> devices;
+  for (const TracedStep& step : steps) {
+    for (const DeviceStats& device : step.devices) {
+      for (const NodeStats& node : device.nodes) {
+        devices[device.device].push_back({step.step, &node});
+      }
+    }
+  }
+  for (auto& [name, nodes] : devices) {
+    std::stable_sort(nodes.begin(), nodes.end(), [](const TracedNode& a, const TracedNode& b) {
+      return a.node->start_ns < b.node->start_ns;
+    });
+  }
+  return devices;
+}
+
+int64_t Start(const std::vector<TracedStep>& steps) {
+  int64_t start = INT64_MAX;
+  for (const TracedStep& step : steps) start = std::min(start, step.start_ns);
+  return start;
+}
+
+}  // namespace
+
+bool StepTrace::Take(int64_t step) {
+  const std::lock_guard lock(mu_);
+  if (step < options_.first_step || taken_ >= options_.steps) return false;
+  ++taken_;
+  return true;
+}
+
+void StepTrace::Add(TracedStep step) {
+  const std::lock_guard lock(mu_);
+  steps_.push_back(std::move(step));
+}
+
+StepTrace::Use StepTrace::use() const {
+  const std::lock_guard lock(mu_);
+  Use use;
+  if (steps_.empty()) return use;
+  int64_t end_ns = INT64_MIN, sum_ns = 0;
+  for (const TracedStep& step : steps_) {
+    end_ns = std::max(end_ns, step.end_ns);
+    sum_ns += step.end_ns - step.start_ns;
+  }
+  const auto all_ns = static_cast<double>(std::max<int64_t>(1, end_ns - Start(steps_)));
+  use.seconds = all_ns * 1e-9;
+  use.steps_under_way = static_cast<double>(sum_ns) / all_ns;
+  for (const auto& [device, nodes] : NodesByDevice(steps_)) {
+    std::vector<Interval> ran;
+    for (const auto& [step, node] : nodes) {
+      if (!Waits(*node)) ran.push_back({node->start_ns, node->end_ns});
+    }
+    use.busy[device] = static_cast<double>(Covered(std::move(ran))) / all_ns;
+  }
+  return use;
+}
+
+std::string StepTrace::Describe() const {
+  const Use all = use();
+  std::string text;
+  {
+    const std::lock_guard lock(mu_);
+    text = absl::StrFormat("%d steps in %.2f s, %.1f at a time; busy:", steps_.size(), all.seconds,
+                           all.steps_under_way);
+  }
+  string_view separator = " ";
+  for (const auto& [device, share] : all.busy) {
+    StrAppend(&text, separator, device, absl::StrFormat(" %.0f %%", 100 * share));
+    separator = ", ";
+  }
+  return text;
+}
+
+Status StepTrace::WriteJson(Env& env, const std::string& path) const {
+  const std::lock_guard lock(mu_);
+  json events = json::array();
+  const int64_t origin_ns = steps_.empty() ? 0 : Start(steps_);
+  int number = 0;
+  Process all(number++, "steps", origin_ns, &events);
+  std::vector<const TracedStep*> in_order;
+  for (const TracedStep& step : steps_) in_order.push_back(&step);
+  std::stable_sort(in_order.begin(), in_order.end(),
+                   [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+  for (const TracedStep* step : in_order) {
+    all.Add(StrCat("step ", step->step), 0, {step->start_ns, step->end_ns}, json::object());
+  }
+  for (const auto& [device, nodes] : NodesByDevice(steps_)) {
+    Process process(number++, device, origin_ns, &events);
+    for (const auto& [step, node] : nodes) {
+      process.Add(std::string(OpOf(*node)), node->thread, {node->start_ns, node->end_ns},
+                  {{"node", node->label},
+                   {"step", step},
+                   {"ready_us", (node->scheduled_ns - origin_ns) * 1e-3}});
+    }
+  }
+  const json file = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
+  return env.WriteFileAtomically(path, file.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+}  // namespace penstock::client
