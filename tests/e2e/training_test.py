@@ -64,9 +64,10 @@ class TrainingTest(ClusterTest):
                 events = json.load(f)["traceEvents"]
         self.assertGreater(self.accuracy(run.output()), 0.78)
         processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
-        self.assertEqual([re.sub("/replica:0", "", name) for name in processes.values()],
-                         ["steps", "/job:ps/task:0/device:CPU:0", "/job:worker/task:0/device:CPU:0"])
-        steps = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e["name"].startswith("step "))
+        self.assertEqual([name.split("/")[1] if "/" in name else name
+                          for name in processes.values()], ["steps", "job:ps", "job:worker"])
+        steps = sorted((e["ts"], e["ts"] + e["dur"])
+                       for e in events if e["name"].startswith("step "))
         self.assertEqual(len(steps), 20)
         overlaps = sum(end > start for (_, end), (start, _) in itertools.pairwise(steps))
         self.assertGreater(overlaps, 10)  # the next one began before one had ended
