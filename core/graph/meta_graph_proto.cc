@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/graph/meta_graph_proto.h"
+
 #include <algorithm>
 
-#include "absl/strings/str_join.h"
 #include "core/graph/graph_proto.h"
-#include "core/graph/message_file.h"
-#include "core/graph/meta_graph.h"
 #include "proto/tensorflow/meta_graph.pb.h"
 
 namespace penstock {
 
 namespace {
-
-using Tags = std::vector<std::string>;
 
 // OK where `name` is a tensor of the graph, "x" or "x:0".
 Status CheckTensor(const Graph& graph, const std::string& name) {
@@ -174,56 +171,15 @@ StatusOr<MetaGraph> ReadRest(const tensorflow::MetaGraphDef& def, const Graph& g
   return meta;
 }
 
-StatusOr<MetaGraph> FromProto(const tensorflow::MetaGraphDef& def, Graph* graph) {
+}  // namespace
+
+StatusOr<MetaGraph> MetaGraphFromProto(const tensorflow::MetaGraphDef& def, Graph* graph) {
   const int first_id = graph->max_id();
   RETURN_IF_ERROR(Annotate(ImportGraph(def.graph_def(), graph), "graph_def"));
   auto meta = ReadRest(def, *graph);
   if (!meta.ok()) graph->RemoveNodesFrom(first_id);
   return meta;
 }
-
-StatusOr<std::string> SavedModelPath(const std::string& folder, Env& env) {
-  for (const char* name : {"saved_model.pb", "saved_model.pbtxt"}) {
-    const std::string path = StrCat(folder, "/", name);
-    if (env.FileExists(path)) return path;
-  }
-  return NotFound("there is no SavedModel in '", folder, "': no file saved_model.pb");
-}
-
-StatusOr<tensorflow::SavedModel> ReadSavedModelProto(const std::string& path, Env& env) {
-  ASSIGN_OR_RETURN(const std::string contents, env.ReadFile(path));
-  tensorflow::SavedModel proto;
-  RETURN_IF_ERROR(ParseMessage(contents, UnknownFields::kIgnored, &proto));
-  if (proto.saved_model_schema_version() == 1) return proto;
-  return Unimplemented("saved_model_schema_version is ", proto.saved_model_schema_version(),
-                       "; this reader knows 1");
-}
-
-Tags TagsOf(const tensorflow::MetaGraphDef& def) {
-  return {def.meta_info_def().tags().begin(), def.meta_info_def().tags().end()};
-}
-
-Tags Sorted(Tags tags) {
-  std::sort(tags.begin(), tags.end());
-  return tags;
-}
-
-StatusOr<MetaGraph> FindGraph(const tensorflow::SavedModel& model, const Tags& tags, Graph* graph) {
-  std::vector<std::string> there;
-  for (int i = 0; i < model.meta_graphs_size(); ++i) {
-    const Tags own = TagsOf(model.meta_graphs(i));
-    if (Sorted(own) == Sorted(tags)) {
-      auto meta = FromProto(model.meta_graphs(i), graph);
-      if (meta.ok()) return meta;
-      return Annotate(meta.status(), StrCat("meta_graphs[", i, "]"));
-    }
-    there.push_back(StrCat("'", absl::StrJoin(own, ","), "'"));
-  }
-  return NotFound("it has no graph with tags '", absl::StrJoin(tags, ","),
-                  "'; those it has: ", absl::StrJoin(there, ", "));
-}
-
-}  // namespace
 
 int64_t Collection::size() const {
   return std::visit(
@@ -268,40 +224,6 @@ StatusOr<std::vector<SavedVariable>> MetaGraph::Variables(const std::string& col
                          .whole_name = proto.save_slice_info_def().full_name()});
   }
   return variables;
-}
-
-StatusOr<MetaGraph> ReadMetaGraphFile(const std::string& path, Graph* graph, Env& env) {
-  const auto read = [&]() -> StatusOr<MetaGraph> {
-    ASSIGN_OR_RETURN(const std::string contents, env.ReadFile(path));
-    tensorflow::MetaGraphDef def;
-    RETURN_IF_ERROR(ParseMessage(contents, UnknownFields::kIgnored, &def));
-    return FromProto(def, graph);
-  };
-  auto meta = read();
-  if (meta.ok()) return meta;
-  return Annotate(meta.status(), StrCat("'", path, "'"));
-}
-
-StatusOr<std::vector<std::vector<std::string>>> ListSavedModel(const std::string& folder,
-                                                               Env& env) {
-  ASSIGN_OR_RETURN(const std::string path, SavedModelPath(folder, env));
-  const auto model = ReadSavedModelProto(path, env);
-  if (!model.ok()) return Annotate(model.status(), StrCat("'", path, "'"));
-  std::vector<Tags> all;
-  for (const tensorflow::MetaGraphDef& def : model->meta_graphs()) all.push_back(TagsOf(def));
-  return all;
-}
-
-StatusOr<MetaGraph> ReadSavedModel(const std::string& folder, const std::vector<std::string>& tags,
-                                   Graph* graph, Env& env) {
-  ASSIGN_OR_RETURN(const std::string path, SavedModelPath(folder, env));
-  const auto read = [&]() -> StatusOr<MetaGraph> {
-    ASSIGN_OR_RETURN(const tensorflow::SavedModel model, ReadSavedModelProto(path, env));
-    return FindGraph(model, tags, graph);
-  };
-  auto meta = read();
-  if (meta.ok()) return meta;
-  return Annotate(meta.status(), StrCat("'", path, "'"));
 }
 
 }  // namespace penstock
