@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The columns of features that SparseCross combines, and the combinations of each row.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/op/kernel.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+// Elements [begin, end) of a column.
+struct FeatureRange {
+  int64_t begin, end;
+};
+
+// A column. Only rows with features stand in it.
+struct FeatureColumn {
+  Tensor values;
+  std::vector<int64_t> rows;  // ascending
+  std::vector<FeatureRange> features;
+
+  void Add(int64_t row, FeatureRange of_row) {
+    rows.push_back(row);
+    features.push_back(of_row);
+  }
+  // Those of a row, perhaps none.
+  FeatureRange Of(int64_t row) const {
+    const auto found = std::lower_bound(rows.begin(), rows.end(), row);
+    return found != rows.end() && *found == row ? features[found - rows.begin()]
+                                                : FeatureRange{0, 0};
+  }
+};
+
+struct FeatureBatch {
+  int64_t rows = 0;
+  std::vector<FeatureColumn> columns;
+
+  Status Add(int64_t own_rows, FeatureColumn column) {
+    if (columns.empty()) rows = own_rows;
+    if (own_rows != rows) {
+      return InvalidArgument("Expected batch size ", rows, ", got ", own_rows, " in column ",
+                             columns.size());
+    }
+    columns.push_back(std::move(column));
+    return OkStatus();
+  }
+};
+
+// Inputs: N indices, N values, N shapes, then dense matrices up to `num_inputs`.
+StatusOr<FeatureBatch> ReadBatch(const KernelContext& ctx, int num_sparse, int num_inputs);
+
+// A row in which every column has features, and how many combinations of them there are.
+struct CrossedRow {
+  int64_t row = 0, count = 1;
+  std::vector<FeatureRange> features = {};
+};
+
+// InvalidArgument where there are more combinations than 64 bits can count.
+StatusOr<std::vector<CrossedRow>> CrossedRows(const FeatureBatch& batch);
+
+// Calls visit(picks) for each combination: the number of an element for each column, the last
+// column going through its features first.
+template <class Visit>
+void ForEachCombination(const CrossedRow& row, const Visit& visit) {
+  std::vector<int64_t> picks;
+  for (const FeatureRange& features : row.features) picks.push_back(features.begin);
+  for (int64_t k = 0; k < row.count; ++k) {
+    visit(picks);
+    for (size_t c = picks.size(); c-- > 0;) {
+      if (++picks[c] < row.features[c].end) break;
+      picks[c] = row.features[c].begin;
+    }
+  }
+}
+
+}  // namespace penstock
