@@ -26,6 +26,29 @@ Status EachAsItsInput(ShapeScope& s) {
   return OkStatus();
 }
 
+class EnsureShapeKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("shape", &shape_); }
+  Status Compute(KernelContext& ctx) override {
+    if (!shape_.Compatible(ctx.input(0).shape())) {
+      return InvalidArgument("Shape of tensor ", ctx.node_name(), " ",
+                             ctx.input(0).shape().ToString(),
+                             " is not compatible with expected shape ", shape_.ToString(), ".");
+    }
+    ctx.SetOutput(0, ctx.TakeInput(0));
+    return OkStatus();
+  }
+
+ private:
+  PartialShape shape_;
+};
+
+Status EnsuredShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(PartialShape shape, s.input(0).Merge(s.attr<PartialShape>("shape")));
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
 std::vector<Gradient> PassOn(const GradientScope& g) {
   std::vector<Gradient> dx;
   for (int i = 0; i < g.num_inputs(); ++i) dx.push_back(g.raw_dy(i));
@@ -91,7 +114,29 @@ OP(PreventGradient,
        .examples = {{.inputs = {{{{2, 3}}}}, .check_gradient = false}},
    });
 
+OP(GuaranteeConst, {
+                       .doc = "The input, which the graph's author promises never changes.",
+                       .inputs = {{"input", "T"}},
+                       .outputs = {{"output", "T"}},
+                       .types = {{"T", kAnyType}},
+                       .shape = EachAsItsInput,
+                       .gradient = NoGradient,
+                   });
+OP(EnsureShape,
+   {
+       .doc = "The input, if it has the shape `shape`; an error otherwise.",
+       .inputs = {{"input", "T"}},
+       .outputs = {{"output", "T"}},
+       .types = {{"T", kAnyType}},
+       .attrs = {{"shape", Shapes{}}},
+       .shape = EnsuredShape,
+       .gradient = PassOn,
+       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
+   });
+
 KERNEL_ANY_TYPE(Identity, ForwardKernel);
+KERNEL_ANY_TYPE(GuaranteeConst, ForwardKernel);
+KERNEL_ANY_TYPE(EnsureShape, EnsureShapeKernel);
 KERNEL_ANY_TYPE(IdentityN, ForwardKernel);
 KERNEL_ANY_TYPE(RefIdentity, ForwardKernel);
 KERNEL_ANY_TYPE(Snapshot, ForwardKernel);
@@ -100,6 +145,8 @@ KERNEL_ANY_TYPE(PreventGradient, ForwardKernel);
 
 // On the GPU as well: no element is touched.
 KERNEL_DEF({.op = "Identity", .device = "GPU", .make = Make<ForwardKernel>});
+KERNEL_DEF({.op = "GuaranteeConst", .device = "GPU", .make = Make<ForwardKernel>});
+KERNEL_DEF({.op = "EnsureShape", .device = "GPU", .make = Make<EnsureShapeKernel>});
 KERNEL_DEF({.op = "IdentityN", .device = "GPU", .make = Make<ForwardKernel>});
 KERNEL_DEF({.op = "RefIdentity",
             .device = "GPU",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TopK (k an attribute), TopKV2 (k an input): the k largest elements of each row and where they
-// stand. Of equal elements the one with the lower index comes first.
+// stand. Of equal elements the one with the lower index comes first. NthElement: one alone.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -138,6 +138,60 @@ Status FindTop(KernelContext& ctx, int64_t k, bool sorted) {
   return OkStatus();
 }
 
+// The n-th smallest, or largest, of each row, from 0 on.
+class NthElementKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("reverse", &largest_); }
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const int64_t n, IntScalar(ctx.input(1), "n"));
+    const Tensor& input = ctx.input(0);
+    if (input.rank() < 1) return InvalidArgument("input must be >= 1-D, got shape []");
+    const int64_t columns = input.dim(input.rank() - 1);
+    if (n < 0 || n >= columns) {
+      return InvalidArgument("n must be in [0, ", columns, "), the columns of input; it is ", n);
+    }
+    if (columns > std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument("rows of ", columns, " elements are too long");
+    }
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(input.shape().dims().first(input.rank() - 1)));
+    Tensor* values;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &values));
+    const DType dtype = input.dtype();
+    const TopOfRowFn top_of_row = TopOfRowFor(dtype);
+    const int64_t k = largest_ ? n + 1 : columns - n;
+    void* out = values->mutable_raw_data();
+    ctx.threads().ParallelFor(
+        shape.num_elements(), 50 + 10.0 * columns, [&](int64_t begin, int64_t end) {
+          std::vector<int32_t> places(k);
+          for (int64_t row = begin; row < end; ++row) {
+            const void* from = ElementAt(input.raw_data(), dtype, row * columns);
+            top_of_row(from, columns, k, /*sorted=*/true, places.data());
+            CopyElements(dtype, ElementAt(from, dtype, places[k - 1]), ElementAt(out, dtype, row),
+                         1);
+          }
+        });
+    return OkStatus();
+  }
+
+ private:
+  bool largest_ = false;
+};
+
+Status NthElementShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape input, s.WithRankAtLeast(0, 1));
+  RETURN_IF_ERROR(s.WithRank(1, 0).status());
+  if (input.known_rank()) s.set_output(0, SubShape(input, 0, input.rank() - 1));
+  return OkStatus();
+}
+
+// Equal elements share what comes back.
+std::vector<Gradient> NthElementGradient(const GradientScope& g) {
+  const Output last = g.Const<int32_t>(-1);
+  const Output chosen = Cast(Equal(ExpandDims(g.y(), last), g.x()), g.dtype());
+  const Output share = ExpandDims(g.dy(), last) / Sum(chosen, last, /*keep_dims=*/true);
+  return {share * chosen, Gradient()};
+}
+
 class TopKKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -227,7 +281,21 @@ OP(TopKV2, {
                .gradient = TopKGradient,
                .examples = {{.inputs = {{{{2, 4}}}, {{.values = {2}}}}}},
            });
+OP(NthElement,
+   {
+       .doc = "The n-th smallest element of each row, from 0 on; the n-th largest with "
+              "reverse.",
+       .inputs = {{"input", "T"}, {"n", "int32"}},
+       .outputs = {{"values", "T"}},
+       .types = {{"T", kReal}},
+       .attrs = {{"reverse", false}},
+       .shape = NthElementShape,
+       .gradient = NthElementGradient,
+       .examples = {{.inputs = {{{{2, 4}}}, {{.values = {1}}}}},
+                    {.inputs = {{{{2, 4}}}, {{.values = {0}}}}, .attrs = {{"reverse", true}}}},
+   });
 KERNEL_ANY_TYPE(TopK, TopKKernel);
+KERNEL_ANY_TYPE(NthElement, NthElementKernel);
 KERNEL_ANY_TYPE(TopKV2, TopKV2Kernel);
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Unique, UniqueWithCounts: the distinct elements of a vector in the order of their first
-// occurrence, where each element went, and how often it occurs.
+// occurrence, where each element went, and how often it occurs. With V2: the distinct slices along
+// an axis of a tensor.
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
@@ -47,26 +48,57 @@ Distinct DistinctOf(const Tensor& x) {
       [&](int64_t i) { return keys.is_nan(i); });
 }
 
+// A tensor seen as [outer, length, inner], the axis in the middle.
+struct AxisView {
+  AxisView(const Shape& shape, int axis) : length(shape.dim(axis)) {
+    for (int d = 0; d < axis; ++d) outer *= shape.dim(d);
+    for (int d = axis + 1; d < shape.rank(); ++d) inner *= shape.dim(d);
+  }
+  int64_t outer = 1, length, inner = 1;
+};
+
+// The distinct slices along an axis: those whose elements are equal, one by one.
+Distinct DistinctSlices(const Tensor& x, const AxisView& view) {
+  const std::vector<int64_t> element = DistinctOf(x).place;
+  std::vector<int64_t> slices;  // one after the other
+  slices.reserve(element.size());
+  for (int64_t i = 0; i < view.length; ++i) {
+    for (int64_t outer = 0; outer < view.outer; ++outer) {
+      const auto from = element.begin() + (outer * view.length + i) * view.inner;
+      slices.insert(slices.end(), from, from + view.inner);
+    }
+  }
+  const size_t bytes = view.outer * view.inner * sizeof(int64_t);
+  return FindDistinct<string_view>(
+      view.length,
+      [&](int64_t i) {
+        return string_view(reinterpret_cast<const char*>(slices.data()) + i * bytes, bytes);
+      },
+      [](int64_t) { return false; });
+}
+
 template <class Index>
 class UniqueKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    if (x.rank() != 1) {
-      return InvalidArgument("unique expects a 1D vector, got shape ", x.shape().ToString());
-    }
-    if (x.num_elements() > std::numeric_limits<Index>::max()) {
+    ASSIGN_OR_RETURN(const int axis, Axis(ctx));
+    const AxisView view(x.shape(), axis);
+    if (view.length > std::numeric_limits<Index>::max()) {
       return InvalidArgument("unique with out_idx=", Name(kDTypeOf<Index>),
-                             " does not support input of ", x.num_elements(), " elements");
+                             " does not support input of ", view.length, " elements");
     }
-    const Distinct distinct = DistinctOf(x);
+    const Distinct distinct = x.rank() == 1 ? DistinctOf(x) : DistinctSlices(x, view);
     const auto count = static_cast<int64_t>(distinct.first.size());
+    Shape shape = x.shape();
+    shape.set_dim(axis, count);
     Tensor *y, *index;
-    RETURN_IF_ERROR(ctx.Allocate(0, Shape({count}), &y));
-    RETURN_IF_ERROR(ctx.Allocate(1, x.shape(), &index));
-    for (int64_t k = 0; k < count; ++k) {
-      CopyElements(x.dtype(), ElementAt(x.raw_data(), x.dtype(), distinct.first[k]),
-                   ElementAt(y->mutable_raw_data(), x.dtype(), k), 1);
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &y));
+    RETURN_IF_ERROR(ctx.Allocate(1, Shape({view.length}), &index));
+    for (int64_t row = 0; row < view.outer * count; ++row) {
+      const int64_t from = row / count * view.length + distinct.first[row % count];
+      CopyElements(x.dtype(), ElementAt(x.raw_data(), x.dtype(), from * view.inner),
+                   ElementAt(y->mutable_raw_data(), x.dtype(), row * view.inner), view.inner);
     }
     std::copy(distinct.place.begin(), distinct.place.end(), index->mutable_data<Index>());
     if (ctx.num_outputs() < 3) return OkStatus();
@@ -75,6 +107,21 @@ class UniqueKernel final : public Kernel {
     Zero(*counts, ctx.threads());
     for (const int64_t place : distinct.place) ++counts->mutable_data<Index>()[place];
     return OkStatus();
+  }
+
+ private:
+  static StatusOr<int> Axis(const KernelContext& ctx) {
+    const Tensor& x = ctx.input(0);
+    Dims axis;
+    if (ctx.num_inputs() == 2) {
+      ASSIGN_OR_RETURN(axis, IntVector(ctx.input(1), "axis"));
+      if (axis.size() > 1) {
+        return InvalidArgument("axis does not support input tensors larger than 1 elements");
+      }
+    }
+    if (!axis.empty()) return NormalAxis(axis[0], x.rank(), "axis");
+    if (x.rank() == 1) return 0;
+    return InvalidArgument("unique expects a 1D vector, got shape ", x.shape().ToString());
   }
 };
 
@@ -85,6 +132,35 @@ Status UniqueShape(ShapeScope& s) {
   return OkStatus();
 }
 
+Status UniqueV2Shape(ShapeScope& s) {
+  const int64_t rank = s.input(0).known_rank() ? s.input(0).rank() : -1;
+  if (rank >= 0) s.set_output(0, PartialShape::UnknownOfRank(static_cast<int>(rank)));
+  for (int i = 1; i < s.num_outputs(); ++i) s.set_output(i, PartialShape::UnknownOfRank(1));
+  return OkStatus();
+}
+
+OpDef UniqueV2Op(const char* doc) {
+  return {
+      .doc = doc,
+      .inputs = {{"x", "T"}, {"axis", "Taxis"}},
+      .outputs = {{"y", "T"}, {"idx", "out_idx"}},
+      .types = {{"T", Hashable()},
+                {"Taxis", kIndex, DType::kInt64},
+                {"out_idx", kIndex, DType::kInt32}},
+      .shape = UniqueV2Shape,
+      .examples = {{.inputs = {{{{3, 2}, {1, 2, 1, 2, 3, 3}}}, {{{1}, {0}}}}},
+                   {.inputs = {{{{4}, {1, 3, 1, 3}}}, {{{0}}}}}},
+  };
+}
+OpDef UniqueWithCountsV2Op() {
+  OpDef op = UniqueV2Op("As UniqueV2, and how often each distinct slice occurs.");
+  op.outputs.push_back({"count", "out_idx"});
+  return op;
+}
+
+OP(UniqueV2, (UniqueV2Op("The distinct slices y of x along an axis (none: x is a vector), and idx: "
+                         "which of them each slice of x is.")));
+OP(UniqueWithCountsV2, (UniqueWithCountsV2Op()));
 OP(Unique, {
                .doc = "The distinct elements y of x, and idx with x[i] = y[idx[i]].",
                .inputs = {{"x", "T"}},
@@ -102,6 +178,8 @@ OP(UniqueWithCounts, {
                          .examples = {{.inputs = {{{{6}, {1, 3, 1, 2, 3, 3}}}}}},
                      });
 KERNEL_BY("out_idx", Unique, UniqueKernel, int32_t, int64_t);
+KERNEL_BY("out_idx", UniqueV2, UniqueKernel, int32_t, int64_t);
+KERNEL_BY("out_idx", UniqueWithCountsV2, UniqueKernel, int32_t, int64_t);
 KERNEL_BY("out_idx", UniqueWithCounts, UniqueKernel, int32_t, int64_t);
 
 }  // namespace

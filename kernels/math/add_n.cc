@@ -104,29 +104,43 @@ struct AddNOf final : AddNKernel {
   AddNOf() : AddNKernel(kAdd) {}
 };
 
+OpDef SumOf(const char* doc, const DTypes& types) {
+  return {
+      .doc = doc,
+      .inputs = {{"inputs", Repeat("N", "T")}},
+      .outputs = {{"sum", "T"}},
+      .types = {{"T", types}},
+      .attrs = {{"N", Ints{.min = 1}}},
+      .shape = [](ShapeScope& s) -> Status {
+        PartialShape shape = s.input(0);
+        for (int i = 1; i < s.num_inputs(); ++i) {
+          ASSIGN_OR_RETURN(shape, shape.Merge(s.input(i)));
+        }
+        s.set_output(0, std::move(shape));
+        return OkStatus();
+      },
+      .gradient = [](const GradientScope& g) -> Gradients {
+        return Gradients(g.num_inputs(), g.raw_dy());
+      },
+      .commutative = true,
+      .aggregate = true,
+  };
+}
+
+// `shape` is what the inputs' shapes say again.
+OpDef AccumulateNOp() {
+  OpDef op = SumOf("The sum of tensors of one shape.", TypesOf<NUMBER_TYPES>());
+  op.attrs.push_back({"shape", Shapes{}});
+  op.examples = {{.inputs = {{{{2, 3}}, {{2, 3}}}}, .attrs = {{"shape", PartialShape({2, 3})}}}};
+  return op;
+}
+
 }  // namespace
 
-OP(AddN, {
-             .doc = "The sum of tensors of one shape.",
-             .inputs = {{"inputs", Repeat("N", "T")}},
-             .outputs = {{"sum", "T"}},
-             .types = {{"T", TypesOf<NUMBER_TYPES, Variant>()}},
-             .attrs = {{"N", Ints{.min = 1}}},
-             .shape = [](ShapeScope& s) -> Status {
-               PartialShape shape = s.input(0);
-               for (int i = 1; i < s.num_inputs(); ++i) {
-                 ASSIGN_OR_RETURN(shape, shape.Merge(s.input(i)));
-               }
-               s.set_output(0, std::move(shape));
-               return OkStatus();
-             },
-             .gradient = [](const GradientScope& g) -> Gradients {
-               return Gradients(g.num_inputs(), g.raw_dy());
-             },
-             .commutative = true,
-             .aggregate = true,
-         });
+OP(AddN, (SumOf("The sum of tensors of one shape.", TypesOf<NUMBER_TYPES, Variant>())));
+OP(AccumulateNV2, (AccumulateNOp()));
 KERNEL(AddN, AddNOf, NUMBER_TYPES);
+KERNEL(AccumulateNV2, AddNOf, NUMBER_TYPES);
 #if !defined(PENSTOCK_CUDA_DEVICE)
 KERNEL_DEF({.op = "AddN", .types = {{"T", DType::kVariant}}, .make = Make<AddVariantsKernel>});
 #endif

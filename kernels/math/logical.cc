@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LogicalAnd, LogicalOr, LogicalNot on truth values; BitwiseAnd, -Or, -Xor, Invert, LeftShift and
-// RightShift on integers.
+// RightShift, PopulationCount on integers.
 #include "core/op/shape_scope.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
@@ -9,6 +9,17 @@
 
 namespace penstock {
 namespace {
+
+struct PopulationCountFn {
+  template <class T>
+  DEVICE_FN uint8_t operator()(T x) const {
+    uint8_t count = 0;
+    for (auto bits = static_cast<std::make_unsigned_t<T>>(x); bits != 0; ++count) {
+      bits &= static_cast<decltype(bits)>(bits - 1);  // without the lowest one
+    }
+    return count;
+  }
+};
 
 // & and | rather than && and ||, in loops that the compiler vectorises; good for bool, too.
 struct AndFn {
@@ -98,6 +109,8 @@ OP(BitwiseXor, (CommutativeOp("The bits in which x and y differ.", kIntegers, No
 KERNEL(BitwiseXor, BinaryElementwise<XorFn>::Kernel, INTEGER_TYPES);
 OP(Invert, (UnaryOp("x with every bit flipped.", kIntegers, NoGradient)));
 KERNEL(Invert, UnaryElementwise<InvertFn>::Kernel, INTEGER_TYPES);
+OP(PopulationCount, (UnaryOpTo("uint8", "How many bits of x are set.", kIntegers, NoGradient)));
+KERNEL(PopulationCount, UnaryElementwise<PopulationCountFn>::Kernel, INTEGER_TYPES);
 OP(LeftShift,
    (BinaryOp("x shifted left by y bits; y is clamped to [0, width).", kIntegers, NoGradient)));
 KERNEL(LeftShift, BinaryElementwise<LeftShiftFn>::Kernel, INTEGER_TYPES);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ceil, Floor, Round, Rint; and what kind of number x is: IsNan, IsInf, IsFinite.
+// Ceil, Floor, Round, Rint, NextAfter; and what kind of number x is: IsNan, IsInf, IsFinite.
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/types.h"
@@ -34,6 +34,25 @@ struct RoundFn {
   }
 };
 
+struct NextAfterFn {
+  template <class T>
+  DEVICE_FN T operator()(T x, T y) const {
+    return std::nextafter(x, y);
+  }
+};
+
+// A step to the next number is no slope.
+OpDef NextAfterOp() {
+  OpDef op = BinaryOp("The next number after x1 in the direction of x2.",
+                      {DType::kDouble, DType::kFloat}, [](const GradientScope& g) -> Gradients {
+                        return {SumToShapeOf(g.dy(), g.x(0)), Gradient()};
+                      });
+  op.inputs = {{"x1", "T"}, {"x2", "T"}};
+  op.outputs = {{"output", "T"}};
+  op.types = {{"T", {DType::kDouble, DType::kFloat}, DType::kFloat}};
+  return op;
+}
+
 struct IsNanFn {
   template <class T>
   DEVICE_FN bool operator()(T x) const {
@@ -66,6 +85,9 @@ OP(Round,
 KERNEL(Round, UnaryElementwise<RoundFn>::Kernel, SIGNED_REAL_TYPES);
 OP(Rint, (UnaryOp("The integer nearest to x; halves go to the even one.", kFloating, NoGradient)));
 KERNEL(Rint, UnaryElementwise<RoundFn>::Kernel, FLOATING_TYPES);
+
+OP(NextAfter, (NextAfterOp()));
+KERNEL(NextAfter, BinaryElementwise<NextAfterFn>::Kernel, float, double);
 
 OP(IsNan, (UnaryOpTo("bool", "True where x is not a number.", kFloating, NoGradient)));
 KERNEL(IsNan, UnaryElementwise<IsNanFn>::Kernel, FLOATING_TYPES);

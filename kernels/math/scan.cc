@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cumsum and Cumprod: sums and products of everything up to each element along an axis.
+// Cumsum, Cumprod, CumulativeLogsumexp: sums, products and logarithms of sums of exponentials of
+// everything up to each element along an axis.
 #include "core/op/shape_scope.h"
 #include "kernels/engine/reduction.h"
 #include "kernels/math/axis.h"
@@ -13,9 +14,9 @@
 namespace penstock {
 namespace {
 
-// As in Sum, the running value is wider than the elements.
+// As in Sum, the running value is wider than the elements. X: their type.
 struct RunningSum {
-  template <class A>
+  template <class A, class X>
   DEVICE_FN static A First() {
     return A(0);
   }
@@ -26,13 +27,26 @@ struct RunningSum {
 };
 
 struct RunningProduct {
-  template <class A>
+  template <class A, class X>
   DEVICE_FN static A First() {
     return A(1);
   }
   template <class A>
   DEVICE_FN static A Next(A a, A x) {
     return a * x;
+  }
+};
+
+// The logarithm of nothing's sum is the least number, as in TensorFlow.
+struct RunningLogSumExp {
+  template <class A, class X>
+  DEVICE_FN static A First() {
+    return static_cast<A>(static_cast<LoopType<X>>(std::numeric_limits<X>::lowest()));
+  }
+  template <class A>
+  DEVICE_FN static A Next(A a, A x) {
+    const A high = a > x ? a : x, low = a > x ? x : a;
+    return high == low && std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
   }
 };
 
@@ -48,7 +62,7 @@ DEVICE_FN void ScanColumns(const X* x, X* y, int64_t length, int64_t inner, int6
   using L = LoopType<X>;
   using A = Wide<L>;
   A running[kWidth];
-  for (A& r : running) r = S::template First<A>();
+  for (A& r : running) r = S::template First<A, X>();
   for (int64_t i = 0; i < length; ++i) {
     const int64_t row = (options.reverse ? length - 1 - i : i) * inner;
     for (int64_t j = 0; j < width; ++j) {
@@ -120,12 +134,12 @@ struct Scan {
   };
 };
 
-OpDef ScanOp(const char* doc, GradientFn gradient) {
+OpDef ScanOp(const char* doc, const DTypes& types, GradientFn gradient) {
   return {
       .doc = doc,
       .inputs = {{"x", "T"}, {"axis", "Tidx"}},
       .outputs = {{"out", "T"}},
-      .types = {{"T", kNumber}, {"Tidx", kIndex, DType::kInt32}},
+      .types = {{"T", types}, {"Tidx", kIndex, DType::kInt32}},
       .attrs = {{"exclusive", AttrValue(false)}, {"reverse", AttrValue(false)}},
       .shape = [](ShapeScope& s) -> Status {
         RETURN_IF_ERROR(KnownAxis(s, 1).status());
@@ -139,24 +153,47 @@ OpDef ScanOp(const char* doc, GradientFn gradient) {
 }
 
 // A scan of `x` the other way round: what each element contributes to.
-Output ScanBack(const GradientScope& g, Output x) {
-  return Call("Cumsum", {x, g.x(1)},
+Output ScanBack(const GradientScope& g, Output x, const char* op = "Cumsum") {
+  return Call(op, {x, g.x(1)},
               {{"exclusive", g.attr<bool>("exclusive")}, {"reverse", !g.attr<bool>("reverse")}});
+}
+
+// The sum over all i that j contributes to of dy_i e^(x_j - y_i), where dy has the sign of `sign`:
+// a sum of exponentials itself, and as such summed.
+Output LogSumExpPart(const GradientScope& g, double sign) {
+  const Output dy = g.dy() * sign;
+  const Output counts = Greater(dy, ZerosLike(dy));
+  // Far below what matters to any type, and finite in all.
+  const Output none = ZerosLike(dy) - 6e4;
+  const Output logs = Select(counts, Log(Select(counts, dy, OnesLike(dy))), none);
+  return Exp(ScanBack(g, logs - g.y(), "CumulativeLogsumexp") + g.x());
 }
 
 }  // namespace
 
-OP(Cumsum, (ScanOp("The sum of all elements up to each one along an axis.",
+OP(Cumsum, (ScanOp("The sum of all elements up to each one along an axis.", kNumber,
                    [](const GradientScope& g) -> Gradients {
                      return {ScanBack(g, g.dy()), Gradient()};
                    })));
 KERNEL_HOST_ARGS(("axis"), Cumsum, Scan<RunningSum>::Kernel, NUMBER_TYPES);
 
-OP(Cumprod, (ScanOp("The product of all elements up to each one along an axis.",
+OP(Cumprod, (ScanOp("The product of all elements up to each one along an axis.", kNumber,
                     [](const GradientScope& g) -> Gradients {
                       const Output sums = ScanBack(g, Conj(g.y()) * g.dy());
                       return {Call("DivNoNan", {sums, Conj(g.x())}), Gradient()};
                     })));
 KERNEL_HOST_ARGS(("axis"), Cumprod, Scan<RunningProduct>::Kernel, NUMBER_TYPES);
+
+static OpDef CumulativeLogsumexpOp() {
+  OpDef op = ScanOp(
+      "The logarithm of the sum of the exponentials of all elements up to each one along an axis.",
+      kFloating, [](const GradientScope& g) -> Gradients {
+        return {LogSumExpPart(g, 1) - LogSumExpPart(g, -1), Gradient()};
+      });
+  op.examples[1].check_gradient = false;  // the least number has no differences
+  return op;
+}
+OP(CumulativeLogsumexp, (CumulativeLogsumexpOp()));
+KERNEL_HOST_ARGS(("axis"), CumulativeLogsumexp, Scan<RunningLogSumExp>::Kernel, FLOATING_TYPES);
 
 }  // namespace penstock

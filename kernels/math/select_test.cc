@@ -102,6 +102,10 @@ TEST(AddN, Sums) {
   }
   EXPECT_FALSE(
       OpRunner("AddN").InList({Tensor::Scalar<float>(1), Tensor::Vector<float>({1})}).Run1().ok());
+  const Tensor pair = Tensor::Vector<float>({1, 2});
+  EXPECT_TRUE(Same(
+      *OpRunner("AccumulateNV2").InList({pair, pair, pair}).Attr("shape", PartialShape({2})).Run1(),
+      Tensor::Vector<float>({3, 6})));
 }
 
 TEST(BroadcastTo, Repeats) {
