@@ -8,7 +8,7 @@ namespace {
 
 bool Near(double actual, double expected, double tolerance) {
   if (std::isnan(expected)) return std::isnan(actual);
-  if (actual == expected) return true;
+  if (actual == expected || std::isinf(expected)) return actual == expected;
   return std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected));
 }
 

@@ -14,9 +14,9 @@
 namespace penstock {
 namespace {
 
-// As in Sum, the running value is wider than the elements. X: their type.
+// As in Sum, the running value is wider than the elements.
 struct RunningSum {
-  template <class A, class X>
+  template <class A>
   DEVICE_FN static A First() {
     return A(0);
   }
@@ -27,7 +27,7 @@ struct RunningSum {
 };
 
 struct RunningProduct {
-  template <class A, class X>
+  template <class A>
   DEVICE_FN static A First() {
     return A(1);
   }
@@ -37,11 +37,10 @@ struct RunningProduct {
   }
 };
 
-// The logarithm of nothing's sum is the least number, as in TensorFlow.
 struct RunningLogSumExp {
-  template <class A, class X>
+  template <class A>
   DEVICE_FN static A First() {
-    return static_cast<A>(static_cast<LoopType<X>>(std::numeric_limits<X>::lowest()));
+    return -std::numeric_limits<A>::infinity();
   }
   template <class A>
   DEVICE_FN static A Next(A a, A x) {
@@ -62,7 +61,7 @@ DEVICE_FN void ScanColumns(const X* x, X* y, int64_t length, int64_t inner, int6
   using L = LoopType<X>;
   using A = Wide<L>;
   A running[kWidth];
-  for (A& r : running) r = S::template First<A, X>();
+  for (A& r : running) r = S::template First<A>();
   for (int64_t i = 0; i < length; ++i) {
     const int64_t row = (options.reverse ? length - 1 - i : i) * inner;
     for (int64_t j = 0; j < width; ++j) {
@@ -190,7 +189,7 @@ static OpDef CumulativeLogsumexpOp() {
       kFloating, [](const GradientScope& g) -> Gradients {
         return {LogSumExpPart(g, 1) - LogSumExpPart(g, -1), Gradient()};
       });
-  op.examples[1].check_gradient = false;  // the least number has no differences
+  op.examples[1].check_gradient = false;  // -infinity has no differences
   return op;
 }
 OP(CumulativeLogsumexp, (CumulativeLogsumexpOp()));

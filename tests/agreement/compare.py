@@ -30,6 +30,7 @@ def _close(ours, theirs, tolerance, scale):
         for a, b in zip(_parts(ours), _parts(theirs)):
             same = (a == b) | (np.isnan(a) & np.isnan(b))
             near = np.abs(a - b) <= tolerance * np.maximum(np.abs(b), scale)
+            near &= np.isfinite(b)  # nothing but itself is near infinity
             wrong = ~(same | near)
             if wrong.any():
                 return int(np.argmax(wrong.reshape(-1)))

@@ -68,6 +68,9 @@ const char* CannotRunAlone(const std::string& op) {
     }
   }
   if (op == "FakeQueue") return "works on a queue: kernels/data has its tests";
+  if (op == "Unstage" || op == "StagePeek" || op == "MutexLock" || op == "ConsumeMutexLock") {
+    return "waits for another op: kernels/data has its tests";
+  }
   return nullptr;
 }
 

@@ -211,3 +211,48 @@ def barriers(cluster):
         return [session.run(sizes), session.run(take), _outcome(session, first),
                 session.run(close), _outcome(session, new), session.run(rest),
                 _outcome(session, close), session.run(sizes)]
+
+
+@program("ref", "resource")
+def staging_areas(cluster):
+    with tf.device("/job:worker/task:1"):
+        area = data_flow_ops.StagingArea([tf.float32, tf.string], shapes=[[2], []],
+                                         names=["x", "name"], capacity=2, shared_name="area")
+        x, name = v1.placeholder(tf.float32, [2]), v1.placeholder(tf.string, [])
+        put = area.put({"x": x, "name": name})
+        get, peek, size, clear = area.get(), area.peek(1), area.size(), area.clear()
+    with cluster.session() as session:
+        for k in range(2):
+            session.run(put, {x: [k, k + 1.], name: "n%d" % k})
+        waiting = threading.Thread(target=session.run,
+                                   args=(put, {x: [7., 8.], name: "late"}))
+        waiting.start()
+        result = [session.run(peek), session.run(get)]
+        waiting.join()
+        result += [session.run(size), session.run(get), session.run(get), session.run(size)]
+        session.run(put, {x: [1., 1.], name: "gone"})
+        session.run(clear)
+        return result + [session.run(size)]
+
+
+@program("resource")
+def critical_sections(cluster):
+    with tf.device("/job:ps/task:0"):
+        total = v1.get_variable("total", initializer=0)
+        section = tf.CriticalSection(shared_name="section")
+
+        def double_and_add():
+            value = total.read_value()
+            with tf.control_dependencies([value]):
+                return total.assign(value + 1, read_value=True)
+
+        adds = [section.execute(double_and_add) for _ in range(3)]
+    with cluster.session() as session, cluster.session() as other:
+        session.run(total.initializer)
+        threads = [threading.Thread(target=lambda s=s: [s.run(adds) for _ in range(10)])
+                   for s in (session, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return session.run(total)

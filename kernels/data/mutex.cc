@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MutexV2, MutexLock, ConsumeMutexLock: critical sections of graphs. A lock is a value; the mutex
+// is free again when its last copy is gone, however the step has ended.
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/tensor/variant.h"
+#include "kernels/data/blocking.h"
+#include "kernels/data/handle_kernel.h"
+
+namespace penstock {
+namespace {
+
+class Mutex final : public Blocking {
+ public:
+  using Receive = absl::AnyInvocable<void(Variant) &&>;
+
+  explicit Mutex(std::string name) : Blocking("Mutex", std::move(name), 1) {}
+
+  std::string DebugString() const override { return StrCat("Mutex '", name(), "'"); }
+  void Lock(Receive receive, Cancellation* cancellation, Done done);
+
+ private:
+  class LockValue;
+  class LockOperation;
+  void Unlock();
+
+  bool locked_ = false;
+};
+
+class Mutex::LockValue final : public VariantValue {
+ public:
+  explicit LockValue(std::shared_ptr<Mutex> mutex) : mutex_(std::move(mutex)) {}
+  ~LockValue() override { mutex_->Unlock(); }
+  const char* TypeName() const override { return "MutexLock"; }
+  std::string ToString() const override { return StrCat("a lock of mutex '", mutex_->name(), "'"); }
+  Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override {
+    return Unimplemented(ToString(), " cannot leave the task of the mutex");
+  }
+
+ private:
+  const std::shared_ptr<Mutex> mutex_;
+};
+
+class Mutex::LockOperation final : public Operation {
+ public:
+  LockOperation(std::shared_ptr<Mutex> mutex, Receive receive, Cancellation* cancellation,
+                Done done)
+      : Operation(cancellation, std::move(done)),
+        mutex_(std::move(mutex)),
+        receive_(std::move(receive)) {}
+
+  StatusOr<Progress> Try() override {
+    if (mutex_->locked_) return Progress::kNone;
+    mutex_->locked_ = true;
+    return Progress::kDone;
+  }
+  Status Deliver() override {
+    std::move(receive_)(Variant{std::make_shared<LockValue>(mutex_)});
+    return OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<Mutex> mutex_;
+  Receive receive_;
+};
+
+void Mutex::Lock(Receive receive, Cancellation* cancellation, Done done) {
+  auto self = std::static_pointer_cast<Mutex>(shared_from_this());
+  Start(0, std::make_shared<LockOperation>(std::move(self), std::move(receive), cancellation,
+                                           std::move(done)));
+}
+
+void Mutex::Unlock() {
+  Ended ended;
+  {
+    const std::lock_guard lock(mu_);
+    locked_ = false;
+    Advance(&ended);
+  }
+  Finish(ended);
+}
+
+class MutexKernel final : public HandleKernel {
+ protected:
+  const char* Type() const override { return "Mutex"; }
+  StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const override {
+    return std::make_shared<Mutex>(resource_name());
+  }
+};
+
+class MutexLockKernel final : public AsyncKernel {
+ public:
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    auto mutex = ResourceInput<Mutex>(ctx, 0);
+    if (!mutex.ok()) return std::move(done)(mutex.status());
+    const auto receive = [&ctx](Variant lock) { ctx.SetOutput(0, Tensor::Scalar(lock)); };
+    (*mutex)->Lock(receive, ctx.step().cancellation, std::move(done));
+  }
+};
+
+// What has to happen under the lock comes before, by control edges.
+class ConsumeMutexLockKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor lock = ctx.TakeInput(0);
+    const auto* variant = lock.num_elements() == 1 ? lock.data<Variant>() : nullptr;
+    if (variant != nullptr && variant->value != nullptr &&
+        string_view(variant->value->TypeName()) == "MutexLock") {
+      return OkStatus();
+    }
+    return InvalidArgument("mutex_lock must be a scalar that MutexLock has made, is ",
+                           lock.ToString());
+  }
+};
+
+OP(MutexV2, {
+                .doc = "A mutex, which MutexLock locks.",
+                .outputs = {{"resource", "resource"}},
+                .attrs = {{"container", ""}, {"shared_name", ""}},
+                .shape = ResourceHandleShape,
+                .gradient = NoGradient,
+                .stateful = true,
+            });
+OP(MutexLock, {
+                  .doc = "Waits for a mutex and locks it, until nobody has the output any more.",
+                  .inputs = {{"mutex", "resource"}},
+                  .outputs = {{"mutex_lock", "variant"}},
+                  .shape = ScalarShape,
+                  .gradient = NoGradient,
+                  .stateful = true,
+              });
+OP(ConsumeMutexLock, {
+                         .doc = "Keeps a lock until all that comes before has run.",
+                         .inputs = {{"mutex_lock", "variant"}},
+                         .shape = NoOutputs,
+                         .gradient = NoGradient,
+                         .stateful = true,
+                     });
+KERNEL_ANY_TYPE(MutexV2, MutexKernel);
+KERNEL_ANY_TYPE(MutexLock, MutexLockKernel);
+KERNEL_ANY_TYPE(ConsumeMutexLock, ConsumeMutexLockKernel);
+
+}  // namespace
+}  // namespace penstock

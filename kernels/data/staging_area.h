@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StagingArea: a first-in-first-out buffer of tuples of any tensors, limited by their number and by
+// their memory: what holds the next step's input while this step computes.
+//
+// Thread-safe.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "kernels/data/blocking.h"
+#include "kernels/data/element_store.h"
+
+namespace penstock {
+
+class StagingArea final : public Blocking {
+ public:
+  struct Limits {
+    int64_t elements = 0, bytes = 0;  // 0: none
+    bool operator==(const Limits&) const = default;
+  };
+  // Its status is the operation's.
+  using Receive = absl::AnyInvocable<Status(Element) &&>;
+
+  StagingArea(std::string name, Limits limits)
+      : Blocking("StagingArea", std::move(name), kNumLines), limits_(limits) {}
+
+  const Limits& limits() const { return limits_; }
+  std::string DebugString() const override;
+
+  // Waits for room. ResourceExhausted where the element alone is more than the limit.
+  void Stage(Element element, Cancellation* cancellation, Done done);
+  // Waits for an element and takes the oldest one.
+  void Unstage(Receive receive, Cancellation* cancellation, Done done);
+  // Waits until there are more than `index` elements, and looks at that one.
+  void Peek(int64_t index, Receive receive, Cancellation* cancellation, Done done);
+  void Clear();
+  int64_t size() const;
+
+ private:
+  enum Lines { kStages, kUnstages, kPeeks, kNumLines };
+  class StageOperation;
+  class UnstageOperation;
+  class PeekOperation;
+
+  const Limits limits_;
+  std::deque<Element> elements_;
+  int64_t bytes_ = 0;  // of elements_
+};
+
+}  // namespace penstock

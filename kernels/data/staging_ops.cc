@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stage, Unstage, StagePeek, StageSize, StageClear: nodes of one shared_name and container use one
+// staging area. None holds a thread while it waits.
+#include <algorithm>
+#include <utility>
+
+#include "core/op/gradient.h"
+#include "core/op/private_container.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/array/arguments.h"
+#include "kernels/data/staging_area.h"
+
+namespace penstock {
+namespace {
+
+class StagingKernel : public AsyncKernel {
+ public:
+  Status Init(const KernelInit& node) final {
+    RETURN_IF_ERROR(node.Attr("container", &container_));
+    RETURN_IF_ERROR(node.Attr("shared_name", &name_));
+    RETURN_IF_ERROR(node.Attr("capacity", &limits_.elements));
+    RETURN_IF_ERROR(node.Attr("memory_limit", &limits_.bytes));
+    RETURN_IF_ERROR(node.Attr("dtypes", &dtypes_));
+    if (!name_.empty()) return OkStatus();
+    name_ = node.name;
+    if (!node.attrs.contains(kPrivateContainerAttr)) return OkStatus();
+    return node.Attr(kPrivateContainerAttr, &container_);
+  }
+
+  void ComputeAsync(KernelContext& ctx, Done done) final {
+    auto area = Area(ctx);
+    if (!area.ok()) return std::move(done)(area.status());
+    Use(**area, ctx, std::move(done));
+  }
+
+ protected:
+  virtual void Use(StagingArea& area, KernelContext& ctx, Done done) const = 0;
+
+  // Hands over an element as the outputs; an error where it is of other types.
+  Status Give(KernelContext& ctx, Element element) const {
+    const bool fits = std::equal(element.begin(), element.end(), dtypes_.begin(), dtypes_.end(),
+                                 [](const Tensor& t, DType dtype) { return t.dtype() == dtype; });
+    if (!fits) {
+      return InvalidArgument("staging area '", name_, "' holds an element of ", element.size(),
+                             " tensors whose types are not dtypes");
+    }
+    for (size_t i = 0; i < element.size(); ++i) {
+      ctx.SetOutput(static_cast<int>(i), std::move(element[i]));
+    }
+    return OkStatus();
+  }
+
+ private:
+  StatusOr<std::shared_ptr<StagingArea>> Area(KernelContext& ctx) const {
+    const auto make = [&] { return std::make_shared<StagingArea>(name_, limits_); };
+    ASSIGN_OR_RETURN(std::shared_ptr<Resource> found,
+                     ctx.resources().LookupOrCreate(container_, name_, "StagingArea", make));
+    auto area = std::static_pointer_cast<StagingArea>(std::move(found));
+    if (area->limits() == limits_) return area;
+    return InvalidArgument("staging area '", name_, "' exists already, with capacity ",
+                           area->limits().elements, " and memory_limit ", area->limits().bytes,
+                           " where this node says ", limits_.elements, " and ", limits_.bytes);
+  }
+
+  std::string container_, name_;
+  StagingArea::Limits limits_;
+  std::vector<DType> dtypes_;
+};
+
+class StageKernel final : public StagingKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    Element element;
+    for (int i = 0; i < ctx.num_inputs(); ++i) element.push_back(ctx.TakeInput(i));
+    area.Stage(std::move(element), ctx.step().cancellation, std::move(done));
+  }
+};
+
+class UnstageKernel final : public StagingKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    area.Unstage([this, &ctx](Element element) { return Give(ctx, std::move(element)); },
+                 ctx.step().cancellation, std::move(done));
+  }
+};
+
+class StagePeekKernel final : public StagingKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    const auto index = IntScalar(ctx.input(0), "index");
+    if (!index.ok()) return std::move(done)(index.status());
+    if (*index < 0) return std::move(done)(InvalidArgument("index must be >= 0, is ", *index));
+    area.Peek(
+        *index, [this, &ctx](Element element) { return Give(ctx, std::move(element)); },
+        ctx.step().cancellation, std::move(done));
+  }
+};
+
+class StageSizeKernel final : public StagingKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    ctx.SetOutput(0, Tensor::Scalar(static_cast<int32_t>(area.size())));
+    std::move(done)(OkStatus());
+  }
+};
+
+class StageClearKernel final : public StagingKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    area.Clear();
+    std::move(done)(OkStatus());
+  }
+};
+
+// `min_types`: of dtypes; where the op neither takes nor gives tensors there may be none.
+OpDef StagingOp(const char* doc, int64_t min_types) {
+  return {
+      .doc = doc,
+      .attrs = {{"capacity", Ints{.min = 0}, 0},
+                {"memory_limit", Ints{.min = 0}, 0},
+                {"dtypes", TypeList{.min_length = min_types}},
+                {"container", ""},
+                {"shared_name", ""}},
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .stateful = true,
+  };
+}
+
+OpDef StageOp() {
+  OpDef op = StagingOp("Puts a tuple of tensors into a staging area; waits for room.", 1);
+  op.inputs = {{"values", List("dtypes")}};
+  return op;
+}
+OpDef UnstageOp(const char* doc) {
+  OpDef op = StagingOp(doc, 1);
+  op.outputs = {{"values", List("dtypes")}};
+  op.shape = UnknownShape;
+  return op;
+}
+OpDef StagePeekOp() {
+  OpDef op = UnstageOp("The tuple at a place of a staging area; waits until there is one.");
+  op.inputs = {{"index", "int32"}};
+  return op;
+}
+OpDef StageSizeOp() {
+  OpDef op = StagingOp("How many tuples a staging area holds.", 0);
+  op.outputs = {{"size", "int32"}};
+  op.shape = ScalarShape;
+  op.examples = {{.attrs = {{"dtypes", EmptyList()}}}};
+  return op;
+}
+OpDef StageClearOp() {
+  OpDef op = StagingOp("Empties a staging area.", 0);
+  op.examples = {{.attrs = {{"dtypes", EmptyList()}}}};
+  return op;
+}
+
+OP(Stage, (StageOp()));
+OP(Unstage, (UnstageOp("Takes the oldest tuple from a staging area; waits for one.")));
+OP(StagePeek, (StagePeekOp()));
+OP(StageSize, (StageSizeOp()));
+OP(StageClear, (StageClearOp()));
+KERNEL_ANY_TYPE(Stage, StageKernel);
+KERNEL_ANY_TYPE(Unstage, UnstageKernel);
+KERNEL_ANY_TYPE(StagePeek, StagePeekKernel);
+KERNEL_ANY_TYPE(StageSize, StageSizeKernel);
+KERNEL_ANY_TYPE(StageClear, StageClearKernel);
+
+}  // namespace
+}  // namespace penstock
