@@ -437,6 +437,25 @@ TEST(DecodeCsvTest, Attributes) {
   EXPECT_THAT(error({{"field_delim", ",,"}}), HasSubstr("field_delim should be only 1 char"));
 }
 
+TEST(SerializeTensorTest, ParseTensorReadsItBack) {
+  for (const Tensor& tensor :
+       {Tensor::Of<float>({2, 2}, {1, 2, 3, 4}), Strings({"a", "", "bc"}), Empty<int64_t>()}) {
+    const auto bytes = OpRunner("SerializeTensor").In(tensor).Run1();
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    const auto back = OpRunner("ParseTensor").In(*bytes).Attr("out_type", tensor.dtype()).Run1();
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(back->shape(), tensor.shape());
+    EXPECT_EQ(back->ToString(), tensor.ToString());
+    const auto other = OpRunner("ParseTensor").In(*bytes).Attr("out_type", DType::kInt8).Run1();
+    EXPECT_THAT(std::string(other.status().message()), HasSubstr("Type mismatch"));
+  }
+  const auto bad = OpRunner("ParseTensor")
+                       .In(Tensor::Scalar<std::string>("\xff\xff"))
+                       .Attr("out_type", DType::kFloat)
+                       .Run1();
+  EXPECT_EQ(bad.status().code(), StatusCode::kInvalidArgument) << bad.status();
+}
+
 TEST(DecodeJsonExampleTest, IsTheSameRecord) {
   const char* const json =
       R"({"features": {"feature": {"x": {"floatList": {"value": [1, 2]}},

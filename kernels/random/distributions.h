@@ -94,6 +94,19 @@ struct UniformInt {
   }
 };
 
+// Integers of all values.
+template <class T>
+struct UniformBits {
+  using Result = T;
+  static constexpr uint64_t kBlocksPerGroup = 1;
+  static constexpr double kCostNanos = 1;
+
+  Group<T> operator()(Philox& stream) const {
+    const Philox::Block x = stream();
+    return std::bit_cast<Group<T>>(x);
+  }
+};
+
 template <class T>
 struct Normal {
   using Result = T;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random numbers that are a function of an input `seed`: StatelessRandomUniform,
-// StatelessRandomNormal, StatelessTruncatedNormal; of a key and a counter made of such a seed: the
-// same with V2, and StatelessRandomUniformIntV2.
+// StatelessRandomNormal, StatelessTruncatedNormal, StatelessRandomUniformInt and -FullInt; of a key
+// and a counter made of such a seed: the same with V2.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -31,9 +31,9 @@ StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* nam
   return InvalidArgument(name, " must have shape [", count, "], has ", tensor.shape().ToString());
 }
 
-// Inputs (shape, seed), or (shape, key, counter, alg).
-StatusOr<Philox> StreamOf(const KernelContext& ctx) {
-  if (ctx.num_inputs() == 2) {
+// The first `inputs` of (shape, seed), or of (shape, key, counter, alg).
+StatusOr<Philox> StreamOf(const KernelContext& ctx, int inputs) {
+  if (inputs == 2) {
     ASSIGN_OR_RETURN(const Dims seed, IntVector(ctx.input(1), "seed", 2));
     return StreamOf(seed[0], seed[1]);
   }
@@ -84,7 +84,7 @@ class StatelessKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const Shape shape, ShapeVector(ctx.input(0), "shape"));
-    ASSIGN_OR_RETURN(const Philox stream, StreamOf(ctx));
+    ASSIGN_OR_RETURN(const Philox stream, StreamOf(ctx, ctx.num_inputs()));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     FillRandom(stream, Distribution<T>(), output->mutable_data<T>(), shape.num_elements(),
@@ -98,8 +98,9 @@ class UniformIntKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const Shape shape, ShapeVector(ctx.input(0), "shape"));
-    ASSIGN_OR_RETURN(const Philox stream, StreamOf(ctx));
-    const Tensor &low = ctx.input(4), &high = ctx.input(5);
+    const int bounds = ctx.num_inputs() - 2;
+    ASSIGN_OR_RETURN(const Philox stream, StreamOf(ctx, bounds));
+    const Tensor &low = ctx.input(bounds), &high = ctx.input(bounds + 1);
     if (low.rank() != 0 || high.rank() != 0) {
       return InvalidArgument("minval and maxval must be scalars, have shapes ",
                              low.shape().ToString(), " and ", high.shape().ToString());
@@ -163,13 +164,19 @@ OpDef StatelessV2Op(const char* doc) {
   return op;
 }
 
-OpDef UniformIntV2Op() {
-  OpDef op = StatelessV2Op("Uniform integers in [minval, maxval), a function of key and counter.");
+// `op` for integers in [minval, maxval), which are inputs.
+OpDef InBounds(OpDef op) {
   op.inputs.push_back({"minval", "dtype"});
   op.inputs.push_back({"maxval", "dtype"});
   op.types[0] = {"dtype", kIndex};
   op.examples[0].inputs.push_back({{.values = {0}}});
   op.examples[0].inputs.push_back({{.values = {5}}});
+  return op;
+}
+// `op` for integers of all bits.
+OpDef OfAllBits(OpDef op) {
+  op.types[0] = {
+      "dtype", {DType::kInt32, DType::kInt64, DType::kUint32, DType::kUint64}, DType::kUint64};
   return op;
 }
 
@@ -194,7 +201,14 @@ OP(StatelessRandomUniformV2, (StatelessV2Op("Uniform numbers in [0, 1), of key a
 OP(StatelessRandomNormalV2, (StatelessV2Op("Standard normal numbers, of key and counter.")));
 OP(StatelessTruncatedNormalV2,
    (StatelessV2Op("Standard normal numbers within +-2, of key and counter.")));
-OP(StatelessRandomUniformIntV2, (UniformIntV2Op()));
+OP(StatelessRandomUniformInt,
+   (InBounds(StatelessOp("Uniform integers in [minval, maxval), a function of the seed."))));
+OP(StatelessRandomUniformIntV2,
+   (InBounds(StatelessV2Op("Uniform integers in [minval, maxval), of key and counter."))));
+OP(StatelessRandomUniformFullInt,
+   (OfAllBits(StatelessOp("Integers of all values, a function of the seed."))));
+OP(StatelessRandomUniformFullIntV2,
+   (OfAllBits(StatelessV2Op("Integers of all values, of key and counter."))));
 OP(StatelessRandomGetKeyCounter, (KeyCounterOp("What the V2 ops make of a seed.")));
 OP(StatelessRandomGetKeyCounterAlg, (KeyCounterAlgOp()));
 OP(StatelessRandomGetAlg, {
@@ -222,7 +236,14 @@ KERNEL_BY("dtype", StatelessRandomUniformV2, UniformKernel, half, bfloat16, floa
 KERNEL_BY("dtype", StatelessRandomNormalV2, NormalKernel, half, bfloat16, float, double);
 KERNEL_BY("dtype", StatelessTruncatedNormalV2, TruncatedNormalKernel, half, bfloat16, float,
           double);
+template <class T>
+using UniformBitsKernel = StatelessKernel<UniformBits, T>;
+KERNEL_BY("dtype", StatelessRandomUniformInt, UniformIntKernel, int32_t, int64_t);
 KERNEL_BY("dtype", StatelessRandomUniformIntV2, UniformIntKernel, int32_t, int64_t);
+KERNEL_BY("dtype", StatelessRandomUniformFullInt, UniformBitsKernel, int32_t, int64_t, uint32_t,
+          uint64_t);
+KERNEL_BY("dtype", StatelessRandomUniformFullIntV2, UniformBitsKernel, int32_t, int64_t, uint32_t,
+          uint64_t);
 KERNEL_ANY_TYPE(StatelessRandomGetKeyCounter, KeyCounterKernel);
 KERNEL_ANY_TYPE(StatelessRandomGetKeyCounterAlg, KeyCounterKernel);
 KERNEL_ANY_TYPE(StatelessRandomGetAlg, AlgorithmKernel);

@@ -42,8 +42,8 @@ const char* CannotRunAlone(const std::string& op) {
   for (const char* format : {"Png", "Jpeg", "AndCropJpeg", "Gif", "Bmp", "Image"}) {
     if (op == StrCat("Decode", format)) return "needs an image: kernels/image has its tests";
   }
-  if (op == "ParseSingleExample" || op == "ParseSingleSequenceExample") {
-    return "needs a serialized record: kernels/parsing has its tests";
+  if (op == "ParseSingleExample" || op == "ParseSingleSequenceExample" || op == "ParseTensor") {
+    return "needs serialized bytes: kernels/parsing has its tests";
   }
   if (op == "OptionalHasValue" || op == "OptionalGetValue") {
     return "reads what another op made: kernels/tensor_list has its tests";
@@ -66,6 +66,9 @@ const char* CannotRunAlone(const std::string& op) {
     if (handle && (input.type.type == "resource" || input.type.type == "string")) {
       return "works on a queue or its like: kernels/data has its tests";
     }
+  }
+  if (op == "RngSkip" || op == "RngReadAndSkip") {
+    return "works on a generator's state: tests/interop has its program";
   }
   if (op == "FakeQueue") return "works on a queue: kernels/data has its tests";
   if (op == "Unstage" || op == "StagePeek" || op == "MutexLock" || op == "ConsumeMutexLock") {

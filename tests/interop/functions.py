@@ -52,3 +52,43 @@ def searches(cluster):
         bits = tf.raw_ops.PopulationCount(x=tf.constant([0, 5, -1]))
         near = tf.math.nextafter(tf.constant([1., 2.]), [2., 1.])
     return _values(cluster, [places, distinct, index, list(counted), coordinates, bits, near])
+
+
+@program("resource")
+def quantized_training_and_its_gradients(cluster):
+    with tf.device("/job:worker/task:1"):
+        x = tf.constant(np.random.RandomState(2).randn(4, 3).astype(np.float32) * 3)
+        low, high = tf.constant([-1.0, -2.0, 0.0]), tf.constant([1.0, 3.0, 6.0])
+        whole = tf.quantization.fake_quant_with_min_max_args(x, -2, 3, num_bits=4)
+        shared = tf.quantization.fake_quant_with_min_max_vars(x, low[1], high[1])
+        each = tf.quantization.fake_quant_with_min_max_vars_per_channel(x, low, high, num_bits=3)
+        loss = tf.reduce_sum(whole ** 2) + tf.reduce_sum(shared ** 2) + tf.reduce_sum(each ** 2)
+        gradients = tf.gradients(loss, [x, low, high])
+        gradients = [tf.convert_to_tensor(g) for g in gradients]
+    return _values(cluster, [whole, shared, each, gradients])
+
+
+@program("resource")
+def random_generators(cluster):
+    with tf.device("/job:ps/task:0"):
+        generator = tf.random.Generator.from_seed(7, alg="philox")
+        draws = [generator.normal([3]), generator.uniform([2, 2], maxval=100, dtype=tf.int32)]
+        seeds = generator.make_seeds(2)
+        seed = tf.constant([1, 2])
+        fixed = [tf.random.stateless_uniform([4], seed, None, None, tf.int64),
+                 tf.raw_ops.StatelessRandomUniformInt(shape=[4], seed=seed, minval=-3, maxval=9),
+                 tf.raw_ops.StatelessRandomUniformFullInt(shape=[3], seed=seed, dtype=tf.uint32)]
+    with cluster.session() as session:
+        session.run(v1.global_variables_initializer())
+        return [session.run(d) for d in (draws[0], draws[1], seeds, draws[0], generator.state)] \
+            + session.run(fixed)
+
+
+@program("resource")
+def serialized_tensors(cluster):
+    with tf.device("/job:worker/task:1"):
+        tensors = [tf.constant([[1., 2.], [3., 4.]]), tf.constant([["a", ""], ["bc", "d"]]),
+                   tf.constant(3, tf.int64)]
+        bytes_ = [tf.io.serialize_tensor(t) for t in tensors]
+        back = [tf.io.parse_tensor(b, t.dtype) for b, t in zip(bytes_, tensors)]
+    return _values(cluster, back)
