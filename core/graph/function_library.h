@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of a graph, as its nodes call them.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/base/status.h"
+#include "core/op/registry.h"
+
+namespace tensorflow {
+class FunctionDef;
+class GraphDef;
+class NodeDef;
+}  // namespace tensorflow
+
+namespace penstock {
+
+// Ops whose attributes are functions.
+bool IsCall(const std::string& op);
+bool IsIf(const std::string& op);
+bool IsWhile(const std::string& op);
+bool IsFunctional(const std::string& op);  // any of them
+
+// Borrows both.
+class FunctionLibrary {
+ public:
+  FunctionLibrary(const tensorflow::GraphDef& graph, const Registry& registry);
+
+  StatusOr<const tensorflow::FunctionDef*> Find(const std::string& name) const;
+  // What ops there are not, functions may be.
+  bool HasInsteadOfOp(const std::string& name) const;
+  // A node that uses resources has to sit where they are, wherever it is called from.
+  bool UsesResources(const tensorflow::NodeDef& node) const;
+  // Which output of a node, counted flatly, is number `index` of its argument `arg`.
+  StatusOr<int> OutputIndex(const tensorflow::NodeDef& node, const std::string& arg,
+                            int index) const;
+
+ private:
+  const Registry& registry_;
+  std::map<std::string, const tensorflow::FunctionDef*> functions_;
+};
+
+}  // namespace penstock
