@@ -16,6 +16,10 @@ StatusOr<Dims> Integers(const Tensor& tensor, string_view name) {
     const auto flat = tensor.flat<int64_t>();
     return Dims(flat.begin(), flat.end());
   }
+  if (tensor.dtype() == DType::kInt16) {
+    const auto flat = tensor.flat<int16_t>();
+    return Dims(flat.begin(), flat.end());
+  }
   return InvalidArgument(name, " must be int32 or int64, is ", Name(tensor.dtype()));
 }
 

@@ -145,6 +145,7 @@ std::vector<Gradient> ConcatV2Gradient(const GradientScope& g) {
   return dx;
 }
 
+template <class T>
 class ConcatOffsetKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -160,15 +161,15 @@ class ConcatOffsetKernel final : public Kernel {
         return InvalidArgument("All dimensions except ", axis, " must match. Input ", i,
                                " has dimension ", d, " of ", shape[d], ", input 0 has ", first[d]);
       }
-      if (offset > std::numeric_limits<int32_t>::max()) {
-        return InvalidArgument("the offset of input ", i, " does not fit in an int32");
-      }
       Tensor* output;
       RETURN_IF_ERROR(ctx.Allocate(i, Shape({rank}), &output));
-      auto flat = output->mutable_flat<int32_t>();
+      auto flat = output->mutable_flat<T>();
       std::fill(flat.begin(), flat.end(), 0);
-      flat[axis] = static_cast<int32_t>(offset);
-      offset += shape[axis];
+      flat[axis] = static_cast<T>(offset);
+      if (flat[axis] != offset || __builtin_add_overflow(offset, shape[axis], &offset)) {
+        return InvalidArgument("the offset of input ", i, " does not fit in an ",
+                               Name(kDTypeOf<T>));
+      }
     }
     return OkStatus();
   }
@@ -204,8 +205,9 @@ OP(ConcatV2,
 OP(ConcatOffset,
    {
        .doc = "Where each of the tensors of these shapes begins when they are joined.",
-       .inputs = {{"concat_dim", "int32"}, {"shape", Repeat("N", "int32")}},
-       .outputs = {{"offset", Repeat("N", "int32")}},
+       .inputs = {{"concat_dim", "int32"}, {"shape", Repeat("N", "shape_type")}},
+       .outputs = {{"offset", Repeat("N", "shape_type")}},
+       .types = {{"shape_type", kIndex, DType::kInt32}},
        .attrs = {{"N", Ints{.min = 2}}},
        .shape = ConcatOffsetShape,
        .gradient = NoGradient,
@@ -214,12 +216,13 @@ OP(ConcatOffset,
 
 KERNEL_ANY_TYPE(Concat, ConcatKernel<false>);
 KERNEL_ANY_TYPE(ConcatV2, ConcatKernel<true>);
-KERNEL_ANY_TYPE(ConcatOffset, ConcatOffsetKernel);
+KERNEL_BY("shape_type", ConcatOffset, ConcatOffsetKernel, int32_t, int64_t);
 
 KERNEL_DEF({.op = "ConcatOffset",
             .device = "GPU",
+            .types = {{"shape_type", DType::kInt32}},
             .host_args = {"concat_dim", "shape", "offset"},
-            .make = Make<ConcatOffsetKernel>});
+            .make = Make<ConcatOffsetKernel<int32_t>>});
 
 }  // namespace
 }  // namespace penstock

@@ -133,6 +133,9 @@ TEST(ConcatOffset, SaysWhereEachPartBegins) {
     EXPECT_TRUE(SameTensor(offsets[1], Ints({0, 2, 0})));
     EXPECT_TRUE(SameTensor(offsets[2], Ints({0, 5, 0})));
   }
+  const std::vector<Tensor> long_ones(2, Tensor::Vector<int64_t>({2, int64_t{1} << 40}));
+  const auto offsets = OpCall{"ConcatOffset", {Tensor::Scalar<int32_t>(1), long_ones}}.Run();
+  EXPECT_TRUE(SameTensor(offsets[1], Tensor::Vector<int64_t>({0, int64_t{1} << 40})));
   const auto expect = [](std::vector<Tensor> shapes, int axis, const char* words) {
     OpCall{"ConcatOffset", {Tensor::Scalar<int32_t>(axis), shapes}}.ExpectError(words);
   };

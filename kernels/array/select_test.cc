@@ -189,6 +189,12 @@ TEST(TopK, CornerCases) {
   const auto values = unsorted[0].flat<int32_t>();
   EXPECT_EQ(std::max(values[0], values[1]), 9);
   EXPECT_EQ(std::min(values[0], values[1]), 7);
+  const auto wide = OpCall{
+      "TopKV2",
+      {Ints({3, 9, 5}), Tensor::Scalar<int64_t>(2)},
+      {{"index_type",
+        DType::kInt64}}}.Run();
+  EXPECT_TRUE(SameTensor(wide[1], Tensor::Vector<int64_t>({1, 2})));
   const auto expect = [](const Tensor& x, int k, const char* words) {
     OpCall{"TopKV2", {x, Tensor::Scalar<int32_t>(k)}}.ExpectError(words);
   };

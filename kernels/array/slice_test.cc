@@ -282,6 +282,8 @@ TEST(StridedSlice, Mistakes) {
   expect({kDots, Index(-6)}, "slice index -6 of dimension 1 out of bounds.");
   expect({kAll, kAll, kAll}, "Index out of range using input dim 2; input has only 2 dims");
   expect({kDots, kDots}, "Multiple ellipses in slice spec not allowed");
+  OpCall{"StridedSlice", {x, Ints({0}), Ints({1}), Ints({1})}, {{"ellipsis_mask", 6}}}.ExpectError(
+      "Multiple ellipses in slice spec not allowed");
   expect({Range(0, 1, 0)}, "strides[0] must be non-zero");
   Term backwards = Index(1);
   backwards.stride = -1;

@@ -32,7 +32,7 @@ struct Expansion {
 StatusOr<Expansion> Expand(const StridedSliceMasks& masks, int64_t count, int rank) {
   const uint64_t valid = (uint64_t{1} << count) - 1;
   const uint64_t ellipsis = static_cast<uint64_t>(masks.ellipsis) & valid;
-  if (absl::popcount(ellipsis) > 1) {
+  if (absl::popcount(static_cast<uint64_t>(masks.ellipsis)) > 1) {
     return InvalidArgument("Multiple ellipses in slice spec not allowed");
   }
   int64_t named = 0;  // elements that stand for one dimension each

@@ -103,6 +103,17 @@ TopOfRowFn TopOfRowFor(DType dtype) {
   }
 }
 
+// Indices into rows of `columns`, as numbers of the type of output 1.
+template <class T>
+Status WriteIndices(absl::Span<const int32_t> places, int64_t columns, Tensor* indices) {
+  if (columns - 1 > std::numeric_limits<T>::max()) {
+    return InvalidArgument("rows of ", columns, " elements are too long for ", Name(kDTypeOf<T>),
+                           " indices");
+  }
+  std::copy(places.begin(), places.end(), indices->mutable_data<T>());
+  return OkStatus();
+}
+
 Status FindTop(KernelContext& ctx, int64_t k, bool sorted) {
   const Tensor& input = ctx.input(0);
   if (k < 0) return InvalidArgument("Need k >= 0, got ", k);
@@ -123,7 +134,9 @@ Status FindTop(KernelContext& ctx, int64_t k, bool sorted) {
   RETURN_IF_ERROR(ctx.Allocate(1, shape, &indices));
   if (shape.num_elements() == 0) return OkStatus();
   const DType dtype = input.dtype();
-  int32_t* places = indices->mutable_data<int32_t>();
+  const bool narrow = indices->dtype() == DType::kInt32;
+  std::vector<int32_t> others(narrow ? 0 : shape.num_elements());
+  int32_t* places = narrow ? indices->mutable_data<int32_t>() : others.data();
   void* out = values->mutable_raw_data();
   ctx.threads().ParallelFor(
       input.num_elements() / columns, 50 + 3.0 * columns, [&](int64_t begin, int64_t end) {
@@ -135,7 +148,9 @@ Status FindTop(KernelContext& ctx, int64_t k, bool sorted) {
           }
         }
       });
-  return OkStatus();
+  if (narrow) return OkStatus();
+  return indices->dtype() == DType::kInt64 ? WriteIndices<int64_t>(others, columns, indices)
+                                           : WriteIndices<int16_t>(others, columns, indices);
 }
 
 // The n-th smallest, or largest, of each row, from 0 on.
@@ -251,7 +266,8 @@ std::vector<Gradient> TopKGradient(const GradientScope& g) {
   const Output columns = last(g.x()), k = last(g.y(1));
   const Output total = SizeOf(g.x());
   // Row r's places, counted over the whole tensor.
-  const Output by_row = Reshape(g.y(1), Pack({g.Const<int32_t>(-1), k}));
+  const Output indices = g.y(1).dtype() == DType::kInt32 ? g.y(1) : Cast(g.y(1), DType::kInt32);
+  const Output by_row = Reshape(indices, Pack({g.Const<int32_t>(-1), k}));
   const Output first = ExpandDims(Range(zero, total, columns), one);
   const Output places = Reshape(by_row + first, vector({-1, 1}));
   const Output flat =
@@ -260,6 +276,8 @@ std::vector<Gradient> TopKGradient(const GradientScope& g) {
   dx[0] = Reshape(flat, ShapeOf(g.x()));
   return dx;
 }
+
+const DTypes kIndexTypes = {DType::kInt16, DType::kInt32, DType::kInt64};
 
 OP(TopK, {
              .doc = "The k largest elements along the last dimension, and their indices.",
@@ -273,9 +291,11 @@ OP(TopK, {
          });
 OP(TopKV2, {
                .doc = "The k largest elements along the last dimension, and their indices.",
-               .inputs = {{"input", "T"}, {"k", "int32"}},
-               .outputs = {{"values", "T"}, {"indices", "int32"}},
-               .types = {{"T", kReal}},
+               .inputs = {{"input", "T"}, {"k", "Tk"}},
+               .outputs = {{"values", "T"}, {"indices", "index_type"}},
+               .types = {{"T", kReal},
+                         {"Tk", kIndexTypes, DType::kInt32},
+                         {"index_type", kIndexTypes, DType::kInt32}},
                .attrs = {{"sorted", true}},
                .shape = TopKV2Shape,
                .gradient = TopKGradient,

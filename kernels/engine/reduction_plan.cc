@@ -77,6 +77,8 @@ StatusOr<absl::InlinedVector<int64_t, 4>> AxisValues(const Tensor& axes, string_
     for (int32_t axis : axes.flat<int32_t>()) values.push_back(axis);
   } else if (axes.dtype() == DType::kInt64) {
     for (int64_t axis : axes.flat<int64_t>()) values.push_back(axis);
+  } else if (axes.dtype() == DType::kInt16) {
+    for (int16_t axis : axes.flat<int16_t>()) values.push_back(axis);
   } else {
     return InvalidArgument(what, " must be int32 or int64, is ", Name(axes.dtype()));
   }

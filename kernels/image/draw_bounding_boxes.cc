@@ -77,22 +77,22 @@ class DrawBoxes final : public Kernel {
   }
 
   static StatusOr<std::vector<Color>> Colors(const KernelContext& ctx, int64_t channels) {
-    std::vector<Color> colors;
-    if (ctx.num_inputs() > 2 && ctx.input(2).num_elements() > 0) {
-      const Tensor& given = ctx.input(2);
-      if (given.rank() != 2 || given.dim(1) < channels) {
-        return InvalidArgument("colors must have shape [num_colors, ", channels, "], have ",
-                               given.shape().ToString());
-      }
-      for (int64_t i = 0; i < given.dim(0); ++i) {
-        colors.emplace_back();
-        std::copy_n(given.data<float>() + i * given.dim(1), channels, colors.back().begin());
-      }
-    } else {
-      colors.assign(std::begin(kColors), std::end(kColors));
+    if (ctx.num_inputs() > 2) {
+      ASSIGN_OR_RETURN(std::vector<Color> colors, GivenColors(ctx.input(2), channels));
+      if (!colors.empty()) return colors;
     }
-    if (channels == 1) {
-      for (Color& color : colors) color[0] = 1;
+    if (channels == 1) return std::vector<Color>{{1}};
+    return std::vector<Color>(std::begin(kColors), std::end(kColors));
+  }
+
+  static StatusOr<std::vector<Color>> GivenColors(const Tensor& given, int64_t channels) {
+    if (given.rank() != 2 || given.dim(1) < channels) {
+      return InvalidArgument("colors must have shape [num_colors, ", channels, "], have ",
+                             given.shape().ToString());
+    }
+    std::vector<Color> colors(given.dim(0));
+    for (int64_t i = 0; i < given.dim(0); ++i) {
+      std::copy_n(given.data<float>() + i * given.dim(1), channels, colors[i].begin());
     }
     return colors;
   }

@@ -150,6 +150,10 @@ TEST(DrawBoundingBoxesTest, OutlinesAreClipped) {
   const Tensor image = Tensor::Of<float>({1, 3, 4, 1}, Values(12));
   EXPECT_THAT(RunOne("DrawBoundingBoxes", {image, Tensor::Of<float>({1, 1, 4}, {0, .4, 1.5, 1})}),
               Near({0, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1}));
+  EXPECT_THAT(RunOne("DrawBoundingBoxesV2", {Tensor::Of<float>({1, 2, 2, 1}, Values(4)),
+                                             Tensor::Of<float>({1, 1, 4}, {0, 0, .5, .5}),
+                                             Tensor::Of<float>({1, 1}, {.25})}),
+              Near({.25, 0, 0, 0}));
 }
 
 TEST(ColorTest, AgreesWithTensorFlow) {

@@ -120,8 +120,8 @@ class SampleBox final : public Kernel {
       }
       covered = given.scalar<float>();
     }
-    if (!(covered >= 0 && covered <= 1)) {
-      return InvalidArgument("min_object_covered must be in [0.0, 1.0]: ", covered);
+    if (!(covered >= 0)) {
+      return InvalidArgument("min_object_covered must be non-negative: ", covered);
     }
     const Rectangle image = {0, 0, width, height};
     ASSIGN_OR_RETURN(const std::vector<Rectangle> boxes, Boxes(ctx.input(1), image));

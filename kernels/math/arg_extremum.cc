@@ -226,7 +226,7 @@ OpDef ArgOp(const char* doc) {
       .inputs = {{"input", "T"}, {"dimension", "Tidx"}},
       .outputs = {{"output", "output_type"}},
       .types = {{"T", TypesOf<REAL_TYPES, bool>()},
-                {"Tidx", kIndex, DType::kInt32},
+                {"Tidx", {DType::kInt16, DType::kInt32, DType::kInt64}, DType::kInt32},
                 {"output_type", kIndex, DType::kInt64}},
       .shape = ArgShape,
       .gradient = NoGradient,

@@ -78,6 +78,12 @@ TEST(ArgExtremum, CornerCases) {
   tie[41] = 5;
   EXPECT_EQ(arg(Tensor::Vector<float>(tie)), 40);
   EXPECT_EQ(OpRunner("ArgMax")
+                .In(Tensor::Vector<float>(tie))
+                .In(Tensor::Scalar<int16_t>(-1))
+                .Run1()
+                ->scalar<int64_t>(),
+            40);
+  EXPECT_EQ(OpRunner("ArgMax")
                 .In(Tensor(DType::kFloat, Shape{0, 3}))
                 .In(Tensor::Scalar<int32_t>(0))
                 .Run1()

@@ -76,8 +76,9 @@ struct ZetaFn {
     if (x == 1) return T(INFINITY);
     if (x < 1) return T(NAN);
     if (q <= 0) {
-      if (q == std::floor(q)) return T(INFINITY);  // a pole
-      if (x != std::floor(x)) return T(NAN);       // a power of a negative number
+      // A pole: infinite from both sides, but for odd x with different signs.
+      if (q == std::floor(q)) return std::fmod(x, T(2)) == 0 ? T(INFINITY) : T(NAN);
+      if (x != std::floor(x)) return T(NAN);  // a power of a negative number
     }
     T sum = 0;
     for (int k = 0; k < 9 || q <= 9; ++k, q += 1) sum += std::pow(q, -x);

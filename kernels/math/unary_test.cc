@@ -241,6 +241,9 @@ TEST(Unary, GammaFamily) {
   EXPECT_NEAR(binary("Polygamma", 1, 1), M_PI * M_PI / 6, 1e-14);
   EXPECT_NEAR(binary("Polygamma", 2, 1), -2 * 1.2020569031595942, 1e-13);
   EXPECT_TRUE(std::isnan(binary("Polygamma", 1.5, 1)));
+  EXPECT_EQ(binary("Zeta", 2, -1), INFINITY);
+  EXPECT_TRUE(std::isnan(binary("Zeta", 3, -1)));
+  EXPECT_TRUE(std::isnan(binary("Polygamma", 2, 0)));
 }
 
 }  // namespace

@@ -278,10 +278,11 @@ Output FilterGradient(const GradientScope& g, Output image, Output filter, Outpu
               TheSameAttributes(g));
 }
 
-Attrs ExampleAttrs() {
-  return {{"strides", std::vector<int64_t>{1, 2, 1, 1}}, {"padding", "SAME"}};
+Attrs ExampleAttrs(int64_t columns) {
+  return {{"strides", std::vector<int64_t>{1, 2, columns, 1}}, {"padding", "SAME"}};
 }
-const ExampleTensor kImage = {{2, 4, 3, 2}}, kFilter = {{3, 2, 2, 2}}, kResult = {{2, 2, 3, 4}};
+const ExampleTensor kImage = {{2, 4, 3, 2}}, kFilter = {{3, 2, 2, 2}};
+const ExampleTensor kResult = {{2, 2, 3, 4}}, kResultOfEqualStrides = {{2, 2, 2, 4}};
 
 }  // namespace
 
@@ -298,7 +299,8 @@ OP(DepthwiseConv2dNative,
          return {ImageGradient(g, g.x(0), g.x(1), g.dy()),
                  FilterGradient(g, g.x(0), g.x(1), g.dy())};
        },
-       .examples = {{.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs()}},
+       .examples = {{.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs(1)},
+                    {.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs(2)}},
    });
 KERNEL(DepthwiseConv2dNative, Depthwise, half, bfloat16, float, double);
 
@@ -314,7 +316,9 @@ OP(DepthwiseConv2dNativeBackpropInput,
          return {Gradient(), FilterGradient(g, g.dy(), g.x(1), g.x(2)), Forward(g, g.dy(), g.x(1))};
        },
        .examples = {{.inputs = {{{{4}, {2, 4, 3, 2}}}, {kFilter}, {kResult}},
-                     .attrs = ExampleAttrs()}},
+                     .attrs = ExampleAttrs(1)},
+                    {.inputs = {{{{4}, {2, 4, 3, 2}}}, {kFilter}, {kResultOfEqualStrides}},
+                     .attrs = ExampleAttrs(2)}},
    });
 KERNEL(DepthwiseConv2dNativeBackpropInput, DepthwiseImageGradient, half, bfloat16, float, double);
 
@@ -331,7 +335,9 @@ OP(DepthwiseConv2dNativeBackpropFilter,
          return {ImageGradient(g, g.x(0), g.dy(), g.x(2)), Gradient(), Forward(g, g.x(0), g.dy())};
        },
        .examples = {{.inputs = {{kImage}, {{{4}, {3, 2, 2, 2}}}, {kResult}},
-                     .attrs = ExampleAttrs()}},
+                     .attrs = ExampleAttrs(1)},
+                    {.inputs = {{kImage}, {{{4}, {3, 2, 2, 2}}}, {kResultOfEqualStrides}},
+                     .attrs = ExampleAttrs(2)}},
    });
 KERNEL(DepthwiseConv2dNativeBackpropFilter, DepthwiseFilterGradient, half, bfloat16, float, double);
 

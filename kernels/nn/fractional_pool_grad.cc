@@ -149,7 +149,9 @@ Status AvgGradShape(ShapeScope& s) {
 }
 
 // Two regions in each dimension.
-const ExampleTensor kImage = {{1, 4, 4, 1}}, kPooled = {{1, 2, 2, 1}}, kSequence = {{3}, {0, 1, 4}};
+const ExampleTensor kImage = {{1, 4, 4, 1}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3}};
+const ExampleTensor kMaxima = {{1, 2, 2, 1}, {3, 4, 9, 9}}, kPooled = {{1, 2, 2, 1}};
+const ExampleTensor kSequence = {{3}, {0, 1, 4}};
 
 }  // namespace
 
@@ -165,7 +167,7 @@ OP(FractionalMaxPoolGrad,
        .types = {{"T", {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64}}},
        .attrs = {{"overlapping", false}},
        .shape = SameShape,
-       .examples = {{.inputs = {{kImage}, {kPooled}, {kPooled}, {kSequence}, {kSequence}}}},
+       .examples = {{.inputs = {{kImage}, {kMaxima}, {kPooled}, {kSequence}, {kSequence}}}},
    });
 KERNEL(FractionalMaxPoolGrad, FractionalMaxPoolGradKernel, float, double, int32_t, int64_t);
 

@@ -85,6 +85,9 @@ TEST(Stateless, V2AgreesWithTensorFlow) {
   EXPECT_TRUE(
       SameTensor(uniform, OpCall{"StatelessRandomUniform", {Ints({3}), Longs({5, 7})}}.Run1()));
   EXPECT_FLOAT_EQ(uniform.data<float>()[0], 0.12039494514465332f);
+  OpCall more = draw("StatelessRandomUniformV2", 3);  // counters than are needed
+  more.args[2] = Tensor::Vector<uint64_t>({0, 12679354197552641790u, 5});
+  EXPECT_TRUE(SameTensor(more.Run1(), uniform));
   EXPECT_NEAR(draw("StatelessTruncatedNormalV2", 3).Run1().data<float>()[2], -0.62441009, 1e-6);
   OpCall whole = draw("StatelessRandomUniformIntV2", 4);
   whole.args.push_back(Tensor::Scalar<int32_t>(-3));

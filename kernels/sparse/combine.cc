@@ -142,6 +142,8 @@ class SparseExtremumKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const Pair pair, Pair::Make(ctx));
+    RETURN_IF_ERROR(pair.a.CheckBounds());
+    RETURN_IF_ERROR(pair.b.CheckBounds());
     return WriteCombined<T>(ctx, pair, [](T x, T y, T* best) {
       *best = (kMaximum ? x < y : y < x) ? y : x;
       return true;

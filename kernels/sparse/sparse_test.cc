@@ -88,6 +88,10 @@ TEST(Sparse, AddAndExtrema) {
                  {L({3, 2}, {0, 0, 0, 2, 1, 1}), F({3}, {1, 2, 3}), L({2}, {2, 3}),
                   L({3, 2}, {0, 1, 0, 2, 1, 0}), F({3}, {1e+01f, -2, 3e+01f}), L({2}, {2, 3})}},
                 {L({5, 2}, {0, 0, 0, 1, 0, 2, 1, 0, 1, 1}), F({5}, {0, 0, -2, 0, 0})});
+  OpCall{"SparseSparseMaximum",
+         {L({1, 2}, {0, 0}), F({1}, {1}), L({2}, {2, 3}), L({1, 2}, {0, 3}), F({1}, {1}),
+          L({2}, {2, 3})}}
+      .ExpectError("[0,3] is out of bounds");
   OpCall{"SparseAddGrad", {F({1}, {1}), L({1, 2}, {0, 0}), L({1, 2}, {0, 0}), L({}, {0})}}
       .ExpectError("must be matrices with as many columns");
 }

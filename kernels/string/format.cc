@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StringFormat: a template with tensors put in, as NumPy would print them.
+#include <algorithm>
+
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/op/gradient.h"
@@ -15,9 +17,13 @@ namespace {
 class Printer {
  public:
   Printer(const Tensor& tensor, int64_t edge)
-      : shape_(tensor.shape()), flat_(tensor.Reshaped(Shape{tensor.num_elements()})), edge_(edge) {}
+      : shape_(tensor.shape()),
+        flat_(tensor.Reshaped(Shape{tensor.num_elements()})),
+        // No more than there are elements, so that of rows without any no row is printed.
+        edge_(edge < 0 ? flat_.num_elements() : std::min(edge, flat_.num_elements())) {}
 
   std::string Text() {
+    if (shape_.rank() == 0 && edge_ == 0) return "...";
     Add(0, 0);
     return std::move(text_);
   }
@@ -47,7 +53,7 @@ class Printer {
     text_ += "[";
     for (int64_t i = 0; i < size; ++i) {
       if (i > 0) text_ += Separator(dim);
-      if (edge_ >= 0 && i == edge_ && size - i > edge_) {
+      if (i == edge_ && size - i > edge_) {
         if (i == 0) text_ += Separator(dim);
         text_ += "...";
         i = size - edge_ - 1;

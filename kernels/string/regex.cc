@@ -75,10 +75,6 @@ class ReplaceKernel final : public RegexKernel {
     if (!is_static()) {
       ASSIGN_OR_RETURN(rewrite, Scalar(ctx.input(2), "Rewrite"));
     }
-    std::string why;
-    if (!regex->CheckRewriteString(rewrite, &why)) {
-      return InvalidArgument("Invalid rewrite: ", rewrite, ", error: ", why);
-    }
     const Tensor& input = ctx.input(0);
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, input.shape(), &output));
@@ -118,7 +114,8 @@ OP(RegexFullMatch, {
                    });
 OP(StaticRegexReplace,
    {
-       .doc = "Strings with what the pattern matches replaced; \\1 stands for its first group.",
+       .doc = "Strings with what the pattern matches replaced; \\1 stands for its first group. As "
+              "they are where the rewrite names a group that the pattern does not have.",
        .inputs = {{"input", "string"}},
        .outputs = {{"output", "string"}},
        .attrs = {{"pattern", Strings{}}, {"rewrite", Strings{}}, {"replace_global", true}},

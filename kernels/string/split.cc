@@ -56,17 +56,19 @@ Words SplitAtAny(string_view text, const std::string& delimiters, bool skip_empt
 // As Python's str.split: at `separator`, or at runs of white space; at most `most` times, if not
 // negative.
 Words SplitAt(string_view text, const std::string& separator, int64_t most) {
+  if (most == 0) return {text};
   Words words;
   if (separator.empty()) {
-    // What is left after `most` words is one more, even if there is nothing left: TensorFlow's way.
-    const bool limited = most >= 0;
     text = absl::StripLeadingAsciiWhitespace(text);
-    while (!text.empty() && (!limited || most-- > 0)) {
+    while (!text.empty()) {
       const auto space = std::find_if(text.begin(), text.end(), absl::ascii_isspace);
       words.push_back(text.substr(0, space - text.begin()));
       text = absl::StripLeadingAsciiWhitespace(text.substr(words.back().size()));
+      if (--most != 0) continue;
+      // What is left after `most` words is one more, even if it is nothing: TensorFlow's way.
+      words.push_back(text);
+      return words;
     }
-    if (limited) words.push_back(text);
     return words;
   }
   while (true) {

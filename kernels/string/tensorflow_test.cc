@@ -159,6 +159,14 @@ TEST(String, Format) {
                  {std::vector<Tensor>{I({5}, {0, 1, 2, 3, 4})}},
                  {{"template", "%s"}, {"summarize", 2}}},
                 {S({}, {"[0 1 ... 3 4]"})});
+  ExpectOutputs({"StringFormat",
+                 {std::vector<Tensor>{I({2, 2}, {0, 1, 2, 3}), I({2}, {4, 5}), I({}, {6})}},
+                 {{"template", "%s,%s,%s"}, {"summarize", 0}}},
+                {S({}, {"[\012 ...],[ ...],..."})});
+  ExpectOutputs({"StringFormat",
+                 {std::vector<Tensor>{F({2, 0}, {}), F({2, 0, 2}, {}), F({0, 3}, {})}},
+                 {{"template", "%s,%s,%s"}}},
+                {S({}, {"[\012 ...],[\012\012 ...],[]"})});
   OpCall{"StringFormat", {std::vector<Tensor>{I({}, {1})}}, {{"template", "%s %s"}}}.ExpectError(
       "must match: 2 vs. 1");
 }
@@ -209,6 +217,12 @@ TEST(String, Split) {
        {{"maxsplit", 1}}},
       {L({8, 2}, {0, 0, 0, 1, 1, 0, 1, 1, 2, 0, 2, 1, 3, 0, 3, 1}),
        S({8}, {"hello", "big  world", "a,b,,c", "", "1ab2ab3", "", "x", "y "}), L({2}, {4, 2})});
+  ExpectOutputs({"StringSplitV2", {S({3}, {"", " a b ", "  "}), S({}, {""})}, {{"maxsplit", 1}}},
+                {L({2, 2}, {1, 0, 1, 1}), S({2}, {"a", "b "}), L({2}, {3, 2})});
+  ExpectOutputs({"StringSplitV2", {S({2}, {"", " a b "}), S({}, {""})}, {{"maxsplit", 9}}},
+                {L({2, 2}, {1, 0, 1, 1}), S({2}, {"a", "b"}), L({2}, {2, 2})});
+  ExpectOutputs({"StringSplitV2", {S({2}, {"", " a b "}), S({}, {""})}, {{"maxsplit", 0}}},
+                {L({2, 2}, {0, 0, 1, 0}), S({2}, {"", " a b "}), L({2}, {2, 1})});
   ExpectOutputs(
       {"StringSplit", {S({4}, {"hello world", "", "a,b , c ab d", "  x "}), S({}, {","})}},
       {L({5, 2}, {0, 0, 2, 0, 2, 1, 2, 2, 3, 0}),

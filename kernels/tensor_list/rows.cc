@@ -79,6 +79,12 @@ class TensorListFromTensorKernel final : public Kernel {
     if (tensor.rank() == 0) {
       return InvalidArgument("Tensor must be at least a vector, but saw shape: []");
     }
+    Shape each = tensor.shape();
+    each.RemoveDim(0);
+    if (!shape.Merge(each).ok()) {
+      return InvalidArgument("Specified a list with shape ", shape.ToString(),
+                             " from a tensor with shape ", each.ToString());
+    }
     OwnList made = NewList(tensor.dtype(), std::move(shape));
     RETURN_IF_ERROR(made.list->Resize(tensor.dim(0)));
     RETURN_IF_ERROR(SetRows(ctx, tensor, AllIndices(tensor.dim(0)), made.list));

@@ -136,7 +136,10 @@ TEST(TensorList, FromATensorAndBack) {
             "float[3,2] 5 6 1 2 5 6");
   EXPECT_EQ(Call1("TensorListGather", {list, Ints({}), Ints({2})}, kFloats).ToString(),
             "float[0,2]");
-  ExpectError("shape: [2] list shape: [3]", "TensorListFromTensor", {tensor, Ints({3})});
+  ExpectError("a list with shape [3] from a tensor with shape [2]", "TensorListFromTensor",
+              {tensor, Ints({3})});
+  ExpectError("a list with shape [3] from a tensor with shape [2]", "TensorListFromTensor",
+              {Tensor(DType::kFloat, {0, 2}), Ints({3})});
   ExpectError("must be at least a vector", "TensorListFromTensor",
               {Tensor::Scalar<float>(1), kUnknown});
   ExpectError("gather element 3 in a list with 3", "TensorListGather", {list, Ints({3}), kUnknown},

@@ -57,15 +57,15 @@ struct AdagradDARule {
             .after = {"lr", "l1", "l2", "global_step"}};
   }
   static constexpr int kSlots = 2;
-  AdagradDARule(const C* h, bool) : lr(h[0]), l1(h[1] * h[3]), l2(h[2] * h[3] * h[0]) {}
+  AdagradDARule(const C* h, bool) : lr(h[0]), l1(h[1]), steps(h[3]), l2(h[2] * h[3] * h[0]) {}
 
   void operator()(C& var, C& sum, C& squares, C grad) const {
     sum += grad;
     squares += grad * grad;
-    var = -lr * Shrink(sum, l1) / (l2 + std::sqrt(squares));
+    var = -lr * Shrink(sum, steps, l1) / (l2 + std::sqrt(squares));
   }
 
-  C lr, l1, l2;  // l1 and l2 over all steps so far
+  C lr, l1, steps, l2;  // l2 over all steps so far
 };
 UPDATE(AdagradDA, AdagradDARule,
        "Adagrad with dual averaging: var is made anew from the sums of gradients and of their "

@@ -63,7 +63,7 @@ struct FtrlRule : FtrlBase<C> {
             .after = {"lr", "l1", "l2", "lr_power"},
             .flag = "multiply_linear_by_lr"};
   }
-  static Status Check(const C* h, bool flag) {
+  static Status CheckSparse(const C* h, bool flag) {
     return FtrlBase<C>::CheckRates(h[0], h[1], h[2], C(0), h[3], flag);
   }
   FtrlRule(const C* h, bool flag) : FtrlBase<C>(h[0], h[1], h[2], C(0), h[3], flag) {}
@@ -80,7 +80,7 @@ struct FtrlV2Rule : FtrlBase<C> {
             .after = {"lr", "l1", "l2", "l2_shrinkage", "lr_power"},
             .flag = "multiply_linear_by_lr"};
   }
-  static Status Check(const C* h, bool flag) {
+  static Status CheckSparse(const C* h, bool flag) {
     return FtrlBase<C>::CheckRates(h[0], h[1], h[2], h[3], h[4], flag);
   }
   FtrlV2Rule(const C* h, bool flag) : FtrlBase<C>(h[0], h[1], h[2], h[3], h[4], flag) {}

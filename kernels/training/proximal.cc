@@ -14,7 +14,7 @@ struct ProximalGradientDescentBase {
   ProximalGradientDescentBase(const C* h, bool) : alpha(h[0]), l1(h[1]), l2(h[2]) {}
 
   void operator()(C& var, C grad) const {
-    var = Shrink(var - alpha * grad, alpha * l1) / (C(1) + alpha * l2);
+    var = Shrink(var - alpha * grad, alpha, l1) / (C(1) + alpha * l2);
   }
 
   C alpha, l1, l2;
@@ -54,7 +54,7 @@ struct ProximalAdagradRule {
   void operator()(C& var, C& accum, C grad) const {
     accum += grad * grad;
     const C rate = lr / std::sqrt(accum);
-    var = Shrink(var - rate * grad, rate * l1) / (C(1) + rate * l2);
+    var = Shrink(var - rate * grad, rate, l1) / (C(1) + rate * l2);
   }
 
   C lr, l1, l2;

@@ -12,12 +12,12 @@ C Sign(C x) {
   return x > C(0) ? C(1) : x < C(0) ? C(-1) : C(0);
 }
 
-// x moved towards 0 by `threshold`, and 0 where it is nearer than that. A threshold that is not
-// positive leaves x alone.
+// x moved towards 0 by rate * l1, and 0 where it is nearer than that. An l1 that is not positive
+// leaves x alone.
 template <class C>
-C Shrink(C x, C threshold) {
-  const C rest = std::abs(x) - threshold;
-  return threshold > C(0) ? (rest > C(0) ? Sign(x) * rest : C(0)) : x;
+C Shrink(C x, C rate, C l1) {
+  const C rest = std::abs(x) - rate * l1;
+  return l1 > C(0) ? (rest > C(0) ? Sign(x) * rest : C(0)) : x;
 }
 
 }  // namespace penstock

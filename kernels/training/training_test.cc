@@ -320,11 +320,12 @@ TEST(Updates, RatesAreChecked) {
   TestVariables variables;
   const auto run = [&](float lr, float l1, float lr_power) {
     const Tensor one = Tensor::Vector<float>({1});
-    return variables.Op("ApplyFtrl")
+    return variables.Op("SparseApplyFtrl")
         .In(variables.New(one, true))
         .In(variables.New(one, true))
         .In(variables.New(one, true))
         .In(one)
+        .In(Tensor::Vector<int32_t>({0}))
         .In(Tensor::Scalar(lr))
         .In(Tensor::Scalar(l1))
         .In(Tensor::Scalar(0.0f))
@@ -338,6 +339,48 @@ TEST(Updates, RatesAreChecked) {
   EXPECT_EQ(run(1, -1, -0.5), StatusCode::kInvalidArgument);
   EXPECT_EQ(run(1, 0, 0.5), StatusCode::kInvalidArgument);
   EXPECT_EQ(run(NAN, 0, -0.5), StatusCode::kInvalidArgument);
+}
+
+// What rates below zero do to dense variables is TensorFlow's.
+TEST(Updates, GoOnWithOddRates) {
+  TestVariables variables;
+  const auto three = [](float a, float b, float c) { return Tensor::Vector<float>({a, b, c}); };
+  const auto rate = [](float x) { return Tensor::Scalar(x); };
+  const Tensor grad = three(1, -2, .5);
+  const auto expect = [&](OpRunner& op, const Tensor& var, std::vector<float> expected) {
+    ASSERT_EQ(op.Run().status(), OkStatus());
+    const Tensor value = TestVariables::Value(var);
+    for (int i = 0; i < 3; ++i) EXPECT_NEAR(value.flat<float>()[i], expected[i], 1e-6) << i;
+  };
+  const auto start = [&](const Tensor& var, std::initializer_list<Tensor> slots, const char* op) {
+    OpRunner runner = variables.Op(op);
+    runner.In(var);
+    for (const Tensor& slot : slots) runner.In(variables.New(slot, true));
+    return runner;
+  };
+  const Tensor a = variables.New(three(1, 2, -3), true);
+  expect(start(a, {three(1, 1, 4), three(.5, -1, 2)}, "ApplyFtrl")
+             .In(grad)
+             .In(rate(-.5))
+             .In(rate(-1))
+             .In(rate(.25))
+             .In(rate(-.5)),
+         a, {1.4294745f, .74123144f, .8640884f});
+  const Tensor b = variables.New(three(1, 2, -3), true);
+  expect(start(b, {}, "ApplyProximalGradientDescent")
+             .In(rate(-.5))
+             .In(rate(.5))
+             .In(rate(.25))
+             .In(grad),
+         b, {2, 1.4285715f, -3.4285715f});
+  const Tensor c = variables.New(three(1, 2, -3), true);
+  expect(start(c, {three(.5, 1, -1), three(1, 4, 1)}, "ApplyAdagradDA")
+             .In(grad)
+             .In(rate(.5))
+             .In(rate(.5))
+             .In(rate(.25))
+             .In(Tensor::Scalar<int64_t>(-1)),
+         c, {-.7756667f, .27742565f, .50350744f});
 }
 
 // Readers see the variable before or after an update, and never half of one; no update is lost.

@@ -13,9 +13,10 @@
 //   };
 //   DENSE_UPDATE(GradientDescent, GradientDescentRule, "doc", kNumber, float, double);
 //
-// A rule may have `static Status Check(const C* hyperparameters, bool flag)`. Everything is checked
-// before anything is written; the variable and its slots change together, under their locks. Rows
-// of a sparse update are applied in order, so that repeated indices add up.
+// A rule may have `static Status Check(const C* hyperparameters, bool flag)`, or CheckSparse, of
+// which dense updates know nothing. Everything is checked before anything is written; the variable
+// and its slots change together, under their locks. Rows of a sparse update are applied in order,
+// so that repeated indices add up.
 #pragma once
 
 #include <array>
@@ -154,6 +155,10 @@ class UpdateKernel : public Kernel {
     }
     if constexpr (requires { Rule::Check(values, flag_); }) {
       RETURN_IF_ERROR(Rule::Check(values, flag_));
+    }
+    constexpr bool kSparse = kForm == GradientForm::kSparse;
+    if constexpr (kSparse && requires { Rule::CheckSparse(values, flag_); }) {
+      RETURN_IF_ERROR(Rule::CheckSparse(values, flag_));
     }
     return Rule(values, flag_);
   }

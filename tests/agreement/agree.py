@@ -50,4 +50,8 @@ def run(arguments, penstock, exporter):
     for case, verdict, detail in found.unexplained[:50]:
         print("%s: %s %s" % (case.replace("|", " "), verdict, detail.split("\n")[0][:160]))
     print("\n".join(found.summary()))
+    if arguments.ops == ["*"] and not arguments.quick:
+        for row in known:
+            if not row.used:
+                print("DIFFERENCES.md: no case for %s: %s" % (row.ops, row.reason))
     return 1 if found.unexplained or not found.cells else 0

@@ -13,6 +13,10 @@ TOLERANCES = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 2e-5, "float64": 1e-
 # functions of both have it.
 UP_TO_PHASE = ("SelfAdjointEig", "Svd", "Qr")
 
+# TensorFlow computes these in float, also where double precision is asked for.
+IN_FLOAT = ("CTCBeamSearchDecoder", "CTCLoss", "CropAndResizeGradImage", "ResizeBicubicGrad",
+            "ResizeBilinearGrad")
+
 
 def _parts(array):
     if array.dtype.kind == "c":
@@ -37,10 +41,18 @@ def _close(ours, theirs, tolerance, scale):
     return None
 
 
+def _tolerance(op, dtype):
+    return TOLERANCES["float32" if op in IN_FLOAT and dtype == "float64" else dtype]
+
+
 def difference(op, ours, theirs):
     """What differs between two lists of arrays; "" where nothing does."""
     if len(ours) != len(theirs):
         return "%d outputs, TensorFlow's %d" % (len(ours), len(theirs))
+    if op.startswith("FusedBatchNorm") and theirs[0].dtype == np.float16:
+        # The others hold nothing: TensorFlow leaves them uninitialised, or gives them other shapes
+        # than for float.
+        ours, theirs = ours[:3], theirs[:3]
     for i, (a, b) in enumerate(zip(map(np.asarray, ours), map(np.asarray, theirs))):
         vectors = any(word in op for word in UP_TO_PHASE)
         if vectors and a.size == 0 and b.shape == ():
@@ -51,7 +63,7 @@ def difference(op, ours, theirs):
             if vectors:
                 a, b = np.abs(a), np.abs(b)
             # Sums of numbers that cancel are near by the size of what was added.
-            wrong = _close(a, b, TOLERANCES[a.dtype.name], max(1e-6, min(_scale(b), 1e4)))
+            wrong = _close(a, b, _tolerance(op, a.dtype.name), max(1e-6, min(_scale(b), 1e4)))
         else:
             equal = a == b
             wrong = None if np.all(equal) else int(np.argmin(np.asarray(equal).reshape(-1)))
