@@ -3,27 +3,16 @@
 // ParseExample, ParseExampleV2, ParseSingleExample: the features of serialized training records,
 // each as a dense, sparse or ragged tensor.
 #include <algorithm>
-#include <mutex>
 
-#include "absl/functional/function_ref.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
-#include "kernels/parsing/columns.h"
-#include "kernels/parsing/example.h"
+#include "kernels/parsing/features.h"
 
 namespace penstock {
 namespace {
 
 const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
-
-// Which features to make what of. Outputs come in the order of the ops: all sparse indices, all
-// sparse values, all sparse shapes, dense values, ragged values, ragged splits.
-struct Request {
-  std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
-  std::vector<DType> sparse_types, ragged_types;
-  std::vector<DenseColumn> dense;
-};
 
 class ParseKernel : public Kernel {
  public:
@@ -44,7 +33,7 @@ class ParseKernel : public Kernel {
  protected:
   // `defaults`: the first input of dense_defaults.
   Status AddDense(std::vector<std::string> keys, const KernelContext& ctx, int defaults,
-                  Request* request) const {
+                  FeatureRequest* request) const {
     request->dense_keys = std::move(keys);
     if (request->dense_keys.size() != dense_types_.size()) {
       return InvalidArgument("there are ", request->dense_keys.size(), " dense_keys for ",
@@ -58,7 +47,7 @@ class ParseKernel : public Kernel {
     return OkStatus();
   }
 
-  Status AddSparse(std::vector<std::string> keys, Request* request) const {
+  Status AddSparse(std::vector<std::string> keys, FeatureRequest* request) const {
     if (keys.size() != sparse_types_.size()) {
       return InvalidArgument("there are ", keys.size(), " sparse_keys for ", sparse_types_.size(),
                              " sparse_types");
@@ -69,7 +58,7 @@ class ParseKernel : public Kernel {
   }
 
   // `serialized` is a vector of records, or one alone.
-  static Status Parse(const Request& request, const Tensor& serialized, const Tensor* names,
+  static Status Parse(const FeatureRequest& request, const Tensor& serialized, const Tensor* names,
                       KernelContext& ctx) {
     if (serialized.rank() > 1) {
       return InvalidArgument("Expected serialized to be a scalar or vector, got shape: ",
@@ -85,65 +74,18 @@ class ParseKernel : public Kernel {
     rows.batched = serialized.rank() == 1;
     const auto bytes = serialized.flat<std::string>();
     std::vector<ExampleRecord> examples(bytes.size());
-    constexpr int64_t kRecordNanos = 200, kFeatureNanos = 50;
+    constexpr int64_t kRecordNanos = 200;
     RETURN_IF_ERROR(ForEachRow(rows, serialized.num_elements(), kRecordNanos, ctx, [&](int64_t i) {
       auto example = ExampleRecord::Parse(bytes[i]);
       if (example.ok()) examples[i] = *std::move(example);
       return example.status();
     }));
-    rows.features.resize(examples.size());
-    const auto take = [&](const std::string& key) {
-      rows.key = key;
-      return ForEachRow(rows, rows.size(), kFeatureNanos, ctx, [&](int64_t i) {
-        auto feature = examples[i].Find(key);
-        if (feature.ok()) rows.features[i] = *std::move(feature);
-        return feature.status();
-      });
-    };
-    const int sparse = static_cast<int>(request.sparse_keys.size());
-    for (int i = 0; i < sparse; ++i) {
-      RETURN_IF_ERROR(take(request.sparse_keys[i]));
-      RETURN_IF_ERROR(
-          ParseSparseColumn(rows, request.sparse_types[i], ctx, {i, sparse + i, 2 * sparse + i}));
-    }
-    int output = 3 * sparse;
-    for (size_t i = 0; i < request.dense.size(); ++i) {
-      RETURN_IF_ERROR(take(request.dense_keys[i]));
-      RETURN_IF_ERROR(request.dense[i].Parse(rows, ctx, output++));
-    }
-    const int ragged = static_cast<int>(request.ragged_keys.size());
-    for (int i = 0; i < ragged; ++i, ++output) {
-      RETURN_IF_ERROR(take(request.ragged_keys[i]));
-      RETURN_IF_ERROR(
-          ParseRaggedColumn(rows, request.ragged_types[i], ctx, output, output + ragged));
-    }
-    return OkStatus();
+    return ParseFeatures(
+        request, [&](int64_t i) -> const ExampleRecord& { return examples[i]; },
+        serialized.num_elements(), &rows, ctx);
   }
 
  private:
-  // Calls parse(i) for each row, several at a time; the error is that of the first row that has
-  // one.
-  static Status ForEachRow(const ColumnRows& rows, int64_t count, int64_t nanos, KernelContext& ctx,
-                           absl::FunctionRef<Status(int64_t i)> parse) {
-    std::mutex mutex;
-    int64_t first = count;
-    Status error;
-    ctx.threads().ParallelFor(count, nanos, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        Status status = parse(i);
-        if (status.ok()) continue;
-        const std::lock_guard lock(mutex);
-        if (i > first) return;
-        first = i;
-        error = std::move(status);
-        return;
-      }
-    });
-    if (error.ok()) return OkStatus();
-    return InvalidArgument(rows.NameOf(first), ", Index: ", first,
-                           ": Could not parse example input: ", error.message());
-  }
-
   std::vector<DType> sparse_types_, dense_types_;
   std::vector<PartialShape> dense_shapes_;
 };
@@ -165,7 +107,7 @@ class ParseExampleKernel final : public ParseKernel {
 
   Status Compute(KernelContext& ctx) override {
     RETURN_IF_ERROR(CheckVector(ctx.input(0), "serialized"));
-    Request request;
+    FeatureRequest request;
     ASSIGN_OR_RETURN(auto sparse, Keys(ctx, 2, num_sparse_, "sparse_keys"));
     ASSIGN_OR_RETURN(auto dense, Keys(ctx, 2 + num_sparse_, num_dense_, "dense_keys"));
     RETURN_IF_ERROR(AddSparse(std::move(sparse), &request));
@@ -223,7 +165,7 @@ class ParseExampleV2Kernel final : public ParseKernel {
     RETURN_IF_ERROR(CheckVector(ctx.input(kSparse), "sparse_keys"));
     RETURN_IF_ERROR(CheckVector(ctx.input(kDense), "dense_keys"));
     RETURN_IF_ERROR(CheckVector(ctx.input(kRagged), "ragged_keys"));
-    Request request;
+    FeatureRequest request;
     RETURN_IF_ERROR(AddSparse(keys(kSparse), &request));
     RETURN_IF_ERROR(AddDense(keys(kDense), ctx, kDefaults, &request));
     request.ragged_keys = keys(kRagged);
@@ -259,7 +201,7 @@ class ParseSingleExampleKernel final : public ParseKernel {
       return InvalidArgument("Expected serialized to be a scalar, got shape: ",
                              ctx.input(0).shape().ToString());
     }
-    Request request;
+    FeatureRequest request;
     RETURN_IF_ERROR(AddSparse(sparse_keys_, &request));
     RETURN_IF_ERROR(AddDense(dense_keys_, ctx, 1, &request));
     return Parse(request, ctx.input(0), nullptr, ctx);

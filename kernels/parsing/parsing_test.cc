@@ -437,6 +437,62 @@ TEST(DecodeCsvTest, Attributes) {
   EXPECT_THAT(error({{"field_delim", ",,"}}), HasSubstr("field_delim should be only 1 char"));
 }
 
+// Two records: lists of two steps and of one.
+class SequenceBatchTest : public testing::Test {
+ protected:
+  static std::string Record(const std::vector<tensorflow::Feature>& steps) {
+    tensorflow::SequenceExample record;
+    auto& lists = *record.mutable_feature_lists()->mutable_feature_list();
+    for (const auto& step : steps) *lists["x"].add_feature() = step;
+    return record.SerializeAsString();
+  }
+  static OpRunner Parse(const char* kind, std::vector<std::string> records) {
+    const bool dense = kind == std::string("dense");
+    OpRunner run("ParseSequenceExample");
+    run.In(Strings(std::move(records)))
+        .In(Strings({}))
+        .InList({})
+        .Attr(StrCat("Nfeature_list_", kind), int64_t{1})
+        .Attr(StrCat("feature_list_", kind, "_keys"), std::vector<std::string>{"x"})
+        .Attr(StrCat("feature_list_", kind, "_types"), std::vector<DType>{DType::kFloat});
+    if (dense) run.Attr("feature_list_dense_shapes", std::vector<PartialShape>{{2}});
+    return run;
+  }
+  static void ExpectError(OpRunner run, const char* words) {
+    const auto outputs = run.Run();
+    EXPECT_EQ(outputs.status().code(), StatusCode::kInvalidArgument) << words;
+    EXPECT_THAT(std::string(outputs.status().message()), HasSubstr(words));
+  }
+  const std::string two_ = Record({Floats({1, 2}), Floats({3, 4})}),
+                    one_ = Record({Floats({5, 6})});
+};
+
+TEST_F(SequenceBatchTest, DenseListsArePaddedToTheLongest) {
+  const auto out = *Parse("dense", {one_, two_}).Run();
+  EXPECT_EQ(out[0].shape(), (Shape{2, 2, 2}));
+  EXPECT_THAT(out[0].flat<float>(), ElementsAre(5, 6, 0, 0, 1, 2, 3, 4));
+  EXPECT_THAT(out[1].flat<int64_t>(), ElementsAre(1, 2));
+}
+
+TEST_F(SequenceBatchTest, SparseListsHaveRecordStepAndPlace) {
+  const auto out = *Parse("sparse", {one_, Record({Floats({}), Floats({7})})}).Run();
+  EXPECT_THAT(out[0].flat<int64_t>(), ElementsAre(0, 0, 0, 0, 0, 1, 1, 1, 0));
+  EXPECT_THAT(out[1].flat<float>(), ElementsAre(5, 6, 7));
+  EXPECT_THAT(out[2].flat<int64_t>(), ElementsAre(2, 2, 2));
+}
+
+TEST_F(SequenceBatchTest, MistakesNameRecordListAndStep) {
+  ExpectError(Parse("dense", {two_, Record({})}), "Feature list 'x' is required");
+  ExpectError(Parse("dense", {two_, Record({Floats({1, 2}), Floats({1})})}),
+              "Feature list: x, Index: 1.  Number of float values != expected.  Values size: 1 but "
+              "output shape: [2]");
+  ExpectError(Parse("dense", {Record({Longs({1, 2})})}),
+              "Index: 0.  Data types don't match. Data type: int64 but expected type: float");
+  ExpectError(Parse("sparse", {two_, two_.substr(1)}), "Index: 1: Could not parse");
+  ExpectError(Parse("sparse", {two_}).Attr("Nfeature_list_dense", int64_t{1}),
+              "Nfeature_list_dense is 1");
+}
+
 TEST(SerializeTensorTest, ParseTensorReadsItBack) {
   for (const Tensor& tensor :
        {Tensor::Of<float>({2, 2}, {1, 2, 3, 4}), Strings({"a", "", "bc"}), Empty<int64_t>()}) {

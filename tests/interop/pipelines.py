@@ -61,3 +61,56 @@ def shuffled_lines(cluster):
             seen += numbers.tolist()
             assert all(w == b"word%d" % n for n, w in zip(numbers, words))
     return sorted(seen), seen == sorted(seen)
+
+
+def _sequence(length, name, steps, words):
+    record = tf.train.SequenceExample()
+    if length is not None:
+        record.context.feature["length"].int64_list.value.append(length)
+    record.context.feature["name"].bytes_list.value.extend(name)
+    for step in steps:
+        record.feature_lists.feature_list["x"].feature.add().float_list.value.extend(step)
+    for key in ("words", "more"):
+        for word in words:
+            record.feature_lists.feature_list[key].feature.add().bytes_list.value.extend(word)
+    return record.SerializeToString()
+
+
+@program("resource")
+def sequence_examples(cluster):
+    records = [_sequence(3, [b"a", b"b"], [[1, 2], [3, 4]], [[b"p"], [b"q", b"r"], []]),
+               _sequence(None, [], [[5, 6]], []), _sequence(1, [b"c"], [], [[b"s"]])]
+    with tf.device("/job:worker/task:1"):
+        serialized = v1.placeholder(tf.string, [None])
+        context, lists, lengths = tf.io.parse_sequence_example(
+            serialized,
+            {"length": tf.io.FixedLenFeature([], tf.int64, 7),
+             "name": tf.io.VarLenFeature(tf.string)},
+            {"x": tf.io.FixedLenSequenceFeature([2], tf.float32, allow_missing=True),
+             "words": tf.io.VarLenFeature(tf.string),
+             "more": tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)})
+        one = tf.io.parse_single_sequence_example(
+            serialized[0], {"name": tf.io.RaggedFeature(tf.string)},
+            {"x": tf.io.FixedLenSequenceFeature([2], tf.float32),
+             "more": tf.io.RaggedFeature(tf.string)})
+        old = tf.raw_ops.ParseSequenceExample(
+            serialized=serialized, debug_name=[],
+            context_dense_defaults=[tf.constant([9], tf.int64)],
+            feature_list_dense_missing_assumed_empty=["x"], context_sparse_keys=["name"],
+            context_dense_keys=["length"], feature_list_sparse_keys=["words"],
+            feature_list_dense_keys=["x"], Ncontext_sparse=1, Ncontext_dense=1,
+            Nfeature_list_sparse=1, Nfeature_list_dense=1, context_sparse_types=[tf.string],
+            feature_list_dense_types=[tf.float32], context_dense_shapes=[[1]],
+            feature_list_sparse_types=[tf.string], feature_list_dense_shapes=[[2]])
+        strict = tf.io.parse_sequence_example(
+            serialized, sequence_features={"x": tf.io.FixedLenSequenceFeature([2], tf.float32)})
+    with cluster.session() as session:
+        feed = {serialized: records}
+        fetches = tf.nest.flatten([context, lists, lengths, one, list(old)],
+                                  expand_composites=True)
+        values = session.run(fetches, feed)
+        try:
+            session.run(strict, feed)
+        except tf.errors.InvalidArgumentError as error:
+            values.append("could not be found" in error.message)
+        return values

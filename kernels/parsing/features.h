@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ParseFeatures: the features of a batch of records, those of each key as one column.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "kernels/parsing/columns.h"
+#include "kernels/parsing/example.h"
+
+namespace penstock {
+
+// Which features to make what of. Outputs come in the order of the ops: all sparse indices, all
+// sparse values, all sparse shapes, dense values, ragged values, ragged splits.
+struct FeatureRequest {
+  std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
+  std::vector<DType> sparse_types, ragged_types;
+  std::vector<DenseColumn> dense;
+
+  int num_outputs() const {
+    return static_cast<int>(3 * sparse_keys.size() + dense_keys.size() + 2 * ragged_keys.size());
+  }
+};
+
+// Calls parse(i) for each row, several at a time; the error is the first row's that has one.
+Status ForEachRow(const ColumnRows& rows, int64_t count, int64_t nanos, KernelContext& ctx,
+                  absl::FunctionRef<Status(int64_t i)> parse);
+
+// Outputs 0 and on. `rows` says how to call them, and whether they are a batch.
+Status ParseFeatures(const FeatureRequest& request,
+                     absl::FunctionRef<const ExampleRecord&(int64_t i)> record, int64_t count,
+                     ColumnRows* rows, KernelContext& ctx);
+
+}  // namespace penstock

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ParseSequenceExample, ParseSequenceExampleV2: the contexts and the feature lists of a batch of
+// serialized SequenceExamples, or of one alone.
+#include <algorithm>
+#include <utility>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/parsing/features.h"
+#include "kernels/parsing/list_columns.h"
+
+namespace penstock {
+namespace {
+
+const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
+
+// What the feature lists become; keys as FeatureRequest has them.
+struct ListRequest {
+  std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
+  std::vector<DType> sparse_types, dense_types, ragged_types;
+  std::vector<PartialShape> dense_shapes;
+  std::vector<bool> may_miss;  // of dense_keys
+};
+
+template <class T, class U>
+Status CheckSameSize(const char* a, const std::vector<T>& as, const char* b,
+                     const std::vector<U>& bs) {
+  if (as.size() == bs.size()) return OkStatus();
+  return InvalidArgument("there are ", as.size(), " ", a, " for ", bs.size(), " ", b);
+}
+
+class ParseSequencesKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("context_sparse_types", &context_.sparse_types));
+    RETURN_IF_ERROR(node.Attr("Tcontext_dense", &context_dense_types_));
+    RETURN_IF_ERROR(node.Attr("context_dense_shapes", &context_dense_shapes_));
+    RETURN_IF_ERROR(node.Attr("feature_list_sparse_types", &lists_.sparse_types));
+    RETURN_IF_ERROR(node.Attr("feature_list_dense_types", &lists_.dense_types));
+    RETURN_IF_ERROR(node.Attr("feature_list_dense_shapes", &lists_.dense_shapes));
+    RETURN_IF_ERROR(CheckSameSize("context_dense_shapes", context_dense_shapes_, "Tcontext_dense",
+                                  context_dense_types_));
+    RETURN_IF_ERROR(CheckSameSize("feature_list_dense_shapes", lists_.dense_shapes,
+                                  "feature_list_dense_types", lists_.dense_types));
+    RETURN_IF_ERROR(CheckCount(node, "Ncontext_sparse", context_.sparse_types.size()));
+    RETURN_IF_ERROR(CheckCount(node, "Ncontext_dense", context_dense_types_.size()));
+    RETURN_IF_ERROR(CheckCount(node, "Nfeature_list_sparse", lists_.sparse_types.size()));
+    return CheckCount(node, "Nfeature_list_dense", lists_.dense_types.size());
+  }
+
+ protected:
+  // `keys`, checked against the attributes; `defaults` is the first input of them.
+  Status Parse(FeatureRequest context, ListRequest lists, int defaults, KernelContext& ctx) const {
+    RETURN_IF_ERROR(CheckSameSize("context_sparse_keys", context.sparse_keys,
+                                  "context_sparse_types", context.sparse_types));
+    RETURN_IF_ERROR(CheckSameSize("context_dense_keys", context.dense_keys, "Tcontext_dense",
+                                  context_dense_types_));
+    RETURN_IF_ERROR(CheckSameSize("context_ragged_keys", context.ragged_keys,
+                                  "context_ragged_value_types", context.ragged_types));
+    RETURN_IF_ERROR(CheckSameSize("feature_list_sparse_keys", lists.sparse_keys,
+                                  "feature_list_sparse_types", lists.sparse_types));
+    RETURN_IF_ERROR(CheckSameSize("feature_list_dense_keys", lists.dense_keys,
+                                  "feature_list_dense_types", lists.dense_types));
+    RETURN_IF_ERROR(CheckSameSize("feature_list_ragged_keys", lists.ragged_keys,
+                                  "feature_list_ragged_value_types", lists.ragged_types));
+    for (size_t i = 0; i < context_dense_types_.size(); ++i) {
+      context.dense.push_back({context_dense_types_[i], context_dense_shapes_[i],
+                               ctx.input(defaults + static_cast<int>(i))});
+      RETURN_IF_ERROR(context.dense.back().Check(static_cast<int>(i)));
+    }
+    ColumnRows rows;
+    ASSIGN_OR_RETURN(const std::vector<SequenceRecord> records, ParseRecords(ctx, &rows));
+    RETURN_IF_ERROR(ParseFeatures(
+        context, [&](int64_t i) -> const ExampleRecord& { return records[i].context(); },
+        static_cast<int64_t>(records.size()), &rows, ctx));
+    return ParseLists(lists, records, rows, context.num_outputs(), ctx);
+  }
+
+  FeatureRequest context_;  // without keys
+  ListRequest lists_;       // without keys
+
+ private:
+  static Status CheckCount(const KernelInit& node, const char* attr, size_t expected) {
+    if (!node.attrs.contains(attr)) return OkStatus();
+    int64_t count = 0;
+    RETURN_IF_ERROR(node.Attr(attr, &count));
+    if (count == static_cast<int64_t>(expected)) return OkStatus();
+    return InvalidArgument(attr, " is ", count, ", there are types for ", expected);
+  }
+
+  static StatusOr<std::vector<SequenceRecord>> ParseRecords(KernelContext& ctx, ColumnRows* rows) {
+    const Tensor &serialized = ctx.input(0), &names = ctx.input(1);
+    if (serialized.rank() > 1) {
+      return InvalidArgument("Expected serialized to be a scalar or vector, got shape: ",
+                             serialized.shape().ToString());
+    }
+    if (names.num_elements() > 0 && names.num_elements() != serialized.num_elements()) {
+      return InvalidArgument("debug_name has ", names.num_elements(), " elements, serialized ",
+                             serialized.num_elements());
+    }
+    rows->names = &names;
+    rows->batched = serialized.rank() == 1;
+    const auto bytes = serialized.flat<std::string>();
+    std::vector<SequenceRecord> records(bytes.size());
+    constexpr int64_t kRecordNanos = 400;
+    RETURN_IF_ERROR(ForEachRow(*rows, serialized.num_elements(), kRecordNanos, ctx, [&](int64_t i) {
+      auto record = SequenceRecord::Parse(bytes[i]);
+      if (record.ok()) records[i] = *std::move(record);
+      return record.status();
+    }));
+    return records;
+  }
+
+  static Status ParseLists(const ListRequest& lists, const std::vector<SequenceRecord>& records,
+                           const ColumnRows& rows, int output, KernelContext& ctx) {
+    const int sparse = static_cast<int>(lists.sparse_keys.size());
+    for (int i = 0; i < sparse; ++i, ++output) {
+      ASSIGN_OR_RETURN(const ListColumn column,
+                       ListColumn::Make(records, rows, lists.sparse_keys[i], lists.sparse_types[i],
+                                        /*may_miss=*/true));
+      RETURN_IF_ERROR(column.ToSparse(ctx, {output, output + sparse, output + 2 * sparse}));
+    }
+    output += 2 * sparse;
+    const int dense = static_cast<int>(lists.dense_keys.size());
+    for (int i = 0; i < dense; ++i, ++output) {
+      ASSIGN_OR_RETURN(const ListColumn column,
+                       ListColumn::Make(records, rows, lists.dense_keys[i], lists.dense_types[i],
+                                        lists.may_miss[i]));
+      RETURN_IF_ERROR(column.ToDense(lists.dense_shapes[i], ctx, output, output + dense));
+    }
+    output += dense;
+    const int ragged = static_cast<int>(lists.ragged_keys.size());
+    for (int i = 0; i < ragged; ++i, ++output) {
+      ASSIGN_OR_RETURN(const ListColumn column,
+                       ListColumn::Make(records, rows, lists.ragged_keys[i], lists.ragged_types[i],
+                                        /*may_miss=*/true));
+      RETURN_IF_ERROR(column.ToRagged(ctx, output, output + ragged, output + 2 * ragged));
+    }
+    return OkStatus();
+  }
+
+  std::vector<DType> context_dense_types_;
+  std::vector<PartialShape> context_dense_shapes_;
+};
+
+// Keys are attributes; there is nothing ragged.
+class ParseSequenceExampleKernel final : public ParseSequencesKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(ParseSequencesKernel::Init(node));
+    RETURN_IF_ERROR(node.Attr("context_sparse_keys", &context_.sparse_keys));
+    RETURN_IF_ERROR(node.Attr("context_dense_keys", &context_.dense_keys));
+    RETURN_IF_ERROR(node.Attr("feature_list_sparse_keys", &lists_.sparse_keys));
+    RETURN_IF_ERROR(node.Attr("feature_list_dense_keys", &lists_.dense_keys));
+    std::vector<std::string> may_miss;
+    RETURN_IF_ERROR(node.Attr("feature_list_dense_missing_assumed_empty", &may_miss));
+    for (const std::string& key : lists_.dense_keys) {
+      lists_.may_miss.push_back(std::find(may_miss.begin(), may_miss.end(), key) != may_miss.end());
+    }
+    return OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override { return Parse(context_, lists_, 2, ctx); }
+};
+
+// Keys are inputs.
+class ParseSequenceExampleV2Kernel final : public ParseSequencesKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(ParseSequencesKernel::Init(node));
+    RETURN_IF_ERROR(node.Attr("context_ragged_value_types", &context_.ragged_types));
+    RETURN_IF_ERROR(node.Attr("feature_list_ragged_value_types", &lists_.ragged_types));
+    std::vector<DType> splits;
+    RETURN_IF_ERROR(node.Attr("context_ragged_split_types", &splits));
+    RETURN_IF_ERROR(CheckSameSize("context_ragged_split_types", splits,
+                                  "context_ragged_value_types", context_.ragged_types));
+    RETURN_IF_ERROR(node.Attr("feature_list_ragged_split_types", &splits));
+    return CheckSameSize("feature_list_ragged_split_types", splits,
+                         "feature_list_ragged_value_types", lists_.ragged_types);
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    FeatureRequest context = context_;
+    ListRequest lists = lists_;
+    std::vector<std::string>* const keys[] = {&context.sparse_keys, &context.dense_keys,
+                                              &context.ragged_keys, &lists.sparse_keys,
+                                              &lists.dense_keys,    &lists.ragged_keys};
+    constexpr int kFirstKeys = 2, kMayMiss = 8, kDefaults = 9;
+    for (int i = 0; i < 6; ++i) {
+      const auto values = ctx.input(kFirstKeys + i).flat<std::string>();
+      keys[i]->assign(values.begin(), values.end());
+    }
+    const auto may_miss = ctx.input(kMayMiss).flat<bool>();
+    if (may_miss.size() != lists.dense_keys.size()) {
+      return InvalidArgument("feature_list_dense_missing_assumed_empty has ", may_miss.size(),
+                             " elements, feature_list_dense_keys ", lists.dense_keys.size());
+    }
+    lists.may_miss.assign(may_miss.begin(), may_miss.end());
+    return Parse(std::move(context), std::move(lists), kDefaults, ctx);
+  }
+};
+
+// Sets shapes of outputs in the order of the ops.
+class ShapesInOrder {
+ public:
+  explicit ShapesInOrder(ShapeScope& s) : s_(s), batch_(s.input(0)) {}
+
+  Status Sparse(string_view count, string_view types, int levels) {
+    ASSIGN_OR_RETURN(const int n, NumSparse(s_, count, types));
+    const int64_t rank = batch_.known_rank() ? batch_.rank() + levels : kUnknown;
+    Add(n, PartialShape({kUnknown, rank}));
+    Add(n, PartialShape({kUnknown}));
+    Add(n, PartialShape({rank}));
+    return OkStatus();
+  }
+  // `lists`: with a dimension of steps.
+  void Dense(const char* shapes, bool lists) {
+    const auto* list = s_.attrs().find(shapes)->second.get<std::vector<PartialShape>>();
+    if (list == nullptr) return;
+    for (const PartialShape& each : *list) {
+      PartialShape shape = batch_;
+      if (lists && shape.known_rank()) shape.AddDim(kUnknown);
+      if (!each.known_rank()) shape = PartialShape();
+      for (int d = 0; shape.known_rank() && d < each.rank(); ++d) shape.AddDim(each.dim(d));
+      Add(1, shape);
+    }
+    if (lists) Add(static_cast<int>(list->size()), batch_);
+  }
+  // All that is left of the context, or of everything: vectors.
+  void Vectors(const char* types, int outputs_of_each) {
+    const auto* list = s_.attrs().find(types)->second.get<std::vector<EdgeType>>();
+    Add(list == nullptr ? 0 : static_cast<int>(list->size()) * outputs_of_each,
+        PartialShape({kUnknown}));
+  }
+
+ private:
+  static constexpr int64_t kUnknown = PartialShape::kUnknown;
+  void Add(int count, const PartialShape& shape) {
+    for (int i = 0; i < count && output_ < s_.num_outputs(); ++i) s_.set_output(output_++, shape);
+  }
+
+  ShapeScope& s_;
+  const PartialShape batch_;
+  int output_ = 0;
+};
+
+template <bool kRagged>
+Status SequenceShapes(ShapeScope& s) {
+  if (s.input(0).known_rank() && s.input(0).rank() > 1) {
+    return InvalidArgument("serialized must be a scalar or a vector, has shape ",
+                           s.input(0).ToString());
+  }
+  ShapesInOrder shapes(s);
+  RETURN_IF_ERROR(shapes.Sparse("Ncontext_sparse", "context_sparse_types", 1));
+  shapes.Dense("context_dense_shapes", false);
+  if (kRagged) shapes.Vectors("context_ragged_value_types", 2);
+  RETURN_IF_ERROR(shapes.Sparse("Nfeature_list_sparse", "feature_list_sparse_types", 2));
+  shapes.Dense("feature_list_dense_shapes", true);
+  if (kRagged) shapes.Vectors("feature_list_ragged_value_types", 3);
+  return OkStatus();
+}
+
+std::vector<AttrDef> CommonAttrs() {
+  return {{"Ncontext_sparse", Ints{.min = 0}, 0},
+          {"Nfeature_list_sparse", Ints{.min = 0}, 0},
+          {"Nfeature_list_dense", Ints{.min = 0}, 0},
+          {"context_sparse_types", TypeList{.allowed = kFeature}, EmptyList()},
+          {"Tcontext_dense", TypeList{.allowed = kFeature}, EmptyList()},
+          {"feature_list_dense_types", TypeList{.allowed = kFeature}, EmptyList()},
+          {"context_dense_shapes", ShapeList{}, EmptyList()},
+          {"feature_list_sparse_types", TypeList{.allowed = kFeature}, EmptyList()},
+          {"feature_list_dense_shapes", ShapeList{}, EmptyList()}};
+}
+
+OpDef ParseSequenceExampleOp() {
+  OpDef op = {
+      .doc =
+          "The contexts and feature lists of serialized SequenceExamples, of keys that are "
+          "attributes.",
+      .inputs = {{"serialized", "string"},
+                 {"debug_name", "string"},
+                 {"context_dense_defaults", List("Tcontext_dense")}},
+      .outputs = {{"context_sparse_indices", Repeat("Ncontext_sparse", "int64")},
+                  {"context_sparse_values", List("context_sparse_types")},
+                  {"context_sparse_shapes", Repeat("Ncontext_sparse", "int64")},
+                  {"context_dense_values", List("Tcontext_dense")},
+                  {"feature_list_sparse_indices", Repeat("Nfeature_list_sparse", "int64")},
+                  {"feature_list_sparse_values", List("feature_list_sparse_types")},
+                  {"feature_list_sparse_shapes", Repeat("Nfeature_list_sparse", "int64")},
+                  {"feature_list_dense_values", List("feature_list_dense_types")},
+                  {"feature_list_dense_lengths", Repeat("Nfeature_list_dense", "int64")}},
+      .attrs = CommonAttrs(),
+      .shape = SequenceShapes<false>,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}}, {{{0}}}, {}}}},
+  };
+  op.attrs.push_back({"Ncontext_dense", Ints{.min = 0}, 0});
+  for (const char* keys :
+       {"feature_list_dense_missing_assumed_empty", "context_sparse_keys", "context_dense_keys",
+        "feature_list_sparse_keys", "feature_list_dense_keys"}) {
+    op.attrs.push_back({keys, StringList{}, EmptyList()});
+  }
+  return op;
+}
+
+OpDef ParseSequenceExampleV2Op() {
+  OpDef op = {
+      .doc =
+          "The contexts and feature lists of serialized SequenceExamples, of keys that are "
+          "inputs.",
+      .inputs = {{"serialized", "string"},
+                 {"debug_name", "string"},
+                 {"context_sparse_keys", "string"},
+                 {"context_dense_keys", "string"},
+                 {"context_ragged_keys", "string"},
+                 {"feature_list_sparse_keys", "string"},
+                 {"feature_list_dense_keys", "string"},
+                 {"feature_list_ragged_keys", "string"},
+                 {"feature_list_dense_missing_assumed_empty", "bool"},
+                 {"context_dense_defaults", List("Tcontext_dense")}},
+      .outputs = {{"context_sparse_indices", Repeat("Ncontext_sparse", "int64")},
+                  {"context_sparse_values", List("context_sparse_types")},
+                  {"context_sparse_shapes", Repeat("Ncontext_sparse", "int64")},
+                  {"context_dense_values", List("Tcontext_dense")},
+                  {"context_ragged_values", List("context_ragged_value_types")},
+                  {"context_ragged_row_splits", List("context_ragged_split_types")},
+                  {"feature_list_sparse_indices", Repeat("Nfeature_list_sparse", "int64")},
+                  {"feature_list_sparse_values", List("feature_list_sparse_types")},
+                  {"feature_list_sparse_shapes", Repeat("Nfeature_list_sparse", "int64")},
+                  {"feature_list_dense_values", List("feature_list_dense_types")},
+                  {"feature_list_dense_lengths", Repeat("Nfeature_list_dense", "int64")},
+                  {"feature_list_ragged_values", List("feature_list_ragged_value_types")},
+                  {"feature_list_ragged_outer_splits", List("feature_list_ragged_split_types")},
+                  {"feature_list_ragged_inner_splits", List("feature_list_ragged_split_types")}},
+      .attrs = CommonAttrs(),
+      .shape = SequenceShapes<true>,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}},
+                               {{{0}}},
+                               {{{0}}},
+                               {{{0}}},
+                               {{{0}}},
+                               {{{0}}},
+                               {{{0}}},
+                               {{{0}}},
+                               {{{0}}},
+                               {}}}},
+  };
+  const DTypes splits = {DType::kInt32, DType::kInt64};
+  op.attrs.push_back({"context_ragged_value_types", TypeList{.allowed = kFeature}, EmptyList()});
+  op.attrs.push_back({"context_ragged_split_types", TypeList{.allowed = splits}, EmptyList()});
+  op.attrs.push_back(
+      {"feature_list_ragged_value_types", TypeList{.allowed = kFeature}, EmptyList()});
+  op.attrs.push_back({"feature_list_ragged_split_types", TypeList{.allowed = splits}, EmptyList()});
+  return op;
+}
+
+OP(ParseSequenceExample, (ParseSequenceExampleOp()));
+OP(ParseSequenceExampleV2, (ParseSequenceExampleV2Op()));
+KERNEL_ANY_TYPE(ParseSequenceExample, ParseSequenceExampleKernel);
+KERNEL_ANY_TYPE(ParseSequenceExampleV2, ParseSequenceExampleV2Kernel);
+
+}  // namespace
+}  // namespace penstock
