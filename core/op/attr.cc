@@ -16,6 +16,8 @@ template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
 };
+template <class... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not find it itself
 
 bool Same(const ResourceHandle& a, const ResourceHandle& b) {
   return a.device == b.device && a.container == b.container && a.name == b.name && a.type == b.type;

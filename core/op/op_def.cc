@@ -14,6 +14,8 @@ template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
 };
+template <class... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not find it itself
 
 // What a default value says about its attribute's kind.
 AttrDef::Kind KindOf(const std::string& name, const AttrValue& value) {
