@@ -200,7 +200,8 @@ class BeamSearchDecoder final : public Kernel {
                      CtcInput::Of(ctx.input(0), ctx.input(1), StatusCode::kFailedPrecondition));
     const T* x = ctx.input(0).data<T>();
     std::vector<std::vector<std::pair<std::vector<int64_t>, double>>> best(in.batch);
-    const double one_ns = 100.0 * static_cast<double>(in.time * in.classes * width_);
+    const double one_ns =
+        100.0 * static_cast<double>(in.time * in.classes) * static_cast<double>(width_);
     ctx.threads().ParallelFor(in.batch, one_ns, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         BeamSearch search(width_, in.classes);

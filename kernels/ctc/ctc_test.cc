@@ -2,6 +2,7 @@
 //
 // The expected numbers are TensorFlow's.
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,14 @@ TEST(CtcBeamSearchDecoderTest, FindsTheBestSequences) {
   EXPECT_THAT((*best)[3].flat<int64_t>(), ElementsAre(1, 0, 0, 1));
   EXPECT_THAT((*best)[4].flat<int64_t>(), ElementsAre(2, 3));
   EXPECT_THAT((*best)[6].flat<float>(), Near({-1.2881994f, -1.4001495f, -.24808466f, -2.1946557f}));
+  const auto wide = OpRunner("CTCBeamSearchDecoder")
+                        .In(kTwo)
+                        .In(kLengths)
+                        .Attr("beam_width", std::numeric_limits<int64_t>::max())
+                        .Attr("top_paths", 1)
+                        .Run();
+  ASSERT_TRUE(wide.ok()) << wide.status();
+  EXPECT_THAT((*wide)[1].flat<int64_t>(), ElementsAre(0, 1, 0, 0));
   const auto few = OpRunner("CTCBeamSearchDecoder")
                        .In(kTwo)
                        .In(Tensor::Vector<int32_t>({0, 0}))

@@ -153,7 +153,8 @@ class HistogramKernel final : public Kernel {
     const double last = static_cast<double>(counts.size() - 1);
     for (const T v : values.flat<T>()) {
       const double bin = (static_cast<double>(std::clamp(v, low, high)) - low) / step;
-      ++counts[static_cast<size_t>(std::clamp(std::floor(bin), 0.0, last))];
+      // Not std::clamp, which keeps the NaN that infinite ranges lead to.
+      ++counts[static_cast<size_t>(std::min(std::max(0.0, bin), last))];
     }
   }
 };

@@ -64,6 +64,8 @@ TEST(Histogram, FixedWidth) {
                 {L({3}, {3, 1, 2})});
   ExpectOutputs({"HistogramFixedWidth", {D({0}, {}), D({2}, {0, 5}), I({}, {2})}},
                 {I({2}, {0, 0})});
+  ExpectOutputs({"HistogramFixedWidth", {F({2}, {1, INFINITY}), F({2}, {0, INFINITY}), I({}, {2})}},
+                {I({2}, {2, 0})});
   OpCall{"HistogramFixedWidth", {F({1}, {NAN}), F({2}, {0, 5}), I({}, {5})}}.ExpectError(
       "must not contain NaN");
   OpCall{"HistogramFixedWidth", {I({1}, {1}), I({2}, {5, 5}), I({}, {3})}}.ExpectError(

@@ -4,6 +4,7 @@
 // of NDHWC volumes; where their sizes come from; attributes and shapes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct PoolGeometry {
   int64_t in_pixels() const { return d.in * h.in * w.in; }
   // About what one image costs.
   double ImageNanos() const {
-    return 0.3 * static_cast<double>(out_pixels() * d.size * h.size * w.size * channels) + 100;
+    const auto size = [](const Window& w) { return static_cast<double>(std::min(w.size, w.in)); };
+    return 0.3 * static_cast<double>(out_pixels() * channels) * size(d) * size(h) * size(w) + 100;
   }
 };
 

@@ -86,6 +86,14 @@ TEST(AvgPoolTest, PaddingDoesNotCount) {
   EXPECT_THAT(y->flat<float>(), ElementsAre(3, 4, 4.5, 6));
 }
 
+TEST(AvgPoolTest, WindowsMayBeFarLargerThanImages) {
+  const int64_t huge = int64_t{1} << 31;
+  const Pooling p = {{1, huge, huge, huge, 1}, {1, 1, 1, huge, 1}, "SAME"};
+  const auto y = Pool("AvgPool3D", p, {Tensor::Of<float>({1, 1, 1, 3, 1}, {1, 2, 6})});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_THAT(y->flat<float>(), ElementsAre(3));
+}
+
 TEST(AvgPoolTest, GradientIsSpreadEvenly) {
   const auto dx = Pool("AvgPoolGrad", kOverlapping,
                        {Tensor::Vector<int32_t>({1, 2, 2, 1}), Image(2, 2, {4, 2, 2, 1})});

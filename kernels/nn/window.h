@@ -4,6 +4,7 @@
 // attributes that say so. Only NHWC and NDHWC run on the CPU; the others are refused by name.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,9 +25,10 @@ struct Window {
   // Calls fn(i) for the elements of the input under the window at output o, padding left out.
   template <class Fn>
   void ForEachInside(int64_t o, const Fn& fn) const {
-    for (int64_t k = 0, i = o * stride - pad_before; k < size; ++k, i += dilation) {
-      if (i >= 0 && i < in) fn(i);
-    }
+    const int64_t begin = o * stride - pad_before, end = std::min(in, begin + size * dilation);
+    // A window may be far larger than the input: nothing is done for what is outside.
+    const int64_t outside = begin < 0 ? (dilation - 1 - begin) / dilation : 0;
+    for (int64_t i = begin + outside * dilation; i < end; i += dilation) fn(i);
   }
 };
 // Over a dimension that images do not have.
