@@ -25,9 +25,12 @@ Philox StreamOf(uint64_t seed0, uint64_t seed1) {
 // What the V2 ops know generators by.
 constexpr int32_t kPhilox = 1, kAnyAlgorithm = 3;
 
-// A vector of `count` uint64 words. There may be more counters than the generator needs.
-StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* name, int64_t count) {
-  if (tensor.rank() == 1 && tensor.dim(0) == count) return tensor.flat<uint64_t>();
+// A vector of `count` uint64 words, of which there may be more where it is `at_least`.
+StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* name, int64_t count,
+                                           bool at_least = false) {
+  if (tensor.rank() == 1 && (at_least ? tensor.dim(0) >= count : tensor.dim(0) == count)) {
+    return tensor.flat<uint64_t>();
+  }
   return InvalidArgument(name, " must have shape [", count, "], has ", tensor.shape().ToString());
 }
 
@@ -38,10 +41,7 @@ StatusOr<Philox> StreamOf(const KernelContext& ctx, int inputs) {
     return StreamOf(seed[0], seed[1]);
   }
   ASSIGN_OR_RETURN(const auto key, Words(ctx.input(1), "key", 1));
-  const Tensor& counters = ctx.input(2);
-  const bool long_enough = counters.rank() == 1 && counters.dim(0) >= 2;
-  ASSIGN_OR_RETURN(const auto counter,
-                   Words(long_enough ? counters.Slice(0, 2) : counters, "counter", 2));
+  ASSIGN_OR_RETURN(const auto counter, Words(ctx.input(2), "counter", 2, /*at_least=*/true));
   ASSIGN_OR_RETURN(const int64_t algorithm, IntScalar(ctx.input(3), "alg"));
   if (algorithm != kPhilox && algorithm != kAnyAlgorithm) {
     return Unimplemented("alg is ", algorithm, ", there is only Philox (", kPhilox, ")");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseCross, SparseCrossV2: every combination of the features of each row, one from each column
-// of a batch; columns are sparse or dense matrices of strings or integers. Combinations are joined
-// strings or hashes of theirs; programs store what they learned under the hashes, so these are
-// TensorFlow's for ever.
+// SparseCross, SparseCrossV2, SparseCrossHashed: every combination of the features of each row, one
+// from each column of a batch; columns are sparse or dense matrices of strings or integers.
+// Combinations are joined strings or hashes of theirs; programs store what they learned under the
+// hashes, so these are TensorFlow's for ever.
 #include <farmhash.h>
+#include <highwayhash/sip_hash.h>
 
 #include <algorithm>
 #include <limits>
@@ -66,6 +67,21 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return fold(fold(hash) * kMultiplier);
 }
 
+// A feature as a number: itself, or its hash.
+template <class HashString>
+uint64_t HashFeature(const Tensor& values, int64_t i, const HashString& hash) {
+  if (values.dtype() == DType::kInt64) return static_cast<uint64_t>(values.data<int64_t>()[i]);
+  return hash(values.data<std::string>()[i]);
+}
+
+uint64_t FarmHash(const std::string& text) { return util::Fingerprint64(text.data(), text.size()); }
+
+// Without buckets a hash loses what would make it negative.
+int64_t Bucket(uint64_t hash, int64_t num_buckets) {
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  return static_cast<int64_t>(hash % (num_buckets > 0 ? num_buckets : kMax));
+}
+
 class SparseCrossKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -105,17 +121,9 @@ class SparseCrossKernel final : public Kernel {
   int64_t Hash(const std::vector<FeatureColumn>& columns, const std::vector<int64_t>& picks) const {
     auto hash = static_cast<uint64_t>(hash_key_);
     for (size_t c = 0; c < columns.size(); ++c) {
-      const Tensor& values = columns[c].values;
-      if (values.dtype() == DType::kString) {
-        const std::string& feature = values.data<std::string>()[picks[c]];
-        hash = Mix(hash, util::Fingerprint64(feature.data(), feature.size()));
-      } else {
-        hash = Mix(hash, static_cast<uint64_t>(values.data<int64_t>()[picks[c]]));
-      }
+      hash = Mix(hash, HashFeature(columns[c].values, picks[c], FarmHash));
     }
-    // Without buckets the hash loses what would make it negative.
-    constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-    return static_cast<int64_t>(hash % (num_buckets_ > 0 ? num_buckets_ : kMax));
+    return Bucket(hash, num_buckets_);
   }
 
   int num_sparse_ = 0;
@@ -139,6 +147,50 @@ class SparseCrossV2Kernel final : public Kernel {
   }
 
  private:
+  int num_sparse_ = 0;
+};
+
+// The inputs after the columns: num_buckets, strong_hash, salt. A strong hash is SipHash-2-4 under
+// the salt. (TensorFlow's process ends where columns of integers are to be hashed strongly.)
+class SparseCrossHashedKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("N", &num_sparse_); }
+
+  Status Compute(KernelContext& ctx) override {
+    const int rest = ctx.num_inputs() - 3;
+    const Tensor &num_buckets = ctx.input(rest), &strong = ctx.input(rest + 1);
+    const Tensor& salt = ctx.input(rest + 2);
+    if (num_buckets.rank() != 0 || strong.rank() != 0) {
+      return InvalidArgument("num_buckets and strong_hash must be scalars, have shapes ",
+                             num_buckets.shape().ToString(), " and ", strong.shape().ToString());
+    }
+    if (salt.shape() != Shape{2}) {
+      return InvalidArgument("Input \"salt\" must have length 2, has shape ",
+                             salt.shape().ToString());
+    }
+    ASSIGN_OR_RETURN(const FeatureBatch batch, ReadBatch(ctx, num_sparse_, rest));
+    const int64_t buckets = num_buckets.scalar<int64_t>();
+    if (!strong.scalar<bool>()) return WriteHashes(ctx, batch, buckets, FarmHash);
+    const highwayhash::HH_U64 key[] = {static_cast<highwayhash::HH_U64>(salt.data<int64_t>()[0]),
+                                       static_cast<highwayhash::HH_U64>(salt.data<int64_t>()[1])};
+    return WriteHashes(ctx, batch, buckets, [&](const std::string& text) {
+      return highwayhash::SipHash(key, text.data(), text.size());
+    });
+  }
+
+ private:
+  template <class HashString>
+  static Status WriteHashes(KernelContext& ctx, const FeatureBatch& batch, int64_t buckets,
+                            const HashString& hash_string) {
+    return WriteCombinations<int64_t>(ctx, batch, [&](const std::vector<int64_t>& picks) {
+      uint64_t hash = HashFeature(batch.columns[0].values, picks[0], hash_string);
+      for (size_t c = 1; c < picks.size(); ++c) {
+        hash = Mix(hash, HashFeature(batch.columns[c].values, picks[c], hash_string));
+      }
+      return Bucket(hash, buckets);
+    });
+  }
+
   int num_sparse_ = 0;
 };
 
@@ -181,11 +233,21 @@ OpDef SparseCrossV2Op() {
   return op;
 }
 
+OpDef SparseCrossHashedOp() {
+  OpDef op = CrossOp("Every combination of the features of each row, as a hash.");
+  op.inputs =
+      Join(op.inputs, {{"num_buckets", "int64"}, {"strong_hash", "bool"}, {"salt", "int64"}});
+  op.outputs = SparseArgs("output", "int64");
+  return op;
+}
+
 }  // namespace
 
 OP(SparseCross, (SparseCrossOp()));
 KERNEL_ANY_TYPE(SparseCross, SparseCrossKernel);
 OP(SparseCrossV2, (SparseCrossV2Op()));
 KERNEL_ANY_TYPE(SparseCrossV2, SparseCrossV2Kernel);
+OP(SparseCrossHashed, (SparseCrossHashedOp()));
+KERNEL_ANY_TYPE(SparseCrossHashed, SparseCrossHashedKernel);
 
 }  // namespace penstock

@@ -118,10 +118,10 @@ std::vector<std::vector<Tensor>> Columns(const Tensor& second, const std::vector
 }
 
 StatusOr<std::vector<Tensor>> Cross(const char* op, const std::vector<std::vector<Tensor>>& args,
-                                    const Attrs& attrs, const char* separator = nullptr) {
+                                    const Attrs& attrs, const std::vector<Tensor>& others = {}) {
   OpRunner run(op);
   for (const auto& arg : args) run.InList(arg);
-  if (separator != nullptr) run.In(S({}, {separator}));
+  for (const Tensor& other : others) run.In(other);
   for (const auto& [name, value] : attrs) run.Attr(name, value);
   return run.Run();
 }
@@ -164,10 +164,11 @@ TEST(SparseCross, JoinsFeatures) {
               S({8}, {"a_X_1_X_x", "a_X_1_X_y", "b_X_1_X_x", "b_X_1_X_y", "c_X_2_X_z", "c_X_2_X_w",
                       "c_X_3_X_z", "c_X_3_X_w"}),
               4);
-  ExpectCross(Cross("SparseCrossV2", Columns(kNumbers, {kLetters, L({2, 1}, {7, 8})}), {}, "-"),
-              S({8}, {"a-1-x-7", "a-1-y-7", "b-1-x-7", "b-1-y-7", "c-2-z-8", "c-2-w-8", "c-3-z-8",
-                      "c-3-w-8"}),
-              4);
+  ExpectCross(
+      Cross("SparseCrossV2", Columns(kNumbers, {kLetters, L({2, 1}, {7, 8})}), {}, {S({}, {"-"})}),
+      S({8},
+        {"a-1-x-7", "a-1-y-7", "b-1-x-7", "b-1-y-7", "c-2-z-8", "c-2-w-8", "c-3-z-8", "c-3-w-8"}),
+      4);
   // The first row of the first column is empty: so is that of the result.
   const auto crossed = Cross("SparseCross",
                              {{L({1, 2}, {1, 0}), L({2, 2}, {0, 0, 1, 0})},
@@ -195,6 +196,28 @@ TEST(SparseCross, HashesFeatures) {
       Cross("SparseCross", Columns(kDigits, {}), Hashed(0, 5, DType::kString)),
       L({4}, {897267708794190832, 5788620817688272884, 1289422282138227022, 1851233545570863987}),
       2);
+}
+
+TEST(SparseCross, HashesUnderASalt) {
+  const auto cross = [](const std::vector<Tensor>& dense, int64_t buckets, bool strong) {
+    return Cross(
+        "SparseCrossHashed",
+        {{L({3, 2}, {0, 0, 0, 1, 1, 0})}, {S({3}, {"a", "b", "c"})}, {L({2}, {2, 2})}, dense}, {},
+        {L({}, {buckets}), B({}, {strong}), L({2}, {7, 9})});
+  };
+  const Tensor letters = S({2, 1}, {"x", "y"}), numbers = L({2, 2}, {1, 2, 3, 4});
+  const auto values = [](const StatusOr<std::vector<Tensor>>& crossed) {
+    CHECK_OK(crossed.status());
+    return (*crossed)[1];
+  };
+  EXPECT_TRUE(NearTensor(values(cross({letters}, 0, false)),
+                         L({3}, {598440913169127831, 4641000509844720313, 5351530424226319396}),
+                         0));
+  EXPECT_TRUE(NearTensor(values(cross({letters}, -1, true)),
+                         L({3}, {925058549376743297, 4346703977791991300, 2023736324849995876}),
+                         0));
+  EXPECT_TRUE(NearTensor(values(cross({numbers, letters}, 1000, false)),
+                         L({6}, {352, 386, 383, 898, 366, 93}), 0));
 }
 
 TEST(SparseCross, Mistakes) {

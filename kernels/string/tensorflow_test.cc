@@ -171,6 +171,45 @@ TEST(String, Format) {
       "must match: 2 vs. 1");
 }
 
+// Attributes beside the widths: padding, and whether short rows are kept.
+OpCall NGrams(std::vector<int64_t> splits, std::vector<int64_t> widths, int64_t padding = -1,
+              bool keep_short = false) {
+  const auto count = static_cast<int64_t>(splits.size());
+  return {"StringNGrams",
+          {S({6}, {"a", "b", "c", "d", "e", "f"}), L({count}, splits)},
+          {{"separator", "|"},
+           {"ngram_widths", std::move(widths)},
+           {"left_pad", "<"},
+           {"right_pad", ">"},
+           {"pad_width", padding},
+           {"preserve_short_sequences", keep_short}}};
+}
+
+TEST(String, NGrams) {
+  ExpectOutputs(NGrams({0, 4, 6}, {3}), {S({10}, {"<|<|a", "<|a|b", "a|b|c", "b|c|d", "c|d|>",
+                                                  "d|>|>", "<|<|e", "<|e|f", "e|f|>", "f|>|>"}),
+                                         L({3}, {0, 6, 10})});
+  ExpectOutputs(NGrams({0, 4, 6}, {3}, 0), {S({2}, {"a|b|c", "b|c|d"}), L({3}, {0, 2, 2})});
+  ExpectOutputs(
+      NGrams({0, 4, 6}, {3}, 1),
+      {S({6}, {"<|a|b", "a|b|c", "b|c|d", "c|d|>", "<|e|f", "e|f|>"}), L({3}, {0, 4, 6})});
+  ExpectOutputs(NGrams({0, 4, 6}, {4, 1}, 0),
+                {S({7}, {"a|b|c|d", "a", "b", "c", "d", "e", "f"}), L({3}, {0, 5, 7})});
+  ExpectOutputs(NGrams({0, 4, 6, 6}, {5}, 0, true),
+                {S({2}, {"a|b|c|d", "e|f"}), L({4}, {0, 1, 2, 2})});
+  ExpectOutputs(NGrams({0, 5, 6}, {6}, 1, true),
+                {S({3}, {"<|a|b|c|d|e", "a|b|c|d|e|>", "<|f|>"}), L({3}, {0, 2, 3})});
+  ExpectOutputs(
+      NGrams({0, 0, 6}, {2}),
+      {S({8}, {"<|>", "<|a", "a|b", "b|c", "c|d", "d|e", "e|f", "f|>"}), L({3}, {0, 1, 8})});
+  ExpectOutputs(NGrams({0, 6}, {}), {S({0}, {}), L({2}, {0, 0})});
+  NGrams({0, 6}, {0}).ExpectError("ngram_widths must contain positive values");
+  NGrams({1, 6}, {3}).ExpectError("First split value must be 0, got 1");
+  NGrams({0, 5}, {3}).ExpectError("Last split value must be data size. Expected 6, got 5");
+  NGrams({0, 4, 3, 6}, {3}).ExpectError("Invalid split value");
+  NGrams({0, 6}, {1 << 20}).ExpectError("words in the n-grams");
+}
+
 TEST(String, Split) {
   ExpectOutputs(
       {"StringSplit", {S({4}, {"hello world", "", "a,b , c ab d", "  x "}), S({}, {" "})}},

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The levels of a ragged tensor as RaggedTensorToTensor is given them: how many rows there are
+// (FIRST_DIM_SIZE), and how the items of each level lie in rows: by their splits (ROW_SPLITS), or
+// by the row of each (VALUE_ROWIDS).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/op/kernel.h"
+
+namespace penstock {
+
+// InvalidArgument unless there is a type for each of `count` tensors, the first one says how many
+// rows there are, and no other does.
+Status CheckPartitionTypes(const std::vector<std::string>& types, int count);
+// How many levels they describe.
+int RaggedRank(const std::vector<std::string>& types);
+
+struct RowPartition {
+  bool by_rows;  // numbers are the row of each item, else splits
+  Dims numbers;  // ascending
+
+  int64_t items() const;
+  // The length of the longest row.
+  int64_t Width() const;
+  // Calls visit(item, row, place in the row) for each item, in order.
+  template <class Visit>
+  void ForEachItem(const Visit& visit) const {
+    if (by_rows) {
+      int64_t place = 0;
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        place = i > 0 && numbers[i] == numbers[i - 1] ? place + 1 : 0;
+        visit(static_cast<int64_t>(i), numbers[i], place);
+      }
+      return;
+    }
+    for (size_t row = 0; row + 1 < numbers.size(); ++row) {
+      for (int64_t item = numbers[row]; item < numbers[row + 1]; ++item) {
+        visit(item, static_cast<int64_t>(row), item - numbers[row]);
+      }
+    }
+  }
+};
+
+struct RowPartitions {
+  int64_t rows = 0;  // of the outermost level
+  std::vector<RowPartition> levels;
+
+  // From inputs `first` on, of the types `types`; the items of the last level are `values`.
+  // InvalidArgument where they do not fit one another.
+  static StatusOr<RowPartitions> FromInputs(const KernelContext& ctx, int first,
+                                            const std::vector<std::string>& types, int64_t values);
+};
+
+}  // namespace penstock
