@@ -140,6 +140,9 @@ class RaggedGatherKernel final : public Kernel {
 
 Status GatherShape(ShapeScope& s) {
   const int inner = s.num_inputs() - 2, outer = s.num_outputs() - 1;
+  if (outer < inner - 1) {
+    return InvalidArgument("OUTPUT_RAGGED_RANK must be at least ", inner - 1, ", is ", outer);
+  }
   for (int i = 0; i < inner; ++i) RETURN_IF_ERROR(s.WithRank(i, 1).status());
   ASSIGN_OR_RETURN(PartialShape values, s.WithRankAtLeast(inner, 1));
   ASSIGN_OR_RETURN(const PartialShape indices, s.WithRank(inner + 1, outer - inner + 1));

@@ -57,7 +57,7 @@ const char* CannotRunAlone(const std::string& op) {
   for (const char* call : {"PyFunc", "PyFuncStateless", "EagerPyFunc", "SymbolicGradient"}) {
     if (op == call) return "is only there to be imported: kernels/flow has its tests";
   }
-  if (op == "SparseCross" || op == "SparseCrossV2") {
+  if (op == "SparseCross" || op == "SparseCrossV2" || op == "SparseCrossHashed") {
     return "has lists of types that samples have not: kernels/sparse has its tests";
   }
   const OpDef* const def = Registry::Global().FindOp(op);
