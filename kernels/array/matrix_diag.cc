@@ -1,187 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagonals of batches of matrices: MatrixDiag, MatrixDiagPart, MatrixSetDiag. Each also under its
-// old name with "Batch" in front.
+// MatrixDiag (also as BatchMatrixDiag), MatrixDiagV2, MatrixDiagV3: matrices made of their
+// diagonals.
 #include <algorithm>
 
-#include "core/op/gradient.h"
 #include "core/op/registry.h"
-#include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
+#include "kernels/array/diagonal_band.h"
 #include "kernels/array/elements.h"
-#include "kernels/array/strided_copy.h"
 
 namespace penstock {
 namespace {
 
-// A batch of matrices, and the diagonal of each.
-struct Matrices {
-  int64_t batch = 1, rows = 0, columns = 0;
-  int64_t diagonal() const { return std::min(rows, columns); }
-};
+constexpr int64_t kUnknown = PartialShape::kUnknown;
 
-StatusOr<Matrices> MatricesOf(const Shape& shape) {
-  const int rank = shape.rank();
-  if (rank < 2) {
-    return InvalidArgument("input must be at least 2-dim, received shape: ", shape.ToString());
+// Which dimension of the packed diagonals is the first that is not the batch's.
+StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) {
+  const int own = band.count() > 1 ? 2 : 1;
+  if (diagonal.rank() < own) {
+    return InvalidArgument("diagonal must be at least ", own,
+                           "-dim, received shape: ", diagonal.ToString());
   }
-  Matrices m{.rows = shape.dim(rank - 2), .columns = shape.dim(rank - 1)};
-  for (int i = 0; i < rank - 2; ++i) m.batch *= shape.dim(i);
-  return m;
+  const int64_t rows = own == 1 ? 1 : diagonal.dim(diagonal.rank() - 2);
+  if (rows >= 0 && rows != band.count()) {
+    return InvalidArgument("diagonal must have a row for each of the ", band.count(),
+                           " diagonals of k, has shape ", diagonal.ToString());
+  }
+  return diagonal.rank() - own;
 }
 
-void CopyDiagonals(const Matrices& m, bool from_matrices, DType dtype, const void* from, void* to,
-                   ThreadPool& threads) {
-  const int64_t matrix = m.rows * m.columns, step = m.columns + 1, n = m.diagonal();
-  StridedCopy copy;
-  copy.Add(m.batch, from_matrices ? matrix : n, from_matrices ? n : matrix);
-  copy.Add(n, from_matrices ? step : 1, from_matrices ? 1 : step);
-  CopyStrided(dtype, copy, from, to, threads);
+// Of the matrices: as many rows and columns as wanted, or, where that is -1, as are needed; a
+// square if both are.
+Status MatrixSizes(const DiagonalBand& band, int64_t longest, int64_t* rows, int64_t* cols) {
+  const int64_t least_rows = longest - std::min<int64_t>(band.upper, 0);
+  const int64_t least_cols = longest + std::max<int64_t>(band.lower, 0);
+  if (*rows == -1 && *cols == -1) {
+    *rows = *cols = std::max(least_rows, least_cols);
+    return OkStatus();
+  }
+  if (*rows == -1) *rows = least_rows;
+  if (*cols == -1) *cols = least_cols;
+  if (*rows < least_rows || *cols < least_cols || (*rows > least_rows && *cols > least_cols)) {
+    return InvalidArgument("num_rows ", *rows, " and num_cols ", *cols, " do not fit diagonals of ",
+                           longest, " elements, which need ", least_rows, " rows and ", least_cols,
+                           " columns, at least and in one of them exactly");
+  }
+  return OkStatus();
 }
 
-// [..., rows, columns] -> [..., min(rows, columns)]
-PartialShape DiagonalShape(const PartialShape& matrices) {
-  PartialShape shape = SubShape(matrices, 0, matrices.rank() - 2);
-  const int64_t rows = matrices.dim(matrices.rank() - 2),
-                columns = matrices.dim(matrices.rank() - 1);
-  shape.AddDim(rows < 0 || columns < 0 ? PartialShape::kUnknown : std::min(rows, columns));
-  return shape;
-}
-
-class MatrixDiagKernel final : public Kernel {
+class MatrixDiagKernel final : public DiagonalKernel {
  public:
   Status Compute(KernelContext& ctx) override {
     const Tensor& diagonal = ctx.input(0);
-    if (diagonal.rank() < 1) {
-      return InvalidArgument("diagonal must be at least 1-dim, received shape: []");
+    ASSIGN_OR_RETURN(const DiagonalBand band, BandOf(ctx, 1));
+    ASSIGN_OR_RETURN(const int batch, BatchRank(band, diagonal.shape()));
+    int64_t sizes[] = {-1, -1};
+    for (int i = 0; i < 2 && ctx.num_inputs() > 1; ++i) {
+      ASSIGN_OR_RETURN(sizes[i], IntScalar(ctx.input(i + 2), i == 0 ? "num_rows" : "num_cols"));
     }
-    Dims dims(diagonal.shape().dims().begin(), diagonal.shape().dims().end());
-    dims.push_back(dims.back());
+    RETURN_IF_ERROR(MatrixSizes(band, diagonal.dim(diagonal.rank() - 1), &sizes[0], &sizes[1]));
+    ASSIGN_OR_RETURN(const Tensor padding, PaddingOf(ctx, 4, diagonal.dtype()));
+    Dims dims(diagonal.shape().dims().begin(), diagonal.shape().dims().begin() + batch);
+    dims.insert(dims.end(), {sizes[0], sizes[1]});
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
-    ASSIGN_OR_RETURN(const Matrices m, MatricesOf(shape));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-    Zero(*output, ctx.threads());
-    CopyDiagonals(m, false, diagonal.dtype(), diagonal.raw_data(), output->mutable_raw_data(),
-                  ctx.threads());
+    FillWith(padding.raw_data(), *output, ctx.threads());
+    MoveBand(band, BandMove::kUnpack, shape, diagonal.dtype(), diagonal.raw_data(),
+             output->mutable_raw_data(), ctx.threads());
     return OkStatus();
   }
 };
 
-class MatrixDiagPartKernel final : public Kernel {
- public:
-  Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    ASSIGN_OR_RETURN(const Matrices m, MatricesOf(input.shape()));
-    Tensor* output;
-    RETURN_IF_ERROR(ctx.Allocate(0, DiagonalShape(input.shape()).ToShape(), &output));
-    CopyDiagonals(m, true, input.dtype(), input.raw_data(), output->mutable_raw_data(),
-                  ctx.threads());
-    return OkStatus();
-  }
-};
-
-class MatrixSetDiagKernel final : public Kernel {
- public:
-  Status Compute(KernelContext& ctx) override {
-    const Tensor &input = ctx.input(0), &diagonal = ctx.input(1);
-    const Shape shape = input.shape();
-    ASSIGN_OR_RETURN(const Matrices m, MatricesOf(shape));
-    const Shape wanted = DiagonalShape(shape).ToShape();
-    if (diagonal.shape() != wanted) {
-      return InvalidArgument("must have diagonal.shape == ", wanted.ToString(), " for input.shape ",
-                             shape.ToString(), ", got ", diagonal.shape().ToString());
-    }
-    Tensor* output;
-    RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, shape, &output));
-    if (output->raw_data() != input.raw_data()) {
-      CopyElements(input.dtype(), input.raw_data(), output->mutable_raw_data(),
-                   input.num_elements());
-    }
-    CopyDiagonals(m, false, diagonal.dtype(), diagonal.raw_data(), output->mutable_raw_data(),
-                  ctx.threads());
-    return OkStatus();
-  }
-};
+// The constant of input i; -1 in the version without that input.
+bool SizeInput(const ShapeScope& s, int i, int64_t* size) {
+  *size = -1;
+  if (i >= s.num_inputs()) return true;
+  std::vector<int64_t> values;
+  if (!s.ConstantInts(i, &values) || values.size() != 1) return false;
+  *size = values[0];
+  return true;
+}
 
 Status MatrixDiagShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const PartialShape diagonal, s.WithRankAtLeast(0, 1));
-  if (!diagonal.known_rank()) return OkStatus();
-  Dims dims(diagonal.dims().begin(), diagonal.dims().end());
-  dims.push_back(dims.back());
+  ASSIGN_OR_RETURN(const auto band, BandOf(s, 1));
+  if (!diagonal.known_rank() || !band.has_value()) return OkStatus();
+  ASSIGN_OR_RETURN(const int batch, BatchRank(*band, diagonal));
+  const int64_t longest = diagonal.dim(diagonal.rank() - 1);
+  int64_t rows, cols;
+  const bool rows_known = SizeInput(s, 2, &rows), cols_known = SizeInput(s, 3, &cols);
+  if (rows_known && cols_known && longest >= 0) {
+    RETURN_IF_ERROR(MatrixSizes(*band, longest, &rows, &cols));
+  }
+  Dims dims(diagonal.dims().begin(), diagonal.dims().begin() + batch);
+  dims.insert(dims.end(), {std::max(rows, kUnknown), std::max(cols, kUnknown)});
   return SetOutput(s, 0, dims);
 }
 
-Status MatrixDiagPartShape(ShapeScope& s) {
-  ASSIGN_OR_RETURN(const PartialShape input, s.WithRankAtLeast(0, 2));
-  if (input.known_rank()) s.set_output(0, DiagonalShape(input));
-  return OkStatus();
+std::vector<Gradient> MatrixDiagGradient(const GradientScope& g, int version) {
+  const Output part = BandCalls{g, version, 1}.Part(g.dy());
+  if (version == 1) return {part};
+  // The padding's share: everything that is no diagonal's. (TensorFlow leaves it out.)
+  return {part, Gradient(), Gradient(), Gradient(), Total(g.dy()) - Total(part)};
 }
 
-Status MatrixSetDiagShape(ShapeScope& s) {
-  ASSIGN_OR_RETURN(const PartialShape input, s.WithRankAtLeast(0, 2));
-  if (input.known_rank() && !DiagonalShape(input).Compatible(s.input(1))) {
-    return InvalidArgument("diagonal must have shape ", DiagonalShape(input).ToString(), ", has ",
-                           s.input(1).ToString());
-  }
-  s.set_output(0, input);
-  return OkStatus();
+std::vector<Example> MatrixDiagExamples(int version) {
+  if (version == 1) return {};
+  return {{.inputs = {{{{2, 3, 4}}},
+                      {{{2}, {-1, 1}}},
+                      {{.values = {-1}}},
+                      {{.values = {-1}}},
+                      {{.values = {0.5}}}}},
+          {.inputs = {{{{2, 3}}},
+                      {{.values = {1}}},
+                      {{.values = {3}}},
+                      {{.values = {5}}},
+                      {{.values = {0.5}}}}}};
 }
 
-OpDef MatrixDiagOp() {
-  return {
-      .doc = "Matrices with the input's last dimension on the diagonal and zeros elsewhere.",
+OpDef MatrixDiagOp(int version) {
+  OpDef op = {
+      .doc = version == 1
+                 ? "Matrices with the input's last dimension on the diagonal and zeros elsewhere."
+                 : "Matrices with the diagonals k, or k[0] to k[1], from the input's last "
+                   "dimensions, the uppermost first, and padding_value elsewhere.",
       .inputs = {{"diagonal", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}},
+      .attrs = AlignAttr(version),
       .shape = MatrixDiagShape,
-      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-        return {Call("MatrixDiagPart", {g.dy()})};
-      },
+      .gradient = [version](const GradientScope& g) { return MatrixDiagGradient(g, version); },
+      .examples = MatrixDiagExamples(version),
   };
+  if (version > 1) {
+    op.inputs.insert(
+        op.inputs.end(),
+        {{"k", "int32"}, {"num_rows", "int32"}, {"num_cols", "int32"}, {"padding_value", "T"}});
+  }
+  return op;
 }
 
-OpDef MatrixDiagPartOp() {
-  return {
-      .doc = "The diagonals of the matrices in the input's last two dimensions.",
-      .inputs = {{"input", "T"}},
-      .outputs = {{"diagonal", "T"}},
-      .types = {{"T", kAllTypes}},
-      .shape = MatrixDiagPartShape,
-      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-        return {Call("MatrixSetDiag", {ZerosLike(g.x()), g.dy()})};
-      },
-  };
-}
-
-OpDef MatrixSetDiagOp() {
-  return {
-      .doc = "The input with the diagonals of its matrices replaced.",
-      .inputs = {{"input", "T"}, {"diagonal", "T"}},
-      .outputs = {{"output", "T"}},
-      .types = {{"T", kAllTypes}},
-      .shape = MatrixSetDiagShape,
-      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-        return {Call("MatrixSetDiag", {g.dy(), ZerosLike(g.x(1))}),
-                Call("MatrixDiagPart", {g.dy()})};
-      },
-      .examples = {{.inputs = {{{{2, 3, 4}}}, {{{2, 3}}}}}},
-  };
-}
-
-OP(MatrixDiag, (MatrixDiagOp()));
-OP(BatchMatrixDiag, (MatrixDiagOp()));
-OP(MatrixDiagPart, (MatrixDiagPartOp()));
-OP(BatchMatrixDiagPart, (MatrixDiagPartOp()));
-OP(MatrixSetDiag, (MatrixSetDiagOp()));
-OP(BatchMatrixSetDiag, (MatrixSetDiagOp()));
-
+OP(MatrixDiag, (MatrixDiagOp(1)));
+OP(BatchMatrixDiag, (MatrixDiagOp(1)));
+OP(MatrixDiagV2, (MatrixDiagOp(2)));
+OP(MatrixDiagV3, (MatrixDiagOp(3)));
 KERNEL_ANY_TYPE(MatrixDiag, MatrixDiagKernel);
 KERNEL_ANY_TYPE(BatchMatrixDiag, MatrixDiagKernel);
-KERNEL_ANY_TYPE(MatrixDiagPart, MatrixDiagPartKernel);
-KERNEL_ANY_TYPE(BatchMatrixDiagPart, MatrixDiagPartKernel);
-KERNEL_ANY_TYPE(MatrixSetDiag, MatrixSetDiagKernel);
-KERNEL_ANY_TYPE(BatchMatrixSetDiag, MatrixSetDiagKernel);
+KERNEL_ANY_TYPE(MatrixDiagV2, MatrixDiagKernel);
+KERNEL_ANY_TYPE(MatrixDiagV3, MatrixDiagKernel);
 
 }  // namespace
 }  // namespace penstock

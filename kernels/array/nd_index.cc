@@ -42,6 +42,23 @@ Status Flatten(const Tensor& indices, int64_t depth, const Shape& target, BadInd
   return OkStatus();
 }
 
+Status FlattenAny(const Tensor& indices, int64_t depth, const Shape& target, BadIndices bad,
+                  NdIndex* list) {
+  switch (indices.dtype()) {
+    case DType::kInt16:
+      return Flatten<int16_t>(indices, depth, target, bad, list);
+    case DType::kUint16:
+      return Flatten<uint16_t>(indices, depth, target, bad, list);
+    case DType::kInt32:
+      return Flatten<int32_t>(indices, depth, target, bad, list);
+    case DType::kInt64:
+      return Flatten<int64_t>(indices, depth, target, bad, list);
+    default:
+      return InvalidArgument("indices must be int16, uint16, int32 or int64, are ",
+                             Name(indices.dtype()));
+  }
+}
+
 }  // namespace
 
 Status ReadBadIndicesPolicy(const KernelInit& node, BadIndices* policy) {
@@ -72,10 +89,7 @@ StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target, BadInd
   // Empty tuples take no memory, so there may be more of them than a list could hold.
   if (depth == 0) return list;
   list.slices.resize(list.tuples);
-  const Status inside = indices.dtype() == DType::kInt32
-                            ? Flatten<int32_t>(indices, depth, target, bad, &list)
-                            : Flatten<int64_t>(indices, depth, target, bad, &list);
-  RETURN_IF_ERROR(inside);
+  RETURN_IF_ERROR(FlattenAny(indices, depth, target, bad, &list));
   return list;
 }
 

@@ -26,8 +26,9 @@ struct NdIndex {
   Dims result;                   // indices.shape[:-1] + target.shape[depth:]
   std::vector<int64_t> ignored;  // the tuples that index nowhere, ascending; their slices are 0
 
-  // `indices` is int32 or int64 [..., depth], each row a tuple into a tensor of shape `target`.
-  // InvalidArgument names the first tuple that does not index into it, unless it is ignored.
+  // `indices` is int16, uint16, int32 or int64 [..., depth], each row a tuple into a tensor of
+  // shape `target`. InvalidArgument names the first tuple that does not index into it, unless it is
+  // ignored.
   static StatusOr<NdIndex> Of(const Tensor& indices, const Shape& target,
                               BadIndices bad = BadIndices::kError);
 

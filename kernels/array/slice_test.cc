@@ -272,6 +272,26 @@ TEST(StridedSliceAssign, WritesInPlace) {
   }
 }
 
+TEST(TensorStridedSliceUpdate, WritesIntoACopy) {
+  for (const Case& c : kCases) {
+    const Expression e(c.terms);
+    const Selection selection(c.shape, c.terms);
+    const Tensor value = Sample(DType::kFloat, selection.shape, 1000);
+    const Tensor before = Sample(DType::kFloat, c.shape);
+    const OpCall call{
+        "TensorStridedSliceUpdate", {before, e.begin, e.end, e.strides, value}, e.masks};
+    EXPECT_TRUE(SameTensor(call.Run1(), Stored(selection, value, before)));
+  }
+  const auto update = [](Tensor value) {
+    return OpCall{"TensorStridedSliceUpdate",
+                  {Pairs({1, 2, 3, 4}), Ints({0, 0}), Ints({2, 2}), Ints({1, 1}), value}};
+  };
+  EXPECT_TRUE(SameTensor(update(Ints({8, 9})).Run1(), Pairs({8, 9, 8, 9})));
+  EXPECT_TRUE(SameTensor(update(Tensor::Scalar<int32_t>(7)).Run1(), Pairs({7, 7, 7, 7})));
+  EXPECT_TRUE(SameTensor(update(Pairs({5, 6}).Reshaped({1, 1, 2})).Run1(), Pairs({5, 6, 5, 6})));
+  update(Ints({1, 2, 3})).ExpectError("value must broadcast to shape [2,2], has [3]");
+}
+
 TEST(StridedSlice, Mistakes) {
   const Tensor x = Sample(DType::kFloat, {4, 5});
   const auto expect = [&](const std::vector<Term>& terms, const char* words) {

@@ -140,6 +140,12 @@ std::vector<AttrDef> StridedSliceMasks::AttrDefs() {
           {"shrink_axis_mask", 0}};
 }
 
+Attrs StridedSliceMasks::AttrsOf(const Attrs& attrs) {
+  Attrs masks;
+  for (const AttrDef& mask : AttrDefs()) masks[mask.name] = attrs.at(mask.name);
+  return masks;
+}
+
 Dims StridedBox::counts() const {
   Dims counts;
   for (const Dim& dim : dims) counts.push_back(dim.count);

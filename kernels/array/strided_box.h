@@ -30,6 +30,8 @@ struct StridedSliceMasks {
   static StridedSliceMasks Of(const Attrs& attrs);
   // The five attributes, as an op declares them.
   static std::vector<AttrDef> AttrDefs();
+  // The five of them out of a node's attributes, for another op on the same slice.
+  static Attrs AttrsOf(const Attrs& attrs);
 };
 
 // The vectors, null where their values are not known yet.

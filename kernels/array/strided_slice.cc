@@ -102,24 +102,17 @@ Status StridedSliceShape(ShapeScope& s) {
   return SetOutput(s, 0, box.shape);
 }
 
-Attrs Masks(const GradientScope& g) {
-  Attrs masks;
-  for (const char* mask :
-       {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
-    masks[mask] = g.attr<int64_t>(mask);
-  }
-  return masks;
-}
-
 std::vector<Gradient> StridedSliceGradient(const GradientScope& g) {
   const Output shape = ShapeOf(g.x(), g.x(1).dtype());
-  return {Call("StridedSliceGrad", {shape, g.x(1), g.x(2), g.x(3), g.dy()}, Masks(g)), Gradient(),
-          Gradient(), Gradient()};
+  return {Call("StridedSliceGrad", {shape, g.x(1), g.x(2), g.x(3), g.dy()},
+               StridedSliceMasks::AttrsOf(g.attrs())),
+          Gradient(), Gradient(), Gradient()};
 }
 
 std::vector<Gradient> StridedSliceGradGradient(const GradientScope& g) {
   return {Gradient(), Gradient(), Gradient(), Gradient(),
-          Call("StridedSlice", {g.dy(), g.x(1), g.x(2), g.x(3)}, Masks(g))};
+          Call("StridedSlice", {g.dy(), g.x(1), g.x(2), g.x(3)},
+               StridedSliceMasks::AttrsOf(g.attrs()))};
 }
 
 OP(StridedSlice,
