@@ -32,8 +32,11 @@ StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) 
 // Of the matrices: as many rows and columns as wanted, or, where that is -1, as are needed; a
 // square if both are.
 Status MatrixSizes(const DiagonalBand& band, int64_t longest, int64_t* rows, int64_t* cols) {
-  const int64_t least_rows = longest - std::min<int64_t>(band.upper, 0);
-  const int64_t least_cols = longest + std::max<int64_t>(band.lower, 0);
+  const int64_t least_rows = AddDims(longest, std::max<int64_t>(-band.upper, 0));
+  const int64_t least_cols = AddDims(longest, std::max<int64_t>(band.lower, 0));
+  if (least_rows < 0 || least_cols < 0) {
+    return InvalidArgument("diagonals of ", longest, " elements make no matrix");
+  }
   if (*rows == -1 && *cols == -1) {
     *rows = *cols = std::max(least_rows, least_cols);
     return OkStatus();

@@ -79,7 +79,8 @@ Status MatrixKernelBase::Compute(KernelContext& ctx) {
       }
       for (size_t i = 0; i < out.size(); ++i) {
         out[i] = static_cast<char*>(outputs[i]->mutable_raw_data()) +
-                 m * out_sizes[i].rows * out_sizes[i].cols * element;
+                 m * out_sizes[i].rows * out_sizes[i].cols *
+                     static_cast<int64_t>(SizeOf(outputs[i]->dtype()));
       }
       const Status status = ComputeRaw(in, in_sizes, out, out_sizes, scalar);
       if (status.ok()) continue;

@@ -1,53 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatMul, BatchMatMul, BatchMatMulV2 and their kernels on the CPU.
+// MatMul, BatchMatMul, BatchMatMulV2, BatchMatMulV3 and their kernels on the CPU.
 #include <complex>
 
 #include "core/op/shape_scope.h"
 #include "kernels/engine/broadcast.h"
-#include "kernels/engine/float16_blocks.h"
-#include "kernels/engine/functor.h"
+#include "kernels/math/cast.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/matmul.h"
+#include "kernels/math/matmul_cpu.h"
 #include "kernels/math/types.h"
 
 namespace penstock {
 namespace {
 
-// Small products go side by side, large ones one after the other, each on all threads.
-template <class T>
-void MultiplyPairs(ThreadPool& threads, const Product& p, const MatrixPairs& pairs, const T* a,
-                   const T* b, T* c) {
-  const double nanos = 2.0 * p.m * p.n * p.k / 100;
-  const auto multiply = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      Multiply(threads, p, a + pairs.a[i] * p.m * p.k, b + pairs.b[i] * p.k * p.n,
-               c + i * p.m * p.n);
-    }
-  };
-  const int64_t count = static_cast<int64_t>(pairs.a.size());
-  if (count < threads.num_threads()) return multiply(0, count);
-  threads.ParallelFor(count, nanos, multiply);
-}
-
-template <class T>
-Status MultiplyOnCpu(KernelContext& ctx, const Product& product, const MatrixPairs& pairs,
-                     const Tensor& a, const Tensor& b, Tensor* c) {
-  if constexpr (kIsHalf<T>) {
-    ASSIGN_OR_RETURN(const Tensor left, AsFloats(ctx, a));
-    ASSIGN_OR_RETURN(const Tensor right, AsFloats(ctx, b));
-    ASSIGN_OR_RETURN(Tensor sums, ctx.Temporary(DType::kFloat, c->shape()));
-    MultiplyPairs(ctx.threads(), product, pairs, left.data<float>(), right.data<float>(),
-                  sums.mutable_data<float>());
-    FloatToFloat16(c->dtype(), sums.data<float>(), c->mutable_raw_data(), c->num_elements());
-  } else {
-    MultiplyPairs(ctx.threads(), product, pairs, a.data<T>(), b.data<T>(), c->mutable_data<T>());
-  }
-  return OkStatus();
-}
-
 #define MATRIX_TYPES FLOATING_TYPES, int16_t, int32_t, int64_t, COMPLEX_TYPES
 
+#define SIDE_TYPES MATRIX_TYPES, uint8_t, int8_t
+
+template <class To, class From>
+bool ConvertFrom(const Tensor& x, Tensor* to) {
+  if (x.dtype() != kDTypeOf<From>) return false;
+  const From* const from = x.data<From>();
+  To* const out = to->mutable_data<To>();
+  for (int64_t i = 0; i < x.num_elements(); ++i) {
+    out[i] = To(CastTo<LoopType<To>>(static_cast<LoopType<From>>(from[i])));
+  }
+  return true;
+}
+
+template <class To, class... From>
+StatusOr<Tensor> ConvertedFrom(KernelContext& ctx, const Tensor& x) {
+  if (x.dtype() == kDTypeOf<To>) return x;
+  ASSIGN_OR_RETURN(Tensor converted, ctx.Temporary(kDTypeOf<To>, x.shape()));
+  if ((ConvertFrom<To, From>(x, &converted) || ...)) return converted;
+  return InvalidArgument("no products of ", Name(x.dtype()));
+}
+
+template <class T>
+Status ConvertAndMultiply(KernelContext& ctx, const Product& product, const MatrixPairs& pairs,
+                          const Tensor& a, const Tensor& b, Tensor* c) {
+  ASSIGN_OR_RETURN(const Tensor left, (ConvertedFrom<T, SIDE_TYPES>(ctx, a)));
+  ASSIGN_OR_RETURN(const Tensor right, (ConvertedFrom<T, SIDE_TYPES>(ctx, b)));
+  return MultiplyOnCpu<T>(ctx, product, pairs, left, right, c);
+}
+
+template <class T>
+using BatchMatMulV3OnCpu = BatchMatMulOf<ConvertAndMultiply<T>, true>;
 template <class T>
 using MatMulOnCpu = MatMulOf<MultiplyOnCpu<T>>;
 template <class T>
@@ -108,11 +106,19 @@ Gradients MatMulGradient(const GradientScope& g) {
 Gradients BatchMatMulGradient(const GradientScope& g, const char* op) {
   const Output a = g.x(0), b = g.x(1), dy = g.dy();
   const bool ta = g.attr<bool>("adj_x"), tb = g.attr<bool>("adj_y");
-  const auto multiply = [op](Output x, Output y, bool adj_x, bool adj_y) {
-    return Call(op, {x, y}, {{"adj_x", adj_x}, {"adj_y", adj_y}});
+  const auto multiply = [&](Output x, Output y, bool adj_x, bool adj_y, DType type) {
+    Attrs attrs = {{"adj_x", adj_x}, {"adj_y", adj_y}};
+    if (g.attrs().contains("Tout")) attrs["Tout"] = type;
+    return Call(op, {x, y}, attrs);
   };
-  return {ta ? multiply(b, dy, tb, true) : multiply(dy, b, false, !tb),
-          tb ? multiply(dy, a, true, ta) : multiply(a, dy, !ta, false)};
+  return {ta ? multiply(b, dy, tb, true, a.dtype()) : multiply(dy, b, false, !tb, a.dtype()),
+          tb ? multiply(dy, a, true, ta, b.dtype()) : multiply(a, dy, !ta, false, b.dtype())};
+}
+
+// The same, where the batch broadcasts.
+Gradients BroadcastMatMulGradient(const GradientScope& g, const char* op) {
+  const Gradients d = BatchMatMulGradient(g, op);
+  return {SumToShapeOf(d[0].values, g.x(0)), SumToShapeOf(d[1].values, g.x(1))};
 }
 
 OpDef BatchMatMulOp(const char* doc, ShapeFn shape, GradientFn gradient) {
@@ -128,6 +134,23 @@ OpDef BatchMatMulOp(const char* doc, ShapeFn shape, GradientFn gradient) {
                    {.inputs = {{{{2, 4, 3}}}, {{{2, 2, 4}}}},
                     .attrs = {{"adj_x", true}, {"adj_y", true}}}},
   };
+}
+
+// Sides of any types; what they are worth in the output's type is multiplied.
+OpDef BatchMatMulV3Op() {
+  OpDef op = BatchMatMulOp("BatchMatMulV2 whose sides and output may each be of another type.",
+                           BatchMatMulShape<true>, [](const GradientScope& g) -> Gradients {
+                             return BroadcastMatMulGradient(g, "BatchMatMulV3");
+                           });
+  op.inputs = {{"x", "Ta"}, {"y", "Tb"}};
+  op.outputs = {{"output", "Tout"}};
+  const DTypes sides = TypesOf<SIDE_TYPES>();
+  op.types = {{"Ta", sides}, {"Tb", sides}, {"Tout", TypesOf<MATRIX_TYPES>()}};
+  for (const char* flag : {"grad_x", "grad_y"}) op.attrs.emplace_back(flag, AttrValue(false));
+  const DType type = DType::kDouble;
+  op.examples.push_back({.inputs = {{{{2, 1, 2, 3}}}, {{{3, 3, 2}}}},
+                         .attrs = {{"Ta", type}, {"Tb", type}, {"Tout", type}}});
+  return op;
 }
 
 }  // namespace
@@ -156,12 +179,13 @@ OP(BatchMatMul, (BatchMatMulOp("Products of matrices in the last two dimensions,
                                })));
 KERNEL(BatchMatMul, BatchMatMulOnCpu, MATRIX_TYPES);
 
-OP(BatchMatMulV2,
-   (BatchMatMulOp("BatchMatMul whose batch dimensions broadcast.", BatchMatMulShape<true>,
-                  [](const GradientScope& g) -> Gradients {
-                    const Gradients d = BatchMatMulGradient(g, "BatchMatMulV2");
-                    return {SumToShapeOf(d[0].values, g.x(0)), SumToShapeOf(d[1].values, g.x(1))};
-                  })));
+OP(BatchMatMulV2, (BatchMatMulOp("BatchMatMul whose batch dimensions broadcast.",
+                                 BatchMatMulShape<true>, [](const GradientScope& g) -> Gradients {
+                                   return BroadcastMatMulGradient(g, "BatchMatMulV2");
+                                 })));
 KERNEL(BatchMatMulV2, BatchMatMulV2OnCpu, MATRIX_TYPES);
+
+OP(BatchMatMulV3, (BatchMatMulV3Op()));
+KERNEL_BY("Tout", BatchMatMulV3, BatchMatMulV3OnCpu, MATRIX_TYPES);
 
 }  // namespace penstock

@@ -3,32 +3,11 @@
 // Sum, Mean, Prod.
 #include "kernels/engine/reduction.h"
 #include "kernels/math/reduction_op.h"
+#include "kernels/math/sum_reducer.h"
 #include "kernels/math/types.h"
 
 namespace penstock {
 namespace {
-
-struct SumReducer {
-  static constexpr bool kOneIsItself = true;
-  template <class T>
-  using Accumulator = Wide<T>;
-  template <class A>
-  DEVICE_FN static A Identity() {
-    return A(0);
-  }
-  template <class A, class T>
-  DEVICE_FN static A Add(A a, T x) {
-    return a + A(x);
-  }
-  template <class A>
-  DEVICE_FN static A Merge(A a, A b) {
-    return a + b;
-  }
-  template <class T, class A>
-  DEVICE_FN static T Finish(A a, int64_t) {
-    return static_cast<T>(a);
-  }
-};
 
 // Integers are summed exactly and the quotient rounded towards zero.
 template <class T>
