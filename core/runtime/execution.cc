@@ -48,6 +48,7 @@ void Execution::Begin(const StepArgs& args) {
       .num_fetches = args.num_fetches};
   shared_ = false;
   stopped_.store(false, std::memory_order_relaxed);
+  committed_.store(false, std::memory_order_relaxed);
   active_.store(1, std::memory_order_relaxed);
   num_running_ = 1;
   caller_idle_ = false;

@@ -149,6 +149,7 @@ class Execution {
   void RunLoop(Runner& runner);
   bool Next(Runner& runner, uint32_t* node);
   bool TakeShared(Runner& runner);
+  bool MayDrop(const Runner& runner) const;
   void WorkIn(Runner& runner, Iteration& iteration);
   void TurnElsewhere(Runner& runner);
   void Offer(Ready& ready);
@@ -237,7 +238,8 @@ class Execution {
   bool runs_async_ = false;
   Ended ended_;
   bool shared_ = false;
-  std::atomic<bool> stopped_{false};  // nodes were dropped: the step has failed
+  std::atomic<bool> stopped_{false};    // nodes were dropped: the step has failed
+  std::atomic<bool> committed_{false};  // nodes outside of loops are no longer dropped
   std::atomic<int> active_{0};
   std::optional<DeadlineTimer::Token> armed_;
   std::atomic<bool> abort_registered_{false};

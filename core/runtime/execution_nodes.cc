@@ -112,6 +112,8 @@ void Execution::ProcessSpecial(Runner& runner, uint32_t node) {
   Status status;
   if (dead) {
     if ((special & Program::kFetch) != 0) status = DeadFetch(item);
+  } else if ((special & Program::kCommits) != 0) {
+    committed_.store(true, std::memory_order_relaxed);
   } else if ((special & Program::kNoOp) == 0) {
     if ((special & Program::kReadsVariables) != 0) status = ReadVariables(it, item);
     if (status.ok() && (special & Program::kCopiesInputs) != 0 && !CopyInputs(it, item)) return;

@@ -55,7 +55,7 @@ void Execution::RunLoop(Runner& runner) {
       runner.nodes_to_clock = kDeadlinePeriod;
       CheckDeadline();
     }
-    if (cancellation_->cancelled()) [[unlikely]] {
+    if (cancellation_->cancelled() && MayDrop(runner)) [[unlikely]] {
       stopped_.store(true, std::memory_order_relaxed);
       runner.ready.cheap.clear();
       runner.ready.expensive.clear();
@@ -66,6 +66,11 @@ void Execution::RunLoop(Runner& runner) {
   }
   running_here_ = outer;
   if (outer != nullptr) outer->execution->device_.UseOnThisThread();
+}
+
+// The nodes of a loop may: there is no saying how many of them are yet to come.
+bool Execution::MayDrop(const Runner& runner) const {
+  return !committed_.load(std::memory_order_relaxed) || runner.ready.here->frame != nullptr;
 }
 
 bool Execution::Next(Runner& runner, uint32_t* node) {

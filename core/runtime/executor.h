@@ -49,7 +49,9 @@ class Executor {
   // any more. The first failure aborts the rendezvous, cancels the step, and is the status; it
   // names the node: "text\n\t [[{{node NAME}}]]". After one, some fetches may be filled in: the
   // caller drops them. A cancellation from outside ends the step with its status, and with an abort
-  // of the rendezvous.
+  // of the rendezvous. A NoOp with the attribute "_commit" says that what follows is to be done as
+  // a whole: once it has run, the nodes that are or become ready are run whatever happens, but for
+  // those of loops and those that wait (kernels that are async).
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
   // As RunAsync, on this thread, returning when the step has ended. The quickest way for small
   // steps: nothing leaves the thread unless it pays. It blocks: on a thread of the pool only where

@@ -108,6 +108,7 @@ Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* 
   if (op == "NoOp" || op == "ControlTrigger") {
     item->special |= kNoOp;
     if (op == "ControlTrigger") item->special |= kRunsDead;
+    if (node.attr<bool>("_commit") != nullptr) item->special |= kCommits;
     return OkStatus();
   }
   item->flow = FlowOpOf(node);

@@ -49,6 +49,7 @@ class Program {
     kFeedsMerge = 256,    // an edge goes to a node that is kMerges
     kMerges = 512,        // waits for the first of its inputs that is alive
     kFetch = 1024,
+    kCommits = 2048,  // the step is not cut short behind it
   };
 
   // One cache line.
