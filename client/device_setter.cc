@@ -11,8 +11,8 @@
 namespace penstock::client {
 namespace {
 
-// The ops whose state belongs on parameter servers.
-bool HoldsParameters(const std::string& op) {
+// Whether state belongs on parameter servers.
+bool HoldsParameters(const Graph::NodeSpec& spec) {
   static const auto* const kOps = new absl::flat_hash_set<std::string>{
       "Variable",
       "VariableV2",
@@ -26,7 +26,7 @@ bool HoldsParameters(const std::string& op) {
       "MutableDenseHashTableV2",
       "ResourceConditionalAccumulator",
   };
-  return kOps->contains(op);
+  return kOps->contains(spec.op) && !spec.attrs.contains("_local");
 }
 
 // The node whose state the new one works on, or null.
@@ -81,7 +81,7 @@ class ReplicaSetter {
       const StatusOr<DeviceName> home = DeviceName::Parse(state->requested_device());
       return home.ok() ? WithDefaults(spec.device, *home) : state->requested_device();
     }
-    if (bytes_.empty() || !HoldsParameters(spec.op)) return WithDefaults(spec.device, worker_);
+    if (bytes_.empty() || !HoldsParameters(spec)) return WithDefaults(spec.device, worker_);
     return WithDefaults(spec.device, NextPs(spec));
   }
 

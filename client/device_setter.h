@@ -27,7 +27,8 @@ struct ReplicaDevices {
   Balance balance = Balance::kRoundRobin;
 };
 
-// Spreads variables and tables over the ps tasks; everything else goes to the worker. Programs that
+// Spreads variables (but local ones) and tables over the ps tasks; everything else goes to the
+// worker. Programs that
 // make the same variables in the same order agree on where they are: so must all workers. Keeps
 // count: one setter serves one program. A dimension that is unknown counts as 1.
 GraphBuilder::DeviceFunction ReplicaDeviceSetter(const ReplicaDevices& devices);

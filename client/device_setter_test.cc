@@ -29,6 +29,15 @@ TEST(ReplicaDeviceSetterTest, VariablesTakeTurns) {
   }
 }
 
+TEST(ReplicaDeviceSetterTest, LocalVariablesStayWithTheWorker) {
+  Program program;
+  const auto scope = program.DeviceFunctionScope(
+      ReplicaDeviceSetter({.ps_tasks = 2, .worker_device = "/job:worker/task:3"}));
+  const Variable v(program, "v", {}, Zeros(), {.local = true});
+  EXPECT_EQ(v.device(), "/job:worker/task:3");
+  EXPECT_EQ(DeviceOf(program, v.AssignAdd(v)), "/job:worker/task:3");
+}
+
 TEST(ReplicaDeviceSetterTest, BalancesBytes) {
   Program program;
   const auto scope =

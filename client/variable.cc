@@ -40,12 +40,12 @@ void Variable::AddHandle(string_view name) {
                                    "' is made inside of a branch or a loop; make it outside"));
   }
   // Where nobody gives a shared name, the runtime takes the node's.
-  handle_ = CallIn(*program_, options_.ref ? "VariableV2" : "VarHandleOp", {},
-                   {{"dtype", dtype_},
-                    {"shape", shape_},
-                    {"container", options_.container},
-                    {"shared_name", options_.shared_name}},
-                   name);
+  Attrs attrs = {{"dtype", dtype_},
+                 {"shape", shape_},
+                 {"container", options_.container},
+                 {"shared_name", options_.shared_name}};
+  if (options_.local) attrs["_local"] = true;
+  handle_ = CallIn(*program_, options_.ref ? "VariableV2" : "VarHandleOp", {}, attrs, name);
   if (handle_.valid()) name_ = program_->NodeOf(handle_)->name();
 }
 

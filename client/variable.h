@@ -26,7 +26,7 @@ class Program;
 struct VariableOptions {
   DType dtype = DType::kFloat;  // where an initializer makes the value
   bool trainable = true;        // optimizers change it unless told otherwise
-  // The worker's own: not saved, not trainable, initialised by each worker.
+  // The worker's own, on its device: not saved, not trainable, initialised by each worker.
   bool local = false;
   // As a reference edge (VariableV2) rather than a resource: what TensorFlow 1 made by default.
   bool ref = false;
