@@ -27,7 +27,9 @@ ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients
   Outputs squares;
   for (const VariableGradient& g : gradients) {
     // Each sum is made where its gradient is made; only scalars travel.
-    if (!g.gradient.none()) squares.push_back(SumOfSquares(g.gradient.values));
+    if (g.gradient.none()) continue;
+    const auto here = g.variable.program().ColocateWith(g.gradient.values);
+    squares.push_back(SumOfSquares(g.gradient.values));
   }
   if (squares.empty()) return clipped;
   clipped.global_norm = Sqrt(AddN(squares));
@@ -37,7 +39,9 @@ ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients
   const Output scale =
       limit / Maximum(clipped.global_norm, limit) + (clipped.global_norm - clipped.global_norm);
   for (VariableGradient& g : clipped.gradients) {
-    if (!g.gradient.none()) g.gradient.values = g.gradient.values * scale;
+    if (g.gradient.none()) continue;
+    const auto here = g.variable.program().ColocateWith(g.gradient.values);
+    g.gradient.values = g.gradient.values * scale;
   }
   return clipped;
 }

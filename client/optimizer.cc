@@ -57,6 +57,7 @@ Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGra
   if (!global_step) return program.Group(updates, "update");
   const Output all = program.Group(updates, "update", global_step->handle());
   const auto after = program.ControlDependencies({all});
+  const auto here = program.ColocateWith(global_step->handle());
   return global_step->AssignAdd(ConstantLike(global_step->Read(), 1));
 }
 
@@ -68,7 +69,11 @@ Output Optimizer::Minimize(Program& program, Output loss, const std::vector<Vari
 Output Optimizer::Apply(const Variable& variable, const Gradient& gradient) {
   Program& program = variable.program();
   const auto scope = program.NameScope(StrCat("update_", variable.name()));
-  if (gradient.sparse()) return ApplySparse(variable, gradient);
+  if (gradient.sparse()) {
+    // What is made of it is made where it is, unless it goes to the variable.
+    const auto there = program.ColocateWith(gradient.values);
+    return ApplySparse(variable, gradient);
+  }
   const std::vector<Variable> slots = SlotsOf(variable);
   const auto here = program.ColocateWith(variable.handle());
   std::vector<NodeInput> inputs = {variable.handle()};

@@ -51,6 +51,7 @@ void Adam::Prepare(Program& program, const Variable& first) {
 Outputs Adam::Finish(Program& program, const Outputs& updates) {
   const Output all = program.Group(updates, "updates", beta1_power_->handle());
   const auto after = program.ControlDependencies({all});
+  const auto here = program.ColocateWith(beta1_power_->handle());
   return {beta1_power_->Assign(*beta1_power_ * options_.beta1),
           beta2_power_->Assign(*beta2_power_ * options_.beta2)};
 }

@@ -13,7 +13,7 @@ Gradient Average(const Variable& variable, const std::vector<Gradient>& parts, d
   for (const Gradient& part : parts) {
     if (!part.none()) given.push_back(part);
   }
-  if (given.empty()) return {};
+  if (given.empty() || parts.size() == 1) return parts[0];
   const auto here = variable.program().ColocateWith(variable.handle());
   Gradient sum = SumGradients(given);
   sum.values = sum.values / towers;
