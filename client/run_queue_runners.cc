@@ -14,7 +14,11 @@ Status RunQueueRunners::SessionReady(Session& session, int64_t global_step) {
   return skipped.ok() ? OkStatus() : StepFailed(skipped);
 }
 
-Status RunQueueRunners::Skip(Session& session, int64_t steps) {
+Status RunQueueRunners::Skip(Session& session, int64_t global_step) {
+  int64_t steps = global_step;
+  if (once_ != nullptr) {
+    ASSIGN_OR_RETURN(steps, once_->Begin(session));
+  }
   if (steps == 0) return OkStatus();
   ASSIGN_OR_RETURN(const Callable take, session.MakeCallable({}, {}, {taken_}));
   for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(take().status());
@@ -23,7 +27,8 @@ Status RunQueueRunners::Skip(Session& session, int64_t steps) {
 
 Status RunQueueRunners::StepFailed(const Status& why) {
   const Status cause = Stop();
-  return cause.ok() ? why : cause;
+  if (!cause.ok()) return cause;
+  return once_ == nullptr ? why : once_->Explain(why);
 }
 
 Status RunQueueRunners::Stop() {

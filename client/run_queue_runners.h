@@ -6,16 +6,19 @@
 // that waited for it: the loop recovers from it, or ends with it.
 //
 // With `taken`, training that goes on from a checkpoint goes on in its input, too: the input begins
-// anew with the session, and what the steps before took is taken again and dropped. So a training
-// that was killed sees every record exactly once in each epoch, as one that was not, if no other
-// worker and no concurrent step raises the global step. The input has to repeat itself
-// (QueueRunners::CheckRepeatable; an error of the first session otherwise). It costs reading the
-// input up to there, without computing anything. What a step has done to variables of a task that
-// lives on, when it was killed before it raised the global step, is done again.
+// anew with the session, and what the steps before took is taken again and dropped. The input has
+// to repeat itself (QueueRunners::CheckRepeatable; an error of the first session otherwise). It
+// costs reading the input up to there, without computing anything.
+//
+// How much that is: with `once`, what it has counted of this worker's batches; every record is then
+// seen exactly once in each epoch, however many workers are killed (exactly_once.h). Without, as
+// many batches as the global step says; that is exact where this is the only worker, has no
+// concurrent steps, and no parameter server lives on when it is killed within a step.
 #pragma once
 
 #include <memory>
 
+#include "client/exactly_once.h"
 #include "client/queue_runner.h"
 #include "client/training_hook.h"
 
@@ -23,9 +26,10 @@ namespace penstock::client {
 
 class RunQueueRunners : public TrainingHook {
  public:
-  // Borrows `runners`. `taken` is the batch that each step takes.
-  explicit RunQueueRunners(const QueueRunners& runners, Output taken = {})
-      : runners_(runners), taken_(taken) {}
+  // Borrows `runners` and `once`. `taken` is the batch that each step takes.
+  explicit RunQueueRunners(const QueueRunners& runners, Output taken = {},
+                           const ExactlyOnce* once = nullptr)
+      : runners_(runners), taken_(taken), once_(once) {}
 
   Status SessionReady(Session& session, int64_t global_step) override;
   Status StepFailed(const Status& why) override;
@@ -33,11 +37,12 @@ class RunQueueRunners : public TrainingHook {
   Status End(Session& session, int64_t global_step) override { return Stop(); }
 
  private:
-  Status Skip(Session& session, int64_t steps);
+  Status Skip(Session& session, int64_t global_step);
   Status Stop();
 
   const QueueRunners& runners_;
   const Output taken_;
+  const ExactlyOnce* const once_;
   std::unique_ptr<Coordinator> coordinator_;
 };
 

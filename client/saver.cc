@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "client/mutex.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/op/device_name.h"
 #include "core/op/gradient.h"
@@ -39,9 +40,11 @@ Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
 
 // What one task does.
 struct Saver::Shard {
-  Output file;       // the prefix of its part
-  Output save;       // op
-  Outputs restores;  // ops
+  std::vector<Variable> variables;
+  Output file;      // the prefix of its part
+  Outputs values;   // to be saved
+  Output save;      // op
+  Output restored;  // the first value that was read from the file
 };
 
 Saver::Saver(Program& program, std::vector<Variable> variables, const Options& options)
@@ -58,44 +61,66 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
 
   std::map<std::string, std::vector<Variable>> by_host;
   for (const Variable& variable : variables) by_host[HostOf(variable.device())].push_back(variable);
-  Outputs files, saves, restores;
-  for (const auto& [host, members] : by_host) {
-    const auto on = program.DeviceScope(host);
-    Shard shard;
-    AddShard(members, static_cast<int>(files.size()), static_cast<int>(by_host.size()), &shard);
-    files.push_back(shard.file);
-    saves.push_back(shard.save);
-    restores.insert(restores.end(), shard.restores.begin(), shard.restores.end());
-  }
   if (variables.empty()) {
     program.Fail(InvalidArgument("saver: the program has no variables to save"));
     return;
   }
-  restore_ = program.Group(restores, "restore_all");
+  Outputs locked, files, values, saves;
+  if (options.mutex.valid()) locked.push_back(Lock(program, options.mutex, {}));
+  std::vector<Shard> shards;
+  for (const auto& [host, members] : by_host) {
+    const auto on = program.DeviceScope(host);
+    shards.push_back(AddShard(members, locked, static_cast<int>(shards.size()),
+                              static_cast<int>(by_host.size())));
+    const Shard& shard = shards.back();
+    files.push_back(shard.file);
+    values.insert(values.end(), shard.values.begin(), shard.values.end());
+    saves.push_back(shard.save);
+  }
+  if (!locked.empty()) saves.push_back(Unlock(program, locked[0], values));
+  restore_ = AddRestores(shards);
   const auto on = program.DeviceScope(by_host.begin()->first);
   const auto after = program.ControlDependencies(saves);
   save_ = CallIn(program, "MergeV2Checkpoints", {Pack(files), path_}, {{"delete_old_dirs", true}});
 }
 
-void Saver::AddShard(const std::vector<Variable>& variables, int index, int count, Shard* shard) {
+Saver::Shard Saver::AddShard(const std::vector<Variable>& variables, const Outputs& locked,
+                             int index, int count) {
+  Shard shard{.variables = variables};
   std::vector<std::string> names, slices;
   std::vector<DType> dtypes;
-  Outputs values;
   for (const Variable& variable : variables) {
     names.push_back(variable.name());
     slices.push_back("");  // whole
     dtypes.push_back(variable.dtype());
-    values.push_back(variable.Read());
+    const auto after = program_.ControlDependencies(locked);
+    shard.values.push_back(variable.Read());
   }
   const Output name_list = Strings(program_, names);
   const Output slice_list = Strings(program_, slices);
-  shard->file = Call("ShardedFilename", {temporary_, Constant(program_, Tensor::Scalar(index)),
-                                         Constant(program_, Tensor::Scalar(count))});
-  shard->save = Call("SaveV2", {shard->file, name_list, slice_list, values});
-  const Output restored = Call("RestoreV2", {path_, name_list, slice_list}, {{"dtypes", dtypes}});
-  for (size_t i = 0; i < variables.size(); ++i) {
-    shard->restores.push_back(variables[i].Assign(restored.Sibling(static_cast<int>(i))));
+  shard.file = Call("ShardedFilename", {temporary_, Constant(program_, Tensor::Scalar(index)),
+                                        Constant(program_, Tensor::Scalar(count))});
+  shard.save = Call("SaveV2", {shard.file, name_list, slice_list, shard.values});
+  shard.restored = Call("RestoreV2", {path_, name_list, slice_list}, {{"dtypes", dtypes}});
+  return shard;
+}
+
+Output Saver::AddRestores(const std::vector<Shard>& shards) {
+  Outputs read, locked, assigned;
+  for (const Shard& shard : shards) read.push_back(shard.restored);
+  if (options_.mutex.valid()) {
+    locked.push_back(Lock(program_, options_.mutex, read));
+    const auto after = program_.ControlDependencies(locked);
+    locked.push_back(Commit(program_, options_.mutex));
   }
+  for (const Shard& shard : shards) {
+    const auto after = program_.ControlDependencies(locked);
+    for (size_t i = 0; i < shard.variables.size(); ++i) {
+      assigned.push_back(shard.variables[i].Assign(shard.restored.Sibling(static_cast<int>(i))));
+    }
+  }
+  if (!locked.empty()) assigned.push_back(Unlock(program_, locked[0], assigned));
+  return program_.Group(assigned, "restore_all");
 }
 
 StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, int64_t step) {

@@ -10,7 +10,7 @@
 // The constructor adds nodes to the program, which it borrows: make it when the program has all of
 // its variables, before other threads run sessions of it. Saves of one directory must come one
 // after the other. Variables change while they are being saved if other clients train: each is
-// whole, but they may be some updates apart.
+// whole, but they may be some updates apart; unless all updates hold a mutex, as savers then do.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@
 namespace penstock::client {
 
 struct SaverOptions {
-  int keep = 5;  // the newest ones; 0: all
+  int keep = 5;       // the newest ones; 0: all
+  Output mutex = {};  // client/mutex.h: held while variables are read, or given their values
   Env* env = &Env::Real();
 };
 
@@ -50,7 +51,9 @@ class Saver {
 
  private:
   struct Shard;
-  void AddShard(const std::vector<Variable>& variables, int index, int count, Shard* shard);
+  Shard AddShard(const std::vector<Variable>& variables, const Outputs& locked, int index,
+                 int count);
+  Output AddRestores(const std::vector<Shard>& shards);
   Status Record(const std::string& checkpoint);
   void Remove(const std::string& checkpoint);
   void RemoveTemporaries(const std::string& prefix);

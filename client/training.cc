@@ -61,7 +61,9 @@ TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions 
   are_initialized_ = program.AreInitialized(shared_);
   if (!options_.checkpoint_dir.empty()) {
     saver_.emplace(program, shared_,
-                   SaverOptions{.keep = options_.keep_checkpoints, .env = options_.env});
+                   SaverOptions{.keep = options_.keep_checkpoints,
+                                .mutex = step_.once == nullptr ? Output() : step_.once->mutex(),
+                                .env = options_.env});
   }
   const auto after = program.ControlDependencies({step_.train});
   step_after_ = program.GlobalStep().Read();
@@ -211,6 +213,10 @@ Status TrainingLoop::RestoreNewest(bool* restored) {
 }
 
 Status TrainingLoop::Run() {
+  if (step_.once != nullptr && options_.concurrent_steps > 1) {
+    return InvalidArgument("concurrent_steps=", options_.concurrent_steps,
+                           ": with ExactlyOnce a worker's steps come one after the other: say 1");
+  }
   if (options_.stop_on_signals) signal_ = std::make_unique<StopSignal>();
   Status status = Train();
   EndSession();

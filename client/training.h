@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/exactly_once.h"
 #include "client/program.h"
 #include "client/saver.h"
 #include "client/session.h"
@@ -50,6 +51,8 @@ struct TrainingStep {
   std::function<StatusOr<std::vector<Tensor>>(int64_t global_step)> next_batch = nullptr;
   // Scalars that hooks see after each step: {"loss", loss}.
   std::vector<std::pair<std::string, Output>> measures = {};
+  // Where `train` is its Apply: checkpoints are then of a moment between steps, of all workers.
+  const ExactlyOnce* once = nullptr;
 };
 
 struct TrainingOptions {

@@ -37,6 +37,18 @@ StatusOr<std::vector<std::string>> Shards(Env& env, const std::string& directory
   return shards;
 }
 
+// This worker's.
+StatusOr<std::vector<std::string>> TrainShards(Env& env, const std::string& directory,
+                                               const client::WorkerShare& share) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, Shards(env, directory, "train"));
+  std::vector<std::string> mine;
+  for (size_t i = share.worker; i < all.size(); i += share.workers) mine.push_back(all[i]);
+  if (!mine.empty()) return mine;
+  return InvalidArgument("there are ", all.size(), " files train-*.tfrecord in '", directory,
+                         "' for ", share.workers, " workers: `penstock convert ", directory,
+                         " --shards=", share.workers, "` makes one for each");
+}
+
 // image_raw and label of serialized Examples.
 Outputs ParseRecords(client::Program& program, Output records) {
   const auto strings = [&](const std::vector<std::string>& values) {
@@ -85,11 +97,12 @@ Status AppendPictures(Env& env, const std::string& path, std::vector<std::string
 }  // namespace
 
 StatusOr<PictureBatch> ReadPictureBatches(client::QueueRunners& runners, Env& env,
-                                          const std::string& directory, int32_t batch_size,
-                                          int64_t seed) {
+                                          const std::string& directory,
+                                          const ReadOptions& options) {
   client::Program& program = runners.program();
-  ASSIGN_OR_RETURN(const std::vector<std::string> shards, Shards(env, directory, "train"));
-  const Output files = client::StringInputProducer(runners, shards, {.seed = seed});
+  ASSIGN_OR_RETURN(const std::vector<std::string> shards,
+                   TrainShards(env, directory, options.share));
+  const Output files = client::StringInputProducer(runners, shards, {.seed = options.seed});
   const Output reader = CallIn(program, "TFRecordReaderV2", {});
   const Output count = Constant(program, Tensor::Scalar<int64_t>(kRecordsPerRead));
   const Outputs read = CallN("ReaderReadUpToV2", {reader, files, count});
@@ -97,9 +110,13 @@ StatusOr<PictureBatch> ReadPictureBatches(client::QueueRunners& runners, Env& en
   const Output bytes = Call("DecodeRaw", {parsed[0]}, {{"out_type", DType::kUint8}});
   const Output shape = Constant(program, Tensor::Vector<int32_t>({-1, kSide, kSide}));
   const Output labels = Call("Cast", {parsed[1]}, {{"DstT", DType::kUint8}});
-  const Outputs batch = client::ShuffleBatch(
-      runners, {Call("Reshape", {bytes, shape}), labels}, batch_size,
-      {.capacity = 2 * kMixed, .min_after_dequeue = kMixed, .seed = seed, .enqueue_many = true});
+  const Outputs batch =
+      client::ShuffleBatch(runners, {Call("Reshape", {bytes, shape}), labels}, options.batch_size,
+                           {.capacity = 2 * kMixed,
+                            .min_after_dequeue = kMixed,
+                            .seed = options.seed,
+                            .enqueue_many = true,
+                            .repeatable = true});
   RETURN_IF_ERROR(program.status());
   return PictureBatch{batch[0], batch[1]};
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "client/device_setter.h"
+#include "client/exactly_once.h"
 #include "client/examples/fashion_mnist_data.h"
 #include "client/examples/fashion_mnist_model.h"
 #include "client/examples/fashion_mnist_records.h"
@@ -36,57 +37,65 @@ PictureBatch FedPictures(Program& program) {
   return {Fed(program, {-1, 28, 28}, "images"), Fed(program, {-1}, "labels")};
 }
 
-// The tasks that compute, in order of name.
-std::vector<std::string> Workers(const Flags& flags) {
-  std::vector<std::string> workers;
-  for (const auto& [job, tasks] : flags.task.cluster.jobs()) {
-    if (job == "ps") continue;
-    for (const auto& [index, address] : tasks) {
-      workers.push_back(StrCat("/job:", job, "/task:", index));
-    }
-  }
-  return workers;
-}
-
 struct Trainer {
   explicit Trainer(const Flags& flags) : flags(flags), optimizer(flags.learning_rate) {}
 
+  bool fed() const { return flags.input != "tfrecord"; }
+  // The tasks that this one's steps compute on.
+  std::vector<std::string> Towers() const {
+    return flags.sync ? Workers(flags.task) : std::vector<std::string>{TaskName(flags.task)};
+  }
+  // This task's part in training.
+  client::WorkerShare Share() const {
+    if (flags.sync || !flags.distributed()) return {};
+    return {.workers = static_cast<int>(Workers(flags.task).size()),
+            .worker = WorkerIndex(flags.task)};
+  }
+
   // What the tower numbered so trains on: fed, or read where it computes.
   PictureBatch TowerInputs(int tower) {
-    if (flags.input == "tfrecord") {
-      auto batch = ReadPictureBatches(runners, Env::Real(), flags.data_dir,
-                                      static_cast<int32_t>(flags.batch_size),
-                                      flags.seed * 1000 + flags.task.task + tower);
-      if (batch.ok()) return *batch;
-      program.Fail(batch.status());
+    if (fed()) {
+      const PictureBatch batch = FedPictures(program);
+      step.inputs.push_back(batch.images);
+      step.inputs.push_back(batch.labels);
+      return batch;
     }
-    const PictureBatch fed = FedPictures(program);
-    step.inputs.push_back(fed.images);
-    step.inputs.push_back(fed.labels);
-    return fed;
+    ReadOptions read{.batch_size = static_cast<int32_t>(flags.batch_size),
+                     .seed = flags.seed * 1000 + flags.task.task + tower,
+                     .share = Share()};
+    if (flags.sync) read.share = {.workers = static_cast<int>(Towers().size()), .worker = tower};
+    const auto batch = ReadPictureBatches(runners, Env::Real(), flags.data_dir, read);
+    if (!batch.ok()) {
+      program.Fail(batch.status());
+      return FedPictures(program);
+    }
+    taken.push_back(batch->images);
+    return *batch;
   }
 
-  // A step of this task alone.
+  // A step of this task alone, or of all workers together.
   void BuildStep() {
-    const PictureBatch batch = TowerInputs(0);
-    const Measures measures = Measure(model(batch.images), batch.labels);
-    step.train = optimizer.Minimize(program, measures.loss);
-    step.measures = {{"loss", measures.loss}, {"accuracy", measures.accuracy}};
-  }
-
-  // A step of all workers together.
-  void BuildSyncStep() {
+    const std::vector<std::string> devices = Towers();
     Outputs accuracies;
-    const std::vector<std::string> workers = Workers(flags);
-    const auto towers = BuildTowers(program, optimizer, workers, [&](int tower) {
+    const auto towers = BuildTowers(program, optimizer, devices, [&](int tower) {
       const PictureBatch batch = TowerInputs(tower);
       const Measures measures = Measure(model(batch.images), batch.labels);
       accuracies.push_back(measures.accuracy);
       return measures.loss;
     });
-    step.train = optimizer.ApplyGradients(program, towers.gradients, program.GlobalStep());
+    // What is read by several steps at a time is not resumed where it was.
+    if (!fed() && flags.concurrent_steps == 1) once.emplace(program, Share());
+    step.once = once ? &*once : nullptr;
+    step.train = once ? once->Apply(optimizer, towers.gradients)
+                      : optimizer.ApplyGradients(program, towers.gradients, program.GlobalStep());
     step.measures = {{"loss", towers.loss},
-                     {"accuracy", AddN(accuracies) / static_cast<double>(workers.size())}};
+                     {"accuracy", AddN(accuracies) / static_cast<double>(devices.size())}};
+  }
+
+  // A hook.
+  client::RunQueueRunners RunQueues() {
+    if (!once) return client::RunQueueRunners(runners);
+    return client::RunQueueRunners(runners, program.Group(taken, "taken"), step.once);
   }
 
   Status Build() {
@@ -95,7 +104,7 @@ struct Trainer {
                                          .balance = client::Balance::kBytes};
     const auto scope = program.DeviceFunctionScope(client::ReplicaDeviceSetter(devices));
     ASSIGN_OR_RETURN(model, MakeModel(program, flags.model, flags.seed));
-    flags.sync ? BuildSyncStep() : BuildStep();
+    BuildStep();
     test = FedPictures(program);
     test_accuracy = Measure(model(test.images), test.labels).accuracy;
     return program.status();
@@ -118,6 +127,8 @@ struct Trainer {
   Program program;
   Adam optimizer;
   client::QueueRunners runners{program};
+  Outputs taken;  // from queues, by a step
+  std::optional<client::ExactlyOnce> once;
   Model model;
   TrainingStep step;
   PictureBatch test;
@@ -160,11 +171,10 @@ StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t t
 Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   Trainer trainer(flags);
   RETURN_IF_ERROR(trainer.Build());
-  const bool fed = !trainer.step.inputs.empty();
-  const int64_t towers = flags.sync ? static_cast<int64_t>(Workers(flags).size()) : 1;
+  const auto towers = static_cast<int64_t>(trainer.Towers().size());
   FashionMnist data;
   std::optional<Batches> batches;
-  if (fed) {
+  if (trainer.fed()) {
     ASSIGN_OR_RETURN(data, ReadFashionMnist(Env::Real(), flags.data_dir));
     if (flags.batch_size > data.train.size()) {
       return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ",
@@ -185,7 +195,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   if (options.is_chief && !flags.trace_file.empty()) options.trace = &trace;
   client::TrainingLoop loop(trainer.program, trainer.step, options);
   loop.AddHook(&show);
-  client::RunQueueRunners run_queues(trainer.runners);
+  client::RunQueueRunners run_queues = trainer.RunQueues();
   loop.AddHook(&run_queues);
   RETURN_IF_ERROR(loop.Run());
   if (loop.global_step() < flags.steps) {

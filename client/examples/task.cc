@@ -2,12 +2,14 @@
 #include "client/examples/task.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "client/stop_signal.h"
+#include "core/base/check.h"
 #include "distributed/server.h"
 
 namespace penstock::examples {
@@ -123,6 +125,24 @@ std::string ChiefName(const TaskConfig& task) {
 int NumTasks(const TaskConfig& task, const std::string& job) {
   const auto tasks = task.cluster.jobs().find(job);
   return tasks == task.cluster.jobs().end() ? 0 : static_cast<int>(tasks->second.size());
+}
+
+std::vector<std::string> Workers(const TaskConfig& task) {
+  std::vector<std::string> workers;
+  for (const auto& [job, tasks] : task.cluster.jobs()) {
+    if (job == "ps") continue;
+    for (const auto& [index, address] : tasks) {
+      workers.push_back(StrCat("/job:", job, "/task:", index));
+    }
+  }
+  return workers;
+}
+
+int WorkerIndex(const TaskConfig& task) {
+  const std::vector<std::string> workers = Workers(task);
+  const auto self = std::find(workers.begin(), workers.end(), TaskName(task));
+  CHECK(self != workers.end());
+  return static_cast<int>(self - workers.begin());
 }
 
 }  // namespace penstock::examples

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "distributed/cluster_spec.h"
@@ -45,5 +46,9 @@ std::string TaskName(const TaskConfig& task);
 // The one that initialises and saves: a job of its own where there is one, else the first worker.
 std::string ChiefName(const TaskConfig& task);
 int NumTasks(const TaskConfig& task, const std::string& job);
+// The tasks that compute, in order of name: all but the ps.
+std::vector<std::string> Workers(const TaskConfig& task);
+// Which of them `task` is; REQUIRES that it is one.
+int WorkerIndex(const TaskConfig& task);
 
 }  // namespace penstock::examples

@@ -20,12 +20,12 @@ READER = "client/examples/remote_reader"
 
 
 class Run:
-    """`penstock run` of the training example: its lines as they come, and its tasks."""
+    """`penstock run` of a program: its lines as they come, and its tasks."""
 
-    def __init__(self, *train_flags, ps=1, workers=2, restarts=0, run_flags=()):
+    def __init__(self, *train_flags, program=TRAIN, ps=1, workers=2, restarts=0, run_flags=()):
         self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         command = [PENSTOCK, "run", "--ps=%d" % ps, "--workers=%d" % workers,
-                   "--restarts=%d" % restarts, *run_flags, "--", TRAIN,
+                   "--restarts=%d" % restarts, *run_flags, "--", program,
                    "--checkpoint_dir=" + self.folder, *train_flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True)

@@ -1,27 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training whose only variable counts how often it has seen each record: for stories of trainings
-// that are killed and resumed. Records are the numbers 0, ..., RECORDS - 1, one per line of some
-// files, which are read in another order in each epoch and drawn from a shuffling queue.
+// A training whose variables count how often it has seen each record: for stories of trainings that
+// are killed and resumed, in one process or as a task of a cluster. Records are the numbers 0, ...,
+// --records - 1, in TFRecord files that the workers share out among them; each reads its own in
+// another order in each epoch and draws from a shuffling queue.
 //
-//   count_records CHECKPOINT_DIR EPOCHS RECORDS STEP_MILLIS FILE...
-//
-// Says "step N took SUM" after each step and at the end "seen" and the counts.
+// Says "step N took SUM" after each step. At the end the chief waits until all workers have had all
+// of their records, and says "seen" and the counts, and "batches" and how many there were.
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <numeric>
 
+#include "client/device_setter.h"
+#include "client/exactly_once.h"
+#include "client/examples/task.h"
 #include "client/input.h"
+#include "client/optimizers.h"
+#include "client/replicate.h"
 #include "client/run_queue_runners.h"
 #include "client/training.h"
 #include "core/op/gradient.h"
 
-namespace penstock::client {
+namespace penstock::examples {
 namespace {
 
-class SayAndSleep final : public TrainingHook {
+using client::Variable;
+
+constexpr char kProgram[] = "count_records";
+constexpr double kWaitSeconds = 60;
+
+struct Flags {
+  TaskConfig task;
+  std::string checkpoint_dir;
+  int64_t epochs = 1, records = 1, step_millis = 0;
+  bool sync = false;
+  std::vector<std::string> files;
+};
+
+class SayAndSleep final : public client::TrainingHook {
  public:
   explicit SayAndSleep(int64_t millis) : millis_(millis) {}
-  Status AfterStep(const StepResult& result, bool*) override {
+  Status AfterStep(const client::StepResult& result, bool*) override {
     std::printf("step %lld took %.0f\n", static_cast<long long>(result.global_step),
                 result.measures.at("sum"));
     std::fflush(stdout);
@@ -33,62 +53,110 @@ class SayAndSleep final : public TrainingHook {
   const int64_t millis_;
 };
 
-struct Arguments {
-  std::string checkpoint_dir;
-  int64_t epochs, records, step_millis;
-  std::vector<std::string> files;
-};
+// The next numbers of a share of the files.
+Output Batch(client::QueueRunners& runners, const Flags& flags, const client::WorkerShare& share) {
+  std::vector<std::string> mine;
+  for (size_t i = share.worker; i < flags.files.size(); i += share.workers) {
+    mine.push_back(flags.files[i]);
+  }
+  const Output files = StringInputProducer(runners, mine, {.num_epochs = flags.epochs, .seed = 5});
+  const Output reader = CallIn(runners.program(), "TFRecordReaderV2", {});
+  const Output record = client::ReadRecord(reader, files).value;
+  const Output number = Call("StringToNumber", {record}, {{"out_type", DType::kInt32}});
+  return ShuffleBatch(runners, {number}, 8,
+                      {.capacity = 40,
+                       .min_after_dequeue = 20,
+                       .seed = 9,
+                       .allow_smaller_final_batch = true,
+                       .repeatable = true})[0];
+}
 
-Status Count(const Arguments& arguments) {
-  Program program;
-  QueueRunners runners(program);
-  const Output files =
-      StringInputProducer(runners, arguments.files, {.num_epochs = arguments.epochs, .seed = 5});
-  const Output line = ReadRecord(CallIn(program, "TextLineReaderV2", {}), files).value;
-  const Output number = Call("StringToNumber", {line}, {{"out_type", DType::kInt32}});
-  const Output batch = ShuffleBatch(runners, {number}, 8,
-                                    {.capacity = 40,
-                                     .min_after_dequeue = 20,
-                                     .seed = 9,
-                                     .allow_smaller_final_batch = true,
-                                     .repeatable = true})[0];
-  const Variable seen(program, "seen", {arguments.records}, Zeros(), {.dtype = DType::kInt32});
-  const Variable step = program.GlobalStep();
-  const Output one = Constant(program, Tensor::Scalar<int64_t>(1));
-  const Output counted = Call("ResourceScatterAdd", {seen.handle(), batch, OnesLike(batch)});
-  const Output train = program.Group({counted, step.AssignAdd(one)}, "train");
-  const Output sum = Sum(Cast(batch, DType::kFloat), Constant(program, Tensor::Scalar<int32_t>(0)));
+Status SayCounts(client::Session& session, const Variable& seen, const Variable& batches,
+                 const Flags& flags) {
+  const int64_t deadline = Env::Real().NowNanos() + static_cast<int64_t>(kWaitSeconds * 1e9);
+  while (true) {
+    ASSIGN_OR_RETURN(const std::vector<Tensor> values, session.Run({seen, batches}));
+    const auto counts = values[0].flat<float>();
+    const double sum = std::accumulate(counts.begin(), counts.end(), 0.0);
+    if (sum < static_cast<double>(flags.epochs * flags.records) &&
+        Env::Real().NowNanos() < deadline) {
+      Env::Real().SleepForNanos(100'000'000);
+      continue;
+    }
+    std::printf("seen");
+    for (const float count : counts) std::printf(" %.0f", count);
+    std::printf("\nbatches %.0f\n", values[1].scalar<float>());
+    return OkStatus();
+  }
+}
+
+Status Count(const Flags& flags, const std::string& target) {
+  client::Program program;
+  const std::string self = TaskName(flags.task);
+  const auto scope = program.DeviceFunctionScope(
+      client::ReplicaDeviceSetter({.ps_tasks = NumTasks(flags.task, "ps"), .worker_device = self}));
+  const Variable seen(program, "seen", {flags.records}, client::Zeros());
+  const Variable batches(program, "batches", {}, client::Zeros());
+  const Output zero = Constant(program, Tensor::Scalar<int32_t>(0));
+  const int workers = std::max(1, NumTasks(flags.task, "worker"));
+  const std::vector<std::string> devices =
+      flags.sync ? Workers(flags.task) : std::vector<std::string>{self};
+  client::QueueRunners runners(program);
+  Outputs taken, sums;
+  client::GradientDescent optimizer(1);
+  const auto towers = client::BuildTowers(program, optimizer, devices, [&](int tower) {
+    const int worker = flags.task.task + tower;
+    taken.push_back(Batch(runners, flags, {.workers = workers, .worker = worker}));
+    sums.push_back(Sum(Cast(taken.back(), DType::kFloat), zero));
+    // So that each of its rows, and the number of batches, grow by one: of gradients that are
+    // averaged.
+    const Output loss = -Sum(Gather(seen, taken.back(), zero), zero) - batches;
+    return loss * static_cast<double>(devices.size());
+  });
+  const client::WorkerShare share{.workers = workers, .worker = flags.task.task};
+  const client::ExactlyOnce once(program, flags.sync ? client::WorkerShare() : share);
+  const Output train = once.Apply(optimizer, towers.gradients);
+  const Output batch = program.Group(taken, "taken");
   RETURN_IF_ERROR(program.status());
 
-  TrainingLoop loop(
-      program, {.train = train, .measures = {{"sum", sum}}},
-      {.checkpoint_dir = arguments.checkpoint_dir, .save_every_steps = 4, .save_every_seconds = 0});
-  RunQueueRunners queues(runners, batch);
-  SayAndSleep say(arguments.step_millis);
+  client::TrainingOptions options{.target = target,
+                                  .is_chief = self.empty() || flags.task.is_chief(),
+                                  .chief = ChiefName(flags.task),
+                                  .checkpoint_dir = flags.checkpoint_dir,
+                                  .save_every_steps = 4,
+                                  .save_every_seconds = 0,
+                                  .retry_seconds = 0.1};
+  if (!self.empty() && !flags.sync) options.session.device_filters = {"/job:ps", self};
+  client::TrainingLoop loop(
+      program, {.train = train, .measures = {{"sum", AddN(sums)}}, .once = &once}, options);
+  client::RunQueueRunners queues(runners, batch, &once);
+  SayAndSleep say(flags.step_millis);
   loop.AddHook(&queues);
   loop.AddHook(&say);
   RETURN_IF_ERROR(loop.Run());
-  ASSIGN_OR_RETURN(const Tensor counts, loop.session().Fetch(seen));
-  std::printf("seen");
-  for (const int32_t count : counts.flat<int32_t>()) std::printf(" %d", count);
-  std::printf("\n");
-  return OkStatus();
+  return options.is_chief ? SayCounts(loop.session(), seen, batches, flags) : OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  ClusterFlags cluster;
+  CLI::App app("Counts records.");
+  AddClusterFlags(app, &cluster);
+  app.add_option("--checkpoint_dir", flags.checkpoint_dir)->required();
+  app.add_option("--epochs", flags.epochs);
+  app.add_option("--records", flags.records);
+  app.add_option("--step_millis", flags.step_millis, "between steps");
+  app.add_flag("--sync", flags.sync);
+  app.add_option("files", flags.files)->required();
+  CLI11_PARSE(app, argc, argv);
+  StatusOr<TaskConfig> task = FindTask(app, cluster);
+  if (!task.ok()) return Report(kProgram, task.status(), kMistake);
+  flags.task = *std::move(task);
+  return RunTask({.program = kProgram, .task = flags.task, .chief_drives = flags.sync},
+                 [&](const std::string& target) { return Count(flags, target); });
 }
 
 }  // namespace
-}  // namespace penstock::client
+}  // namespace penstock::examples
 
-int main(int argc, char** argv) {
-  if (argc < 6) {
-    std::fprintf(stderr, "count_records CHECKPOINT_DIR EPOCHS RECORDS STEP_MILLIS FILE...\n");
-    return 2;
-  }
-  const penstock::Status status =
-      penstock::client::Count({.checkpoint_dir = argv[1],
-                               .epochs = std::atoll(argv[2]),
-                               .records = std::atoll(argv[3]),
-                               .step_millis = std::atoll(argv[4]),
-                               .files = std::vector<std::string>(argv + 5, argv + argc)});
-  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  return status.ok() ? 0 : 1;
-}
+int main(int argc, char** argv) { return penstock::examples::Main(argc, argv); }
