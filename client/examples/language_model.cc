@@ -35,6 +35,7 @@ void AddFlags(CLI::App& app, LanguageModelFlags& flags) {
   number("--steps", flags.steps, "updates, of all workers together");
   number("--batch_size", flags.batch_size, "texts per worker and step");
   number("--length_max", flags.length_max, "characters; longer texts are cut");
+  app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -70,7 +71,11 @@ int Main(int argc, char** argv) {
   StatusOr<TaskConfig> task = FindTask(app, cluster);
   if (!task.ok()) return Report(kProgram, task.status(), kMistake);
   flags.task = *std::move(task);
-  return RunTask({.program = kProgram, .task = flags.task},
+  if (flags.sync && flags.task.cluster.empty()) {
+    const Status mistake = InvalidArgument("--sync: needs workers; say --worker_hosts as well");
+    return Report(kProgram, mistake, kMistake);
+  }
+  return RunTask({.program = kProgram, .task = flags.task, .chief_drives = flags.sync},
                  [&](const std::string& target) { return TrainLanguageModel(flags, target); });
 }
 

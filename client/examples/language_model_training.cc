@@ -13,6 +13,7 @@
 #include "client/examples/task.h"
 #include "client/optimizers.h"
 #include "client/progress.h"
+#include "client/replicate.h"
 #include "client/run_queue_runners.h"
 #include "client/training.h"
 
@@ -20,6 +21,10 @@ namespace penstock::examples {
 namespace {
 
 constexpr int kComposed = 3;
+
+bool IsChief(const LanguageModelFlags& flags) {
+  return flags.task.cluster.empty() || flags.task.is_chief();
+}
 
 struct Inputs {
   explicit Inputs(client::Program& program)
@@ -48,11 +53,44 @@ class AveragePadding final : public client::TrainingHook {
   int64_t steps_ = 0;
 };
 
-// The gradients of recurrent nets explode now and then; how long they may be together is limited.
-Output Train(client::Program& program, client::Optimizer& optimizer, Output loss, double clip) {
-  const auto gradients = optimizer.ComputeGradients(program, loss);
-  return optimizer.ApplyGradients(program, client::ClipByGlobalNorm(gradients, clip).gradients,
-                                  program.GlobalStep());
+// Of this task alone, or of all workers together: each on texts of its own.
+client::TrainingStep MakeStep(const LanguageModelFlags& flags, const LanguageModel& model,
+                              const std::vector<std::string>& texts, client::Optimizer& optimizer,
+                              client::QueueRunners& runners) {
+  client::Program& program = runners.program();
+  const std::vector<std::string> devices =
+      flags.sync ? Workers(flags.task) : std::vector<std::string>{TaskName(flags.task)};
+  Outputs padding;
+  const auto towers = client::BuildTowers(program, optimizer, devices, [&](int tower) {
+    // Each sees the texts in an order of its own.
+    const QueuedBatch batch = QueueTexts(runners, texts, static_cast<int32_t>(flags.batch_size),
+                                         flags.size.seed * 1000 + flags.task.task + tower);
+    padding.push_back(batch.padding());
+    return model.Bits(batch.inputs, batch.targets, batch.lengths);
+  });
+  // Gradients of recurrent nets explode now and then: how long they may be together is limited.
+  const auto clipped = client::ClipByGlobalNorm(towers.gradients, flags.clip);
+  const Output train = optimizer.ApplyGradients(program, clipped.gradients, program.GlobalStep());
+  return {.train = train,
+          .measures = {{"bits", towers.loss},
+                       {"padding", AddN(padding) / static_cast<double>(devices.size())}}};
+}
+
+client::TrainingOptions LoopOptions(const LanguageModelFlags& flags, const std::string& target,
+                                    client::Progress& progress) {
+  client::TrainingOptions options{.target = target,
+                                  .is_chief = IsChief(flags),
+                                  .chief = ChiefName(flags.task),
+                                  .checkpoint_dir = flags.checkpoint_dir,
+                                  .save_every_seconds = flags.save_every_seconds,
+                                  .max_steps = flags.steps,
+                                  .wait_seconds = flags.wait_seconds,
+                                  .say = [&](const std::string& line) { progress.Say(line); }};
+  // Workers that train by themselves need nobody but the parameter servers.
+  if (!flags.task.cluster.empty() && !flags.sync) {
+    options.session.device_filters = {"/job:ps", TaskName(flags.task)};
+  }
+  return options;
 }
 
 StatusOr<double> TestBits(client::Session& session, const Inputs& inputs, Output bits,
@@ -101,33 +139,18 @@ Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& ta
   const auto scope = program.DeviceFunctionScope(client::ReplicaDeviceSetter(devices));
   const LanguageModel model(program, flags.size);
   client::QueueRunners runners(program);
-  // Each worker sees the texts in an order of its own.
-  const QueuedBatch batch = QueueTexts(runners, texts.train, static_cast<int32_t>(flags.batch_size),
-                                       flags.size.seed * 1000 + flags.task.task);
-  const Output bits = model.Bits(batch.inputs, batch.targets, batch.lengths);
+  client::Adam optimizer(flags.learning_rate);
+  const client::TrainingStep step = MakeStep(flags, model, texts.train, optimizer, runners);
   const Inputs test(program);
   const Output test_bits = model.Bits(test.texts, test.targets, test.lengths);
   const Output composed = model.Compose(static_cast<int32_t>(flags.length_max), flags.temperature);
-  client::Adam optimizer(flags.learning_rate);
-  const client::TrainingStep step{.train = Train(program, optimizer, bits, flags.clip),
-                                  .measures = {{"bits", bits}, {"padding", batch.padding()}}};
   RETURN_IF_ERROR(program.status());
 
+  const auto towers = flags.sync ? static_cast<int64_t>(Workers(flags.task).size()) : 1;
   client::Progress progress(
-      {.label = self, .max_steps = flags.steps, .examples_per_step = flags.batch_size});
+      {.label = self, .max_steps = flags.steps, .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);
-  const bool chief = self.empty() || flags.task.is_chief();
-  client::TrainingOptions options{.target = target,
-                                  .is_chief = chief,
-                                  .chief = ChiefName(flags.task),
-                                  .checkpoint_dir = flags.checkpoint_dir,
-                                  .save_every_seconds = flags.save_every_seconds,
-                                  .max_steps = flags.steps,
-                                  .wait_seconds = flags.wait_seconds,
-                                  .say = [&](const std::string& line) { progress.Say(line); }};
-  // Workers train by themselves: they need nobody but the parameter servers.
-  if (!self.empty()) options.session.device_filters = {"/job:ps", self};
-  client::TrainingLoop loop(program, step, options);
+  client::TrainingLoop loop(program, step, LoopOptions(flags, target, progress));
   AveragePadding padding;
   client::RunQueueRunners run_queues(runners);
   loop.AddHook(&show);
@@ -140,7 +163,7 @@ Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& ta
   progress.Say(absl::StrFormat("%.1f %% of the positions were padding; without buckets: %.1f %%",
                                100 * padding.average(),
                                100 * UngroupedPadding(texts.train, flags.batch_size)));
-  if (!chief) return OkStatus();
+  if (!IsChief(flags)) return OkStatus();
   RETURN_IF_ERROR(Compose(loop.session(), composed));
   ASSIGN_OR_RETURN(const double mean,
                    TestBits(loop.session(), test, test_bits, texts.test, flags.batch_size));

@@ -15,6 +15,7 @@ namespace penstock::examples {
 struct LanguageModelFlags {
   TaskConfig task;  // an empty cluster: everything in this process
   LanguageModelSize size;
+  bool sync = false;  // workers take each step together
   int64_t steps = 2000, batch_size = 32, length_max = 200;
   double learning_rate = 0.002, clip = 5, temperature = 0.7;
   std::string data_dir = "/usr/share/games/fortunes";

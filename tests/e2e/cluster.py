@@ -16,6 +16,7 @@ import unittest
 
 PENSTOCK = "tools/penstock/penstock"
 TRAIN = "client/examples/fashion_mnist"
+LANGUAGE_MODEL = "client/examples/language_model"
 READER = "client/examples/remote_reader"
 
 

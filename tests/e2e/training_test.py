@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from cluster import PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
+from cluster import LANGUAGE_MODEL, PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
 
 
 class TrainingTest(ClusterTest):
@@ -43,6 +43,26 @@ class TrainingTest(ClusterTest):
         run = self.start("--model=mlp", "--steps=200", "--sync", ps=1, workers=2)
         self.assertEqual(run.finish(), 0, run.output())
         self.assertGreater(self.accuracy(run.output()), 0.75)
+
+    def test_a_recurrent_net_on_a_synchronous_cluster(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "texts"), "w") as f:
+                f.write("\n%\n".join(["abcabcabc", "xyzxyz"] * 200))
+            run = self.start("--sync", "--units=16", "--embedding=8", "--steps=60",
+                             "--batch_size=8", "--learning_rate=0.05", "--data_dir=" + folder,
+                             program=LANGUAGE_MODEL, ps=1, workers=2)
+            self.assertEqual(run.finish(), 0, run.output())
+        bits = re.search(r"test bits per character: (\d+\.\d+)", run.output())
+        # Of 256 characters six are in the texts: 8 before training, 2.6 once it knows that.
+        self.assertLess(float(bits.group(1)), 2.6, run.output())
+
+    def test_too_few_files_for_the_workers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = subprocess.run([PENSTOCK, "convert", folder, "--shards=1"], capture_output=True,
+                                  text=True, timeout=60, check=False)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            run = self.start("--input=tfrecord", "--data_dir=" + folder, ps=1, workers=2)
+            run.wait_for("--shards=2` makes one for each")
 
     def test_workers_read_records(self):
         with tempfile.TemporaryDirectory() as folder:
