@@ -8,6 +8,7 @@ import checkpoints  # noqa: F401
 import control_flow  # noqa: F401
 import embeddings  # noqa: F401
 import keras_models  # noqa: F401
+import matrices  # noqa: F401
 import models  # noqa: F401
 import optimizers  # noqa: F401
 import pipelines  # noqa: F401
