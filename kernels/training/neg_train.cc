@@ -16,6 +16,9 @@
 namespace penstock {
 namespace {
 
+// Of one pair. Tens are usual; a step that draws for years cannot be stopped.
+constexpr int64_t kSamplesMax = 1 << 20;
+
 // Words by their counts to the power of 3/4, as the paper has it.
 class WordSampler {
  public:
@@ -60,6 +63,10 @@ class NegTrainKernel final : public Kernel {
     std::vector<int64_t> counts;
     RETURN_IF_ERROR(node.Attr("vocab_count", &counts));
     RETURN_IF_ERROR(node.Attr("num_negative_samples", &samples_));
+    if (samples_ > kSamplesMax) {
+      return InvalidArgument("node '", node.name, "': num_negative_samples must be at most ",
+                             kSamplesMax, ", is ", samples_);
+    }
     RETURN_IF_ERROR(sampler_.Init(counts));
     if (samples_ <= 0 || !sampler_.empty()) return OkStatus();
     return InvalidArgument("node '", node.name, "': vocab_count has no words to sample from");

@@ -77,6 +77,7 @@ TEST(NegTrain, MistakesChangeNothing) {
   EXPECT_THAT(error(Train({1, 1, 1}, 2, {{0}, {-1}})), HasSubstr("labels hold word -1"));
   EXPECT_THAT(error(Train({0, 0, 0}, 2)), HasSubstr("no words to sample from"));
   EXPECT_THAT(error(Train({1, -1, 1}, 2)), HasSubstr("vocab_count holds -1"));
+  EXPECT_THAT(error(Train({1, 1, 1}, int64_t{1} << 40)), HasSubstr("num_negative_samples"));
 }
 
 }  // namespace
