@@ -4,6 +4,9 @@
 // change from run to run. What fuzzing once found stays in the corpus and so stays mended.
 //
 //   replay [--damaged=N] FILE...      N damaged copies of each file, 200 by default
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -26,9 +29,16 @@ std::vector<std::string> files;
 
 // What crashes the target is found in the test's outputs (bazel-testlogs/.../test.outputs).
 void Keep(const std::string& bytes) {
-  static const char* const folder = std::getenv("TEST_UNDECLARED_OUTPUTS_DIR");
-  if (folder != nullptr)
-    std::ofstream(std::string(folder) + "/last_input", std::ios::binary) << bytes;
+  static const int file = [] {
+    const char* const folder = std::getenv("TEST_UNDECLARED_OUTPUTS_DIR");
+    return folder == nullptr
+               ? -1
+               : open((std::string(folder) + "/last_input").c_str(), O_CREAT | O_WRONLY, 0644);
+  }();
+  if (file < 0) return;
+  // Opened once: file systems write out at once what is opened anew and cut off, 5 ms each time.
+  ASSERT_EQ(pwrite(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  ASSERT_EQ(ftruncate(file, static_cast<off_t>(bytes.size())), 0);
 }
 
 void Give(const std::string& bytes) {
