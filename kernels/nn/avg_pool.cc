@@ -32,6 +32,7 @@ class AvgPoolKernel final : public PoolKernel {
     ASSIGN_OR_RETURN(const PoolGeometry g, Geometry(ctx, ctx.input(0).shape(), 1));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, g.output(), &out));
+    if (out->num_elements() == 0) return OkStatus();
     const T* x = ctx.input(0).template data<T>();
     T* y = out->template mutable_data<T>();
     const int64_t image = g.out_pixels() * g.channels;

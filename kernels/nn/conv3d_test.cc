@@ -79,5 +79,18 @@ TEST(Conv3DTest, MistakesAreNamed) {
               HasSubstr("5 sizes"));
 }
 
+// Both taps of each row lie in the padding, a thousand million elements away.
+TEST(Conv3DTest, DilationsMayBeLargerThanWhatOneDnnCounts) {
+  const auto y = OpRunner("Conv3D")
+                     .In(Numbers<float>({1, 1, 3, 1, 1}, {1, 2, 3}))
+                     .In(Numbers<float>({1, 2, 1, 1, 1}, {5, 7}))
+                     .Attr("strides", std::vector<int64_t>{1, 1, 1, 1, 1})
+                     .Attr("dilations", std::vector<int64_t>{1, 1, 2147483647, 1, 1})
+                     .Attr("padding", "SAME")
+                     .Run1();
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_THAT(Values<float>(*y), ElementsAre(0, 0, 0));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -208,10 +208,18 @@ PrimitiveCache& Primitives() {
   return cache;
 }
 
+// oneDNN counts in ints, and adds and multiplies a few of them.
+bool CountsFit(const Window& w) {
+  constexpr int64_t kMax = 1 << 20;
+  return w.in <= kMax && w.size <= kMax && w.dilation <= kMax && w.size * w.dilation <= kMax &&
+         w.stride <= kMax && w.pad_before <= kMax && w.pad_after <= kMax;
+}
+
 // Runs `kind` on pieces of the batch. Returns false, having done nothing, where oneDNN cannot.
 // For the filter's gradient each piece has a result of its own; they are added up in order.
 bool RunOnPieces(Kind kind, const ConvGeometry& g, float* image, float* filter, float* output,
                  ThreadPool& threads) {
+  if (!CountsFit(g.d) || !CountsFit(g.h) || !CountsFit(g.w)) return false;
   const int64_t pieces =
       std::clamp<int64_t>(threads.num_threads(), 1, std::max<int64_t>(g.batch, 1));
   const int64_t image_size = g.in_pixels() * g.in_channels;

@@ -35,9 +35,10 @@ struct PoolGeometry {
 };
 
 // Calls visit(input offset, output offset) for each pair of pixels that meet in image b, window by
-// window; offsets count elements and lie at channel 0.
+// window; offsets count elements and lie at channel 0. None where there is no channel.
 template <class Visit>
 void ForEachPair(const PoolGeometry& g, int64_t b, const Visit& visit) {
+  if (g.channels == 0) return;  // images that hold nothing may be of any size
   int64_t out = b * g.out_pixels() * g.channels;
   for (int64_t od = 0; od < g.d.out; ++od) {
     for (int64_t oh = 0; oh < g.h.out; ++oh) {

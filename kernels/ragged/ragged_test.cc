@@ -131,6 +131,10 @@ TEST(Ragged, ToTensorChecksItsPartitions) {
   shaped(L({2}, {-2, 2}), minus, "Dimension -2 must be >= -1");
   shaped(L({}, {3}), minus, "the only scalar");
   shaped(any, F({1}, {-1}), "cannot be broadcast");
+  constexpr int kMany = 254;
+  ToTensor(any, F({1}, {1}), minus, Tensors(kMany, L({2}, {0, 1})),
+           std::vector<std::string>(kMany, "ROW_SPLITS"))
+      .ExpectError("255 dimensions");
 }
 
 }  // namespace

@@ -136,6 +136,7 @@ Status ToTensorShape(ShapeScope& s) {
   if (!values.known_rank()) return OkStatus();
   const int levels = RaggedRank(types);
   PartialShape out = PartialShape::UnknownOfRank(levels + values.rank());
+  if (!out.known_rank()) return OkStatus();  // no tensor has so many dimensions
   for (int d = 1; d < values.rank(); ++d) out.set_dim(levels + d, values.dim(d));
   std::vector<int64_t> sizes;
   if (s.ConstantInts(0, &sizes) && static_cast<int>(sizes.size()) == out.rank()) {

@@ -120,7 +120,10 @@ StatusOr<int64_t> SparseInputRank(const ShapeScope& s, int first) {
     return InvalidArgument("indices [n, rank], values [n] and shape [rank] do not agree: ",
                            indices.ToString(), ", ", values.ToString(), ", ", shape.ToString());
   }
-  return dim(shape, 0) >= 0 ? dim(shape, 0) : dim(indices, 1);
+  const int64_t rank = dim(shape, 0) >= 0 ? dim(shape, 0) : dim(indices, 1);
+  if (rank <= kMaxRank) return rank;
+  return InvalidArgument("a sparse tensor has ", rank, " dimensions, at most ", kMaxRank,
+                         " may be");
 }
 
 void SetSparseOutput(ShapeScope& s, int first, int64_t size, int64_t rank, bool with_shape) {
