@@ -20,16 +20,23 @@ Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }
 
+// `share`, or an error of the program's and a share that does no harm.
+WorkerShare Checked(Program& program, const WorkerShare& share) {
+  if (0 <= share.worker && share.worker < share.workers) return share;
+  program.Fail(InvalidArgument("ExactlyOnce: worker is ", share.worker, ", must be in [0, ",
+                               share.workers, "), the workers"));
+  return {};
+}
+
 }  // namespace
 
 ExactlyOnce::ExactlyOnce(Program& program, const WorkerShare& share)
     : program_(program),
-      share_(share),
-      taken_(program, "batches_taken", Shape({share.workers}), Zeros(),
+      share_(Checked(program, share)),
+      taken_(program, "batches_taken", Shape({share_.workers}), Zeros(),
              {.dtype = DType::kInt64, .trainable = false}),
       position_(program, "batches_begun", Shape(), Zeros(),
                 {.dtype = DType::kInt64, .local = true}) {
-  CHECK(0 <= share.worker && share.worker < share.workers);
   const auto names = program.NameScope("exactly_once");
   const auto unordered = program.ClearControlDependencies();
   mutex_ = NewMutex(program, "updates", taken_.handle());

@@ -45,7 +45,8 @@ struct WorkerShare {
 
 class ExactlyOnce {
  public:
-  // Borrows the program; adds the variable "batches_taken".
+  // Borrows the program; adds the variable "batches_taken". The program's error: InvalidArgument
+  // where share.worker is none of the workers.
   explicit ExactlyOnce(Program& program, const WorkerShare& share = {});
 
   // The train op: what Optimizer::ApplyGradients is to others. Raises the global step, too.

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "client/optimizers.h"
+#include "client/run_queue_runners.h"
 #include "client/saver.h"
 #include "client/training.h"
 #include "core/op/gradient.h"
@@ -94,6 +95,16 @@ TEST_F(ExactlyOnceTest, ConcurrentStepsAreRefused) {
   TrainingLoop loop(program_, {.train = train_, .once = &once_}, {.concurrent_steps = 2});
   EXPECT_EQ(loop.Run(), InvalidArgument("concurrent_steps=2: with ExactlyOnce a worker's steps "
                                         "come one after the other: say 1"));
+}
+
+TEST(ExactlyOnceMistakesTest, AreNamed) {
+  Program program;
+  const ExactlyOnce once(program, {.workers = 2, .worker = 2});
+  EXPECT_EQ(program.status().message(), "ExactlyOnce: worker is 2, must be in [0, 2), the workers");
+  const QueueRunners runners(program);
+  RunQueueRunners run(runners, {}, &once);
+  const auto session = Session::New(program);
+  EXPECT_EQ(run.SessionReady(**session, 0).code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -4,6 +4,10 @@
 namespace penstock::client {
 
 Status RunQueueRunners::SessionReady(Session& session, int64_t global_step) {
+  if (once_ != nullptr && !taken_.valid()) {
+    return InvalidArgument(
+        "RunQueueRunners with ExactlyOnce must be given the batch that is taken");
+  }
   if (taken_.valid()) {
     RETURN_IF_ERROR(Annotate(runners_.CheckRepeatable(taken_), "the input cannot be resumed"));
   }

@@ -26,7 +26,7 @@ namespace penstock::client {
 
 class RunQueueRunners : public TrainingHook {
  public:
-  // Borrows `runners` and `once`. `taken` is the batch that each step takes.
+  // Borrows `runners` and `once`. `taken` is the batch that each step takes; `once` needs it.
   explicit RunQueueRunners(const QueueRunners& runners, Output taken = {},
                            const ExactlyOnce* once = nullptr)
       : runners_(runners), taken_(taken), once_(once) {}

@@ -146,6 +146,7 @@ StepTrace::Use StepTrace::use() const {
     sum_ns += step.end_ns - step.start_ns;
   }
   const auto all_ns = static_cast<double>(std::max<int64_t>(1, end_ns - Start(steps_)));
+  use.steps = static_cast<int64_t>(steps_.size());
   use.seconds = all_ns * 1e-9;
   use.steps_under_way = static_cast<double>(sum_ns) / all_ns;
   for (const auto& [device, nodes] : NodesByDevice(steps_)) {
@@ -160,12 +161,8 @@ StepTrace::Use StepTrace::use() const {
 
 std::string StepTrace::Describe() const {
   const Use all = use();
-  std::string text;
-  {
-    const std::lock_guard lock(mu_);
-    text = absl::StrFormat("%d steps in %.2f s, %.1f at a time; busy:", steps_.size(), all.seconds,
-                           all.steps_under_way);
-  }
+  std::string text = absl::StrFormat("%d steps in %.2f s, %.1f at a time; busy:", all.steps,
+                                     all.seconds, all.steps_under_way);
   string_view separator = " ";
   for (const auto& [device, share] : all.busy) {
     StrAppend(&text, separator, device, absl::StrFormat(" %.0f %%", 100 * share));

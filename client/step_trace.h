@@ -22,10 +22,9 @@
 
 namespace penstock::client {
 
-// An interval of wall-clock time.
 struct TracedStep {
-  int64_t step = 0;  // the global step that it began with
-  int64_t start_ns = 0, end_ns = 0;
+  int64_t step = 0;                  // the global step that it began with
+  int64_t start_ns = 0, end_ns = 0;  // wall clock
   std::vector<DeviceStats> devices;
 };
 
@@ -37,6 +36,7 @@ class StepTrace {
   };
   // How much went on between the first step's start and the last one's end.
   struct Use {
+    int64_t steps = 0;
     double seconds = 0;
     double steps_under_way = 0;  // on average
     // The share of the time in which at least one op ran on the device that does not wait for

@@ -98,7 +98,18 @@ class MutexLockKernel final : public AsyncKernel {
     auto mutex = ResourceInput<Mutex>(ctx, 0);
     if (!mutex.ok()) return std::move(done)(mutex.status());
     const auto receive = [&ctx](Variant lock) { ctx.SetOutput(0, Tensor::Scalar(lock)); };
-    (*mutex)->Lock(receive, ctx.step().cancellation, std::move(done));
+    (*mutex)->Lock(receive, ctx.step().cancellation, OnPool(ctx.threads(), std::move(done)));
+  }
+
+ private:
+  // A mutex is unlocked where the last copy of its lock is dropped, which may be under any lock of
+  // a queue or an executor: the step that comes next goes on elsewhere.
+  static Done OnPool(ThreadPool& threads, Done done) {
+    return Done([&threads, done = std::move(done)](Status status) mutable {
+      threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {
+        std::move(done)(std::move(status));
+      });
+    });
   }
 };
 

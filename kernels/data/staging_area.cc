@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/data/staging_area.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock {
@@ -46,43 +47,58 @@ class StagingArea::StageOperation final : public Operation {
 
 class StagingArea::UnstageOperation final : public Operation {
  public:
-  UnstageOperation(StagingArea& area, Receive receive, Cancellation* cancellation, Done done)
-      : Operation(cancellation, std::move(done)), area_(area), receive_(std::move(receive)) {}
+  UnstageOperation(StagingArea& area, Types types, Receive receive, Cancellation* cancellation,
+                   Done done)
+      : Operation(cancellation, std::move(done)),
+        area_(area),
+        types_(std::move(types)),
+        receive_(std::move(receive)) {}
 
   StatusOr<Progress> Try() override {
     if (area_.elements_.empty()) return Progress::kNone;
+    RETURN_IF_ERROR(area_.CheckTypes(area_.elements_.front(), types_));
     element_ = std::move(area_.elements_.front());
     area_.elements_.pop_front();
     area_.bytes_ -= BytesOf(element_);
     return Progress::kDone;
   }
-  Status Deliver() override { return std::move(receive_)(std::move(element_)); }
+  Status Deliver() override {
+    std::move(receive_)(std::move(element_));
+    return OkStatus();
+  }
 
  private:
   StagingArea& area_;
+  const Types types_;
   Receive receive_;
   Element element_;
 };
 
 class StagingArea::PeekOperation final : public Operation {
  public:
-  PeekOperation(StagingArea& area, int64_t index, Receive receive, Cancellation* cancellation,
-                Done done)
+  PeekOperation(StagingArea& area, int64_t index, Types types, Receive receive,
+                Cancellation* cancellation, Done done)
       : Operation(cancellation, std::move(done)),
         area_(area),
         index_(index),
+        types_(std::move(types)),
         receive_(std::move(receive)) {}
 
   StatusOr<Progress> Try() override {
     if (static_cast<int64_t>(area_.elements_.size()) <= index_) return Progress::kNone;
+    RETURN_IF_ERROR(area_.CheckTypes(area_.elements_[index_], types_));
     element_ = area_.elements_[index_];
     return Progress::kDone;
   }
-  Status Deliver() override { return std::move(receive_)(std::move(element_)); }
+  Status Deliver() override {
+    std::move(receive_)(std::move(element_));
+    return OkStatus();
+  }
 
  private:
   StagingArea& area_;
   const int64_t index_;
+  const Types types_;
   Receive receive_;
   Element element_;
 };
@@ -92,14 +108,23 @@ void StagingArea::Stage(Element element, Cancellation* cancellation, Done done) 
         std::make_shared<StageOperation>(*this, std::move(element), cancellation, std::move(done)));
 }
 
-void StagingArea::Unstage(Receive receive, Cancellation* cancellation, Done done) {
-  Start(kUnstages, std::make_shared<UnstageOperation>(*this, std::move(receive), cancellation,
-                                                      std::move(done)));
+void StagingArea::Unstage(Types types, Receive receive, Cancellation* cancellation, Done done) {
+  Start(kUnstages, std::make_shared<UnstageOperation>(*this, std::move(types), std::move(receive),
+                                                      cancellation, std::move(done)));
 }
 
-void StagingArea::Peek(int64_t index, Receive receive, Cancellation* cancellation, Done done) {
-  Start(kPeeks, std::make_shared<PeekOperation>(*this, index, std::move(receive), cancellation,
-                                                std::move(done)));
+void StagingArea::Peek(int64_t index, Types types, Receive receive, Cancellation* cancellation,
+                       Done done) {
+  Start(kPeeks, std::make_shared<PeekOperation>(*this, index, std::move(types), std::move(receive),
+                                                cancellation, std::move(done)));
+}
+
+Status StagingArea::CheckTypes(const Element& element, const Types& types) const {
+  const bool same = std::equal(element.begin(), element.end(), types.begin(), types.end(),
+                               [](const Tensor& t, DType dtype) { return t.dtype() == dtype; });
+  if (same) return OkStatus();
+  return InvalidArgument("staging area '", name(), "' holds an element of ", element.size(),
+                         " tensors whose types are not dtypes");
 }
 
 void StagingArea::Clear() {

@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "kernels/data/blocking.h"
@@ -22,8 +23,8 @@ class StagingArea final : public Blocking {
     int64_t elements = 0, bytes = 0;  // 0: none
     bool operator==(const Limits&) const = default;
   };
-  // Its status is the operation's.
-  using Receive = absl::AnyInvocable<Status(Element) &&>;
+  using Types = std::vector<DType>;
+  using Receive = absl::AnyInvocable<void(Element) &&>;
 
   StagingArea(std::string name, Limits limits)
       : Blocking("StagingArea", std::move(name), kNumLines), limits_(limits) {}
@@ -33,10 +34,11 @@ class StagingArea final : public Blocking {
 
   // Waits for room. ResourceExhausted where the element alone is more than the limit.
   void Stage(Element element, Cancellation* cancellation, Done done);
-  // Waits for an element and takes the oldest one.
-  void Unstage(Receive receive, Cancellation* cancellation, Done done);
-  // Waits until there are more than `index` elements, and looks at that one.
-  void Peek(int64_t index, Receive receive, Cancellation* cancellation, Done done);
+  // Waits for an element and takes the oldest one. Where that is of other types than `types`:
+  // InvalidArgument, and it stays.
+  void Unstage(Types types, Receive receive, Cancellation* cancellation, Done done);
+  // Waits until there are more than `index` elements, and looks at that one; else as Unstage.
+  void Peek(int64_t index, Types types, Receive receive, Cancellation* cancellation, Done done);
   void Clear();
   int64_t size() const;
 
@@ -45,6 +47,7 @@ class StagingArea final : public Blocking {
   class StageOperation;
   class UnstageOperation;
   class PeekOperation;
+  Status CheckTypes(const Element& element, const Types& types) const;
 
   const Limits limits_;
   std::deque<Element> elements_;

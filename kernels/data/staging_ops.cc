@@ -2,7 +2,6 @@
 //
 // Stage, Unstage, StagePeek, StageSize, StageClear: nodes of one shared_name and container use one
 // staging area. None holds a thread while it waits.
-#include <algorithm>
 #include <utility>
 
 #include "core/op/gradient.h"
@@ -38,19 +37,7 @@ class StagingKernel : public AsyncKernel {
  protected:
   virtual void Use(StagingArea& area, KernelContext& ctx, Done done) const = 0;
 
-  // Hands over an element as the outputs; an error where it is of other types.
-  Status Give(KernelContext& ctx, Element element) const {
-    const bool fits = std::equal(element.begin(), element.end(), dtypes_.begin(), dtypes_.end(),
-                                 [](const Tensor& t, DType dtype) { return t.dtype() == dtype; });
-    if (!fits) {
-      return InvalidArgument("staging area '", name_, "' holds an element of ", element.size(),
-                             " tensors whose types are not dtypes");
-    }
-    for (size_t i = 0; i < element.size(); ++i) {
-      ctx.SetOutput(static_cast<int>(i), std::move(element[i]));
-    }
-    return OkStatus();
-  }
+  const std::vector<DType>& dtypes() const { return dtypes_; }
 
  private:
   StatusOr<std::shared_ptr<StagingArea>> Area(KernelContext& ctx) const {
@@ -69,6 +56,15 @@ class StagingKernel : public AsyncKernel {
   std::vector<DType> dtypes_;
 };
 
+// Hands over an element as the outputs.
+StagingArea::Receive ToOutputs(KernelContext& ctx) {
+  return [&ctx](Element element) {
+    for (size_t i = 0; i < element.size(); ++i) {
+      ctx.SetOutput(static_cast<int>(i), std::move(element[i]));
+    }
+  };
+}
+
 class StageKernel final : public StagingKernel {
  protected:
   void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
@@ -81,8 +77,7 @@ class StageKernel final : public StagingKernel {
 class UnstageKernel final : public StagingKernel {
  protected:
   void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
-    area.Unstage([this, &ctx](Element element) { return Give(ctx, std::move(element)); },
-                 ctx.step().cancellation, std::move(done));
+    area.Unstage(dtypes(), ToOutputs(ctx), ctx.step().cancellation, std::move(done));
   }
 };
 
@@ -92,9 +87,7 @@ class StagePeekKernel final : public StagingKernel {
     const auto index = IntScalar(ctx.input(0), "index");
     if (!index.ok()) return std::move(done)(index.status());
     if (*index < 0) return std::move(done)(InvalidArgument("index must be >= 0, is ", *index));
-    area.Peek(
-        *index, [this, &ctx](Element element) { return Give(ctx, std::move(element)); },
-        ctx.step().cancellation, std::move(done));
+    area.Peek(*index, dtypes(), ToOutputs(ctx), ctx.step().cancellation, std::move(done));
   }
 };
 
