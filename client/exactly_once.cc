@@ -39,7 +39,9 @@ ExactlyOnce::ExactlyOnce(Program& program, const WorkerShare& share)
                 {.dtype = DType::kInt64, .local = true}) {
   const auto names = program.NameScope("exactly_once");
   const auto unordered = program.ClearControlDependencies();
-  mutex_ = NewMutex(program, "updates", taken_.handle());
+  for (int i = 0; i < share_.workers; ++i) {
+    mutexes_.push_back(NewMutex(program, StrCat("updates_", i), taken_.handle()));
+  }
   begin_ = position_.Assign(Taken());
 }
 
@@ -67,11 +69,15 @@ Output ExactlyOnce::Apply(Optimizer& optimizer,
     const auto here = program_.ColocateWith(taken_.handle());
     arrived.push_back(position = Moved(read));
   }
-  const Output lock = Lock(program_, mutex_, arrived);
-  const auto locked = program_.ControlDependencies({lock});
-  const auto checked = program_.ControlDependencies({Check(position)});
-  const auto committed = program_.ControlDependencies({Commit(program_, taken_.handle())});
-  const Output updated = optimizer.ApplyGradients(program_, moved, program_.GlobalStep());
+  // Each edge between two tasks is a message: as few as do.
+  const Output mutex = mutexes_[share_.worker];
+  const Outputs lock = Lock(program_, {mutex}, {program_.Group(arrived, "arrived", mutex)});
+  const Output turn = Commit(program_, taken_.handle(), {Check(position, lock[0])});
+  Output updated;
+  {
+    const auto committed = program_.ControlDependencies({turn});
+    updated = optimizer.ApplyGradients(program_, moved, program_.GlobalStep());
+  }
   std::vector<int64_t> one(share_.workers);
   one[share_.worker] = 1;
   const auto here = program_.ColocateWith(taken_.handle());
@@ -81,8 +87,9 @@ Output ExactlyOnce::Apply(Optimizer& optimizer,
 }
 
 // Fails where the step would apply another batch than the next one.
-Output ExactlyOnce::Check(Output position) const {
+Output ExactlyOnce::Check(Output position, Output lock) const {
   const auto here = program_.ColocateWith(taken_.handle());
+  const auto locked = program_.ControlDependencies({lock});
   const Output next = Taken() + 1;
   return Call("Assert", {Equal(position, next), Outputs{Elsewhere(program_), position, next}});
 }

@@ -14,10 +14,11 @@
 // them. Where one client drives all of them (BuildTowers) it is the only worker, and `batch` an op
 // that takes the batches of all towers.
 //
-// A step computes its gradients as ever, beside other workers' steps. When all have arrived beside
-// the variables, it waits for its turn, and applies them and counts the batch: in one go, which no
-// cancellation interrupts. The checkpoints of the loop are taken and restored in turn, too. So with
-// one parameter server variables and counts always belong together. A step that begins at another
+// A step computes and applies its gradients as ever, beside other workers' steps. When all have
+// arrived beside the variables, it applies them and counts the batch: in one go, which no
+// cancellation interrupts, and for which it holds its worker's mutex. The loop takes and restores
+// checkpoints with the mutexes of all workers. So with one parameter server variables and counts
+// always belong together. A step that begins at another
 // batch than the variables are at (they were restored from a checkpoint, or an earlier life of the
 // worker has applied it already) changes nothing: the loop makes a new session and goes on at the
 // right place.
@@ -56,18 +57,19 @@ class ExactlyOnce {
   StatusOr<int64_t> Begin(Session& session) const;
   // Aborted where `why` says that a step began at another batch than the variables are at.
   Status Explain(const Status& why) const;
-  // Who changes or reads several variables as one holds it.
-  const Output& mutex() const { return mutex_; }
+  // By worker. A step holds its worker's; who changes or reads several variables as one, all.
+  const Outputs& mutexes() const { return mutexes_; }
 
  private:
-  Output Check(Output position) const;
+  Output Check(Output position, Output lock) const;
   Output Taken() const;
 
   Program& program_;
   const WorkerShare share_;
   const Variable taken_;     // by worker
   const Variable position_;  // the batches that steps of this session have taken
-  Output mutex_, begin_;
+  Outputs mutexes_;
+  Output begin_;
 };
 
 }  // namespace penstock::client

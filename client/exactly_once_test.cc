@@ -73,7 +73,7 @@ TEST_F(ExactlyOnceTest, AStepAtAnotherBatchChangesNothing) {
 }
 
 TEST_F(ExactlyOnceTest, CheckpointsAreOfMomentsBetweenSteps) {
-  Saver saver(program_, {}, {.keep = 0, .mutex = once_.mutex()});
+  Saver saver(program_, {}, {.keep = 0, .mutexes = once_.mutexes()});
   Start();
   std::atomic<bool> stop = false;
   std::thread trains([&] {

@@ -9,20 +9,29 @@ Output NewMutex(Program& program, const std::string& name, Output beside) {
   return CallIn(program, "MutexV2", {}, {{"shared_name", name}}, name);
 }
 
-Output Lock(Program& program, Output mutex, const Outputs& ready) {
-  const auto here = program.ColocateWith(mutex);
-  const auto after = program.ControlDependencies(ready);
-  return CallIn(program, "MutexLock", {mutex});
+Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready) {
+  Outputs locks;
+  for (const Output& mutex : mutexes) {
+    const auto here = program.ColocateWith(mutex);
+    const auto after = program.ControlDependencies(locks.empty() ? ready : Outputs{locks.back()});
+    locks.push_back(CallIn(program, "MutexLock", {mutex}));
+  }
+  return locks;
 }
 
-Output Unlock(Program& program, Output lock, const Outputs& after) {
-  const auto here = program.ColocateWith(lock);
-  const auto last = program.ControlDependencies(after);
-  return CallIn(program, "ConsumeMutexLock", {lock});
+Output Unlock(Program& program, const Outputs& locks, const Outputs& after) {
+  const auto last = program.ControlDependencies({program.Group(after, "done", locks[0])});
+  Outputs unlocked;
+  for (const Output& lock : locks) {
+    const auto here = program.ColocateWith(lock);
+    unlocked.push_back(CallIn(program, "ConsumeMutexLock", {lock}));
+  }
+  return program.Group(unlocked, "unlocked", locks[0]);
 }
 
-Output Commit(Program& program, Output beside) {
+Output Commit(Program& program, Output beside, const Outputs& ready) {
   const auto here = program.ColocateWith(beside);
+  const auto after = program.ControlDependencies(ready);
   return CallIn(program, "NoOp", {}, {{"_commit", true}}, "commit");
 }
 

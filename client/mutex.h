@@ -3,10 +3,10 @@
 // Parts of steps, of whatever session, of which one runs at a time:
 //
 //   const Output mutex = NewMutex(program, "updates", variable.handle());
-//   const Output lock = Lock(program, mutex, /*ready=*/gradients);
-//   const auto locked = program.ControlDependencies({lock});
+//   const Outputs locks = Lock(program, {mutex}, /*ready=*/gradients);
+//   const auto locked = program.ControlDependencies(locks);
 //   ...
-//   const Output unlocked = Unlock(program, lock, /*after=*/updates);  // to be run, too
+//   const Output unlocked = Unlock(program, locks, /*after=*/updates);  // to be run, too
 //
 // A step that ends, however, holds no lock any more.
 #pragma once
@@ -17,12 +17,13 @@ namespace penstock::client {
 
 // Shared by all who give the name, beside `beside`.
 Output NewMutex(Program& program, const std::string& name, Output beside);
-// Waits for the mutex when all of `ready` have run.
-Output Lock(Program& program, Output mutex, const Outputs& ready);
-Output Unlock(Program& program, Output lock, const Outputs& after);
+// Waits for the mutexes, one after the other, when all of `ready` have run. REQUIRES at least one;
+// that whoever locks several of them does so in the same order.
+Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready);
+Output Unlock(Program& program, const Outputs& locks, const Outputs& after);
 
-// An op, beside `beside`, behind which a step is no longer cut short in that task, whoever dies:
-// what is ready there is run (core/runtime/executor.h, "_commit").
-Output Commit(Program& program, Output beside);
+// Runs when all of `ready` have, beside `beside`. Behind it a step is no longer cut short in that
+// task, whoever dies: what is ready there is run (core/runtime/executor.h, "_commit").
+Output Commit(Program& program, Output beside, const Outputs& ready);
 
 }  // namespace penstock::client

@@ -65,27 +65,28 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
     program.Fail(InvalidArgument("saver: the program has no variables to save"));
     return;
   }
-  Outputs locked, files, values, saves;
-  if (options.mutex.valid()) locked.push_back(Lock(program, options.mutex, {}));
+  Outputs files, values, saves;
+  const Outputs locks = Lock(program, options.mutexes, {});
+  const Outputs turn(locks.end() - std::min<size_t>(locks.size(), 1), locks.end());
   std::vector<Shard> shards;
   for (const auto& [host, members] : by_host) {
     const auto on = program.DeviceScope(host);
-    shards.push_back(AddShard(members, locked, static_cast<int>(shards.size()),
-                              static_cast<int>(by_host.size())));
+    shards.push_back(
+        AddShard(members, turn, static_cast<int>(shards.size()), static_cast<int>(by_host.size())));
     const Shard& shard = shards.back();
     files.push_back(shard.file);
     values.insert(values.end(), shard.values.begin(), shard.values.end());
     saves.push_back(shard.save);
   }
-  if (!locked.empty()) saves.push_back(Unlock(program, locked[0], values));
+  if (!locks.empty()) saves.push_back(Unlock(program, locks, values));
   restore_ = AddRestores(shards);
   const auto on = program.DeviceScope(by_host.begin()->first);
   const auto after = program.ControlDependencies(saves);
   save_ = CallIn(program, "MergeV2Checkpoints", {Pack(files), path_}, {{"delete_old_dirs", true}});
 }
 
-Saver::Shard Saver::AddShard(const std::vector<Variable>& variables, const Outputs& locked,
-                             int index, int count) {
+Saver::Shard Saver::AddShard(const std::vector<Variable>& variables, const Outputs& turn, int index,
+                             int count) {
   Shard shard{.variables = variables};
   std::vector<std::string> names, slices;
   std::vector<DType> dtypes;
@@ -93,7 +94,7 @@ Saver::Shard Saver::AddShard(const std::vector<Variable>& variables, const Outpu
     names.push_back(variable.name());
     slices.push_back("");  // whole
     dtypes.push_back(variable.dtype());
-    const auto after = program_.ControlDependencies(locked);
+    const auto after = program_.ControlDependencies(turn);
     shard.values.push_back(variable.Read());
   }
   const Output name_list = Strings(program_, names);
@@ -106,20 +107,17 @@ Saver::Shard Saver::AddShard(const std::vector<Variable>& variables, const Outpu
 }
 
 Output Saver::AddRestores(const std::vector<Shard>& shards) {
-  Outputs read, locked, assigned;
+  Outputs read, turn, assigned;
   for (const Shard& shard : shards) read.push_back(shard.restored);
-  if (options_.mutex.valid()) {
-    locked.push_back(Lock(program_, options_.mutex, read));
-    const auto after = program_.ControlDependencies(locked);
-    locked.push_back(Commit(program_, options_.mutex));
-  }
+  const Outputs locks = Lock(program_, options_.mutexes, read);
+  if (!locks.empty()) turn = {Commit(program_, options_.mutexes[0], {locks.back()})};
   for (const Shard& shard : shards) {
-    const auto after = program_.ControlDependencies(locked);
+    const auto after = program_.ControlDependencies(turn);
     for (size_t i = 0; i < shard.variables.size(); ++i) {
       assigned.push_back(shard.variables[i].Assign(shard.restored.Sibling(static_cast<int>(i))));
     }
   }
-  if (!locked.empty()) assigned.push_back(Unlock(program_, locked[0], assigned));
+  if (!locks.empty()) assigned.push_back(Unlock(program_, locks, assigned));
   return program_.Group(assigned, "restore_all");
 }
 

@@ -60,10 +60,11 @@ TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions 
   initialize_locals_ = program.Initialize(program.locals(), "init_locals");
   are_initialized_ = program.AreInitialized(shared_);
   if (!options_.checkpoint_dir.empty()) {
-    saver_.emplace(program, shared_,
-                   SaverOptions{.keep = options_.keep_checkpoints,
-                                .mutex = step_.once == nullptr ? Output() : step_.once->mutex(),
-                                .env = options_.env});
+    saver_.emplace(
+        program, shared_,
+        SaverOptions{.keep = options_.keep_checkpoints,
+                     .mutexes = step_.once == nullptr ? Outputs() : step_.once->mutexes(),
+                     .env = options_.env});
   }
   const auto after = program.ControlDependencies({step_.train});
   step_after_ = program.GlobalStep().Read();
