@@ -118,6 +118,14 @@ GraphBuilder::DeviceFunction ReplicaDeviceSetter(const ReplicaDevices& devices) 
   return [setter](const Graph::NodeSpec& spec) { return (*setter)(spec); };
 }
 
+std::string HostOf(const std::string& device) {
+  StatusOr<DeviceName> name = DeviceName::Parse(device);
+  if (!name.ok() || !name->type) return device;
+  name->type = "CPU";
+  name->index = 0;
+  return name->ToString();
+}
+
 GraphBuilder::DeviceFunction OnDevice(const std::string& device) {
   return ReplicaDeviceSetter({.ps_tasks = 0, .worker_device = device});
 }

@@ -4,7 +4,7 @@
 // killed, and when. It counts the batches that each worker's steps have applied, in a variable that
 // is saved and restored with the others, so that each goes on at its own place in its own input:
 //
-//   const ExactlyOnce once(program, {.workers = 2, .worker = 1});
+//   ExactlyOnce once(program, {.workers = 2, .worker = 1});
 //   const Output train = once.Apply(optimizer, optimizer.ComputeGradients(program, loss));
 //   RunQueueRunners queues(runners, batch, &once);
 //   TrainingLoop loop(program, {.train = train, .once = &once}, options);
@@ -14,22 +14,19 @@
 // them. Where one client drives all of them (BuildTowers) it is the only worker, and `batch` an op
 // that takes the batches of all towers.
 //
-// A step computes and applies its gradients as ever, beside other workers' steps. When all have
-// arrived beside the variables, it applies them and counts the batch: in one go, which no
-// cancellation interrupts, and for which it holds its worker's mutex. The loop takes and restores
-// checkpoints with the mutexes of all workers. So with one parameter server variables and counts
-// always belong together. A step that begins at another
-// batch than the variables are at (they were restored from a checkpoint, or an earlier life of the
-// worker has applied it already) changes nothing: the loop makes a new session and goes on at the
-// right place.
+// A step computes its gradients and applies them as ever, beside other workers' steps. On each
+// parameter server, when all that its variables need has arrived, the step applies it and counts
+// the batch: in one go, which no cancellation interrupts, and for which it holds its worker's mutex
+// there. The loop saves and restores the variables of a server with the mutexes of all workers. So
+// on each server variables and counts always belong together. Where a batch has been applied
+// already (by an earlier life of the worker, which was killed before it had on the other servers),
+// a step changes nothing; where the variables are at an earlier batch (they were restored from a
+// checkpoint), it fails, and the loop makes a new session and goes on at the right place.
 //
-// With several parameter servers, where a worker is killed while its gradients are being applied,
-// some may have applied them and others not; that one batch is then applied again. Checkpoints
-// belong together here, too, but for such a batch.
-//
-// What it costs: an update waits until all gradients have arrived. Steps of one worker come one
-// after the other (TrainingOptions::concurrent_steps == 1). A training is resumed with as many
-// workers as it was saved with. Hyperparameters that are tensors are computed beside variables.
+// What it costs: an update waits until all gradients of its server have arrived. Steps of one
+// worker come one after the other (TrainingOptions::concurrent_steps == 1). A training is resumed
+// with as many workers, and its variables on as many servers, as it was saved with. Hyperparameters
+// that are tensors are computed beside variables.
 #pragma once
 
 #include <string>
@@ -46,28 +43,38 @@ struct WorkerShare {
 
 class ExactlyOnce {
  public:
-  // Borrows the program; adds the variable "batches_taken". The program's error: InvalidArgument
-  // where share.worker is none of the workers.
+  // Borrows the program. The program's error: InvalidArgument where share.worker is none of the
+  // workers.
   explicit ExactlyOnce(Program& program, const WorkerShare& share = {});
 
-  // The train op: what Optimizer::ApplyGradients is to others. Raises the global step, too.
-  Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients) const;
+  // The train op: what Optimizer::ApplyGradients is to others. Raises the global step, too. Adds
+  // a variable "batches_taken" to each task that holds variables. To be called once, before others
+  // of this class.
+  Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients);
 
-  // Before the first step of a session: how many batches of this worker have been applied.
+  // Before the first step of a session: how many batches of this worker have been applied
+  // everywhere.
   StatusOr<int64_t> Begin(Session& session) const;
-  // Aborted where `why` says that a step began at another batch than the variables are at.
+  // Aborted where `why` says that a step began at a later batch than the variables are at.
   Status Explain(const Status& why) const;
-  // By worker. A step holds its worker's; who changes or reads several variables as one, all.
+  // Of all workers, on each task. A step holds its worker's; who changes or reads several variables
+  // of a task as one, all that are there.
   const Outputs& mutexes() const { return mutexes_; }
 
  private:
-  Output Check(Output position, Output lock) const;
+  struct Section;
+  std::vector<Section> Sections(const std::vector<VariableGradient>& gradients) const;
+  Output ApplyThere(const Section& section, Optimizer& optimizer, const Outputs& before,
+                    Output position);
+  Output AddCount();
+  Outputs Next(const Variable& taken, Output position, const Outputs& lock) const;
+  Output TakenOf(const Variable& taken) const;
   Output Taken() const;
 
   Program& program_;
   const WorkerShare share_;
-  const Variable taken_;     // by worker
-  const Variable position_;  // the batches that steps of this session have taken
+  const Variable position_;      // the batches that steps of this session have taken
+  std::vector<Variable> taken_;  // by task; by worker
   Outputs mutexes_;
   Output begin_;
 };

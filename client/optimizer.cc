@@ -43,17 +43,34 @@ std::vector<VariableGradient> Optimizer::ComputeGradients(Program& program, Outp
   return result;
 }
 
-Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
-                                 const std::optional<Variable>& global_step) {
+Outputs Optimizer::BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients) {
+  const auto scope = program.NameScope(name_);
+  for (const VariableGradient& g : gradients) {
+    if (!g.gradient.none()) return Prepare(program, g.variable);
+  }
+  return {};
+}
+
+Outputs Optimizer::Update(Program& program, const std::vector<VariableGradient>& gradients) {
   const auto scope = program.NameScope(name_);
   Outputs updates;
   for (const VariableGradient& g : gradients) {
-    if (g.gradient.none()) continue;
-    if (updates.empty()) Prepare(program, g.variable);
-    updates.push_back(Apply(g.variable, g.gradient));
+    if (!g.gradient.none()) updates.push_back(Apply(g.variable, g.gradient));
   }
+  return updates;
+}
+
+Outputs Optimizer::FinishUpdates(Program& program, const Outputs& updates) {
+  const auto scope = program.NameScope(name_);
+  return program.status().ok() ? Finish(program, updates) : updates;
+}
+
+Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
+                                 const std::optional<Variable>& global_step) {
+  BeginUpdates(program, gradients);
+  const Outputs updates = FinishUpdates(program, Update(program, gradients));
+  const auto scope = program.NameScope(name_);
   if (!program.status().ok()) return {&program, -1, 0};
-  updates = Finish(program, updates);
   if (!global_step) return program.Group(updates, "update");
   const Output all = program.Group(updates, "update", global_step->handle());
   const auto after = program.ControlDependencies({all});

@@ -52,6 +52,13 @@ class Optimizer {
   // then.
   Output ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
                         const std::optional<Variable>& global_step = std::nullopt);
+  // The parts of ApplyGradients, for who runs updates apart from each other (exactly_once.h). First
+  // BeginUpdates: what it returns has to run before FinishUpdates. Then Update, for some of the
+  // gradients at a time. FinishUpdates, beside the first gradient's variable, when the `updates`
+  // there have run.
+  Outputs BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients);
+  Outputs Update(Program& program, const std::vector<VariableGradient>& gradients);
+  Outputs FinishUpdates(Program& program, const Outputs& updates);
 
   const std::string& name() const { return name_; }
   // Of all variables updated so far, in order of creation.
@@ -73,8 +80,9 @@ class Optimizer {
 
   // Adds one update; `gradient.indices` may repeat.
   virtual Output ApplySparse(const Variable& variable, const Gradient& gradient);
-  // Before and after all updates of one ApplyGradients. `updates` are those ops.
-  virtual void Prepare(Program& program, const Variable& first) {}
+  // Before and after all updates of one ApplyGradients. `updates` are those ops. Prepare returns
+  // what it reads of what Finish changes.
+  virtual Outputs Prepare(Program& program, const Variable& first) { return {}; }
   virtual Outputs Finish(Program& program, const Outputs& updates) { return updates; }
 
   Rule& rule() { return rule_; }

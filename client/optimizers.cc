@@ -39,13 +39,15 @@ Adam::Adam(Hyperparameter learning_rate, const Options& options)
       learning_rate_(learning_rate),
       options_(options) {}
 
-void Adam::Prepare(Program& program, const Variable& first) {
+Outputs Adam::Prepare(Program& program, const Variable& first) {
   if (!beta1_power_) {
     beta1_power_ = NewState(first, "beta1_power", Shape(), options_.beta1);
     beta2_power_ = NewState(first, "beta2_power", Shape(), options_.beta2);
   }
-  rule().before = {beta1_power_->Read(), beta2_power_->Read(), learning_rate_,
-                   options_.beta1,       options_.beta2,       options_.epsilon};
+  const Outputs powers = {beta1_power_->Read(), beta2_power_->Read()};
+  rule().before = {powers[0],      powers[1],      learning_rate_,
+                   options_.beta1, options_.beta2, options_.epsilon};
+  return powers;
 }
 
 Outputs Adam::Finish(Program& program, const Outputs& updates) {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "client/device_setter.h"
 #include "client/mutex.h"
 #include "core/checkpoint/checkpoint_state.h"
-#include "core/op/device_name.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -23,15 +23,6 @@ std::pair<std::string, std::string> SplitPath(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// Where the files of a variable on `device` are read and written: by the CPU of the same task.
-std::string HostOf(const std::string& device) {
-  StatusOr<DeviceName> name = DeviceName::Parse(device);
-  if (!name.ok() || !name->type) return device;
-  name->type = "CPU";
-  name->index = 0;
-  return name->ToString();
-}
-
 Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
   return Constant(sink, Tensor::Vector<std::string>(values));
 }
@@ -41,6 +32,7 @@ Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
 // What one task does.
 struct Saver::Shard {
   std::vector<Variable> variables;
+  Outputs mutexes;  // that are there
   Output file;      // the prefix of its part
   Outputs values;   // to be saved
   Output save;      // op
@@ -65,60 +57,64 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
     program.Fail(InvalidArgument("saver: the program has no variables to save"));
     return;
   }
-  Outputs files, values, saves;
-  const Outputs locks = Lock(program, options.mutexes, {});
-  const Outputs turn(locks.end() - std::min<size_t>(locks.size(), 1), locks.end());
+  std::map<std::string, Outputs> mutexes;
+  for (const Output& mutex : options.mutexes) {
+    mutexes[HostOf(program.NodeOf(mutex)->requested_device())].push_back(mutex);
+  }
+  Outputs files, saves;
   std::vector<Shard> shards;
   for (const auto& [host, members] : by_host) {
     const auto on = program.DeviceScope(host);
-    shards.push_back(
-        AddShard(members, turn, static_cast<int>(shards.size()), static_cast<int>(by_host.size())));
-    const Shard& shard = shards.back();
-    files.push_back(shard.file);
-    values.insert(values.end(), shard.values.begin(), shard.values.end());
-    saves.push_back(shard.save);
+    shards.push_back(AddShard({.variables = members, .mutexes = mutexes[host]},
+                              static_cast<int>(shards.size()), static_cast<int>(by_host.size())));
+    files.push_back(shards.back().file);
+    saves.push_back(shards.back().save);
   }
-  if (!locks.empty()) saves.push_back(Unlock(program, locks, values));
   restore_ = AddRestores(shards);
   const auto on = program.DeviceScope(by_host.begin()->first);
   const auto after = program.ControlDependencies(saves);
   save_ = CallIn(program, "MergeV2Checkpoints", {Pack(files), path_}, {{"delete_old_dirs", true}});
 }
 
-Saver::Shard Saver::AddShard(const std::vector<Variable>& variables, const Outputs& turn, int index,
-                             int count) {
-  Shard shard{.variables = variables};
+Saver::Shard Saver::AddShard(Shard shard, int index, int count) {
   std::vector<std::string> names, slices;
   std::vector<DType> dtypes;
-  for (const Variable& variable : variables) {
+  const Outputs locks = Lock(program_, shard.mutexes, {});
+  for (const Variable& variable : shard.variables) {
     names.push_back(variable.name());
     slices.push_back("");  // whole
     dtypes.push_back(variable.dtype());
-    const auto after = program_.ControlDependencies(turn);
+    const auto locked = program_.ControlDependencies(locks);
     shard.values.push_back(variable.Read());
   }
   const Output name_list = Strings(program_, names);
   const Output slice_list = Strings(program_, slices);
   shard.file = Call("ShardedFilename", {temporary_, Constant(program_, Tensor::Scalar(index)),
                                         Constant(program_, Tensor::Scalar(count))});
-  shard.save = Call("SaveV2", {shard.file, name_list, slice_list, shard.values});
+  {
+    Outputs unlocked;
+    if (!locks.empty()) unlocked.push_back(Unlock(program_, locks, shard.values));
+    const auto after = program_.ControlDependencies(unlocked);
+    shard.save = Call("SaveV2", {shard.file, name_list, slice_list, shard.values});
+  }
   shard.restored = Call("RestoreV2", {path_, name_list, slice_list}, {{"dtypes", dtypes}});
   return shard;
 }
 
 Output Saver::AddRestores(const std::vector<Shard>& shards) {
-  Outputs read, turn, assigned;
-  for (const Shard& shard : shards) read.push_back(shard.restored);
-  const Outputs locks = Lock(program_, options_.mutexes, read);
-  if (!locks.empty()) turn = {Commit(program_, options_.mutexes[0], {locks.back()})};
+  Outputs restored;
   for (const Shard& shard : shards) {
-    const auto after = program_.ControlDependencies(turn);
+    Outputs turn, assigned;
+    const Outputs locks = Lock(program_, shard.mutexes, {shard.restored});
+    if (!locks.empty()) turn = {Commit(program_, locks[0], locks)};
     for (size_t i = 0; i < shard.variables.size(); ++i) {
+      const auto after = program_.ControlDependencies(turn);
       assigned.push_back(shard.variables[i].Assign(shard.restored.Sibling(static_cast<int>(i))));
     }
+    if (!locks.empty()) assigned.push_back(Unlock(program_, locks, assigned));
+    restored.insert(restored.end(), assigned.begin(), assigned.end());
   }
-  if (!locks.empty()) assigned.push_back(Unlock(program_, locks, assigned));
-  return program_.Group(assigned, "restore_all");
+  return program_.Group(restored, "restore_all");
 }
 
 StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, int64_t step) {

@@ -10,8 +10,8 @@
 // The constructor adds nodes to the program, which it borrows: make it when the program has all of
 // its variables, before other threads run sessions of it. Saves of one directory must come one
 // after the other. Variables change while they are being saved if other clients train: each is
-// whole, but they may be some updates apart; unless each update holds one of some mutexes, and
-// savers all of them.
+// whole, but they may be some updates apart; unless each update of a task's variables holds one of
+// some mutexes there, and savers all of them.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class Saver {
 
  private:
   struct Shard;
-  Shard AddShard(const std::vector<Variable>& variables, const Outputs& turn, int index, int count);
+  Shard AddShard(Shard shard, int index, int count);
   Output AddRestores(const std::vector<Shard>& shards);
   Status Record(const std::string& checkpoint);
   void Remove(const std::string& checkpoint);

@@ -29,6 +29,7 @@ using client::Variable;
 
 constexpr char kProgram[] = "count_records";
 constexpr double kWaitSeconds = 60;
+constexpr int32_t kBatch = 8;
 
 struct Flags {
   TaskConfig task;
@@ -63,7 +64,7 @@ Output Batch(client::QueueRunners& runners, const Flags& flags, const client::Wo
   const Output reader = CallIn(runners.program(), "TFRecordReaderV2", {});
   const Output record = client::ReadRecord(reader, files).value;
   const Output number = Call("StringToNumber", {record}, {{"out_type", DType::kInt32}});
-  return ShuffleBatch(runners, {number}, 8,
+  return ShuffleBatch(runners, {number}, kBatch,
                       {.capacity = 40,
                        .min_after_dequeue = 20,
                        .seed = 9,
@@ -77,8 +78,9 @@ Status SayCounts(client::Session& session, const Variable& seen, const Variable&
   while (true) {
     ASSIGN_OR_RETURN(const std::vector<Tensor> values, session.Run({seen, batches}));
     const auto counts = values[0].flat<float>();
-    const double sum = std::accumulate(counts.begin(), counts.end(), 0.0);
-    if (sum < static_cast<double>(flags.epochs * flags.records) &&
+    const double seen_so_far = std::min(std::accumulate(counts.begin(), counts.end(), 0.0),
+                                        static_cast<double>(values[1].scalar<float>()) * kBatch);
+    if (seen_so_far < static_cast<double>(flags.epochs * flags.records) &&
         Env::Real().NowNanos() < deadline) {
       Env::Real().SleepForNanos(100'000'000);
       continue;
@@ -114,7 +116,7 @@ Status Count(const Flags& flags, const std::string& target) {
     return loss * static_cast<double>(devices.size());
   });
   const client::WorkerShare share{.workers = workers, .worker = flags.task.task};
-  const client::ExactlyOnce once(program, flags.sync ? client::WorkerShare() : share);
+  client::ExactlyOnce once(program, flags.sync ? client::WorkerShare() : share);
   const Output train = once.Apply(optimizer, towers.gradients);
   const Output batch = program.Group(taken, "taken");
   RETURN_IF_ERROR(program.status());

@@ -102,9 +102,10 @@ class ResumeTest(ClusterTest):
         self.assertGreater(min(took), kills[-1] - 8, "it went on from a checkpoint")
 
     def kill_again_and_again(self, *flags, kills, training):
-        """A cluster of two workers, of which those of `training` say their steps."""
+        """A cluster of two workers, of which those of `training` say their steps; each of the two
+        parameter servers holds one of the variables."""
         epochs = 20
-        run = self.start(*self.flags(epochs, millis=10), *flags, program=PROGRAM, ps=1, workers=2,
+        run = self.start(*self.flags(epochs, millis=10), *flags, program=PROGRAM, ps=2, workers=2,
                          restarts=len(kills))
         choose = random.Random(SEED)
         start = 0
@@ -124,7 +125,7 @@ class ResumeTest(ClusterTest):
     def test_workers_that_train_by_themselves(self):
         self.kill_again_and_again(
             kills=[("worker", 1), ("ps", 0), ("worker", 0), ("worker", 1), ("worker", 0),
-                   ("ps", 0), ("worker", 1)], training=(0, 1))
+                   ("ps", 1), ("worker", 1)], training=(0, 1))
 
     def test_workers_in_step(self):
         self.kill_again_and_again(
