@@ -7,6 +7,7 @@
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
+#include "kernels/array/elements.h"
 #include "kernels/image/pixels.h"
 #include "kernels/image/taps.h"
 
@@ -69,6 +70,7 @@ class Resize final : public ResizeBase {
     RETURN_IF_ERROR(CheckedProduct(scratch).status());
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape(wanted), &out));
+    if (out->num_elements() == 0) return OkStatus();  // however high or wide
     const Taps rows = kTaps(Grid(in.height, size[0])), columns = kTaps(Grid(in.width, size[1]));
     const int64_t width = size[1] * in.channels;
     std::vector<char> needed(in.height);
@@ -112,6 +114,10 @@ class ResizeGradient final : public ResizeBase {
     }
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, ctx.input(1).shape(), &out));
+    if (grads.num_elements() == 0 || out->num_elements() == 0) {  // however high or wide
+      ZeroElements(out->dtype(), out->mutable_raw_data(), out->num_elements());
+      return OkStatus();
+    }
     const Taps rows = kTaps(Grid(to.height, from.height)),
                columns = kTaps(Grid(to.width, from.width));
     const double image_ns = 0.5 * static_cast<double>(from.image() * rows.count +

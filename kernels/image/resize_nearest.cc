@@ -9,6 +9,7 @@
 #include "kernels/array/elements.h"
 #include "kernels/image/pixels.h"
 #include "kernels/image/taps.h"
+#include "kernels/math/add.h"
 
 namespace penstock {
 namespace {
@@ -43,6 +44,7 @@ class ResizeNearest final : public NearestBase {
     ASSIGN_OR_RETURN(const Shape shape, Resized(in, size));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
+    if (shape.num_elements() == 0) return OkStatus();  // however high or wide
     const std::vector<int64_t> rows = Nearest(in.height, size[0]),
                                columns = Nearest(in.width, size[1]);
     const DType dtype = images.dtype();
@@ -71,6 +73,10 @@ class ResizeNearestGrad final : public NearestBase {
     ASSIGN_OR_RETURN(const Shape shape, Resized(from, size));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
+    if (ctx.input(0).num_elements() == 0 || shape.num_elements() == 0) {
+      ZeroElements(out->dtype(), out->mutable_raw_data(), shape.num_elements());
+      return OkStatus();
+    }
     const std::vector<int64_t> rows = Nearest(size[0], from.height),
                                columns = Nearest(size[1], from.width);
     const T* dy = ctx.input(0).template data<T>();
@@ -84,7 +90,7 @@ class ResizeNearestGrad final : public NearestBase {
               const T* grad = dy + b * from.image() + p * from.channels;
               const int64_t pixel = rows[p / from.width] * size[1] + columns[p % from.width];
               T* to = dx + b * image + pixel * from.channels;
-              for (int64_t c = 0; c < from.channels; ++c) to[c] += grad[c];
+              for (int64_t c = 0; c < from.channels; ++c) to[c] = AddFn()(to[c], grad[c]);
             }
           }
         });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/math/segments.h"
 
+#include <limits>
+
 #include "kernels/engine/reduction_plan.h"
 
 namespace penstock {
@@ -29,6 +31,9 @@ Status CheckSorted(absl::Span<const int64_t> segments) {
   for (size_t i = 0; i < segments.size(); ++i) {
     if (segments[i] < 0) {
       return InvalidArgument("segment ids must be >= 0: segment_ids[", i, "] = ", segments[i]);
+    }
+    if (segments[i] == std::numeric_limits<int64_t>::max()) {  // one more would be counted
+      return InvalidArgument("segment_ids[", i, "] = ", segments[i], " is too large");
     }
     if (i > 0 && segments[i] < segments[i - 1]) {
       return InvalidArgument("segment ids are not increasing: segment_ids[", i, "] = ", segments[i],
