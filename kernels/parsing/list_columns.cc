@@ -68,11 +68,9 @@ Status ListColumn::ToDense(const PartialShape& step, KernelContext& ctx, int val
   dims.insert(dims.begin(), longest);
   if (records_.batched) dims.insert(dims.begin(), num_records());
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
-  Tensor *out, *out_lengths;
+  Tensor* out;
   RETURN_IF_ERROR(ctx.Allocate(values, shape, &out));
-  RETURN_IF_ERROR(
-      ctx.Allocate(lengths, records_.batched ? Shape({num_records()}) : Shape(), &out_lengths));
-  std::copy(lengths_.begin(), lengths_.end(), out_lengths->mutable_data<int64_t>());
+  if (lengths >= 0) RETURN_IF_ERROR(SetLengths(ctx, lengths));
   at = 0;
   for (int64_t record = 0; record < num_records(); ++record) {
     int64_t place = record * longest * count;
@@ -82,6 +80,14 @@ Status ListColumn::ToDense(const PartialShape& step, KernelContext& ctx, int val
     ZeroElements(dtype_, ElementAt(out->mutable_raw_data(), dtype_, place),
                  (longest - lengths_[record]) * count);
   }
+  return OkStatus();
+}
+
+Status ListColumn::SetLengths(KernelContext& ctx, int output) const {
+  Tensor* lengths;
+  RETURN_IF_ERROR(
+      ctx.Allocate(output, records_.batched ? Shape({num_records()}) : Shape(), &lengths));
+  std::copy(lengths_.begin(), lengths_.end(), lengths->mutable_data<int64_t>());
   return OkStatus();
 }
 

@@ -25,7 +25,8 @@ class ListColumn {
                                    bool may_miss);
 
   // [records, longest list] and the shape of a step; zeros behind a list's end. `lengths` is the
-  // output of the lists' lengths. Each step must have the elements of its shape.
+  // output of the lists' lengths, -1 where there is none. Each step must have the elements of its
+  // shape.
   Status ToDense(const PartialShape& step, KernelContext& ctx, int values, int lengths) const;
   // Indices are (record, step, place).
   Status ToSparse(KernelContext& ctx, SparseOutputs outputs) const;
@@ -36,6 +37,7 @@ class ListColumn {
   ListColumn(const ColumnRows& records, DType dtype) : records_(records), dtype_(dtype) {}
   int64_t num_records() const { return static_cast<int64_t>(lengths_.size()); }
   int64_t longest() const;
+  Status SetLengths(KernelContext& ctx, int output) const;
   std::string Place(int64_t record, int64_t step) const;
 
   const ColumnRows& records_;

@@ -3,163 +3,64 @@
 // ParseSingleSequenceExample: one serialized SequenceExample: the features of its context, and its
 // lists of features, as dense and sparse tensors.
 #include <algorithm>
+#include <utility>
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/parsing/columns.h"
-#include "kernels/parsing/example.h"
+#include "kernels/parsing/parse_sequences.h"
 
 namespace penstock {
 namespace {
 
 const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
 
-// One side of the record, the context or the lists: its inputs and attributes.
-struct Side {
-  std::vector<DType> sparse_types, dense_types;
-  std::vector<PartialShape> dense_shapes;
-
-  int num_sparse() const { return static_cast<int>(sparse_types.size()); }
-  int num_dense() const { return static_cast<int>(dense_types.size()); }
-};
-
-Status ReadSide(const KernelInit& node, const std::string& prefix, const std::string& dense_types,
-                Side* side) {
-  RETURN_IF_ERROR(node.Attr(prefix + "_sparse_types", &side->sparse_types));
-  RETURN_IF_ERROR(node.Attr(dense_types, &side->dense_types));
-  RETURN_IF_ERROR(node.Attr(prefix + "_dense_shapes", &side->dense_shapes));
-  int num_sparse = 0, num_dense = 0;
-  RETURN_IF_ERROR(node.Attr("N" + prefix + "_sparse", &num_sparse));
-  RETURN_IF_ERROR(node.Attr("N" + prefix + "_dense", &num_dense));
-  for (const DType dtype : side->sparse_types) RETURN_IF_ERROR(CheckFeatureType(dtype, prefix));
-  for (const DType dtype : side->dense_types) RETURN_IF_ERROR(CheckFeatureType(dtype, prefix));
-  if (num_sparse != side->num_sparse() || num_dense != side->num_dense() ||
-      side->dense_shapes.size() != side->dense_types.size()) {
-    return InvalidArgument(prefix, ": ", num_sparse, " sparse and ", num_dense, " dense keys, but ",
-                           side->num_sparse(), " sparse_types, ", side->num_dense(),
-                           " dense types and ", side->dense_shapes.size(), " dense_shapes");
-  }
-  return OkStatus();
-}
-
-StatusOr<std::string> Key(const KernelContext& ctx, int input, string_view name) {
-  const Tensor& key = ctx.input(input);
-  if (key.num_elements() == 1) return key.scalar<std::string>();
-  return InvalidArgument("Expected ", name, " to be scalars, got shape: ", key.shape().ToString());
-}
-
-class ParseSingleSequenceExampleKernel final : public Kernel {
+// Keys are scalar inputs; there is nothing ragged.
+class ParseSingleSequenceExampleKernel final : public ParseSequencesKernel {
  public:
   Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(ReadSide(node, "context", "Tcontext_dense", &context_));
-    RETURN_IF_ERROR(ReadSide(node, "feature_list", "feature_list_dense_types", &lists_));
-    for (const PartialShape& shape : lists_.dense_shapes) {
-      if (!shape.fully_known()) {
-        return InvalidArgument("feature_list_dense_shapes: ", shape.ToString(),
-                               " is not fully defined");
-      }
-    }
-    return OkStatus();
+    lists_.lengths = false;
+    return ParseSequencesKernel::Init(node);
   }
 
   Status Compute(KernelContext& ctx) override {
-    const Tensor& serialized = ctx.input(0);
-    const Tensor& empty = ctx.input(1);  // which dense lists may be missing
-    const Tensor& name = ctx.input(ctx.num_inputs() - 1);
-    if (serialized.rank() != 0) {
-      return InvalidArgument("Expected serialized to be a scalar, got shape: ",
-                             serialized.shape().ToString());
+    RETURN_IF_ERROR(CheckRank(ctx.input(0), 0, "serialized"));
+    RETURN_IF_ERROR(CheckRank(ctx.input(1), 1, "feature_list_dense_missing_assumed_empty"));
+    FeatureRequest context = context_;
+    ListRequest lists = lists_;
+    int input = 2;
+    RETURN_IF_ERROR(TakeKeys(ctx, context_.sparse_types.size(), &input, &context.sparse_keys));
+    RETURN_IF_ERROR(TakeKeys(ctx, num_context_dense(), &input, &context.dense_keys));
+    RETURN_IF_ERROR(TakeKeys(ctx, lists_.sparse_types.size(), &input, &lists.sparse_keys));
+    RETURN_IF_ERROR(TakeKeys(ctx, lists_.dense_types.size(), &input, &lists.dense_keys));
+    const auto may_miss = ctx.input(1).flat<std::string>();
+    for (const std::string& key : lists.dense_keys) {
+      lists.may_miss.push_back(std::find(may_miss.begin(), may_miss.end(), key) != may_miss.end());
     }
-    if (empty.rank() != 1) {
-      return InvalidArgument(
-          "Expected feature_list_dense_missing_assumed_empty to be a vector, "
-          "got shape: ",
-          empty.shape().ToString());
-    }
-    auto example = SequenceRecord::Parse(serialized.scalar<std::string>());
-    ColumnRows rows;
-    rows.names = &name;
-    rows.batched = false;
-    if (!example.ok()) {
-      return InvalidArgument(rows.NameOf(0),
-                             ", Could not parse SequenceExample: ", example.status().message());
-    }
-    RETURN_IF_ERROR(ParseContext(example->context(), rows, ctx));
-    return ParseLists(*example, rows, ctx);
+    return Parse(std::move(context), std::move(lists),
+                 {.names = ctx.num_inputs() - 1, .defaults = input}, ctx);
   }
 
  private:
-  // Inputs: serialized, missing_assumed_empty, context sparse keys, context dense keys, list sparse
-  // keys, list dense keys, context defaults, debug_name.
-  static constexpr int kFirstKey = 2;
+  static Status CheckRank(const Tensor& tensor, int rank, string_view name) {
+    if (tensor.rank() == rank) return OkStatus();
+    return InvalidArgument("Expected ", name, " to be a ", rank == 0 ? "scalar" : "vector",
+                           ", got shape: ", tensor.shape().ToString());
+  }
 
-  Status ParseContext(const ExampleRecord& context, ColumnRows& rows, KernelContext& ctx) const {
-    const int sparse = context_.num_sparse(), dense = context_.num_dense();
-    const int defaults = kFirstKey + sparse + dense + lists_.num_sparse() + lists_.num_dense();
-    for (int i = 0; i < sparse + dense; ++i) {
-      ASSIGN_OR_RETURN(rows.key, Key(ctx, kFirstKey + i, "context keys"));
-      ASSIGN_OR_RETURN(auto feature, context.Find(rows.key));
-      rows.features = {std::move(feature)};
-      if (i < sparse) {
-        RETURN_IF_ERROR(ParseSparseColumn(rows, context_.sparse_types[i], ctx,
-                                          {i, sparse + i, 2 * sparse + i}));
-        continue;
+  // As many inputs from `*input` on.
+  static Status TakeKeys(const KernelContext& ctx, size_t count, int* input,
+                         std::vector<std::string>* keys) {
+    for (size_t i = 0; i < count; ++i, ++*input) {
+      const Tensor& key = ctx.input(*input);
+      if (key.num_elements() != 1) {
+        return InvalidArgument("Expected keys to be scalars, got shape: ", key.shape().ToString());
       }
-      const int d = i - sparse;
-      const DenseColumn column = {context_.dense_types[d], context_.dense_shapes[d],
-                                  ctx.input(defaults + d)};
-      RETURN_IF_ERROR(column.Check(d));
-      RETURN_IF_ERROR(column.Parse(rows, ctx, 3 * sparse + d));
+      keys->push_back(key.scalar<std::string>());
     }
     return OkStatus();
   }
-
-  Status ParseLists(const SequenceRecord& example, ColumnRows& rows, KernelContext& ctx) const {
-    const int first_key = kFirstKey + context_.num_sparse() + context_.num_dense();
-    const int first_output = 3 * context_.num_sparse() + context_.num_dense();
-    const int sparse = lists_.num_sparse();
-    rows.batched = true;  // steps are rows
-    for (int i = 0; i < sparse + lists_.num_dense(); ++i) {
-      ASSIGN_OR_RETURN(rows.key, Key(ctx, first_key + i, "feature_list keys"));
-      RETURN_IF_ERROR(TakeSteps(example, i >= sparse, ctx, &rows));
-      const int output = first_output + i;
-      if (i < sparse) {
-        RETURN_IF_ERROR(ParseSparseColumn(rows, lists_.sparse_types[i], ctx,
-                                          {output, output + sparse, output + 2 * sparse}));
-        continue;
-      }
-      const int d = i - sparse;
-      const DenseColumn column = {lists_.dense_types[d], lists_.dense_shapes[d],
-                                  Tensor(lists_.dense_types[d], Shape({0}))};
-      RETURN_IF_ERROR(column.Parse(rows, ctx, first_output + 3 * sparse + d));
-    }
-    return OkStatus();
-  }
-
-  // The steps of the list rows->key, as rows. A dense list must be there, or be named as one that
-  // is empty where it is not.
-  static Status TakeSteps(const SequenceRecord& example, bool required, const KernelContext& ctx,
-                          ColumnRows* rows) {
-    rows->features.clear();
-    ASSIGN_OR_RETURN(auto steps, example.FindList(rows->key));
-    const auto may_miss = ctx.input(1).flat<std::string>();
-    if (!steps && required &&
-        std::find(may_miss.begin(), may_miss.end(), rows->key) == may_miss.end()) {
-      return InvalidArgument(rows->NameOf(0), ", Feature list '", rows->key,
-                             "' is required but could not be found.  Did you mean to include it in "
-                             "feature_list_dense_missing_assumed_empty or "
-                             "feature_list_dense_defaults?");
-    }
-    if (!steps) return OkStatus();
-    for (Feature& step : *steps) {
-      const bool empty = step.dtype == DType::kInvalid;
-      rows->features.push_back(empty ? std::nullopt : std::optional(std::move(step)));
-    }
-    return OkStatus();
-  }
-
-  Side context_, lists_;
 };
 
 Status ParseSingleSequenceExampleShape(ShapeScope& s) {

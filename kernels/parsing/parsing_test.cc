@@ -360,9 +360,10 @@ TEST_F(SequenceTest, MissingLists) {
 }
 
 TEST_F(SequenceTest, Mistakes) {
-  EXPECT_THAT(std::string(Parse("d", DType::kFloat, {3}).status().message()),
-              HasSubstr("Name: nm, Key: d, Index: 0.  Number of float values != expected.  Values "
-                        "size: 2 but output shape: [3]"));
+  EXPECT_THAT(
+      std::string(Parse("d", DType::kFloat, {3}).status().message()),
+      HasSubstr("Name: nm, Feature list: d, Index: 0.  Number of float values != expected.  "
+                "Values size: 2 but output shape: [3]"));
   EXPECT_THAT(std::string(Parse("d", DType::kInt64, {2}).status().message()),
               HasSubstr("Data types don't match"));
 }
