@@ -84,8 +84,8 @@ struct MagnitudeOf<std::complex<F>> {
 };
 template <class T>
 auto Magnitude(T x) {
-  if constexpr (std::is_unsigned_v<T>) {
-    return x;
+  if constexpr (std::is_integral_v<T>) {  // of the least number that number, as Abs has it
+    return x < 0 ? static_cast<T>(-static_cast<Wrapping<T>>(x)) : x;
   } else if constexpr (kIsHalf<T>) {
     return std::abs(float(x));
   } else {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A counter that ends: the old value of a variable, which then grows by one, up to a limit.
+#include <algorithm>
+#include <limits>
+
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/state/variable_kernel.h"
@@ -25,7 +28,9 @@ class CountUpToKernel : public Kernel {
                                value.shape().ToString());
       }
       T& counter = *value.mutable_data<T>();
-      if (counter >= limit_) return OutOfRange("Reached limit of ", limit_);
+      if (counter >= std::min<int64_t>(limit_, std::numeric_limits<T>::max())) {
+        return OutOfRange("Reached limit of ", limit_);
+      }
       *output->mutable_data<T>() = counter++;
       return OkStatus();
     });
