@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "client/device_setter.h"
 #include "client/mutex.h"
+#include "core/op/device_name.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -17,6 +18,15 @@ constexpr char kElsewhere[] = "the variables are at an earlier batch than this w
 Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }
+// 1 at `index`, 0 elsewhere.
+Output OneAt(Program& program, int index, int size) {
+  std::vector<int64_t> numbers(size);
+  numbers[index] = 1;
+  return Constant(program, Tensor::Vector(numbers));
+}
+Output At(Program& program, Output numbers, int index) {
+  return Gather(numbers, Number(program, index), Number(program, 0));
+}
 
 // `share`, or an error of the program's and a share that does no harm.
 WorkerShare Checked(Program& program, const WorkerShare& share) {
@@ -26,37 +36,55 @@ WorkerShare Checked(Program& program, const WorkerShare& share) {
   return {};
 }
 
+Status CheckDevice(const Variable& variable) {
+  const StatusOr<DeviceName> device = DeviceName::Parse(variable.device());
+  if (!device.ok() || !device->type) return OkStatus();
+  if (*device->type == "CPU" && device->index.value_or(0) == 0) return OkStatus();
+  return InvalidArgument("ExactlyOnce: variable '", variable.name(), "' is on ", variable.device(),
+                         "; it must be on the first CPU of its task");
+}
+
 }  // namespace
 
 // What one task holds.
 struct ExactlyOnce::Section {
+  std::string host;
   std::vector<VariableGradient> gradients;
-  bool first_gradient = false;  // of all
+  bool finishes = false;  // what the optimizer does after updates
   bool global_step = false;
-  Output beside;  // a variable's handle
+};
+
+// Of its two ops one runs.
+struct ExactlyOnce::Turn {
+  Output passed_over, next;
 };
 
 ExactlyOnce::ExactlyOnce(Program& program, const WorkerShare& share)
-    : program_(program),
-      share_(Checked(program, share)),
-      position_(program, "batches_begun", Shape(), Zeros(),
-                {.dtype = DType::kInt64, .local = true}) {}
+    : program_(program), share_(Checked(program, share)) {}
 
 Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients) {
   const auto names = program_.NameScope("exactly_once");
-  const Outputs before = optimizer.BeginUpdates(program_, gradients);
+  if (position_) {
+    program_.Fail(FailedPrecondition("ExactlyOnce: Apply was called twice"));
+    return {&program_, -1, 0};
+  }
+  const Outputs tensors = optimizer.BeginUpdates(program_, gradients);
+  const std::vector<Section> sections = Sections(gradients);
+  const int numbers = 1 + static_cast<int>(sections.size());
+  position_.emplace(program_, "batches_begun", Shape({numbers}), Zeros(),
+                    VariableOptions{.dtype = DType::kInt64, .local = true});
   Output position;
   {
-    const auto begun = program_.ControlDependencies({position_.AssignAdd(Number(program_, 1))});
-    position = position_.Read();
+    const Output begun = position_->AssignAdd(OneAt(program_, 0, numbers));
+    const auto after = program_.ControlDependencies({begun});
+    position = position_->Read();
   }
+  for (const Section& section : sections) AddCount(section, static_cast<int>(sections.size()));
   Outputs ends;
-  for (const Section& section : Sections(gradients)) {
-    ends.push_back(
-        ApplyThere(section, optimizer, section.first_gradient ? before : Outputs(), position));
+  for (size_t i = 0; i < sections.size(); ++i) {
+    ends.push_back(ApplyThere(sections[i], static_cast<int>(i), optimizer, tensors, position));
   }
-  const auto unordered = program_.ClearControlDependencies();
-  begin_ = position_.Assign(Taken());
+  AddBegin();
   return program_.Group(ends, "applied");
 }
 
@@ -64,109 +92,116 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
 std::vector<ExactlyOnce::Section> ExactlyOnce::Sections(
     const std::vector<VariableGradient>& gradients) const {
   std::map<std::string, Section> by_host;
-  const Variable global_step = program_.GlobalStep();
-  by_host[HostOf(global_step.device())] = {.global_step = true, .beside = global_step.handle()};
+  by_host[HostOf(program_.GlobalStep().device())].global_step = true;
   bool first = true;
   for (const VariableGradient& g : gradients) {
     if (g.gradient.none()) continue;
+    const Status status = CheckDevice(g.variable);
+    if (!status.ok()) program_.Fail(status);
     Section& section = by_host[HostOf(g.variable.device())];
     section.gradients.push_back(g);
-    section.beside = g.variable.handle();
-    section.first_gradient |= std::exchange(first, false);
+    if (std::exchange(first, false)) section.finishes = true;
   }
   std::vector<Section> sections;
-  for (auto& [host, section] : by_host) sections.push_back(std::move(section));
+  for (auto& [host, section] : by_host) {
+    section.host = host;
+    sections.push_back(std::move(section));
+  }
   return sections;
 }
 
-// A task's updates, when all they need, and `before`, is there.
-Output ExactlyOnce::ApplyThere(const Section& section, Optimizer& optimizer, const Outputs& before,
-                               Output position) {
-  const auto here = program_.ColocateWith(section.beside);
-  const Output mutex = AddCount();
-  const Variable& taken = taken_.back();
-  Outputs ready = before;
-  const auto moved = [&](Output value) {
-    if (!value.valid()) return value;
-    ready.push_back(Call("Identity", {value}));
-    return ready.back();
+// The count says of how many it is one: who restores others is told that it is missing.
+void ExactlyOnce::AddCount(const Section& section, int of) {
+  const auto there = program_.DeviceScope(section.host);
+  const auto root = program_.NameScope("");
+  const std::string name =
+      of == 1 ? "batches_taken" : StrCat("batches_taken_", taken_.size() + 1, "_of_", of);
+  taken_.emplace_back(program_, name, Shape({share_.workers}), Zeros(),
+                      VariableOptions{.dtype = DType::kInt64, .trainable = false});
+  for (int i = 0; i < share_.workers; ++i) {
+    mutexes_.push_back(NewMutex(program_, StrCat(name, "/mutex_", i), taken_.back().handle()));
+  }
+}
+
+// The updates of a task. Nothing behind the lock comes from elsewhere.
+Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& optimizer,
+                               Outputs tensors, Output position) {
+  const auto there = program_.DeviceScope(section.host);
+  Outputs arrived;
+  const auto move = [&](Output* value) {
+    if (value->valid()) arrived.push_back(*value = Call("Identity", {*value}));
   };
   std::vector<VariableGradient> gradients = section.gradients;
   for (VariableGradient& g : gradients) {
-    g.gradient.values = moved(g.gradient.values);
-    g.gradient.indices = moved(g.gradient.indices);
+    move(&g.gradient.values);
+    move(&g.gradient.indices);
   }
-  position = moved(position);
-  const Outputs lock = Lock(program_, {mutex}, {program_.Group(ready, "arrived", mutex)});
-  const Outputs is_next = Next(taken, position, lock);
+  for (Output& tensor : tensors) move(&tensor);
+  move(&position);
+
+  const Output mutex = mutexes_[index * share_.workers + share_.worker];
+  const Outputs lock = Lock(program_, {mutex}, {program_.Group(arrived, "arrived", mutex)});
+  const Turn turn = TakeTurn(index, position, lock);
   Output counted;
   {
-    const auto go = program_.ControlDependencies({is_next[1]});
-    Outputs updates = optimizer.Update(program_, gradients);
-    if (section.first_gradient) updates = optimizer.FinishUpdates(program_, updates);
-    const auto after = program_.ControlDependencies(updates);
-    if (section.global_step)
-      updates.push_back(program_.GlobalStep().AssignAdd(Number(program_, 1)));
-    std::vector<int64_t> one(share_.workers);
-    one[share_.worker] = 1;
-    const auto last = program_.ControlDependencies(updates);
-    const auto counts =
-        program_.ControlDependencies({taken.AssignAdd(Constant(program_, Tensor::Vector(one)))});
-    counted = Identity(is_next[1]);
+    const auto go = program_.ControlDependencies({turn.next});
+    Outputs updates = optimizer.Update(program_, gradients, tensors);
+    if (section.finishes) updates = optimizer.FinishUpdates(program_, updates);
+    const auto updated = program_.ControlDependencies(updates);
+    Outputs counts = {taken_[index].AssignAdd(OneAt(program_, share_.worker, share_.workers))};
+    if (section.global_step) counts.push_back(program_.GlobalStep().AssignAdd(Number(program_, 1)));
+    const auto all = program_.ControlDependencies(counts);
+    counted = Identity(turn.next);
   }
-  return Unlock(program_, lock, {CallN("Merge", {Outputs{is_next[0], counted}})[0]});
+  return Unlock(program_, lock, {CallN("Merge", {Outputs{turn.passed_over, counted}})[0]});
 }
 
-// Counts the batches of the task of the scope; returns this worker's mutex there.
-Output ExactlyOnce::AddCount() {
-  const auto root = program_.NameScope("");
-  taken_.emplace_back(program_, "batches_taken", Shape({share_.workers}), Zeros(),
-                      VariableOptions{.dtype = DType::kInt64, .trainable = false});
-  Outputs mutexes;
-  for (int i = 0; i < share_.workers; ++i) {
-    mutexes.push_back(
-        NewMutex(program_, StrCat(taken_.back().name(), "/mutex_", i), taken_.back().handle()));
-  }
-  mutexes_.insert(mutexes_.end(), mutexes.begin(), mutexes.end());
-  return mutexes[share_.worker];
-}
-
-// Two outputs, of which the second one lives where the batch is the next one, the first where it
-// has been applied. Fails where batches between are missing.
-Outputs ExactlyOnce::Next(const Variable& taken, Output position, const Outputs& lock) const {
+// A batch that has been applied is passed over where that may have been an earlier life of this
+// worker: before this session began, or by the one step that it had left under way.
+ExactlyOnce::Turn ExactlyOnce::TakeTurn(int index, Output position, const Outputs& lock) const {
+  const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
   Output next;
   {
     const auto locked = program_.ControlDependencies(lock);
-    next = TakenOf(taken) + 1;
+    next = TakenOf(taken_[index]) + 1;
   }
-  const Output elsewhere = Constant(program_, Tensor::Scalar<std::string>(kElsewhere));
-  const Output checked =
-      Call("Assert", {LessEqual(position, next), Outputs{elsewhere, position, next}});
+  const auto check = [&](Output condition, const std::string& otherwise) {
+    const Output text = Constant(program_, Tensor::Scalar<std::string>(otherwise));
+    return Call("Assert", {condition, Outputs{text, at, next}});
+  };
+  const Outputs checked = {
+      check(LessEqual(at, next), kElsewhere),
+      check(Call("LogicalOr", {GreaterEqual(at, next), LessEqual(at, had + 1)}),
+            StrCat("ExactlyOnce: somebody else, too, trains as worker ", share_.worker, " of ",
+                   share_.workers))};
   const auto committed =
-      program_.ControlDependencies({Commit(program_, taken.handle(), {checked})});
-  const Output is_next = Equal(position, next);
+      program_.ControlDependencies({Commit(program_, taken_[index].handle(), checked)});
+  const Output is_next = Equal(at, next);
   const Outputs sides = CallN("Switch", {is_next, is_next});
   return {Identity(sides[0]), Identity(sides[1])};
 }
 
 Output ExactlyOnce::TakenOf(const Variable& taken) const {
   const auto here = program_.ColocateWith(taken.handle());
-  return Gather(taken.Read(), Number(program_, share_.worker), Number(program_, 0));
+  return At(program_, taken.Read(), share_.worker);
 }
 
-Output ExactlyOnce::Taken() const {
-  Output least;
-  for (const Variable& taken : taken_) {
-    const Output there = TakenOf(taken);
-    least = least.valid() ? Minimum(least, there) : there;
-  }
-  return least;
+// What every task has had, and what each has had.
+void ExactlyOnce::AddBegin() {
+  const auto unordered = program_.ClearControlDependencies();
+  Outputs had;
+  for (const Variable& taken : taken_) had.push_back(TakenOf(taken));
+  Output all = had[0];
+  for (const Output& there : had) all = Minimum(all, there);
+  had.insert(had.begin(), all);
+  begin_ = position_->Assign(Pack(had));
 }
 
 StatusOr<int64_t> ExactlyOnce::Begin(Session& session) const {
+  if (!position_) return FailedPrecondition("ExactlyOnce: its Apply is not the step's train op");
   RETURN_IF_ERROR(session.Execute(begin_));
-  ASSIGN_OR_RETURN(const Tensor position, session.Fetch(position_));
-  return position.scalar<int64_t>();
+  ASSIGN_OR_RETURN(const Tensor position, session.Fetch(*position_));
+  return position.flat<int64_t>()[0];
 }
 
 Status ExactlyOnce::Explain(const Status& why) const {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExactlyOnce: has each batch of a training applied once, as a whole, whichever of its tasks are
-// killed, and when. It counts the batches that each worker's steps have applied, in a variable that
-// is saved and restored with the others, so that each goes on at its own place in its own input:
+// ExactlyOnce: has each batch of a training applied once by each parameter server, whichever of its
+// tasks are killed, and when. Each server counts the batches of each worker that it has applied, in
+// a variable that is saved and restored with the others, so that each worker goes on at its own
+// place in its own input:
 //
 //   ExactlyOnce once(program, {.workers = 2, .worker = 1});
 //   const Output train = once.Apply(optimizer, optimizer.ComputeGradients(program, loss));
@@ -15,20 +16,28 @@
 // that takes the batches of all towers.
 //
 // A step computes its gradients and applies them as ever, beside other workers' steps. On each
-// parameter server, when all that its variables need has arrived, the step applies it and counts
-// the batch: in one go, which no cancellation interrupts, and for which it holds its worker's mutex
-// there. The loop saves and restores the variables of a server with the mutexes of all workers. So
-// on each server variables and counts always belong together. Where a batch has been applied
-// already (by an earlier life of the worker, which was killed before it had on the other servers),
-// a step changes nothing; where the variables are at an earlier batch (they were restored from a
-// checkpoint), it fails, and the loop makes a new session and goes on at the right place.
+// server, when all that its variables need has arrived, the step applies it and counts the batch:
+// in one go, which no cancellation interrupts, and for which it holds its worker's mutex there. The
+// loop saves and restores the variables of a server with the mutexes of all workers. So on each
+// server variables and counts always belong together. Where a batch has been applied already (by an
+// earlier life of the worker, which was killed before it had on the other servers), a step changes
+// nothing, and the global step stays; where the variables are at an earlier batch (they were
+// restored from a checkpoint), it fails, and the loop makes a new session and goes on at the right
+// place. A batch that some servers had before its worker died is finished on the others with
+// gradients of the variables as they are then.
+//
+// Where this ends: variables are on the first CPUs of tasks that are named, or all on one. Updates
+// that are several ops (Adam's powers, its sparse form) mix with those of other workers, as in any
+// asynchronous training. A worker whose input has ended leaves: if a server is lost after that and
+// goes back to a checkpoint of before, what that worker gave since is lost. Until the first
+// checkpoint is written, a chief that dies has its successor begin anew.
 //
 // What it costs: an update waits until all gradients of its server have arrived. Steps of one
 // worker come one after the other (TrainingOptions::concurrent_steps == 1). A training is resumed
-// with as many workers, and its variables on as many servers, as it was saved with. Hyperparameters
-// that are tensors are computed beside variables.
+// with as many workers, and its variables on as many servers, as it was saved with.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,13 +56,13 @@ class ExactlyOnce {
   // workers.
   explicit ExactlyOnce(Program& program, const WorkerShare& share = {});
 
-  // The train op: what Optimizer::ApplyGradients is to others. Raises the global step, too. Adds
-  // a variable "batches_taken" to each task that holds variables. To be called once, before others
-  // of this class.
+  // The train op: what Optimizer::ApplyGradients is to others. Raises the global step, too. Adds a
+  // count to each task that holds variables with gradients, or the global step: "batches_taken", or
+  // "batches_taken_1_of_2" and so on. To be called once.
   Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients);
 
   // Before the first step of a session: how many batches of this worker have been applied
-  // everywhere.
+  // everywhere. FailedPrecondition without Apply.
   StatusOr<int64_t> Begin(Session& session) const;
   // Aborted where `why` says that a step began at a later batch than the variables are at.
   Status Explain(const Status& why) const;
@@ -63,19 +72,22 @@ class ExactlyOnce {
 
  private:
   struct Section;
+  struct Turn;
   std::vector<Section> Sections(const std::vector<VariableGradient>& gradients) const;
-  Output ApplyThere(const Section& section, Optimizer& optimizer, const Outputs& before,
+  void AddCount(const Section& section, int of);
+  Output ApplyThere(const Section& section, int index, Optimizer& optimizer, Outputs tensors,
                     Output position);
-  Output AddCount();
-  Outputs Next(const Variable& taken, Output position, const Outputs& lock) const;
+  Turn TakeTurn(int index, Output position, const Outputs& lock) const;
   Output TakenOf(const Variable& taken) const;
-  Output Taken() const;
+  void AddBegin();
 
   Program& program_;
   const WorkerShare share_;
-  const Variable position_;      // the batches that steps of this session have taken
-  std::vector<Variable> taken_;  // by task; by worker
-  Outputs mutexes_;
+  // How many batches the steps of this session have taken, with those before it; and how many each
+  // section had when it began.
+  std::optional<Variable> position_;
+  std::vector<Variable> taken_;  // by section; by worker
+  Outputs mutexes_;              // by section and worker
   Output begin_;
 };
 

@@ -2,13 +2,17 @@
 #include "client/exactly_once.h"
 
 #include <atomic>
+#include <set>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "client/device_setter.h"
 #include "client/optimizers.h"
 #include "client/run_queue_runners.h"
 #include "client/saver.h"
 #include "client/training.h"
 #include "core/op/gradient.h"
+#include "distributed/test_cluster.h"
 #include "gtest/gtest.h"
 
 namespace penstock::client {
@@ -74,14 +78,27 @@ TEST_F(ExactlyOnceTest, AStepAtALaterBatchFails) {
   EXPECT_EQ(Values(), "float[3] 1 0 2; float[] 1; int64[2] 7 3; int64[] 1; ");
 }
 
-TEST_F(ExactlyOnceTest, AStepAtABatchThatWasAppliedChangesNothing) {
-  const Output restore = taken_->Assign(Constant(program_, Tensor::Vector<int64_t>({7, 2})));
+TEST_F(ExactlyOnceTest, AStepPassesOverWhatAnEarlierLifeHasApplied) {
+  const Output ahead = taken_->Assign(Constant(program_, Tensor::Vector<int64_t>({7, 1})));
   Start();
-  ASSERT_TRUE(session_->Execute(restore).ok());
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(session_->Execute(train_).ok());
-  EXPECT_EQ(Values(), "float[3] 0 0 0; float[] 0; int64[2] 7 2; int64[] 0; ");
+  EXPECT_EQ(*once_.Begin(*session_), 0);
+  ASSERT_TRUE(session_->Execute(ahead).ok());  // its last step has ended now
   EXPECT_TRUE(session_->Execute(train_).ok());
-  EXPECT_EQ(Values(), "float[3] 1 0 2; float[] 1; int64[2] 7 3; int64[] 1; ");
+  EXPECT_EQ(Values(), "float[3] 0 0 0; float[] 0; int64[2] 7 1; int64[] 0; ");
+  EXPECT_TRUE(session_->Execute(train_).ok());
+  EXPECT_EQ(Values(), "float[3] 1 0 2; float[] 1; int64[2] 7 2; int64[] 1; ");
+}
+
+TEST_F(ExactlyOnceTest, AnotherOfTheSameNumberIsNoticed) {
+  const Output others = taken_->Assign(Constant(program_, Tensor::Vector<int64_t>({0, 2})));
+  Start();
+  ASSERT_TRUE(session_->Execute(others).ok());
+  EXPECT_TRUE(session_->Execute(train_).ok());
+  const Status status = session_->Execute(train_);
+  EXPECT_TRUE(absl::StrContains(status.message(), "somebody else, too, trains as worker 1 of 2"))
+      << status;
+  EXPECT_EQ(once_.Explain(status), status);
+  EXPECT_EQ(Values(), "float[3] 0 0 0; float[] 0; int64[2] 0 2; int64[] 0; ");
 }
 
 TEST_F(ExactlyOnceTest, CheckpointsAreOfMomentsBetweenSteps) {
@@ -109,6 +126,86 @@ TEST_F(ExactlyOnceTest, ConcurrentStepsAreRefused) {
                                         "come one after the other: say 1"));
 }
 
+// A row of `a` is on the first server, `b` on the second one.
+class TwoServersTest : public testing::Test {
+ protected:
+  TwoServersTest() {
+    const Output rows = Constant(program_, Tensor::Vector<int32_t>({1, 1}));
+    const Output zero = Constant(program_, Tensor::Scalar<int32_t>(0));
+    loss_ = -Sum(Gather(a_, rows, zero), zero) - b_;
+  }
+
+  Program program_;
+  const GraphBuilder::Scope scope_ = program_.DeviceFunctionScope(
+      ReplicaDeviceSetter({.ps_tasks = 2, .worker_device = "/job:worker/task:0"}));
+  const Variable a_{program_, "a", {2}, Zeros()}, b_{program_, "b", {}, Zeros()};
+  Output loss_;
+  ExactlyOnce once_{program_};
+};
+
+TEST_F(TwoServersTest, EachPassesOverWhatItHas) {
+  GradientDescent optimizer(1);
+  const Output train = once_.Apply(optimizer, optimizer.ComputeGradients(program_, loss_));
+  const std::vector<Variable> globals = program_.globals();
+  std::vector<Variable> counts(globals.end() - 2, globals.end());
+  const Output ahead = counts[0].Assign(Constant(program_, Tensor::Vector<int64_t>({2})));
+  const Output init = program_.Initialize(program_.variables());
+  const std::string names = StrCat(counts[0].name(), " ", counts[1].name());
+  EXPECT_EQ(names, "batches_taken_1_of_2 batches_taken_2_of_2");
+
+  TestCluster cluster({{"ps", 2}, {"worker", 1}});
+  const auto session = Session::New(program_, cluster.target());
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE((*session)->Execute(init).ok());
+  const auto values = [&] {
+    const auto read = (*session)->Run({a_, b_, counts[0], counts[1]});
+    if (!read.ok()) return read.status().ToString();
+    std::string text;
+    for (const Tensor& value : *read) StrAppend(&text, value.ToString(), "; ");
+    return text;
+  };
+  EXPECT_TRUE((*session)->Execute(train).ok());
+  EXPECT_EQ(values(), "float[2] 0 2; float[] 1; int64[1] 1; int64[1] 1; ");
+  ASSERT_TRUE((*session)->Execute(ahead).ok());
+  EXPECT_EQ(*once_.Begin(**session), 1);
+  EXPECT_TRUE((*session)->Execute(train).ok());
+  EXPECT_EQ(values(), "float[2] 0 2; float[] 2; int64[1] 2; int64[1] 2; ");
+  EXPECT_TRUE((*session)->Execute(train).ok());
+  EXPECT_EQ(values(), "float[2] 0 4; float[] 3; int64[1] 3; int64[1] 3; ");
+}
+
+// What is received behind the commit may never come.
+TEST_F(TwoServersTest, NothingBehindTheCommitComesFromElsewhere) {
+  const Output rate = CallIn(program_, "Placeholder", {},
+                             {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}}, "rate");
+  Adam optimizer(rate);
+  once_.Apply(optimizer, optimizer.ComputeGradients(program_, loss_));
+  ASSERT_TRUE(program_.status().ok()) << program_.status();
+  const auto host = [](const Node* node) { return HostOf(node->requested_device()); };
+  std::vector<const Node*> behind;
+  for (const Node* node : program_.graph().nodes()) {
+    if (node->attr<bool>("_commit") != nullptr) behind.push_back(node);
+  }
+  ASSERT_EQ(behind.size(), 2);
+  EXPECT_NE(host(behind[0]), host(behind[1]));
+  std::set<const Node*> seen(behind.begin(), behind.end());
+  for (size_t i = 0; i < behind.size(); ++i) {
+    const Node& node = *behind[i];
+    for (const Endpoint& input : node.inputs()) {
+      EXPECT_EQ(host(input.node), host(&node)) << node.name() << " of " << input.node->name();
+    }
+    for (const Node* before : node.control_inputs()) {
+      EXPECT_EQ(host(before), host(&node)) << node.name() << " after " << before->name();
+    }
+    std::vector<const Node*> next(node.control_outputs().begin(), node.control_outputs().end());
+    for (const OutEdge& edge : node.out_edges()) next.push_back(edge.dst);
+    for (const Node* n : next) {
+      if (host(n) == host(&node) && seen.insert(n).second) behind.push_back(n);
+    }
+  }
+  EXPECT_GT(behind.size(), 50);
+}
+
 TEST(ExactlyOnceMistakesTest, AreNamed) {
   Program program;
   const ExactlyOnce once(program, {.workers = 2, .worker = 2});
@@ -117,6 +214,35 @@ TEST(ExactlyOnceMistakesTest, AreNamed) {
   RunQueueRunners run(runners, {}, &once);
   const auto session = Session::New(program);
   EXPECT_EQ(run.SessionReady(**session, 0).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(once.Begin(**session).status().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(ExactlyOnceMistakesTest, ApplyTwice) {
+  Program program;
+  const Variable w(program, "w", {}, Zeros());
+  GradientDescent optimizer(1);
+  ExactlyOnce once(program);
+  const auto gradients = optimizer.ComputeGradients(program, w.Read());
+  once.Apply(optimizer, gradients);
+  EXPECT_TRUE(program.status().ok());
+  once.Apply(optimizer, gradients);
+  EXPECT_EQ(program.status(), FailedPrecondition("ExactlyOnce: Apply was called twice"));
+}
+
+TEST(ExactlyOnceMistakesTest, AVariableThatCannotBeGuarded) {
+  Program program;
+  const auto scope = program.DeviceScope("/job:ps/task:0/device:GPU:0");
+  const Variable w(program, "w", {}, Zeros());
+  GradientDescent optimizer(1);
+  ExactlyOnce once(program);
+  const Output train = once.Apply(optimizer, optimizer.ComputeGradients(program, w.Read()));
+  EXPECT_EQ(program.status(),
+            InvalidArgument("ExactlyOnce: variable 'w' is on /job:ps/task:0/device:GPU:0; it must "
+                            "be on the first CPU of its task"));
+  // The program's error comes from Run, not a crash of what is built on it.
+  TrainingLoop loop(program, {.train = train, .once = &once},
+                    {.checkpoint_dir = testing::TempDir()});
+  EXPECT_EQ(loop.Run().code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

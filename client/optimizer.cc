@@ -46,17 +46,34 @@ std::vector<VariableGradient> Optimizer::ComputeGradients(Program& program, Outp
 Outputs Optimizer::BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients) {
   const auto scope = program.NameScope(name_);
   for (const VariableGradient& g : gradients) {
-    if (!g.gradient.none()) return Prepare(program, g.variable);
+    if (g.gradient.none()) continue;
+    Prepare(program, g.variable);
+    break;
   }
-  return {};
+  Outputs tensors;
+  for (const auto* list : {&rule_.before, &rule_.after}) {
+    for (const Hyperparameter& h : *list) {
+      if (h.tensor().valid()) tensors.push_back(h.tensor());
+    }
+  }
+  return tensors;
 }
 
-Outputs Optimizer::Update(Program& program, const std::vector<VariableGradient>& gradients) {
+Outputs Optimizer::Update(Program& program, const std::vector<VariableGradient>& gradients,
+                          const Outputs& tensors) {
   const auto scope = program.NameScope(name_);
+  const Rule rule = rule_;
+  size_t next = 0;
+  for (auto* list : {&rule_.before, &rule_.after}) {
+    for (Hyperparameter& h : *list) {
+      if (h.tensor().valid()) h = tensors[next++];
+    }
+  }
   Outputs updates;
   for (const VariableGradient& g : gradients) {
     if (!g.gradient.none()) updates.push_back(Apply(g.variable, g.gradient));
   }
+  rule_ = rule;
   return updates;
 }
 
@@ -67,8 +84,8 @@ Outputs Optimizer::FinishUpdates(Program& program, const Outputs& updates) {
 
 Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
                                  const std::optional<Variable>& global_step) {
-  BeginUpdates(program, gradients);
-  const Outputs updates = FinishUpdates(program, Update(program, gradients));
+  const Outputs tensors = BeginUpdates(program, gradients);
+  const Outputs updates = FinishUpdates(program, Update(program, gradients, tensors));
   const auto scope = program.NameScope(name_);
   if (!program.status().ok()) return {&program, -1, 0};
   if (!global_step) return program.Group(updates, "update");

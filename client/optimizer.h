@@ -29,6 +29,8 @@ class Hyperparameter {
   Hyperparameter(Output tensor) : tensor_(tensor) {}  // NOLINT: {rate} should both work
   // As a tensor of `like`'s type.
   Output Like(Output like) const;
+  // Not valid where it is a number.
+  const Output& tensor() const { return tensor_; }
 
  private:
   double value_ = 0;
@@ -53,11 +55,12 @@ class Optimizer {
   Output ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
                         const std::optional<Variable>& global_step = std::nullopt);
   // The parts of ApplyGradients, for who runs updates apart from each other (exactly_once.h). First
-  // BeginUpdates: what it returns has to run before FinishUpdates. Then Update, for some of the
-  // gradients at a time. FinishUpdates, beside the first gradient's variable, when the `updates`
-  // there have run.
+  // BeginUpdates, which returns the tensors that all updates use. Then Update, for some of the
+  // gradients at a time: `tensors` are those of BeginUpdates, or copies of them. FinishUpdates,
+  // beside the first gradient's variable, when the `updates` there, and BeginUpdates, have run.
   Outputs BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients);
-  Outputs Update(Program& program, const std::vector<VariableGradient>& gradients);
+  Outputs Update(Program& program, const std::vector<VariableGradient>& gradients,
+                 const Outputs& tensors);
   Outputs FinishUpdates(Program& program, const Outputs& updates);
 
   const std::string& name() const { return name_; }
@@ -73,16 +76,16 @@ class Optimizer {
       double initial_value = 0;
     };
     std::vector<Slot> slots = {};
-    std::vector<Hyperparameter> before = {}, after = {};
+    std::vector<Hyperparameter> before = {}, after = {};  // updates use no tensors but these
     Attrs attrs = {};
   };
   Optimizer(std::string name, Rule rule) : name_(std::move(name)), rule_(std::move(rule)) {}
 
   // Adds one update; `gradient.indices` may repeat.
   virtual Output ApplySparse(const Variable& variable, const Gradient& gradient);
-  // Before and after all updates of one ApplyGradients. `updates` are those ops. Prepare returns
-  // what it reads of what Finish changes.
-  virtual Outputs Prepare(Program& program, const Variable& first) { return {}; }
+  // Before and after all updates of one ApplyGradients. `updates` are those ops. What Finish
+  // changes is read by Prepare, which makes hyperparameters of the rule of it.
+  virtual void Prepare(Program& program, const Variable& first) {}
   virtual Outputs Finish(Program& program, const Outputs& updates) { return updates; }
 
   Rule& rule() { return rule_; }

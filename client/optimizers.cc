@@ -39,15 +39,13 @@ Adam::Adam(Hyperparameter learning_rate, const Options& options)
       learning_rate_(learning_rate),
       options_(options) {}
 
-Outputs Adam::Prepare(Program& program, const Variable& first) {
+void Adam::Prepare(Program& program, const Variable& first) {
   if (!beta1_power_) {
     beta1_power_ = NewState(first, "beta1_power", Shape(), options_.beta1);
     beta2_power_ = NewState(first, "beta2_power", Shape(), options_.beta2);
   }
-  const Outputs powers = {beta1_power_->Read(), beta2_power_->Read()};
-  rule().before = {powers[0],      powers[1],      learning_rate_,
-                   options_.beta1, options_.beta2, options_.epsilon};
-  return powers;
+  rule().before = {beta1_power_->Read(), beta2_power_->Read(), learning_rate_,
+                   options_.beta1,       options_.beta2,       options_.epsilon};
 }
 
 Outputs Adam::Finish(Program& program, const Outputs& updates) {
@@ -64,8 +62,8 @@ Output Adam::ApplySparse(const Variable& variable, const Gradient& gradient) {
   const std::vector<Variable> slots = SlotsOf(variable);
   const auto here = program.ColocateWith(variable.handle());
   const Output like = rows.values;
-  const Output rate = learning_rate_.Like(like) * Sqrt(1 - rule().before[1].Like(like)) /
-                      (1 - rule().before[0].Like(like));
+  const std::vector<Hyperparameter>& h = rule().before;
+  const Output rate = h[2].Like(like) * Sqrt(1 - h[1].Like(like)) / (1 - h[0].Like(like));
   // slot = beta * slot + (1 - beta) * g, where g is 0 but in the rows given.
   const auto decay = [&](const Variable& slot, double beta, Output values) -> Output {
     const Output decayed = slot.Assign(slot * ConstantLike(like, beta));
@@ -76,7 +74,7 @@ Output Adam::ApplySparse(const Variable& variable, const Gradient& gradient) {
   const Output m = decay(slots[0], options_.beta1, like);
   const Output v = decay(slots[1], options_.beta2, Square(like));
   const auto after = program.ControlDependencies({m, v});
-  return variable.AssignSub(rate * slots[0] / (Sqrt(slots[1]) + options_.epsilon.Like(like)));
+  return variable.AssignSub(rate * slots[0] / (Sqrt(slots[1]) + h[5].Like(like)));
 }
 
 }  // namespace penstock::client

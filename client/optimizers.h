@@ -56,7 +56,7 @@ class Adam : public Optimizer {
 
  protected:
   Output ApplySparse(const Variable& variable, const Gradient& gradient) override;
-  Outputs Prepare(Program& program, const Variable& first) override;
+  void Prepare(Program& program, const Variable& first) override;
   Outputs Finish(Program& program, const Outputs& updates) override;
 
  private:

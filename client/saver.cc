@@ -59,6 +59,7 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   }
   std::map<std::string, Outputs> mutexes;
   for (const Output& mutex : options.mutexes) {
+    if (!mutex.valid()) continue;  // of a program that has failed
     mutexes[HostOf(program.NodeOf(mutex)->requested_device())].push_back(mutex);
   }
   Outputs files, saves;

@@ -11,7 +11,7 @@
 // its variables, before other threads run sessions of it. Saves of one directory must come one
 // after the other. Variables change while they are being saved if other clients train: each is
 // whole, but they may be some updates apart; unless each update of a task's variables holds one of
-// some mutexes there, and savers all of them.
+// some mutexes there, and savers all of them: then those of one task are of one moment.
 #pragma once
 
 #include <cstdint>

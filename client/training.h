@@ -51,7 +51,8 @@ struct TrainingStep {
   std::function<StatusOr<std::vector<Tensor>>(int64_t global_step)> next_batch = nullptr;
   // Scalars that hooks see after each step: {"loss", loss}.
   std::vector<std::pair<std::string, Output>> measures = {};
-  // Where `train` is its Apply: checkpoints are then of a moment between steps, of all workers.
+  // Where `train` is its Apply: checkpoints then have each parameter server at a moment between
+  // steps.
   const ExactlyOnce* once = nullptr;
 };
 
