@@ -184,6 +184,11 @@ class FixedUnigramSampler final : public DrawingSampler {
     if (num_reserved_ > range_) {
       return InvalidArgument("num_reserved_ids is ", num_reserved_, ", range_max is ", range_);
     }
+    constexpr int64_t kReservedMax = int64_t{1} << 24;  // each takes 24 bytes
+    if (num_reserved_ > kReservedMax) {
+      return ResourceExhausted("num_reserved_ids is ", num_reserved_, ", at most ", kReservedMax,
+                               " are possible");
+    }
     return CandidateSampler::Init(node);
   }
 

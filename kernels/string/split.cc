@@ -108,7 +108,11 @@ class StringSplitKernel final : public Kernel {
 
 class StringSplitV2Kernel final : public Kernel {
  public:
-  Status Init(const KernelInit& node) override { return node.Attr("maxsplit", &most_); }
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("maxsplit", &most_));
+    most_ = std::max<int64_t>(most_, -1);  // all
+    return OkStatus();
+  }
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const std::string separator, StringScalar(ctx, 1, "sep"));
     return SplitEach(ctx, [&](string_view text) { return SplitAt(text, separator, most_); });
