@@ -67,7 +67,8 @@ def penstock_test(name, srcs, deps = [], copts = [], size = "small", **kwargs):
         name = name,
         srcs = srcs,
         deps = deps + ["@com_google_googletest//:gtest_main", "//tools:sanitizer_defaults"],
-        copts = _COPTS + copts,
+        # A fifth quicker to compile than with -O2; the code that a test tests has that.
+        copts = _COPTS + ["-O1"] + copts,
         size = size,
         **kwargs
     )
