@@ -15,38 +15,17 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/spin.h"
 
 namespace penstock {
 namespace {
 
-// What an idle thread burns before it blocks: about what waking it would cost (50-100 us on virtual
-// machines).
+// What an idle thread burns before it blocks: about what waking it would cost.
 constexpr auto kSpin = std::chrono::microseconds(50);
 // A thread joins a loop for no less: below this the hand-over costs more than it saves.
 constexpr double kShareNanosMin = 5'000;
 // Blocks per thread and loop: enough to even out threads that were held up.
 constexpr int64_t kBlocksPerThread = 4;
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// Returns true as soon as `ready` does, false after kSpin.
-template <class Ready>
-bool SpinUntil(Ready ready) {
-  const auto deadline = std::chrono::steady_clock::now() + kSpin;
-  do {
-    for (int i = 0; i < 16; ++i) {
-      if (ready()) return true;
-      Pause();
-    }
-  } while (std::chrono::steady_clock::now() < deadline);
-  return false;
-}
 
 // One ParallelFor, on its caller's stack. An exception, such as of a container that gets no memory,
 // ends the loop and is the caller's, as if it had run all blocks itself.
@@ -165,7 +144,7 @@ void ThreadPool::State::Share(Loop& loop) {
     }
   }
   const auto all_left = [&loop] { return loop.helpers.load(std::memory_order_acquire) == 0; };
-  if (!SpinUntil(all_left)) {
+  if (!SpinUntil(all_left, kSpin)) {
     std::unique_lock<std::mutex> lock(mu);
     ++callers_blocked;
     helper_left.wait(lock, all_left);
@@ -214,7 +193,8 @@ bool ThreadPool::State::WaitForWork(std::unique_lock<std::mutex>& lock) {
   if (stopping) return false;
   ++spinning;
   lock.unlock();
-  SpinUntil(has_work);
+  thread_local SpinHabit habit;
+  habit.Until(has_work, kSpin);
   lock.lock();
   --spinning;
   ++sleeping;

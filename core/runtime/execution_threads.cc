@@ -6,24 +6,17 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "core/base/spin.h"
 #include "core/runtime/execution.h"
 
 namespace penstock {
 namespace {
 
 // What Run's thread burns before it blocks: about what waking it would cost on a virtual machine.
-constexpr int64_t kSpinNanos = 100'000;
+constexpr auto kSpin = std::chrono::microseconds(100);
 // Once in so many cheap nodes, and before each expensive one, the clock is compared with the
 // deadline.
 constexpr int kDeadlinePeriod = 64;
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -248,14 +241,12 @@ Execution::Signal Execution::AwaitSignal() {
   const auto signalled = [this] {
     return signal_.load(std::memory_order_acquire) != Signal::kNone;
   };
-  Env& env = *options_.env;
-  const int64_t spin_until = env.NowNanos() + kSpinNanos;
-  do {
-    for (int i = 0; i < 32 && !signalled(); ++i) Pause();
-  } while (!signalled() && env.NowNanos() < spin_until);
+  thread_local SpinHabit habit;
+  habit.Until(signalled, kSpin);
 
   // Also after a successful spin: who signals holds the lock, and must be out of it before the step
   // can go away.
+  Env& env = *options_.env;
   std::unique_lock<std::mutex> lock(mu_);
   while (!signalled()) {
     caller_blocked_ = true;
