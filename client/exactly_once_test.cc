@@ -229,6 +229,15 @@ TEST(ExactlyOnceMistakesTest, ApplyTwice) {
   EXPECT_EQ(program.status(), FailedPrecondition("ExactlyOnce: Apply was called twice"));
 }
 
+TEST(ExactlyOnceMistakesTest, NoGradients) {
+  Program program;
+  const Variable w(program, "w", {}, Zeros());
+  Adam optimizer(0.1);
+  EXPECT_TRUE(optimizer.ApplyGradients(program, {{Gradient(), w}}, program.GlobalStep()).valid());
+  ExactlyOnce once(program);
+  EXPECT_TRUE(once.Apply(optimizer, {{Gradient(), w}}).valid()) << program.status();
+}
+
 TEST(ExactlyOnceMistakesTest, AVariableThatCannotBeGuarded) {
   Program program;
   const auto scope = program.DeviceScope("/job:ps/task:0/device:GPU:0");

@@ -79,7 +79,8 @@ Outputs Optimizer::Update(Program& program, const std::vector<VariableGradient>&
 
 Outputs Optimizer::FinishUpdates(Program& program, const Outputs& updates) {
   const auto scope = program.NameScope(name_);
-  return program.status().ok() ? Finish(program, updates) : updates;
+  const bool any = program.status().ok() && !updates.empty();
+  return any ? Finish(program, updates) : updates;
 }
 
 Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
