@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/control_flow.h"
 
-#include "client/flow_test_program.h"
+#include "client/testing/flow_test_program.h"
 
 namespace penstock::client {
 namespace {

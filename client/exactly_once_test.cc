@@ -12,7 +12,7 @@
 #include "client/saver.h"
 #include "client/training.h"
 #include "core/op/gradient.h"
-#include "distributed/test_cluster.h"
+#include "distributed/testing/test_cluster.h"
 #include "gtest/gtest.h"
 
 namespace penstock::client {

@@ -2,7 +2,7 @@
 #include "client/gradients.h"
 
 #include "client/program.h"
-#include "core/graph/gradients.h"
+#include "core/gradients/gradients.h"
 
 namespace penstock::client {
 namespace {

@@ -3,9 +3,9 @@
 // Gradients through conditionals and loops, against central differences and against the same
 // written without control flow.
 #include "client/control_flow.h"
-#include "client/flow_test_program.h"
 #include "client/tensor_array.h"
-#include "core/graph/gradients.h"
+#include "client/testing/flow_test_program.h"
+#include "core/gradients/gradients.h"
 #include "core/graph/graph_proto.h"
 
 namespace penstock::client {

@@ -3,7 +3,7 @@
 // What shape inference knows of the variables of loops, and so of what comes after them, in graphs
 // that are there as a whole: those of other clients, those that are being compiled.
 #include "client/control_flow.h"
-#include "client/flow_test_program.h"
+#include "client/testing/flow_test_program.h"
 #include "core/graph/flow_context.h"
 
 namespace penstock::client {

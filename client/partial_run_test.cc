@@ -12,7 +12,7 @@
 #include "client/program.h"
 #include "client/session.h"
 #include "core/op/gradient.h"
-#include "distributed/test_cluster.h"
+#include "distributed/testing/test_cluster.h"
 
 namespace penstock::client {
 namespace {

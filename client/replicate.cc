@@ -2,7 +2,7 @@
 #include "client/replicate.h"
 
 #include "client/device_setter.h"
-#include "core/graph/gradients.h"
+#include "core/gradients/gradients.h"
 
 namespace penstock::client {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "client/flow_test_program.h"
+#include "client/testing/flow_test_program.h"
 
 namespace penstock::client {
 namespace {

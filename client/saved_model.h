@@ -21,7 +21,7 @@
 #include "client/program.h"
 #include "client/session.h"
 #include "core/base/env.h"
-#include "core/graph/meta_graph.h"
+#include "core/meta_graph/meta_graph.h"
 
 namespace penstock::client {
 

@@ -20,7 +20,7 @@
 
 #include "client/tensor_ref.h"
 #include "core/graph/builder.h"
-#include "distributed/session.h"
+#include "distributed/session/session.h"
 
 namespace penstock::client {
 

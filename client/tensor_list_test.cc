@@ -3,8 +3,8 @@
 // Lists of tensors in programs: their gradients, against central differences, alone and in loops;
 // lists in lists; and that a loop changes its list in place.
 #include "client/control_flow.h"
-#include "client/flow_test_program.h"
-#include "core/graph/gradients.h"
+#include "client/testing/flow_test_program.h"
+#include "core/gradients/gradients.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/variant.h"

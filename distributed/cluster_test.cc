@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "core/graph/builder.h"
-#include "distributed/test_cluster.h"
+#include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "core/graph/builder.h"
-#include "distributed/test_cluster.h"
+#include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -230,7 +230,7 @@ class ProcessTest : public testing::Test {
     }
   }
   pid_t Spawn(const std::string& job) {
-    std::string program = "distributed/test_task", index = "0", job_name = job;
+    std::string program = "distributed/testing/test_task", index = "0", job_name = job;
     std::string ps = ps_, worker = worker_;
     char* argv[] = {program.data(),  ps.data(),    worker.data(),
                     job_name.data(), index.data(), nullptr};

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "core/compiler/compile.h"
-#include "core/runtime/random_program.h"
-#include "core/runtime/test_flow.h"
-#include "distributed/test_cluster.h"
+#include "core/runtime/testing/random_program.h"
+#include "core/runtime/testing/test_flow.h"
+#include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -3,7 +3,7 @@
 // What a session adds to its executor, and what a step of two tasks costs.
 #include "benchmark/benchmark.h"
 #include "core/graph/builder.h"
-#include "distributed/test_cluster.h"
+#include "distributed/testing/test_cluster.h"
 
 namespace penstock {
 namespace {

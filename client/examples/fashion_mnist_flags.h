@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/base/status.h"
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 
 namespace penstock::examples {
 

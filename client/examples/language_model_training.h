@@ -8,7 +8,7 @@
 
 #include "client/examples/language_model_net.h"
 #include "core/base/status.h"
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 
 namespace penstock::examples {
 

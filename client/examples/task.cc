@@ -10,7 +10,7 @@
 
 #include "client/stop_signal.h"
 #include "core/base/check.h"
-#include "distributed/server.h"
+#include "distributed/rpc/server.h"
 
 namespace penstock::examples {
 namespace {

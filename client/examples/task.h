@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 
 namespace CLI {
 class App;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/gradients/gradients.h"
 #include "core/graph/builder.h"
-#include "core/graph/gradients.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/base/match_files.h"
 #include "core/checkpoint/slice_proto.h"
-#include "core/graph/tensor_fields.h"
+#include "core/wire/tensor_fields.h"
 #include "proto/tensorflow/checkpoint.pb.h"
 
 namespace penstock {

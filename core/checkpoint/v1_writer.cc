@@ -3,7 +3,7 @@
 
 #include "core/checkpoint/slice_proto.h"
 #include "core/checkpoint/table.h"
-#include "core/graph/tensor_fields.h"
+#include "core/wire/tensor_fields.h"
 #include "proto/tensorflow/checkpoint.pb.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/test_ops.h"
+#include "core/graph/testing/test_ops.h"
 #include "core/op/gradient.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

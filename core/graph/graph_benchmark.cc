@@ -9,7 +9,7 @@
 #include "benchmark/benchmark.h"
 #include "core/graph/builder.h"
 #include "core/graph/graph_proto.h"
-#include "core/graph/test_ops.h"
+#include "core/graph/testing/test_ops.h"
 #include "core/op/gradient.h"
 #include "proto/tensorflow/graph.pb.h"
 

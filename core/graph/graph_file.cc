@@ -3,7 +3,7 @@
 
 #include "absl/strings/match.h"
 #include "core/graph/graph_proto.h"
-#include "core/graph/message_file.h"
+#include "core/wire/message_file.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"

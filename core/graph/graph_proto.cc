@@ -5,8 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/function_inliner.h"
+#include "core/functions/function_inliner.h"
 #include "core/graph/tensor_name.h"
+#include "core/wire/attr_proto.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 // type mismatch, dangling input, duplicate name, cycle; errors name the node. Nodes may come in any
 // order; inputs may name nodes that the graph already has (Extend); attributes that an op does not
 // know are kept as far as this version can read them; defaults are filled in. Calls of the
-// library's functions are replaced by their bodies (function_inliner.h). A failed import leaves the
+// library's functions are replaced by their bodies (core/functions). A failed import leaves the
 // graph as it was.
 #pragma once
 
@@ -17,14 +17,9 @@
 #include "core/base/env.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
-#include "core/tensor/tensor.h"
 
 namespace tensorflow {
-class AttrValue;
 class GraphDef;
-class NodeDef;
-class TensorProto;
-class TensorShapeProto;
 }  // namespace tensorflow
 
 namespace penstock {
@@ -42,20 +37,5 @@ StatusOr<Graph> ReadGraphFile(const std::string& path, const Registry& registry,
                               Env& env = Env::Real());
 // Text where the path ends in ".pbtxt", else binary. Equal graphs give equal files.
 Status WriteGraphFile(const Graph& graph, const std::string& path, Env& env = Env::Real());
-
-StatusOr<Tensor> TensorFromProto(const tensorflow::TensorProto& proto,
-                                 int64_t bytes_max = int64_t{1} << 34);
-// Numbers go as raw bytes (tensor_content), strings, handles and variants in their typed fields. An
-// error for variants that cannot travel: their class says so, or all that they hold makes a message
-// that takes more than bytes_max in memory. (A small value may hold another one any number of
-// times.)
-Status TensorToProto(const Tensor& tensor, tensorflow::TensorProto* proto,
-                     int64_t bytes_max = int64_t{1} << 31);
-StatusOr<AttrValue> AttrFromProto(const tensorflow::AttrValue& proto,
-                                  int64_t bytes_max = int64_t{1} << 34);
-// REQUIRES variants that can travel, as all do that have once been received.
-void AttrToProto(const AttrValue& attr, tensorflow::AttrValue* proto);
-StatusOr<PartialShape> ShapeFromProto(const tensorflow::TensorShapeProto& proto);
-void ShapeToProto(const PartialShape& shape, tensorflow::TensorShapeProto* proto);
 
 }  // namespace penstock

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/test_ops.h"
+#include "core/graph/testing/test_ops.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/op/recording_sink.h"
 #include "core/op/shape_scope.h"
+#include "core/op/testing/recording_sink.h"
 #include "gtest/gtest.h"
 
 namespace penstock {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "core/op/recording_sink.h"
+#include "core/op/testing/recording_sink.h"
 #include "gtest/gtest.h"
 
 namespace penstock {

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <thread>
 
-#include "core/op/op_runner.h"
 #include "core/op/shape_scope.h"
+#include "core/op/testing/op_runner.h"
 #include "core/tensor/resource_handle.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "core/base/check.h"
-#include "core/runtime/test_flow.h"
-#include "core/runtime/test_ops.h"
+#include "core/runtime/testing/test_flow.h"
+#include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {

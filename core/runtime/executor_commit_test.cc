@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "core/op/variable.h"
-#include "core/runtime/test_ops.h"
+#include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {

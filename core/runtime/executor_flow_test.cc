@@ -13,8 +13,8 @@
 #include <optional>
 #include <thread>
 
-#include "core/runtime/test_flow.h"
-#include "core/runtime/test_ops.h"
+#include "core/runtime/testing/test_flow.h"
+#include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {

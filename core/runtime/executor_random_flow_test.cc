@@ -10,8 +10,8 @@
 #include <optional>
 #include <thread>
 
-#include "core/runtime/random_program.h"
-#include "core/runtime/test_ops.h"
+#include "core/runtime/testing/random_program.h"
+#include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {

@@ -12,7 +12,7 @@
 #include <set>
 #include <thread>
 
-#include "core/runtime/test_ops.h"
+#include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "core/runtime/test_ops.h"
+#include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {

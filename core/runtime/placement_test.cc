@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "core/op/registry.h"
 #include "core/op/variable.h"
-#include "core/runtime/test_ops.h"
+#include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {

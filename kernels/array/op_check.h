@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {

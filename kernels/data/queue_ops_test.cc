@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 
 namespace penstock {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "core/base/env.h"
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "core/record/record_writer.h"
 
 namespace penstock {

@@ -6,7 +6,7 @@
 #include <future>
 
 #include "absl/strings/match.h"
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 
 namespace penstock {
 namespace {

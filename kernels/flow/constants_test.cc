@@ -3,7 +3,7 @@
 // Const, Placeholder, PlaceholderV2, PlaceholderWithDefault.
 #include <gtest/gtest.h>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 
 namespace penstock {
 namespace {

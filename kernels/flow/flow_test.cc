@@ -4,7 +4,7 @@
 
 #include <complex>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "kernels/flow/summarize.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "kernels/math/test_tensors.h"
 
 namespace penstock {

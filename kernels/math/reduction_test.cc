@@ -9,7 +9,7 @@
 #include <functional>
 #include <limits>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "kernels/math/test_tensors.h"
 
 namespace penstock {

@@ -2,7 +2,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <random>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/tensorflow/example.pb.h"

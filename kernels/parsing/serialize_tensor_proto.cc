@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SerializeTensor, ParseTensor: tensors as bytes of TensorFlow's TensorProto, and back.
-#include "core/graph/graph_proto.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/wire/tensor_proto.h"
 #include "proto/tensorflow/tensor.pb.h"
 
 namespace penstock {

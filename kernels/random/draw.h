@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/env.h"
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "kernels/array/op_check.h"
 
 namespace penstock {

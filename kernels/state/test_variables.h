@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/base/check.h"
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "core/op/resource.h"
 #include "core/op/variable.h"
 

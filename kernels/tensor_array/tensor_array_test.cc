@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 
 namespace penstock {
 namespace {

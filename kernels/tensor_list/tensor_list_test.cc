@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 
 namespace penstock {
 namespace {

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/gradients/gradients.h"
 #include "core/graph/builder.h"
-#include "core/graph/gradients.h"
-#include "distributed/session.h"
+#include "distributed/session/session.h"
 
 namespace penstock {
 namespace {

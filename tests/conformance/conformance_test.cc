@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/gradients.h"
+#include "core/gradients/gradients.h"
 #include "core/graph/graph_proto.h"
 #include "core/op/gradient.h"
-#include "distributed/session.h"
+#include "distributed/session/session.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "gtest/gtest.h"

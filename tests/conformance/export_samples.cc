@@ -8,9 +8,10 @@
 #include <cstdio>
 
 #include "core/base/env.h"
-#include "core/graph/graph_proto.h"
 #include "core/op/variable.h"
 #include "core/record/record_writer.h"
+#include "core/wire/attr_proto.h"
+#include "core/wire/tensor_proto.h"
 #include "proto/tensorflow/graph.pb.h"
 #include "tests/conformance/samples.h"
 

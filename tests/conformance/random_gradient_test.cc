@@ -7,9 +7,9 @@
 
 #include <cmath>
 
+#include "core/gradients/gradients.h"
 #include "core/graph/builder.h"
-#include "core/graph/gradients.h"
-#include "distributed/session.h"
+#include "distributed/session/session.h"
 
 namespace penstock {
 namespace {

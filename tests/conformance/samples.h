@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/op/op_def.h"
-#include "core/op/op_runner.h"
 #include "core/op/resource.h"
+#include "core/op/testing/op_runner.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {

@@ -3,8 +3,8 @@
 // Gradients reach variables through their handles.
 #include <gtest/gtest.h>
 
+#include "core/gradients/gradients.h"
 #include "core/graph/builder.h"
-#include "core/graph/gradients.h"
 
 namespace penstock {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
-#include "core/graph/graph_proto.h"
 #include "core/op/attr.h"
-#include "core/op/op_runner.h"
+#include "core/op/testing/op_runner.h"
 #include "core/tensor/variant.h"
+#include "core/wire/tensor_proto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/tensorflow/tensor.pb.h"

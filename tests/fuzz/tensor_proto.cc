@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A TensorProto: refused, or a tensor that is the same again after another trip over the wire.
+#include "core/wire/tensor_proto.h"
+
 #include "core/base/check.h"
-#include "core/graph/graph_proto.h"
 #include "proto/tensorflow/tensor.pb.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -8,7 +8,7 @@
 #include "client/program.h"
 #include "client/session.h"
 #include "core/op/gradient.h"
-#include "distributed/server.h"
+#include "distributed/rpc/server.h"
 #include "tools/benchmark/measured_cluster.h"
 
 namespace penstock::benchmark {

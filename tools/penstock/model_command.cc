@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/env.h"
-#include "core/graph/meta_graph.h"
+#include "core/meta_graph/meta_graph.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "client/stop_signal.h"
-#include "distributed/server.h"
+#include "distributed/rpc/server.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/graph/graph_proto.h"
-#include "distributed/transport/grpc/status_proto.h"
+#include "core/wire/tensor_proto.h"
+#include "distributed/rpc/calls/status_proto.h"
 #include "proto/tensorflow/tensor.pb.h"
 
 namespace penstock {

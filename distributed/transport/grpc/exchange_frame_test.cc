@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/op/attr.h"
-#include "core/tensor/test_variant.h"
+#include "core/tensor/testing/test_variant.h"
 #include "gtest/gtest.h"
 
 namespace penstock {

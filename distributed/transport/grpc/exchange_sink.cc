@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "distributed/transport/grpc/status_proto.h"
+#include "distributed/rpc/calls/status_proto.h"
 
 namespace penstock {
 namespace {

@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "distributed/step_table.h"
-#include "distributed/transport/grpc/completion_loop.h"
+#include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/transport/grpc/exchange_frame.h"
+#include "distributed/worker/step_table.h"
 #include "proto/penstock/worker.grpc.pb.h"
 
 namespace penstock {

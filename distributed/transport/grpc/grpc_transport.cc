@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "distributed/rpc/calls/status_proto.h"
 #include "distributed/transport/grpc/exchange_frame.h"
-#include "distributed/transport/grpc/status_proto.h"
 
 namespace penstock {
 namespace {

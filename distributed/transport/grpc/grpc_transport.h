@@ -9,10 +9,10 @@
 #include <mutex>
 #include <string>
 
-#include "distributed/step_table.h"
-#include "distributed/transport/grpc/channel.h"
-#include "distributed/transport/grpc/completion_loop.h"
+#include "distributed/rpc/calls/channel.h"
+#include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/transport/transport.h"
+#include "distributed/worker/step_table.h"
 
 namespace penstock {
 

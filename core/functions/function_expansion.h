@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the files of the function inliner share: calls, conditionals and loops, each expanded into
+// nodes that are appended to a GraphDef.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/functions/function_body.h"
+#include "core/functions/function_library.h"
+
+namespace tensorflow {
+enum DataType : int;
+}  // namespace tensorflow
+
+namespace penstock {
+
+class FunctionExpansion {
+ public:
+  FunctionExpansion(const tensorflow::GraphDef& graph, const Registry& registry, int64_t nodes_max,
+                    tensorflow::GraphDef* out);
+  Status Run();
+
+ private:
+  // Appends the node, or what it is replaced by.
+  Status Expand(const tensorflow::NodeDef& node, int depth);
+  Status ExpandCall(const FunctionCall& call, int depth);
+  Status ExpandIf(const tensorflow::NodeDef& node, int depth);
+  Status ExpandWhile(const tensorflow::NodeDef& node, int depth);
+
+  // The node that stands for a call or a functional op: its values, after `control`.
+  Status AddResults(const FunctionCall& call, const std::vector<std::string>& values,
+                    const std::vector<tensorflow::DataType>& types,
+                    const std::vector<std::string>& control);
+  // Appends a node of one of the few ops that calls are replaced by.
+  StatusOr<tensorflow::NodeDef*> Add(const std::string& name, const std::string& op,
+                                     const std::string& device,
+                                     const std::vector<std::string>& inputs,
+                                     tensorflow::DataType type);
+  Status Append(tensorflow::NodeDef node);
+
+  const tensorflow::GraphDef& graph_;
+  const FunctionLibrary library_;
+  const int64_t nodes_max_;
+  tensorflow::GraphDef& out_;
+};
+
+}  // namespace penstock

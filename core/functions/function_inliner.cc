@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/functions/function_inliner.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/functions/function_expansion.h"
+#include "proto/tensorflow/graph.pb.h"
+
+namespace penstock {
+
+using tensorflow::DataType;
+using ArgProto = tensorflow::OpDef::ArgDef;
+using NodeProto = tensorflow::NodeDef;
+using FunctionProto = tensorflow::FunctionDef;
+
+namespace {
+
+constexpr int kDepthMax = 100;
+
+StatusOr<DataType> TypeOf(const ArgProto& arg, const AttrMap& attrs) {
+  if (arg.type() != tensorflow::DT_INVALID) return arg.type();
+  const auto found = attrs.find(arg.type_attr());
+  if (found != attrs.end() && found->second.type() != tensorflow::DT_INVALID) {
+    return found->second.type();
+  }
+  return Unimplemented("the type of '", arg.name(), "' is not known");
+}
+
+}  // namespace
+
+FunctionExpansion::FunctionExpansion(const tensorflow::GraphDef& graph, const Registry& registry,
+                                     int64_t nodes_max, tensorflow::GraphDef* out)
+    : graph_(graph), library_(graph, registry), nodes_max_(nodes_max), out_(*out) {}
+
+Status FunctionExpansion::Run() {
+  for (const NodeProto& node : graph_.node()) {
+    const Status status = Expand(node, 0);
+    if (!status.ok()) return Annotate(status, StrCat("node '", node.name(), "'"));
+  }
+  *out_.mutable_versions() = graph_.versions();
+  return OkStatus();
+}
+
+Status FunctionExpansion::Expand(const NodeProto& node, int depth) {
+  if (depth > kDepthMax) {
+    return ResourceExhausted("functions call functions more than ", kDepthMax, " deep");
+  }
+  if (IsIf(node.op())) return ExpandIf(node, depth);
+  if (IsWhile(node.op())) return ExpandWhile(node, depth);
+  FunctionCall call{.name = node.name(), .device = node.device(), .inputs = InputNames(node)};
+  if (IsCall(node.op())) {
+    const auto f = node.attr().find("f");
+    if (f == node.attr().end() || f->second.value_case() != tensorflow::AttrValue::kFunc) {
+      return InvalidArgument("attribute 'f' is no function");
+    }
+    call.function = f->second.func().name();
+    call.attrs = &f->second.func().attr();
+    return ExpandCall(call, depth);
+  }
+  if (library_.HasInsteadOfOp(node.op())) {
+    call.function = node.op();
+    call.attrs = &node.attr();
+    return ExpandCall(call, depth);
+  }
+  return Append(node);
+}
+
+Status FunctionExpansion::ExpandCall(const FunctionCall& call, int depth) {
+  ASSIGN_OR_RETURN(const FunctionProto* const function, library_.Find(call.function));
+  FunctionBody body(library_, call, *function);
+  RETURN_IF_ERROR(body.BindArguments());
+  for (const NodeProto& node : function->node_def()) {
+    ASSIGN_OR_RETURN(const NodeProto copy, body.Copy(node));
+    RETURN_IF_ERROR(Expand(copy, depth + 1));
+  }
+  std::vector<std::string> values;
+  std::vector<DataType> types;
+  for (const ArgProto& arg : function->signature().output_arg()) {
+    const auto returned = function->ret().find(arg.name());
+    if (returned == function->ret().end()) {
+      return InvalidArgument("function '", call.function, "' does not return '", arg.name(), "'");
+    }
+    ASSIGN_OR_RETURN(std::string value, body.RenameTensor(returned->second));
+    values.push_back(std::move(value));
+    ASSIGN_OR_RETURN(const DataType type, TypeOf(arg, *call.attrs));
+    types.push_back(type);
+  }
+  std::vector<std::string> control = call.inputs.control;
+  for (const auto& [name, node] : function->control_ret()) control.push_back(body.Rename(node));
+  return AddResults(call, values, types, control);
+}
+
+Status FunctionExpansion::AddResults(const FunctionCall& call,
+                                     const std::vector<std::string>& values,
+                                     const std::vector<DataType>& types,
+                                     const std::vector<std::string>& control) {
+  NodeProto node;
+  node.set_name(call.name);
+  node.set_device(call.device);
+  node.set_op(values.empty() ? "NoOp" : "IdentityN");
+  for (const std::string& value : values) node.add_input(value);
+  for (const std::string& before : control) node.add_input(StrCat("^", before));
+  if (!values.empty()) {
+    for (const DataType type : types) (*node.mutable_attr())["T"].mutable_list()->add_type(type);
+  }
+  return Append(std::move(node));
+}
+
+StatusOr<NodeProto*> FunctionExpansion::Add(const std::string& name, const std::string& op,
+                                            const std::string& device,
+                                            const std::vector<std::string>& inputs, DataType type) {
+  NodeProto node;
+  node.set_name(name);
+  node.set_op(op);
+  if (type != tensorflow::DT_RESOURCE) node.set_device(device);
+  for (const std::string& input : inputs) node.add_input(input);
+  if (type != tensorflow::DT_INVALID) (*node.mutable_attr())["T"].set_type(type);
+  RETURN_IF_ERROR(Append(std::move(node)));
+  return out_.mutable_node(out_.node_size() - 1);
+}
+
+Status FunctionExpansion::Append(NodeProto node) {
+  if (out_.node_size() >= nodes_max_) {
+    return ResourceExhausted("with its functions the graph has more than ", nodes_max_, " nodes");
+  }
+  *out_.add_node() = std::move(node);
+  return OkStatus();
+}
+
+bool CallsFunctions(const tensorflow::GraphDef& graph) {
+  std::set<std::string> functions;
+  for (const FunctionProto& f : graph.library().function()) functions.insert(f.signature().name());
+  for (const NodeProto& node : graph.node()) {
+    if (IsFunctional(node.op()) || functions.count(node.op()) > 0) return true;
+  }
+  return false;
+}
+
+Status InlineFunctions(const tensorflow::GraphDef& graph, const Registry& registry,
+                       int64_t nodes_max, tensorflow::GraphDef* out) {
+  return FunctionExpansion(graph, registry, nodes_max, out).Run();
+}
+
+}  // namespace penstock

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/functions/function_inliner.h"
+
+#include <string>
+
+#include "core/graph/testing/test_ops.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "proto/tensorflow/graph.pb.h"
+
+namespace penstock {
+namespace {
+
+tensorflow::GraphDef FromText(const std::string& text) {
+  tensorflow::GraphDef def;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &def)) << text;
+  return def;
+}
+
+// "name = Op(inputs)", or the error.
+std::string Inline(const std::string& text, int64_t nodes_max = 1000) {
+  tensorflow::GraphDef out;
+  const Status status = InlineFunctions(FromText(text), TestOps(), nodes_max, &out);
+  if (!status.ok()) return std::string(status.message());
+  std::string printed;
+  for (const tensorflow::NodeDef& node : out.node()) {
+    StrAppend(&printed, node.name(), " = ", node.op(), "(");
+    for (int i = 0; i < node.input_size(); ++i) {
+      StrAppend(&printed, i == 0 ? "" : ", ", node.input(i));
+    }
+    StrAppend(&printed, ")\n");
+  }
+  return printed;
+}
+
+// f(x) = x + x, which also runs a node for its effect.
+const char kDouble[] = R"(
+  function {
+    signature {
+      name: 'double'
+      input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT }
+    }
+    node_def { name: 'sum' op: 'AddV2' input: 'x' input: 'x' input: '^effect'
+               attr { key: 'T' value { type: DT_FLOAT } } }
+    node_def { name: 'effect' op: 'NoOp' }
+    ret { key: 'y' value: 'sum:z:0' }
+    control_ret { key: 'effect' value: 'effect' }
+  })";
+std::string Library(const std::string& functions) { return "library {" + functions + "}"; }
+const char kX[] = "node { name: 'x' op: 'Placeholder' }";
+const char kCall[] = R"(
+  node { name: 'call' op: 'PartitionedCall' input: 'x' input: '^before'
+         attr { key: 'f' value { func { name: 'double' } } } })";
+
+TEST(InlineFunctions, ReplacesACallByItsBody) {
+  EXPECT_EQ(Inline(std::string(kX) + kCall + Library(kDouble)),
+            "x = Placeholder()\n"
+            "call/sum = AddV2(x, x, ^call/effect)\n"
+            "call/effect = NoOp(^before)\n"
+            "call = IdentityN(call/sum:0, ^before, ^call/effect)\n");
+}
+
+TEST(InlineFunctions, ReplacesCallsInCallsAndByName) {
+  const std::string twice = R"(
+    function {
+      signature {
+        name: 'twice'
+        input_arg { name: 'x' type_attr: 'T' } output_arg { name: 'y' type_attr: 'T' }
+        attr { name: 'T' type: 'type' }
+      }
+      node_def { name: 'a' op: 'double' input: 'x' }
+      node_def { name: 'b' op: 'PartitionedCall' input: 'a:y:0'
+                 attr { key: 'f' value { func { name: 'double' } } } }
+      ret { key: 'y' value: 'b:output:0' }
+    })";
+  EXPECT_EQ(Inline(std::string(kX) + R"(node { name: 'c' op: 'twice' input: 'x'
+                     attr { key: 'T' value { type: DT_FLOAT } } })" +
+                   Library(kDouble + twice)),
+            "x = Placeholder()\n"
+            "c/a/sum = AddV2(x, x, ^c/a/effect)\n"
+            "c/a/effect = NoOp()\n"
+            "c/a = IdentityN(c/a/sum:0, ^c/a/effect)\n"
+            "c/b/sum = AddV2(c/a:0, c/a:0, ^c/b/effect)\n"
+            "c/b/effect = NoOp()\n"
+            "c/b = IdentityN(c/b/sum:0, ^c/b/effect)\n"
+            "c = IdentityN(c/b:0)\n");
+}
+
+TEST(InlineFunctions, If) {
+  const std::string text = R"(
+    node { name: 'p' op: 'Placeholder' }
+    node { name: 'if' op: 'StatelessIf' input: 'p' input: 'x'
+           attr { key: 'Tcond' value { type: DT_BOOL } }
+           attr { key: 'Tin' value { list { type: DT_FLOAT } } }
+           attr { key: 'Tout' value { list { type: DT_FLOAT } } }
+           attr { key: 'then_branch' value { func { name: 'double' } } }
+           attr { key: 'else_branch' value { func { name: 'double' } } } })";
+  EXPECT_EQ(Inline(kX + text + Library(kDouble)),
+            "x = Placeholder()\n"
+            "p = Placeholder()\n"
+            "if/pred = Identity(p)\n"
+            "if/pivot = Switch(if/pred, if/pred)\n"
+            "if/switch_0 = Switch(x, if/pred)\n"
+            "if/pivot_else = Identity(if/pivot:0)\n"
+            "if/else/sum = AddV2(if/switch_0:0, if/switch_0:0, ^if/else/effect)\n"
+            "if/else/effect = NoOp(^if/pivot_else)\n"
+            "if/else = IdentityN(if/else/sum:0, ^if/pivot_else, ^if/else/effect)\n"
+            "if/else_ended = Identity(if/pivot:0, ^if/else)\n"
+            "if/pivot_then = Identity(if/pivot:1)\n"
+            "if/then/sum = AddV2(if/switch_0:1, if/switch_0:1, ^if/then/effect)\n"
+            "if/then/effect = NoOp(^if/pivot_then)\n"
+            "if/then = IdentityN(if/then/sum:0, ^if/pivot_then, ^if/then/effect)\n"
+            "if/then_ended = Identity(if/pivot:1, ^if/then)\n"
+            "if/merge_0 = Merge(if/else:0, if/then:0)\n"
+            "if/ended = Merge(if/else_ended, if/then_ended)\n"
+            "if = IdentityN(if/merge_0, ^if/ended)\n");
+}
+
+TEST(InlineFunctions, While) {
+  const std::string test = R"(
+    function {
+      signature { name: 'test' input_arg { name: 'x' type: DT_FLOAT }
+                  output_arg { name: 'y' type: DT_BOOL } }
+      node_def { name: 'always' op: 'Const'
+                 attr { key: 'dtype' value { type: DT_BOOL } }
+                 attr { key: 'value' value { tensor { dtype: DT_BOOL tensor_shape {} } } } }
+      ret { key: 'y' value: 'always:output:0' }
+    })";
+  const std::string text = R"(
+    node { name: 'w' op: 'While' input: 'x'
+           attr { key: 'T' value { list { type: DT_FLOAT } } }
+           attr { key: 'cond' value { func { name: 'test' } } }
+           attr { key: 'body' value { func { name: 'double' } } } })";
+  EXPECT_EQ(Inline(kX + text + Library(kDouble + test)),
+            "x = Placeholder()\n"
+            "w/enter_0 = Enter(x)\n"
+            "w/merge_0 = Merge(w/enter_0, w/next_0)\n"
+            "w/cond/always = Const(^w/merge_0)\n"
+            "w/cond = IdentityN(w/cond/always:0, ^w/merge_0)\n"
+            "w/loop_cond = LoopCond(w/cond)\n"
+            "w/switch_0 = Switch(w/merge_0, w/loop_cond)\n"
+            "w/exit_0 = Exit(w/switch_0)\n"
+            "w/pivot = Identity(w/switch_0:1)\n"
+            "w/body/sum = AddV2(w/switch_0:1, w/switch_0:1, ^w/body/effect)\n"
+            "w/body/effect = NoOp(^w/pivot)\n"
+            "w/body = IdentityN(w/body/sum:0, ^w/pivot, ^w/body/effect)\n"
+            "w/next_0 = NextIteration(w/body:0)\n"
+            "w = IdentityN(w/exit_0)\n");
+}
+
+TEST(InlineFunctions, Mistakes) {
+  const std::string call(kCall);
+  EXPECT_EQ(Inline(kX + call), "node 'call': there is no function 'double' in the graph's library");
+  EXPECT_EQ(Inline(call.substr(0, call.find("attr")) + "}" + Library(kDouble)),
+            "node 'call': attribute 'f' is no function");
+  const std::string endless = R"(
+    function {
+      signature { name: 'double' input_arg { name: 'x' type: DT_FLOAT } }
+      node_def { name: 'again' op: 'double' input: 'x' }
+    })";
+  EXPECT_EQ(Inline(kX + call + Library(endless)),
+            "node 'call': functions call functions more than 100 deep");
+  const auto body = [&](const std::string& nodes) {
+    return Inline(kX + call +
+                  Library(R"(function {
+      signature { name: 'double' input_arg { name: 'x' type: DT_FLOAT }
+                  output_arg { name: 'y' type: DT_FLOAT } })" +
+                          nodes + "}"));
+  };
+  EXPECT_EQ(body(""), "node 'call': function 'double' does not return 'y'");
+  EXPECT_EQ(body("ret { key: 'y' value: 'sum:z:0' }"),
+            "node 'call': function 'double' has no 'sum'");
+  EXPECT_EQ(body("ret { key: 'y' value: 'x:a:b:c' }"),
+            "node 'call': 'x:a:b:c' is no tensor of a function");
+  EXPECT_EQ(body("node_def { name: 'n' op: 'NoOp' attr { key: 'T' value { placeholder: 'Q' } } }"),
+            "node 'call': there is no value for parameter 'Q'");
+  EXPECT_EQ(Inline(std::string(kX) + kCall + Library(kDouble), 3),
+            "node 'call': with its functions the graph has more than 3 nodes");
+}
+
+}  // namespace
+}  // namespace penstock

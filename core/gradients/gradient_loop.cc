@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GradientWalk: the gradient of a loop. What an iteration's variables did to ys is a variable of
+// the backward loop: it starts as the gradient of what the loop gave, and each iteration takes it
+// back through the body. What the body says of invariants is added up.
+#include <algorithm>
+#include <utility>
+
+#include "core/gradients/gradient_walk.h"
+#include "core/gradients/gradients.h"
+
+namespace penstock {
+namespace {
+
+// The shape of `rows` but for their number.
+PartialShape RowShape(Output rows) {
+  const PartialShape known = rows.shape();
+  PartialShape shape;
+  if (!known.known_rank() || known.rank() == 0) return shape;
+  shape = PartialShape::Scalar();
+  for (const int64_t dim : known.dims().subspan(1)) shape.AddDim(dim);
+  return shape;
+}
+
+// As a tensor of which no more is known than `shape`: other iterations may have other dimensions.
+Output KnownOnlyAs(Output value, const PartialShape& shape) {
+  const PartialShape known = value.shape();
+  const StatusOr<PartialShape> both = known.Merge(shape);
+  if (!both.ok() || *both == shape) return value;
+  return Call("PlaceholderWithDefault", {value}, {{"shape", shape}});
+}
+
+}  // namespace
+
+struct GradientWalk::LoopGradient {
+  struct Active {
+    LoopVariable& variable;
+    BackwardLoop::Variable gradient;
+  };
+  ForwardLoop& forward;
+  std::unique_ptr<BackwardLoop> backward;
+  std::vector<Active> active;
+};
+
+Status GradientWalk::OpenVariables(LoopGradient* loop) {
+  for (LoopVariable& variable : loop->forward.variables()) {
+    if (!Between(variable.merge)) continue;
+    const EdgeType type = variable.merge->output_type(0);
+    if (type.dtype == DType::kResource || type.ref) {
+      return Unimplemented("gradients: variable '", variable.merge->name(), "' of loop '",
+                           loop->forward.info().name, "' is a handle that may change");
+    }
+    std::vector<Gradient> parts;
+    for (Node* exit : variable.exits) {
+      const Gradient part = SumAt({exit, 0});
+      if (!part.none()) parts.push_back(part);
+    }
+    Output initial = parts.empty() ? ZerosOf(loop->forward.ExitOf(variable), type.dtype)
+                                   : Dense(SumGradients(parts));
+    RETURN_IF_ERROR(builder_.status());
+    initial = KnownOnlyAs(initial, builder_.output_shape(variable.merge->id(), 0));
+    loop->active.push_back({variable, loop->backward->AddVariable(initial)});
+  }
+  return builder_.status();
+}
+
+Status GradientWalk::WalkBody(LoopGradient* loop) {
+  const auto inside = builder_.ContextScope(loop->backward.get());
+  std::deque<Unit> outside;
+  outside.swap(ready_);
+  LoopGradient* const around = std::exchange(loop_, loop);
+  for (const LoopGradient::Active& active : loop->active) {
+    Contribute(*active.variable.next, 0, active.gradient.now);
+  }
+  for (const auto& [push, pop] : kept_.pairs()) {
+    const bool here = forward_->frames().of_node[push->id()] == loop->forward.frame();
+    const Unit unit{.node = push};
+    if (here && KeptBy(*pop) != nullptr && Pending(unit) == 0) ready_.push_back(unit);
+  }
+  RETURN_IF_ERROR(ProcessReady());
+  ready_ = std::move(outside);
+  loop_ = around;
+  return OkStatus();
+}
+
+bool GradientWalk::TakesKept(int frame) const {
+  return std::any_of(kept_.pairs().begin(), kept_.pairs().end(), [&](const auto& pair) {
+    return KeptBy(*pair.second) != nullptr &&
+           forward_->frames().of_node[pair.second->id()] == frame;
+  });
+}
+
+// The loops that have kept what `frame` took have one less to wait for: when the graph is built
+// and, where there is a loop `backward` that leaves gradients for theirs, when it runs.
+void GradientWalk::KeptAreProcessed(int frame, BackwardLoop* backward) {
+  const std::vector<int>& of_node = forward_->frames().of_node;
+  for (const auto& [push, pop] : kept_.pairs()) {
+    if (of_node[pop->id()] != frame || KeptBy(*pop) == nullptr) continue;
+    const auto stack = kept_gradients_.find(push);
+    if (stack != kept_gradients_.end() && backward != nullptr) {
+      const auto after = builder_.ControlDependencies({backward->End()});
+      const auto here = builder_.ColocateWith(stack->second);
+      stack->second = Identity(stack->second);
+    }
+    const Unit unit{.frame = of_node[push->id()]};
+    if (--Pending(unit) == 0) ready_.push_back(unit);
+  }
+}
+
+// The loops' gradients go the other way round than they do, one after the other: what is found out
+// first about a value that was taken last is used last.
+void GradientWalk::KeepGradient(const Node& push, Output dy) {
+  const Endpoint value = push.input(1);
+  const Output stack = loop_->forward.NewStack(builder_.OutputOf(value.node, value.index));
+  kept_gradients_[&push] = stack;
+  loop_->backward->Push(stack, dy);
+}
+
+Gradient GradientWalk::KeptGradient(const Node& push) {
+  const auto stack = kept_gradients_.find(&push);
+  if (stack == kept_gradients_.end()) return {};
+  const Endpoint value = push.input(1);
+  return loop_->backward->PopLike(stack->second, builder_.OutputOf(value.node, value.index));
+}
+
+Status GradientWalk::CloseVariables(LoopGradient* loop) {
+  for (const LoopGradient::Active& active : loop->active) {
+    Output before;
+    {
+      const auto inside = builder_.ContextScope(loop->backward.get());
+      const Gradient sum = SumAt({active.variable.branch, 1});
+      before = sum.none() ? ZerosOf(builder_.OutputOf(active.variable.branch, 1),
+                                    active.gradient.now.dtype())
+                          : Dense(sum);
+    }
+    Contribute(*active.variable.enter, 0, loop->backward->Close(active.gradient, before));
+  }
+  return builder_.status();
+}
+
+Output GradientWalk::AccumulateDense(LoopGradient& loop, Output source, Output each) {
+  const BackwardLoop::Variable sum = loop.backward->AddVariable(ZerosOf(source, each.dtype()));
+  if (!builder_.status().ok()) return each;
+  Output next;
+  {
+    const auto inside = builder_.ContextScope(loop.backward.get());
+    next = AddN({sum.now, each});  // of variants, too
+  }
+  return loop.backward->Close(sum, next);
+}
+
+// All rows, one iteration's after the other's. `none` are as many as an iteration that never was.
+Output GradientWalk::GatherRows(LoopGradient& loop, Output rows, Output none) {
+  PartialShape shape = RowShape(rows);
+  const PartialShape except0 = shape;
+  if (shape.known_rank()) {
+    shape = PartialShape({PartialShape::kUnknown});
+    for (const int64_t dim : except0.dims()) shape.AddDim(dim);
+  }
+  const Output size = loop.forward.Count() + 1;
+  const Outputs array =
+      CallN("TensorArrayV3", {size},
+            {{"dtype", rows.dtype()}, {"element_shape", shape}, {"tensor_array_name", "rows"}});
+  const Output first = Constant(builder_, Tensor::Scalar<int32_t>(0));
+  const Output flow = Call("TensorArrayWriteV3", {array[0], first, none, array[1]});
+  const BackwardLoop::Variable written = loop.backward->AddVariable(flow);
+  if (!builder_.status().ok()) return rows;
+  Output next;
+  {
+    const auto inside = builder_.ContextScope(loop.backward.get());
+    next = Call("TensorArrayWriteV3", {array[0], loop.backward->number(), rows, written.now});
+  }
+  const Output end = loop.backward->Close(written, next);
+  return CallN("TensorArrayConcatV3", {array[0], end},
+               {{"dtype", rows.dtype()}, {"element_shape_except0", except0}})[0];
+}
+
+Gradient GradientWalk::AccumulateSparse(LoopGradient& loop, Output source, const Gradient& each) {
+  const DType type = each.dense_shape.dtype();
+  const Output shape = source.dtype() == DType::kResource
+                           ? Call("VariableShape", {source}, {{"out_type", type}})
+                           : ShapeOf(source, type);
+  const auto vector = [&](int32_t value) {
+    return Constant(builder_, Tensor::Vector<int32_t>({value}));
+  };
+  const Output rest = Call("Slice", {Cast(shape, DType::kInt32), vector(1), vector(-1)});
+  const Output dims = ConcatV2({vector(0), rest}, Constant(builder_, Tensor::Scalar<int32_t>(0)));
+  const Output zero = Cast(Constant(builder_, Tensor::Scalar(0.0)), each.values.dtype());
+  const Output no_index = Constant(builder_, Tensor(each.indices.dtype(), {0}));
+  const Output values = GatherRows(loop, each.values, Fill(dims, zero));
+  return Gradient(values, GatherRows(loop, each.indices, no_index), shape);
+}
+
+Status GradientWalk::AccumulateInvariants(LoopGradient* loop) {
+  for (Node* enter : loop->forward.invariants()) {
+    if (!Between(enter)) continue;
+    Gradient sum;
+    const Gradient each = [&] {
+      const auto inside = builder_.ContextScope(loop->backward.get());
+      return SumAt({enter, 0});
+    }();
+    if (!each.none()) {
+      const Endpoint endpoint = enter->input(0);
+      const Output source = builder_.OutputOf(endpoint.node, endpoint.index);
+      if (each.sparse()) {
+        sum = AccumulateSparse(*loop, source, each);
+      } else {
+        sum = AccumulateDense(*loop, source, each.values);
+      }
+    }
+    RETURN_IF_ERROR(builder_.status());
+    Contribute(*enter, 0, sum);
+  }
+  return builder_.status();
+}
+
+Status GradientWalk::ProcessLoop(int frame) {
+  ASSIGN_OR_RETURN(ForwardLoop * forward, forward_->Loop(frame));
+  const auto name = builder_.NameScope(StrCat(forward->info().name, "_grad"));
+  bool any = false, wanted = TakesKept(frame);
+  for (const auto& [push, stack] : kept_gradients_) {
+    any |= forward_->frames().of_node[push->id()] == frame;
+  }
+  for (const LoopVariable& variable : forward->variables()) {
+    for (Node* exit : variable.exits) any |= !SumAt({exit, 0}).none();
+    wanted |= Between(variable.enter) && FlowsInto(*variable.enter, 0);
+  }
+  for (const Node* enter : forward->invariants()) {
+    wanted |= Between(enter) && FlowsInto(*enter, 0);
+  }
+  if (!any || !wanted) {
+    for (const LoopVariable& variable : forward->variables()) {
+      if (Between(variable.enter)) Contribute(*variable.enter, 0, {});
+    }
+    for (const Node* enter : forward->invariants()) {
+      if (Between(enter)) Contribute(*enter, 0, {});
+    }
+    KeptAreProcessed(frame, nullptr);
+    return builder_.status();
+  }
+  LoopGradient loop{.forward = *forward};
+  loop.backward = std::make_unique<BackwardLoop>(*forward_, *forward,
+                                                 StrCat(builder_.name_scope(), "while_context"));
+  RETURN_IF_ERROR(builder_.status());
+  RETURN_IF_ERROR(OpenVariables(&loop));
+  RETURN_IF_ERROR(WalkBody(&loop));
+  RETURN_IF_ERROR(CloseVariables(&loop));
+  RETURN_IF_ERROR(AccumulateInvariants(&loop));
+  KeptAreProcessed(frame, loop.backward.get());
+  return Annotate(builder_.status(), StrCat("gradient of loop '", forward->info().name, "'"));
+}
+
+}  // namespace penstock

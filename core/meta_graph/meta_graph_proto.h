@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What core/graph shares of the border between MetaGraph and MetaGraphDef.
+#pragma once
+
+#include "core/meta_graph/meta_graph.h"
+
+namespace tensorflow {
+class MetaGraphDef;
+}
+
+namespace penstock {
+
+// Adds the nodes to `graph`; after an error it is what it was.
+StatusOr<MetaGraph> MetaGraphFromProto(const tensorflow::MetaGraphDef& def, Graph* graph);
+
+}  // namespace penstock

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Converts attribute values and shapes to and from TensorFlow's AttrValue and TensorShapeProto. The
+// messages are declared only, so that includers do not pay for protobuf. Thread-safe: free
+// functions without state.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "core/op/attr.h"
+#include "core/tensor/shape.h"
+
+namespace tensorflow {
+class AttrValue;
+class TensorShapeProto;
+}  // namespace tensorflow
+
+namespace penstock {
+
+// `bytes_max` bounds the memory of the tensors in the attribute. InvalidArgument says what is
+// wrong.
+StatusOr<AttrValue> AttrFromProto(const tensorflow::AttrValue& proto,
+                                  int64_t bytes_max = int64_t{1} << 34);
+// REQUIRES variants that can travel, as all do that have once been received.
+void AttrToProto(const AttrValue& attr, tensorflow::AttrValue* proto);
+
+StatusOr<PartialShape> ShapeFromProto(const tensorflow::TensorShapeProto& proto);
+void ShapeToProto(const PartialShape& shape, tensorflow::TensorShapeProto* proto);
+
+}  // namespace penstock

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/cluster/cluster_spec.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace penstock {
+namespace {
+
+// No cluster is larger; a larger index is a mistake, and costs memory where indices become arrays.
+constexpr int kTaskIndexMax = 1'000'000;
+
+bool IsJobName(string_view name) {
+  if (name.empty() || !absl::ascii_isalpha(static_cast<unsigned char>(name[0]))) return false;
+  for (const char c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
+  }
+  return true;
+}
+
+// Adds the tasks of one --*_hosts flag.
+Status AddHosts(string_view flag, const std::string& job, const std::string& hosts,
+                ClusterSpec* cluster) {
+  if (hosts.empty()) return OkStatus();
+  int index = 0;
+  for (string_view host : absl::StrSplit(hosts, ',')) {
+    host = absl::StripAsciiWhitespace(host);
+    if (host.empty()) {
+      return InvalidArgument(flag, ": entry ", index, " is empty; remove the extra comma in '",
+                             hosts, "'");
+    }
+    const Status added = cluster->AddTask(job, index++, std::string(host));
+    if (!added.ok()) return InvalidArgument(flag, ": ", added.message());
+  }
+  return OkStatus();
+}
+
+std::string IndexRange(const ClusterSpec::Tasks& tasks) {
+  if (tasks.size() == 1) return StrCat("only task ", tasks.begin()->first);
+  return StrCat("tasks ", tasks.begin()->first, " to ", tasks.rbegin()->first);
+}
+
+}  // namespace
+
+StatusOr<HostPort> HostPort::Parse(string_view address) {
+  const auto wrong = [address](string_view what) {
+    return InvalidArgument("'", address, "' is not host:port (", what,
+                           "); write for example localhost:2222");
+  };
+  const size_t colon = address.rfind(':');
+  if (colon == string_view::npos) return wrong("there is no port");
+  string_view host = address.substr(0, colon);
+  const string_view port = address.substr(colon + 1);
+  if (host.empty()) return wrong("there is no host");
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (!bracketed && host.find(':') != string_view::npos) {
+    return wrong("an IPv6 address stands in brackets, and there is no protocol in front");
+  }
+  if (host.find_first_of("/[] \t,;@?#") != string_view::npos) {
+    return wrong("the host has a character that hosts have not");
+  }
+  HostPort parsed{.host = std::string(host)};
+  if (port.empty() || port.find_first_not_of("0123456789") != string_view::npos ||
+      !absl::SimpleAtoi(port, &parsed.port) || parsed.port > 65535) {
+    return wrong("the port is not a number from 0 to 65535");
+  }
+  return parsed;
+}
+
+std::string HostPort::ToString() const {
+  return host.find(':') == std::string::npos ? StrCat(host, ":", port)
+                                             : StrCat("[", host, "]:", port);
+}
+
+Status ClusterSpec::AddTask(const std::string& job, int index, const std::string& address) {
+  if (!IsJobName(job)) {
+    return InvalidArgument("job name '", job, "' is not made of letters, digits and '_'");
+  }
+  if (index < 0 || index > kTaskIndexMax) {
+    return InvalidArgument("task index ", index, " of job '", job, "' is not from 0 to ",
+                           kTaskIndexMax);
+  }
+  ASSIGN_OR_RETURN(const HostPort parsed, HostPort::Parse(address));
+  for (const auto& [other_job, tasks] : jobs_) {
+    for (const auto& [other, other_address] : tasks) {
+      if (parsed.port != 0 && other_address == parsed.ToString()) {
+        return InvalidArgument("'", address, "' is the address of both ", other_job, " ", other,
+                               " and ", job, " ", index, "; give each task its own");
+      }
+    }
+  }
+  if (!jobs_[job].emplace(index, parsed.ToString()).second) {
+    return InvalidArgument("task ", index, " of job '", job, "' is given twice");
+  }
+  return OkStatus();
+}
+
+std::string ClusterSpec::Address(const std::string& job, int index) const {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return "";
+  const auto task = found->second.find(index);
+  return task == found->second.end() ? "" : task->second;
+}
+
+std::string ClusterSpec::ToString() const {
+  std::vector<std::string> jobs;
+  for (const auto& [job, tasks] : jobs_) {
+    std::string text = StrCat(job, ":");
+    for (const auto& [index, address] : tasks) StrAppend(&text, " ", index, "=", address);
+    jobs.push_back(std::move(text));
+  }
+  return absl::StrJoin(jobs, "; ");
+}
+
+std::string TaskConfig::name() const { return StrCat("/job:", job, "/replica:0/task:", task); }
+
+bool TaskConfig::is_chief() const {
+  if (job == "chief" || job == "master") return true;
+  const bool has_chief = cluster.jobs().count("chief") > 0 || cluster.jobs().count("master") > 0;
+  return job == "worker" && task == 0 && !has_chief;
+}
+
+StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags) {
+  TaskConfig config{.job = flags.job_name, .task = flags.task_index};
+  RETURN_IF_ERROR(AddHosts("--ps_hosts", "ps", flags.ps_hosts, &config.cluster));
+  RETURN_IF_ERROR(AddHosts("--worker_hosts", "worker", flags.worker_hosts, &config.cluster));
+  if (flags.job_name != "ps" && flags.job_name != "worker") {
+    return InvalidArgument("--job_name: '", flags.job_name,
+                           "' is not a job of the cluster; write ps or worker");
+  }
+  const std::string hosts = StrCat("--", flags.job_name, "_hosts");
+  const auto tasks = config.cluster.jobs().find(flags.job_name);
+  if (tasks == config.cluster.jobs().end()) {
+    return InvalidArgument(hosts, ": empty, but --job_name=", flags.job_name,
+                           "; list the addresses of that job as host:port,host:port");
+  }
+  if (tasks->second.count(flags.task_index) == 0) {
+    return InvalidArgument("--task_index: ", flags.task_index, " is out of range; ", hosts, " has ",
+                           IndexRange(tasks->second));
+  }
+  return config;
+}
+
+}  // namespace penstock

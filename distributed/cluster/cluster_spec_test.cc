@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/cluster/cluster_spec.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(ClusterSpecTest, FlagsNameTheTasks) {
+  const auto config = TaskConfigFromFlags({.ps_hosts = "a:2222, b:2222",
+                                           .worker_hosts = "c:2222,[::1]:2223",
+                                           .job_name = "worker",
+                                           .task_index = 1});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->cluster.ToString(), "ps: 0=a:2222 1=b:2222; worker: 0=c:2222 1=[::1]:2223");
+  EXPECT_EQ(config->address(), "[::1]:2223");
+  EXPECT_EQ(config->name(), "/job:worker/replica:0/task:1");
+  EXPECT_FALSE(config->is_chief());
+}
+
+TEST(ClusterSpecTest, MistakesInFlagsAreOneLineThatNamesTheFlag) {
+  const struct {
+    ClusterFlags flags;
+    const char* error;
+  } cases[] = {
+      {{"a:1", "b:1", "wroker", 0}, "--job_name: 'wroker' is not a job"},
+      {{"a:1", "b:1", "", 0}, "--job_name: ''"},
+      {{"a:1", "b:1", "worker", 1},
+       "--task_index: 1 is out of range; --worker_hosts has only task 0"},
+      {{"a:1", "b:1,c:1", "worker", -1},
+       "--task_index: -1 is out of range; --worker_hosts has tasks 0 to 1"},
+      {{"", "b:1", "ps", 0}, "--ps_hosts: empty, but --job_name=ps"},
+      {{"a:1,", "b:1", "ps", 0}, "--ps_hosts: entry 1 is empty"},
+      {{"a", "b:1", "ps", 0}, "--ps_hosts: 'a' is not host:port (there is no port)"},
+      {{"a:1", "b:x1", "ps", 0}, "--worker_hosts: 'b:x1' is not host:port (the port is not"},
+      {{"a:1", "b:65536", "ps", 0}, "--worker_hosts: 'b:65536' is not host:port"},
+      {{"a:1", "b:-1", "ps", 0}, "--worker_hosts: 'b:-1' is not host:port"},
+      {{"a:1", ":1", "ps", 0}, "--worker_hosts: ':1' is not host:port (there is no host)"},
+      {{"a:1", "http://b:1", "ps", 0}, "--worker_hosts: 'http://b:1' is not host:port"},
+      {{"a:1", "::1:1", "ps", 0}, "--worker_hosts: '::1:1' is not host:port (an IPv6"},
+      {{"a:1", "a:1", "ps", 0}, "--worker_hosts: 'a:1' is the address of both ps 0 and worker 0"},
+  };
+  for (const auto& c : cases) {
+    const Status status = TaskConfigFromFlags(c.flags).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.error));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("\n")));
+  }
+}
+
+TEST(ClusterSpecTest, JsonInBothForms) {
+  const auto dense = TaskConfigFromJson(
+      R"({"cluster": {"chief": ["a:1"], "ps": ["b:1"], "worker": ["c:1", "d:1"]},
+          "task": {"type": "Worker", "index": "1"}, "environment": "cloud"})");
+  ASSERT_TRUE(dense.ok()) << dense.status();
+  EXPECT_EQ(dense->address(), "d:1");
+  EXPECT_FALSE(dense->is_chief());
+
+  const auto sparse = TaskConfigFromJson(
+      R"({"cluster": {"ps": ["b:1"], "worker": {"7": "c:1"}},
+          "task": {"type": "worker", "index": 7}})");
+  ASSERT_TRUE(sparse.ok()) << sparse.status();
+  EXPECT_EQ(sparse->cluster.ToString(), "ps: 0=b:1; worker: 7=c:1");
+
+  const auto evaluator = TaskConfigFromJson(
+      R"({"cluster": {"worker": ["c:1"]}, "task": {"type": "evaluator", "index": 0}})");
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  EXPECT_EQ(evaluator->address(), "");
+}
+
+TEST(ClusterSpecTest, ChiefIsTheChiefJobElseWorkerZero) {
+  const auto chief = [](const char* json) { return TaskConfigFromJson(json)->is_chief(); };
+  EXPECT_TRUE(chief(R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}})"));
+  EXPECT_FALSE(
+      chief(R"({"cluster": {"chief": ["b:1"], "worker": ["a:1"]}, "task": {"type": "worker"}})"));
+  EXPECT_TRUE(
+      chief(R"({"cluster": {"chief": ["b:1"], "worker": ["a:1"]}, "task": {"type": "chief"}})"));
+  EXPECT_TRUE(
+      chief(R"({"cluster": {"master": ["b:1"], "worker": ["a:1"]}, "task": {"type": "master"}})"));
+  EXPECT_FALSE(chief(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}})"));
+}
+
+TEST(ClusterSpecTest, MistakesInJsonNameTheField) {
+  const struct {
+    const char* json;
+    const char* error;
+  } cases[] = {
+      {"{", "TF_CONFIG: not valid JSON"},
+      {"", "TF_CONFIG: not valid JSON"},
+      {"\xff\xfe", "TF_CONFIG: not valid JSON"},
+      {"[]", "TF_CONFIG: not a JSON object"},
+      {"{}", "TF_CONFIG: the cluster has no jobs"},
+      {R"({"cluster": 3})", "TF_CONFIG: cluster is not an object"},
+      {R"({"cluster": {"ps": "a:1"}})", "TF_CONFIG: cluster.ps is neither"},
+      {R"({"cluster": {"ps": [1]}})", "TF_CONFIG: cluster.ps task 0 is not a string"},
+      {R"({"cluster": {"ps": {"x": "a:1"}}})", "TF_CONFIG: cluster.ps: key \"x\""},
+      {R"({"cluster": {"ps": {"-1": "a:1"}}})", "TF_CONFIG: cluster.ps: task index -1"},
+      {R"({"cluster": {"p s": ["a:1"]}})", "TF_CONFIG: cluster.p s: job name 'p s'"},
+      {R"({"cluster": {"ps": ["a:1", "a:1"]}})", "'a:1' is the address of both ps 0 and ps 1"},
+      {R"({"cluster": {"ps": ["a:1"]}})", "TF_CONFIG: there is no task"},
+      {R"({"cluster": {"ps": ["a:1"]}, "task": {"type": 1}})", "TF_CONFIG: task.type"},
+      {R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 1e99}})",
+       "TF_CONFIG: task.index 1e+99"},
+      {R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 1}})",
+       "TF_CONFIG: task.index 1 is not a task of job 'ps'"},
+      {R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "worker", "index": 0}})",
+       "TF_CONFIG: task.type 'worker' is not a job of the cluster (ps: 0=a:1)"},
+  };
+  for (const auto& c : cases) {
+    const Status status = TaskConfigFromJson(c.json).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << c.json;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.error));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("\n")));
+  }
+}
+
+TEST(ClusterSpecTest, AnyNumberOfTasksMayAskForAFreePort) {
+  ClusterSpec cluster;
+  EXPECT_TRUE(cluster.AddTask("ps", 0, "127.0.0.1:0").ok());
+  EXPECT_TRUE(cluster.AddTask("worker", 0, "127.0.0.1:0").ok());
+  EXPECT_FALSE(cluster.AddTask("worker", 0, "127.0.0.1:0").ok());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master/health.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock {
+
+HealthMonitor::HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer)
+    : options_(options), env_(env), timer_(timer) {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  ArmTick();
+}
+
+HealthMonitor::~HealthMonitor() {
+  DeadlineTimer::Token tick;
+  {
+    std::lock_guard<std::mutex> lock(state_->mu);
+    state_->stopped = true;
+    state_->tasks.clear();
+    tick = tick_;
+  }
+  timer_.Disarm(tick);
+}
+
+std::shared_ptr<const TaskHealth> HealthMonitor::Watch(const TaskId& task,
+                                                       std::shared_ptr<WorkerClient> client,
+                                                       const std::string& session,
+                                                       Listener listener) {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  Watched& watched = state_->tasks[{task.name, task.incarnation}];
+  watched.task = task;
+  watched.client = std::move(client);
+  watched.sessions[session] = std::move(listener);
+  return watched.health;
+}
+
+void HealthMonitor::Unwatch(const std::string& session) {
+  std::vector<Watched> unused;  // destroyed without the lock
+  std::lock_guard<std::mutex> lock(state_->mu);
+  for (auto it = state_->tasks.begin(); it != state_->tasks.end();) {
+    it->second.sessions.erase(session);
+    if (it->second.sessions.empty()) {
+      unused.push_back(std::move(it->second));
+      it = state_->tasks.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+void HealthMonitor::Tick() {
+  struct Question {
+    Key key;
+    std::shared_ptr<WorkerClient> client;
+    std::vector<std::string> sessions;
+  };
+  std::vector<Question> questions;
+  {
+    std::lock_guard<std::mutex> lock(state_->mu);
+    if (state_->stopped) return;
+    for (const auto& [key, watched] : state_->tasks) {
+      Question question{key, watched.client, {}};
+      for (const auto& [session, listener] : watched.sessions) question.sessions.push_back(session);
+      questions.push_back(std::move(question));
+    }
+  }
+  for (Question& q : questions) {
+    q.client->GetStatus(
+        {.sessions = std::move(q.sessions)},
+        {.incarnation = q.key.second, .timeout_ms = options_.interval_ms},
+        [state = state_, key = q.key, misses_max = options_.misses_max](
+            StatusOr<TaskStatus> answer) { Answered(state, key, misses_max, answer); });
+  }
+  // Last: the destructor waits for the tick that is armed, and so for this one.
+  std::lock_guard<std::mutex> lock(state_->mu);
+  if (!state_->stopped) ArmTick();
+}
+
+// REQUIRES the state's lock.
+void HealthMonitor::ArmTick() {
+  tick_ = timer_.Arm(env_.NowNanos() + options_.interval_ms * 1'000'000, [this] { Tick(); });
+}
+
+void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
+                             const StatusOr<TaskStatus>& answer) {
+  Verdict verdict;
+  {
+    std::lock_guard<std::mutex> lock(state->mu);
+    const auto it = state->tasks.find(key);
+    if (it == state->tasks.end()) return;
+    Watched& watched = it->second;
+    if (answer.ok()) {
+      watched.misses = 0;
+      TaskHealth& health = *watched.health;
+      std::lock_guard<std::mutex> health_lock(health.mu_);
+      if (absl::IsUnavailable(health.status_)) {
+        health.status_ = OkStatus();
+        health.ok_.store(true, std::memory_order_release);
+      }
+      for (const std::string& session : answer->unknown_sessions) {
+        const auto listener = watched.sessions.find(session);
+        if (listener != watched.sessions.end()) verdict.listeners.push_back(listener->second);
+        verdict.why = Aborted(watched.task.ToString(), " has lost the session");
+      }
+    } else if (absl::IsAborted(answer.status())) {
+      Lose(watched, answer.status(), &verdict);
+    } else if (++watched.misses >= misses_max) {
+      Lose(watched,
+           Unavailable(watched.task.ToString(), " has not answered ", watched.misses,
+                       " heartbeats: ", answer.status().message()),
+           &verdict);
+    }
+  }
+  for (const Listener& listener : verdict.listeners) listener(verdict.why);
+}
+
+// REQUIRES the state's lock.
+void HealthMonitor::Lose(Watched& watched, const Status& why, Verdict* verdict) {
+  TaskHealth& health = *watched.health;
+  std::lock_guard<std::mutex> lock(health.mu_);
+  const bool known = health.status_.code() == why.code() || absl::IsAborted(health.status_);
+  if (known) return;
+  health.status_ = why;
+  health.ok_.store(false, std::memory_order_release);
+  verdict->why = why;
+  for (const auto& [session, listener] : watched.sessions) verdict->listeners.push_back(listener);
+}
+
+}  // namespace penstock

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HealthMonitor: a master's heartbeats to the tasks that its sessions use. Finds tasks that are
+// dead, frozen, unreachable or restarted, also where no call to them is under way, and renews the
+// sessions' leases there.
+//
+// A task that misses several heartbeats in a row is Unavailable until it answers again. One that
+// was restarted, or has forgotten the session, is Aborted for good. Time is monotonic.
+// Thread-safe. Listeners run on any thread, without locks, and may come once after Unwatch.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/env.h"
+#include "core/runtime/deadline_timer.h"
+#include "distributed/worker/worker_client.h"
+
+namespace penstock {
+
+struct HealthOptions {
+  int64_t interval_ms = 2000;
+  // With `interval_ms` a fault is noticed within (misses_max + 1) * interval_ms: 8 s.
+  int misses_max = 3;
+};
+
+// What is known of one task, in one life. Reading it costs one load.
+class TaskHealth {
+ public:
+  bool ok() const { return ok_.load(std::memory_order_acquire); }
+  Status status() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return status_;
+  }
+
+ private:
+  friend class HealthMonitor;
+  std::atomic<bool> ok_{true};
+  mutable std::mutex mu_;
+  Status status_;
+};
+
+class HealthMonitor {
+ public:
+  // Called when the task is found to be lost, with why.
+  using Listener = std::function<void(const Status& why)>;
+
+  HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer);
+  ~HealthMonitor();
+
+  // Watches `task` on behalf of `session`.
+  std::shared_ptr<const TaskHealth> Watch(const TaskId& task, std::shared_ptr<WorkerClient> client,
+                                          const std::string& session, Listener listener);
+  // Ends all that was watched on behalf of `session`.
+  void Unwatch(const std::string& session);
+
+ private:
+  struct Watched {
+    TaskId task;
+    std::shared_ptr<WorkerClient> client;
+    std::shared_ptr<TaskHealth> health = std::make_shared<TaskHealth>();
+    std::map<std::string, Listener> sessions;
+    int misses = 0;
+  };
+  using Key = std::pair<std::string, uint64_t>;  // name, incarnation
+  // Outlives the monitor for the sake of answers that are under way.
+  struct State {
+    std::mutex mu;
+    std::map<Key, Watched> tasks;
+    bool stopped = false;
+  };
+  struct Verdict {
+    Status why;
+    std::vector<Listener> listeners;
+  };
+
+  void ArmTick();
+  void Tick();
+  static void Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
+                       const StatusOr<TaskStatus>& answer);
+  static void Lose(Watched& watched, const Status& why, Verdict* verdict);
+
+  const HealthOptions options_;
+  Env& env_;
+  DeadlineTimer& timer_;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  DeadlineTimer::Token tick_{0, 0};
+};
+
+}  // namespace penstock

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master/in_process_master.h"
+
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "distributed/master/master.h"
+#include "distributed/session/in_process_sessions.h"
+
+namespace penstock {
+
+struct InProcessMaster::State {
+  State(std::string a, Master& m) : address(std::move(a)), master(m) {}
+
+  const std::string address;
+  Master& master;
+  std::atomic<bool> refused{false};
+  std::shared_mutex mu;  // shared by calls
+};
+
+namespace {
+
+// A call into the master, which does not go away meanwhile.
+class Call {
+ public:
+  explicit Call(InProcessMaster::State& state) : state_(state), lock_(state.mu) {}
+
+  StatusOr<Master*> master() const {
+    if (state_.refused.load(std::memory_order_acquire)) {
+      return Unavailable("the server at ", state_.address, " has been stopped");
+    }
+    return &state_.master;
+  }
+
+ private:
+  InProcessMaster::State& state_;
+  const std::shared_lock<std::shared_mutex> lock_;
+};
+
+class InProcessSession final : public SessionInterface {
+ public:
+  InProcessSession(std::shared_ptr<InProcessMaster::State> state, const SessionOptions& options)
+      : state_(std::move(state)), options_(options) {}
+  ~InProcessSession() override { (void)Close(); }
+
+  Status Extend(const Graph& graph) override {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closed_) return Closed();
+    if (graph.max_id() == nodes_seen_ && !handle_.empty()) return OkStatus();
+    if (graph.max_id() < nodes_seen_) {
+      return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
+    }
+    const Call call(*state_);
+    ASSIGN_OR_RETURN(Master * master, call.master());
+    const auto take = [&](Graph* all) {
+      *all = graph.Clone();
+      return OkStatus();
+    };
+    if (handle_.empty()) {
+      ASSIGN_OR_RETURN(const auto session, master->CreateSession(options_, take));
+      handle_ = session->handle();
+    } else {
+      ASSIGN_OR_RETURN(const auto session, master->FindSession(handle_));
+      RETURN_IF_ERROR(session->Extend(-1, take).status());
+    }
+    nodes_seen_ = graph.max_id();
+    return OkStatus();
+  }
+  Status Run(const RunOptions& options, const Feeds& feeds, const std::vector<std::string>& fetches,
+             const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
+             RunMetadata* metadata) override {
+    return With([&](MasterSession& session) {
+      return session.Run(options, feeds, fetches, targets, outputs, metadata);
+    });
+  }
+  StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
+    return With([&](MasterSession& session) { return session.MakeCallable(spec); });
+  }
+  Status RunCallable(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
+                     std::vector<Tensor>* outputs, RunMetadata* metadata) override {
+    return With([&](MasterSession& session) {
+      return session.RunCallable(callable, options, feeds, outputs, metadata);
+    });
+  }
+  Status ReleaseCallable(CallableId callable) override {
+    return With([&](MasterSession& session) { return session.ReleaseCallable(callable); });
+  }
+  StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec) override {
+    return With([&](MasterSession& session) { return session.SetUpPartialRun(spec); });
+  }
+  Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+                    const std::vector<std::string>& fetches,
+                    std::vector<Tensor>* outputs) override {
+    return With([&](MasterSession& session) {
+      return session.RunPartial(handle, options, feeds, fetches, outputs);
+    });
+  }
+  StatusOr<std::vector<DeviceInfo>> ListDevices() override {
+    return With([&](MasterSession& session) -> StatusOr<std::vector<DeviceInfo>> {
+      return session.devices();
+    });
+  }
+  Status Close() override {
+    std::string handle;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (std::exchange(closed_, true) || handle_.empty()) return OkStatus();
+      handle = handle_;
+    }
+    const Call call(*state_);
+    ASSIGN_OR_RETURN(Master * master, call.master());
+    return master->CloseSession(handle);
+  }
+
+ private:
+  static Status Closed() { return FailedPrecondition("Session is closed."); }
+
+  // Calls `use` with the session, begun with an empty graph if there is none yet.
+  template <class Use>
+  auto With(Use use) -> decltype(use(std::declval<MasterSession&>())) {
+    std::string handle;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (closed_) return Closed();
+      handle = handle_;
+    }
+    if (handle.empty()) {
+      RETURN_IF_ERROR(Extend(Graph(Registry::Global())));
+      return With(use);
+    }
+    const Call call(*state_);
+    ASSIGN_OR_RETURN(Master * master, call.master());
+    ASSIGN_OR_RETURN(const auto session, master->FindSession(handle));
+    return use(*session);
+  }
+
+  const std::shared_ptr<InProcessMaster::State> state_;
+  const SessionOptions options_;
+  std::mutex mu_;
+  bool closed_ = false;
+  std::string handle_;  // "" before the first call
+  int nodes_seen_ = 0;
+};
+
+}  // namespace
+
+InProcessMaster::InProcessMaster(std::string address, Master& master)
+    : address_(address), state_(std::make_shared<State>(std::move(address), master)) {
+  InProcessSessions::Add(address_, [state = state_](const SessionOptions& options) {
+    return std::make_unique<InProcessSession>(state, options);
+  });
+}
+
+InProcessMaster::~InProcessMaster() {
+  Refuse();
+  Close();
+}
+
+void InProcessMaster::Refuse() {
+  if (state_->refused.exchange(true)) return;
+  InProcessSessions::Remove(address_);
+}
+
+void InProcessMaster::Close() { std::unique_lock<std::shared_mutex> lock(state_->mu); }
+
+}  // namespace penstock

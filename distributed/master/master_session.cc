@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of a session and its steps. How steps are prepared stands in session_prepare.cc.
+#include "distributed/master/master_session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "core/base/join.h"
+#include "distributed/master/health.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kNanosPerMilli = 1'000'000;
+constexpr int64_t kMinuteMs = 60'000;
+constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
+// A worker forgets the session of a master that has been silent for so long.
+constexpr int64_t kLeaseMs = kMinuteMs;
+
+Status Closed() { return FailedPrecondition("Session is closed."); }
+
+// Mixes a counter into an id that looks random; no two inputs give the same.
+uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+}  // namespace
+
+MasterSession::MasterSession(Options options)
+    : options_(std::move(options)),
+      tasks_(std::make_shared<SessionTasks>()),
+      step_id_base_(options_.services.env->RandomU64()),
+      graph_(*options_.registry) {
+  tasks_->list = options_.tasks;
+  last_used_ns_ = options_.services.env->NowNanos();
+}
+
+MasterSession::~MasterSession() { CHECK(closed_, "session ", handle(), " was not closed"); }
+
+StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) {
+  std::shared_ptr<MasterSession> session(new MasterSession(std::move(options)));
+  const Status begun = session->BeginInTasks();
+  if (!begun.ok()) {
+    (void)session->Close();
+    return begun;
+  }
+  session->WatchTasks();
+  return session;
+}
+
+Status MasterSession::BeginInTasks() {
+  WorkerSessionOptions session{.handle = handle(), .isolate = options_.session.isolate_state};
+  for (const SessionTask& task : tasks()) session.tasks.push_back(task.id);
+  Wait wait;
+  {
+    auto join = std::make_shared<Join>(wait.done());
+    for (const SessionTask& task : tasks()) {
+      session.lease_ms = task.client->in_process() != nullptr ? 0 : kLeaseMs;
+      task.client->CreateSession(
+          session, {.incarnation = task.id.incarnation, .timeout_ms = TimeoutMs(kMinuteMs)},
+          Join::Part(join));
+    }
+  }
+  return wait.Get();
+}
+
+void MasterSession::WatchTasks() {
+  if (options_.health == nullptr) return;
+  for (SessionTask& task : tasks_->list) {
+    if (task.client->in_process() != nullptr) continue;
+    const auto lost = [weak = weak_from_this(), id = task.id](const Status& why) {
+      if (const auto session = weak.lock()) session->TaskLost(id, why);
+    };
+    task.health = options_.health->Watch(task.id, task.client, handle(), lost);
+  }
+}
+
+void MasterSession::EndInTasks() {
+  if (options_.health != nullptr) options_.health->Unwatch(handle());
+  Wait wait;
+  {
+    auto join = std::make_shared<Join>(wait.done());
+    for (const SessionTask& task : tasks()) {
+      // A task that is lost forgets the session by itself.
+      if (task.health != nullptr && !task.health->ok()) continue;
+      task.client->DeleteSession(
+          handle(), {.incarnation = task.id.incarnation, .timeout_ms = TimeoutMs(kMinuteMs / 6)},
+          Join::Part(join));
+    }
+  }
+  (void)wait.Get();
+  tasks_->session_deleted = true;
+}
+
+int64_t MasterSession::TimeoutMs(int64_t otherwise) const {
+  const int64_t given = options_.session.operation_timeout_ms;
+  return given > 0 ? given : otherwise;
+}
+
+int64_t MasterSession::DeadlineOf(const RunOptions& options, bool several_tasks) const {
+  const int64_t timeout_ms =
+      options.timeout_ms > 0 ? options.timeout_ms : TimeoutMs(several_tasks ? kDayMs : 0);
+  if (timeout_ms == 0) return 0;
+  return options_.services.env->NowNanos() + std::min(timeout_ms, 100 * kDayMs) * kNanosPerMilli;
+}
+
+int64_t MasterSession::NextStepId() {
+  const uint64_t id = Mix(step_id_base_ + steps_begun_.fetch_add(1, std::memory_order_relaxed));
+  return id != 0 ? static_cast<int64_t>(id) : NextStepId();
+}
+
+StatusOr<int64_t> MasterSession::Extend(int64_t expected_version,
+                                        absl::FunctionRef<Status(Graph*)> add) {
+  {
+    std::lock_guard<std::mutex> lock(running_mu_);
+    if (closed_) return Closed();
+  }
+  last_used_ns_ = options_.services.env->NowNanos();
+  std::unique_lock<std::shared_mutex> lock(graph_mu_);
+  if (expected_version >= 0 && expected_version != version_) {
+    return Aborted("Current version is ", version_, " but caller expected ", expected_version, ".");
+  }
+  RETURN_IF_ERROR(add(&graph_));
+  return ++version_;
+}
+
+Status MasterSession::Run(const RunOptions& options, const Feeds& feeds,
+                          const std::vector<std::string>& fetches,
+                          const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
+                          RunMetadata* metadata) {
+  const Prepared step = cache_.Get(feeds, fetches, targets);
+  absl::InlinedVector<Tensor, 4> values;
+  for (const auto& [name, value] : feeds) values.push_back(value);
+  return RunPrepared(step, options, values, outputs, metadata);
+}
+
+Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& options,
+                                  absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                                  RunMetadata* metadata) {
+  if (!step->ready()) [[unlikely]] {
+    Wait wait;
+    AwaitPrepared(step, wait.done());
+    RETURN_IF_ERROR(wait.Get());
+  }
+  RETURN_IF_ERROR(step->CheckFeeds(feeds));
+  std::optional<StepStatsCollector> stats;
+  if (options.trace) stats.emplace();
+  StepStatsCollector* const collector = stats.has_value() ? &*stats : nullptr;
+  outputs->clear();  // what it held may be updated in place
+  outputs->resize(step->names().fetches.size());
+  if (step->local != nullptr) {
+    const Status status = RunLocal(*step, options, feeds, absl::MakeSpan(*outputs), collector);
+    return Finished(*step, options, status, collector, outputs, metadata);
+  }
+  Wait wait;
+  StartStep(step,
+            {.id = NextStepId(),
+             .deadline_ns = DeadlineOf(options, true),
+             .feeds = feeds,
+             .fetches = absl::MakeSpan(*outputs),
+             .stats = collector,
+             .cancellation = options.cancellation,
+             .on_this_thread = true},
+            wait.done());
+  return Finished(*step, options, wait.Get(), collector, outputs, metadata);
+}
+
+Status MasterSession::Finished(const PreparedStep& step, const RunOptions& options, Status status,
+                               StepStatsCollector* stats, std::vector<Tensor>* outputs,
+                               RunMetadata* metadata) {
+  if (status.ok()) status = step.CheckFetches(*outputs);
+  if (!status.ok()) [[unlikely]] {
+    outputs->clear();
+    return status;
+  }
+  if (metadata == nullptr) return OkStatus();
+  if (stats != nullptr) metadata->step_stats = stats->Take();
+  return options.partition_graphs ? AddPartitionGraphs(step, metadata) : OkStatus();
+}
+
+Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& options,
+                               absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                               StepStatsCollector* stats) {
+  ASSIGN_OR_RETURN(LocalStep* const running, TakeLocalStep());
+  Cancellation& cancellation = running->cancellation;
+  Cancellation::Token token = 0;
+  const bool registered =
+      options.cancellation != nullptr &&
+      options.cancellation->Register([&](const Status& why) { cancellation.Cancel(why); }, &token);
+  Status status;
+  if (options.cancellation != nullptr && !registered) {
+    status = options.cancellation->status();
+  } else {
+    status = step.local->Run({.step_id = NextStepId(),
+                              .cancellation = &cancellation,
+                              .deadline_ns = DeadlineOf(options, false),
+                              .feeds = feeds.data(),
+                              .num_feeds = static_cast<int>(feeds.size()),
+                              .fetches = fetches.data(),
+                              .num_fetches = static_cast<int>(fetches.size()),
+                              .stats = stats});
+  }
+  if (registered) options.cancellation->Deregister(token);
+  ReturnLocalStep(running);
+  return status;
+}
+
+StatusOr<MasterSession::LocalStep*> MasterSession::TakeLocalStep() {
+  std::lock_guard<std::mutex> lock(running_mu_);
+  if (closed_) [[unlikely]]
+    return Closed();
+  if (idle_local_steps_.empty()) [[unlikely]] {
+    local_steps_.push_back(std::make_unique<LocalStep>());
+    idle_local_steps_.push_back(local_steps_.back().get());
+  }
+  LocalStep* const step = idle_local_steps_.back();
+  idle_local_steps_.pop_back();
+  step->running = true;
+  return step;
+}
+
+void MasterSession::ReturnLocalStep(LocalStep* step) {
+  std::lock_guard<std::mutex> lock(running_mu_);
+  step->running = false;
+  // After Close it stays as it is: Close may be about to cancel it.
+  if (closed_) [[unlikely]]
+    return none_running_.notify_all();
+  if (step->cancellation.cancelled()) [[unlikely]]
+    step->cancellation.Reset();
+  idle_local_steps_.push_back(step);
+}
+
+void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args, Done done) {
+  Status refused = CheckTasks(*step);
+  const auto running = std::make_shared<MasterStep>(step, args, options_.services);
+  if (refused.ok()) {
+    std::lock_guard<std::mutex> lock(running_mu_);
+    if (closed_) {
+      refused = Closed();
+    } else {
+      steps_.emplace(args.id, running);
+    }
+  }
+  if (!refused.ok()) return std::move(done)(std::move(refused));
+  running->Start(Done(
+      [self = shared_from_this(), id = args.id, done = std::move(done)](Status status) mutable {
+        self->StepEnded(id);
+        std::move(done)(std::move(status));
+      }));
+}
+
+void MasterSession::StepEnded(int64_t id) {
+  std::shared_ptr<MasterStep> ended;  // destroyed without the lock
+  std::lock_guard<std::mutex> lock(running_mu_);
+  const auto it = steps_.find(id);
+  ended = std::move(it->second);
+  steps_.erase(it);
+  last_used_ns_ = options_.services.env->NowNanos();
+  if (closed_) none_running_.notify_all();
+}
+
+Status MasterSession::CheckTasks(const PreparedStep& step) const {
+  for (const PreparedStep::Part& part : step.parts) {
+    if (part.task->health != nullptr && !part.task->health->ok()) {
+      return part.task->health->status();
+    }
+  }
+  return OkStatus();
+}
+
+void MasterSession::TaskLost(const TaskId& task, const Status& why) {
+  std::vector<std::shared_ptr<MasterStep>> steps;
+  {
+    std::lock_guard<std::mutex> lock(running_mu_);
+    for (const auto& [id, step] : steps_) steps.push_back(step);
+  }
+  for (const auto& step : steps) step->TaskLost(task, why);
+}
+
+void MasterSession::RunAsync(AsyncRun* run, Done done) {
+  const Prepared step = cache_.Get(run->feeds, run->fetches, run->targets);
+  if (step->ready()) return StartAsync(step, run, std::move(done));
+  Done ready([self = shared_from_this(), step, run, done = std::move(done)](Status status) mutable {
+    if (!status.ok()) return std::move(done)(std::move(status));
+    self->StartAsync(step, run, std::move(done));
+  });
+  if (!step->AwaitReady(std::move(ready))) return;
+  options_.services.threads->Schedule([self = shared_from_this(), step] { self->Prepare(step); });
+}
+
+void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
+  run->values.clear();
+  for (auto& [name, value] : run->feeds) run->values.push_back(std::move(value));
+  const Status fits = step->CheckFeeds(run->values);
+  if (!fits.ok()) return std::move(done)(fits);
+  run->outputs.resize(step->names().fetches.size());
+  StepStatsCollector* const stats = run->options.trace ? &run->stats : nullptr;
+  StartStep(step,
+            {.id = NextStepId(),
+             .deadline_ns = DeadlineOf(run->options, true),
+             .feeds = run->values,
+             .fetches = absl::MakeSpan(run->outputs),
+             .stats = stats,
+             .cancellation = run->options.cancellation},
+            Done([self = shared_from_this(), step, run, stats,
+                  done = std::move(done)](Status status) mutable {
+              status = self->Finished(*step, run->options, std::move(status), stats, &run->outputs,
+                                      &run->metadata);
+              std::move(done)(std::move(status));
+            }));
+}
+
+StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec, const RunOptions& options) {
+  auto step = std::make_shared<PreparedStep>(spec);
+  Wait wait;
+  AwaitPrepared(step, wait.done());
+  RETURN_IF_ERROR(wait.Get());
+  std::lock_guard<std::mutex> lock(callables_mu_);
+  callables_.emplace(next_callable_, Callable{std::move(step), options});
+  return next_callable_++;
+}
+
+StatusOr<MasterSession::Callable> MasterSession::FindCallable(int64_t callable) {
+  std::lock_guard<std::mutex> lock(callables_mu_);
+  const auto found = callables_.find(callable);
+  if (found == callables_.end()) {
+    return InvalidArgument("callable ", callable, " was never made or has been released");
+  }
+  return found->second;
+}
+
+Status MasterSession::RunCallable(int64_t callable, const RunOptions& options,
+                                  absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                                  RunMetadata* metadata) {
+  ASSIGN_OR_RETURN(const Callable found, FindCallable(callable));
+  return RunPrepared(found.step, options, feeds, outputs, metadata);
+}
+
+void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done) {
+  auto found = FindCallable(callable);
+  if (!found.ok()) return std::move(done)(found.status());
+  Cancellation* const cancellation = run->options.cancellation;
+  run->options = found->options;
+  run->options.cancellation = cancellation;
+  StartAsync(found->step, run, std::move(done));
+}
+
+Status MasterSession::ReleaseCallable(int64_t callable) {
+  ASSIGN_OR_RETURN(const Callable found, FindCallable(callable));
+  std::lock_guard<std::mutex> lock(callables_mu_);
+  callables_.erase(callable);
+  return OkStatus();
+}
+
+std::vector<DeviceInfo> MasterSession::devices() const {
+  std::vector<DeviceInfo> devices;
+  for (const SessionTask& task : tasks()) {
+    devices.insert(devices.end(), task.devices.begin(), task.devices.end());
+  }
+  return devices;
+}
+
+Status MasterSession::Close() {
+  return Close(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
+}
+
+Status MasterSession::Close(const Status& why) {
+  std::vector<std::shared_ptr<MasterStep>> steps;
+  std::vector<LocalStep*> local_steps;
+  {
+    std::lock_guard<std::mutex> lock(running_mu_);
+    if (std::exchange(closed_, true)) return OkStatus();
+    for (const auto& [id, step] : steps_) steps.push_back(step);
+    for (const auto& step : local_steps_) {
+      if (step->running) local_steps.push_back(step.get());
+    }
+  }
+  for (const auto& step : steps) step->Abort(why);
+  for (LocalStep* step : local_steps) step->cancellation.Cancel(why);
+  bool ended = false;
+  {
+    std::unique_lock<std::mutex> lock(running_mu_);
+    ended = none_running_.wait_for(lock, std::chrono::milliseconds(TimeoutMs(kMinuteMs)), [this] {
+      for (const auto& step : local_steps_) {
+        if (step->running) return false;
+      }
+      return steps_.empty();
+    });
+  }
+  {
+    std::lock_guard<std::mutex> lock(callables_mu_);
+    callables_.clear();
+  }
+  {
+    std::lock_guard<std::mutex> lock(partial_mu_);
+    partial_runs_.clear();
+  }
+  EndInTasks();
+  return ended ? OkStatus()
+               : DeadlineExceeded("steps of session ", handle(), " did not end in time");
+}
+
+int64_t MasterSession::idle_ns() const {
+  std::lock_guard<std::mutex> lock(running_mu_);
+  return steps_.empty() ? options_.services.env->NowNanos() - last_used_ns_ : 0;
+}
+
+}  // namespace penstock

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MasterSession: the graph of one session, what has been compiled of it, and the steps that run:
+// the part of a master that every session has, local or remote.
+//
+// A step of one part in this process runs on the caller's thread with next to nothing around the
+// executor; anything else is a MasterStep. Thread-safe. Held by shared pointers: running steps keep
+// it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "distributed/master/master_step.h"
+#include "distributed/master/partial_run.h"
+#include "distributed/master/prepared_step.h"
+#include "distributed/session/session.h"
+
+namespace penstock {
+
+class HealthMonitor;
+struct CompileOptions;
+
+class MasterSession : public std::enable_shared_from_this<MasterSession> {
+ public:
+  struct Options {
+    std::string handle;  // unique in the cluster
+    SessionOptions session;
+    std::vector<SessionTask> tasks;  // the master's own, in this process, first
+    MasterStep::Services services;
+    HealthMonitor* health = nullptr;  // null: nobody watches
+    const Registry* registry = nullptr;
+  };
+  // Begins the session in all tasks; waits for them.
+  static StatusOr<std::shared_ptr<MasterSession>> Create(Options options);
+  ~MasterSession();
+
+  const std::string& handle() const { return options_.handle; }
+  const SessionOptions& options() const { return options_.session; }
+  const std::vector<SessionTask>& tasks() const { return tasks_->list; }
+
+  // Changes the graph by `add`, which leaves it as it was where it fails. Returns the new version.
+  // With `expected_version` >= 0, Aborted unless that is the present one.
+  StatusOr<int64_t> Extend(int64_t expected_version, absl::FunctionRef<Status(Graph*)> add);
+
+  // Ends when the step's outputs are there. Feeds and fetches are in the order of the names.
+  Status Run(const RunOptions& options, const Feeds& feeds, const std::vector<std::string>& fetches,
+             const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
+             RunMetadata* metadata);
+
+  // As Run, for callers that have no thread to spare: the pool prepares and runs the step.
+  // Borrowed until `done`. Of a callable, the options are those it was made with, but for
+  // `cancellation`.
+  struct AsyncRun {
+    RunOptions options;
+    Feeds feeds;  // of a callable: without names
+    std::vector<std::string> fetches;
+    std::vector<std::string> targets;
+    std::vector<Tensor> outputs;
+    RunMetadata metadata;
+
+    // The session's own.
+    std::vector<Tensor> values;
+    StepStatsCollector stats;
+  };
+  void RunAsync(AsyncRun* run, Done done);
+
+  // Callables. They are forgotten with the session. `options` hold for RunCallableAsync.
+  StatusOr<int64_t> MakeCallable(const CallableSpec& spec, const RunOptions& options = {});
+  Status RunCallable(int64_t callable, const RunOptions& options, absl::Span<const Tensor> feeds,
+                     std::vector<Tensor>* outputs, RunMetadata* metadata);
+  void RunCallableAsync(int64_t callable, AsyncRun* run, Done done);
+  Status ReleaseCallable(int64_t callable);
+
+  // Steps in instalments: see partial_run.h. One that is never finished ends with the session, or
+  // at the session's time limit. Returns its handle.
+  StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec);
+  using SetUp = absl::AnyInvocable<void(StatusOr<std::string>) &&>;
+  void SetUpPartialRunAsync(const CallableSpec& spec, SetUp done);
+  // One instalment. At its time limit, or when it is cancelled, the whole step ends.
+  Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+                    const std::vector<std::string>& fetches, std::vector<Tensor>* outputs);
+  void RunPartialAsync(const std::string& handle, AsyncRun* run, Done done);
+
+  std::vector<DeviceInfo> devices() const;
+  // Ends the steps with `why`, waits for them and ends the session in all tasks.
+  Status Close(const Status& why);
+  Status Close();
+
+  // How long nothing has been asked of it; 0 while a step runs.
+  int64_t idle_ns() const;
+  int64_t version() const {
+    std::shared_lock<std::shared_mutex> lock(graph_mu_);
+    return version_;
+  }
+
+ private:
+  using Prepared = std::shared_ptr<PreparedStep>;
+  struct LocalStep {
+    Cancellation cancellation;
+    bool running = false;
+  };
+
+  explicit MasterSession(Options options);
+  Status BeginInTasks();
+  void WatchTasks();
+  void EndInTasks();
+
+  // Preparing.
+  void AwaitPrepared(const Prepared& step, Done done);
+  void Prepare(const Prepared& step);
+  StatusOr<CompileOptions> OptionsOf(const PreparedStep& step) const;
+  StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const PreparedStep& step) const;
+  StatusOr<std::vector<Partition>> CompileStep(const PreparedStep& step) const;
+  StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
+  Status AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata) const;
+
+  // Running.
+  Status RunPrepared(const Prepared& step, const RunOptions& options,
+                     absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
+                     RunMetadata* metadata);
+  Status RunLocal(const PreparedStep& step, const RunOptions& options,
+                  absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                  StepStatsCollector* stats);
+  Status Finished(const PreparedStep& step, const RunOptions& options, Status status,
+                  StepStatsCollector* stats, std::vector<Tensor>* outputs, RunMetadata* metadata);
+  void StartStep(const Prepared& step, const MasterStep::Args& args, Done done);
+  void StartPartial(const Prepared& step, SetUp done);
+  StatusOr<std::shared_ptr<PartialRun>> FindPartial(const std::string& handle);
+  void ForgetPartial(const std::string& handle);
+  void StartAsync(const Prepared& step, AsyncRun* run, Done done);
+  Status CheckTasks(const PreparedStep& step) const;
+  int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
+  int64_t NextStepId();
+  StatusOr<LocalStep*> TakeLocalStep();
+  void ReturnLocalStep(LocalStep* step);
+  void StepEnded(int64_t id);
+  void TaskLost(const TaskId& task, const Status& why);
+  struct Callable {
+    Prepared step;
+    RunOptions options;
+  };
+  StatusOr<Callable> FindCallable(int64_t callable);
+  int64_t TimeoutMs(int64_t otherwise) const;
+
+  const Options options_;
+  const std::shared_ptr<SessionTasks> tasks_;
+  const uint64_t step_id_base_;
+  std::atomic<uint64_t> steps_begun_{0};
+  std::atomic<uint64_t> next_graph_{1};
+  std::atomic<int64_t> last_used_ns_{0};
+
+  mutable std::shared_mutex graph_mu_;
+  Graph graph_;
+  int64_t version_ = 0;
+
+  StepCache cache_;
+  std::mutex callables_mu_;
+  absl::flat_hash_map<int64_t, Callable> callables_;
+  int64_t next_callable_ = 1;
+  std::mutex partial_mu_;
+  absl::flat_hash_map<std::string, std::shared_ptr<PartialRun>> partial_runs_;  // by handle
+
+  mutable std::mutex running_mu_;
+  std::condition_variable none_running_;
+  bool closed_ = false;
+  std::vector<std::unique_ptr<LocalStep>> local_steps_;
+  std::vector<LocalStep*> idle_local_steps_;
+  absl::flat_hash_map<int64_t, std::shared_ptr<MasterStep>> steps_;
+};
+
+}  // namespace penstock

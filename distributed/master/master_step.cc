@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master/master_step.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kNanosPerMilli = 1'000'000;
+constexpr int64_t kAbortTimeoutMs = 5'000;
+constexpr int64_t kDayMs = 24 * 3600 * 1000;
+
+}  // namespace
+
+MasterStep::MasterStep(std::shared_ptr<const PreparedStep> prepared, const Args& args,
+                       const Services& services)
+    : prepared_(std::move(prepared)),
+      args_(args),
+      services_(services),
+      ended_(prepared_->parts.size(), false),
+      left_(prepared_->parts.size()) {}
+
+void MasterStep::Start(Done done) {
+  done_.emplace(std::move(done));
+  const auto self = shared_from_this();
+  if (args_.cancellation != nullptr) {
+    // Not on the canceller's thread: what ends the step deregisters the callback.
+    const auto abort = [weak = weak_from_this(), threads = services_.threads](const Status& why) {
+      threads->Schedule([weak, why] {
+        if (const auto step = weak.lock()) step->Abort(why);
+      });
+    };
+    cancellation_registered_ = args_.cancellation->Register(abort, &cancellation_token_);
+    if (!cancellation_registered_) {
+      // The session may be aborting the step already.
+      std::lock_guard<std::mutex> lock(mu_);
+      if (first_error_.ok()) first_error_ = args_.cancellation->status();
+    }
+  }
+  if (args_.deadline_ns != 0) {
+    ArmTimer(args_.deadline_ns + kDeadlineSlackMs * kNanosPerMilli, &MasterStep::DeadlinePassed);
+  }
+  for (size_t part = 0; part < prepared_->parts.size(); ++part) StartPart(part);
+}
+
+void MasterStep::StartPart(size_t index) {
+  const PreparedStep::Part& part = prepared_->parts[index];
+  Status failed;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    failed = first_error_;
+  }
+  if (!failed.ok()) return PartEnded(index, failed);
+  int64_t timeout_ms = kDayMs;
+  if (args_.deadline_ns != 0) {
+    const int64_t left_ns = args_.deadline_ns - services_.env->NowNanos();
+    timeout_ms = std::max<int64_t>(1, left_ns / kNanosPerMilli + kDeadlineSlackMs + kGraceMs);
+  }
+  const RunGraphArgs run{
+      .session = prepared_->session,
+      .graph = part.graph,
+      .step_id = args_.id,
+      .deadline_ns = args_.deadline_ns,
+      .feeds = args_.feeds.data(),
+      .num_feeds = static_cast<int>(args_.feeds.size()),
+      .fetches = args_.fetches.data(),
+      .num_fetches = static_cast<int>(args_.fetches.size()),
+      .stats = args_.stats,
+      .step = part.task->client->in_process() != nullptr ? args_.own_step : nullptr,
+      .on_this_thread = args_.on_this_thread};
+  part.task->client->RunGraph(
+      run, {.incarnation = part.task->id.incarnation, .timeout_ms = timeout_ms},
+      Done([self = shared_from_this(), index](Status status) { self->PartEnded(index, status); }));
+}
+
+void MasterStep::PartEnded(size_t part, const Status& status) {
+  Status cause;
+  bool last = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    ended_[part] = true;
+    if (!status.ok() && first_error_.ok()) {
+      first_error_ = several_tasks() ? Status(status.code(),
+                                              StrCat("From ", prepared_->parts[part].task->id.name,
+                                                     ":\n", status.message()))
+                                     : status;
+      cause = first_error_;
+    }
+    last = --left_ == 0;
+  }
+  if (last) return End();
+  if (!cause.ok()) AbortParts(cause);
+}
+
+void MasterStep::Abort(const Status& why) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!first_error_.ok() || left_ == 0) return;
+    first_error_ = why;
+  }
+  AbortParts(why);
+}
+
+void MasterStep::TaskLost(const TaskId& task, const Status& why) {
+  const auto& parts = prepared_->parts;
+  const auto part =
+      std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.task->id == task; });
+  if (part == parts.end()) return;
+  Abort(why);
+  part->task->client->AbandonStep(args_.id);
+}
+
+// Tells the parts that still run.
+void MasterStep::AbortParts(const Status& why) {
+  ArmTimer(services_.env->NowNanos() + kGraceMs * kNanosPerMilli, &MasterStep::AbandonParts);
+  std::vector<const PreparedStep::Part*> running;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (size_t i = 0; i < ended_.size(); ++i) {
+      if (!ended_[i]) running.push_back(&prepared_->parts[i]);
+    }
+  }
+  for (const PreparedStep::Part* part : running) {
+    part->task->client->AbortStep(
+        args_.id, why, {.incarnation = part->task->id.incarnation, .timeout_ms = kAbortTimeoutMs},
+        Done([prepared = prepared_](Status) {}));
+  }
+}
+
+void MasterStep::AbandonParts() {
+  for (const PreparedStep::Part& part : prepared_->parts) {
+    part.task->client->AbandonStep(args_.id);
+  }
+}
+
+// The timer's thread must not end the step: that would have it wait for itself.
+void MasterStep::ArmTimer(int64_t at_ns, void (MasterStep::*then)()) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (left_ == 0) return;
+  timers_.push_back(
+      services_.timer->Arm(at_ns, [weak = weak_from_this(), threads = services_.threads, then] {
+        threads->Schedule([weak, then] {
+          if (const auto step = weak.lock()) ((*step).*then)();
+        });
+      }));
+}
+
+void MasterStep::DeadlinePassed() {
+  std::string waiting;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (size_t i = 0; i < ended_.size(); ++i) {
+      if (ended_[i]) continue;
+      StrAppend(&waiting, waiting.empty() ? "" : ", ", prepared_->parts[i].task->id.ToString());
+    }
+  }
+  Abort(DeadlineExceeded("step ", args_.id, " did not end before its deadline; ", waiting,
+                         " had not finished"));
+}
+
+void MasterStep::End() {
+  std::vector<DeadlineTimer::Token> timers;
+  std::optional<Done> done;
+  Status status;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    timers.swap(timers_);
+    done.emplace(*std::move(done_));
+    done_.reset();
+    status = first_error_;
+  }
+  for (const DeadlineTimer::Token& timer : timers) services_.timer->Disarm(timer);
+  if (cancellation_registered_) args_.cancellation->Deregister(cancellation_token_);
+  std::move (*done)(std::move(status));
+}
+
+}  // namespace penstock

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MasterStep: one running step, as its master sees it: one RunGraph per task; the first failure, of
+// whatever kind, aborts the parts of all others and is the step's status.
+//
+// A step ends when all its parts have ended. Only parts in other processes are not waited for
+// without limit: one that does not end within a grace period after an abort is abandoned.
+// Thread-safe. Held by shared pointers: its own calls keep it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/cancellation.h"
+#include "core/base/done.h"
+#include "core/base/env.h"
+#include "core/base/thread_pool.h"
+#include "core/runtime/deadline_timer.h"
+#include "distributed/master/prepared_step.h"
+
+namespace penstock {
+
+class MasterStep : public std::enable_shared_from_this<MasterStep> {
+ public:
+  static constexpr int64_t kGraceMs = 2'000;
+  // Tasks end a step at its deadline themselves, and say what it waited for. The master does so
+  // this much later, where a task did not.
+  static constexpr int64_t kDeadlineSlackMs = 250;
+
+  // Borrowed until `done`.
+  struct Args {
+    int64_t id = 0;
+    int64_t deadline_ns = 0;  // 0: none
+    absl::Span<const Tensor> feeds;
+    absl::Span<Tensor> fetches;
+    StepStatsCollector* stats = nullptr;
+    Cancellation* cancellation = nullptr;  // the caller's
+    // Where to put the Step of the master's own task, before Start returns; null: nowhere.
+    std::shared_ptr<Step>* own_step = nullptr;
+    bool on_this_thread = false;  // may use it until the step has ended
+  };
+  struct Services {
+    Env* env = nullptr;
+    DeadlineTimer* timer = nullptr;
+    ThreadPool* threads = nullptr;
+  };
+
+  MasterStep(std::shared_ptr<const PreparedStep> prepared, const Args& args,
+             const Services& services);
+
+  int64_t id() const { return args_.id; }
+  // REQUIRES at least one part.
+  void Start(Done done);
+  void Abort(const Status& why);
+  // Aborts the step if it uses `task`, and does not wait for the part there.
+  void TaskLost(const TaskId& task, const Status& why);
+
+ private:
+  bool several_tasks() const { return prepared_->parts.size() > 1; }
+  void StartPart(size_t part);
+  void PartEnded(size_t part, const Status& status);
+  void AbortParts(const Status& why);
+  void AbandonParts();
+  void ArmTimer(int64_t at_ns, void (MasterStep::*then)());
+  void DeadlinePassed();
+  void End();
+
+  const std::shared_ptr<const PreparedStep> prepared_;
+  const Args args_;
+  const Services services_;
+
+  std::mutex mu_;
+  Status first_error_;
+  std::vector<bool> ended_;  // by part
+  size_t left_;
+  std::vector<DeadlineTimer::Token> timers_;
+  std::optional<Done> done_;
+  Cancellation::Token cancellation_token_ = 0;
+  bool cancellation_registered_ = false;
+};
+
+}  // namespace penstock

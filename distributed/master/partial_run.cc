@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master/partial_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "core/base/join.h"
+#include "core/compiler/compile.h"
+
+namespace penstock {
+namespace {
+
+// "x" and "x:0" are one tensor.
+bool SameTensor(string_view a, string_view b) {
+  return absl::StripSuffix(a, ":0") == absl::StripSuffix(b, ":0");
+}
+
+// The index of `name` among `names`, marked in `used`. Clients of the protocol know these texts.
+StatusOr<int> TakeOne(const char* what, const char* done, const std::string& name,
+                      const std::vector<std::string>& names, std::vector<bool>* used) {
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const std::string& n) { return SameTensor(n, name); });
+  if (found == names.end()) {
+    return InvalidArgument("The ", what, " ", name, " was not specified in partial_run_setup.");
+  }
+  const int index = static_cast<int>(found - names.begin());
+  if ((*used)[index]) {
+    return InvalidArgument("The ", what, " ", name, " has already been ", done, ".");
+  }
+  (*used)[index] = true;
+  return index;
+}
+
+}  // namespace
+
+PartialRun::PartialRun(std::shared_ptr<const PreparedStep> prepared, std::string client_device)
+    : prepared_(std::move(prepared)),
+      client_device_(std::move(client_device)),
+      fed_(prepared_->names().feeds.size(), false),
+      fetched_(prepared_->names().fetches.size(), false),
+      left_(fed_.size() + fetched_.size()) {
+  // A tensor that is fetched twice is asked for once.
+  const std::vector<std::string>& fetches = prepared_->names().fetches;
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    for (size_t before = 0; before < i && !fetched_[i]; ++before) {
+      fetched_[i] = SameTensor(fetches[before], fetches[i]);
+    }
+    if (fetched_[i]) --left_;
+  }
+}
+
+HashedKey PartialRun::KeyOf(const std::string& tensor) const {
+  return HashedKey({.src_device = client_device_, .dst_device = client_device_, .tensor = tensor});
+}
+
+StatusOr<PartialRun::Instalment> PartialRun::Take(const Feeds& feeds,
+                                                  const std::vector<std::string>& fetches) {
+  const CallableSpec& names = prepared_->names();
+  Instalment taken;
+  std::lock_guard<std::mutex> lock(mu_);
+  if (ended_.has_value() && !ended_->ok()) return *ended_;
+  std::vector<bool> fed = fed_, fetched = fetched_;
+  for (const auto& [name, value] : feeds) {
+    ASSIGN_OR_RETURN(const int index, TakeOne("feed", "fed", name, names.feeds, &fed));
+    RETURN_IF_ERROR(prepared_->CheckFeed(index, value));
+    taken.feeds.push_back(index);
+  }
+  for (const std::string& name : fetches) {
+    ASSIGN_OR_RETURN(const int index, TakeOne("fetch", "fetched", name, names.fetches, &fetched));
+    RETURN_IF_ERROR(CheckComputable(index, fed));
+    taken.fetches.push_back(index);
+  }
+  fed_ = std::move(fed);
+  fetched_ = std::move(fetched);
+  left_ -= taken.feeds.size() + taken.fetches.size();
+  return taken;
+}
+
+Status PartialRun::CheckComputable(int fetch, const std::vector<bool>& fed) const {
+  const CallableSpec& names = prepared_->names();
+  std::vector<std::string> missing;
+  for (const int feed : prepared_->feeds_of_fetches[fetch]) {
+    if (!fed[feed]) missing.push_back(names.feeds[feed]);
+  }
+  if (missing.empty()) return OkStatus();
+  return InvalidArgument("Fetch ", names.fetches[fetch],
+                         " can't be computed from the feeds that have been fed so far: it needs ",
+                         absl::StrJoin(missing, ", "));
+}
+
+void PartialRun::Run(const Feeds& feeds, const std::vector<std::string>& fetches,
+                     std::vector<Tensor>* outputs, Done done) {
+  const auto taken = Take(feeds, fetches);
+  if (!taken.ok()) return std::move(done)(taken.status());
+  outputs->clear();
+  outputs->resize(fetches.size());
+  Done all([self = shared_from_this(), done = std::move(done)](Status status) mutable {
+    if (status.ok() && !self->finished()) return std::move(done)(OkStatus());
+    // A failure is the step's as soon as it has ended, and told as such.
+    if (!status.ok()) self->cancellation_.Cancel(status);
+    self->AfterEnd(std::move(done));
+  });
+  const auto join = std::make_shared<Join>(std::move(all));
+  if (step_ == nullptr) return Join::Part(join)(OkStatus());  // there is nothing to feed or fetch
+  // Fetches first: what a feed sets free then finds who waits for it.
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    step_->Recv(KeyOf(PartialFetch(taken->fetches[i])),
+                [self = shared_from_this(), output = &(*outputs)[i], name = fetches[i],
+                 part = Join::Part(join)](Status status, Tensor value, bool is_dead) mutable {
+                  if (status.ok() && is_dead) status = NoValue(name);
+                  *output = std::move(value);
+                  std::move(part)(std::move(status));
+                });
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    Status sent = step_->Send(KeyOf(PartialFeed(taken->feeds[i])), feeds[i].second, false);
+    if (!sent.ok()) Join::Part(join)(std::move(sent));
+  }
+}
+
+bool PartialRun::finished() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return left_ == 0 || (ended_.has_value() && !ended_->ok());
+}
+
+void PartialRun::AfterEnd(Done done) {
+  Status status;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!ended_.has_value()) {
+      after_end_.push_back(std::move(done));
+      return;
+    }
+    status = *ended_;
+  }
+  std::move(done)(std::move(status));
+}
+
+void PartialRun::Ended(const Status& status) {
+  std::vector<Done> waiting;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    ended_ = status;
+    waiting.swap(after_end_);
+  }
+  for (Done& done : waiting) std::move(done)(status);
+}
+
+}  // namespace penstock

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PartialRun: a step that is fed and fetched in instalments, while it runs.
+//
+// Feeds are sent to the step's own rendezvous in the master's task, and fetches received from it,
+// as the compiler names them (CompileOptions::partial_run). So a step in instalments is a step like
+// any other to everything below. It ends when all its nodes have run, for which all its feeds have
+// to be there; a failure of the step is the answer to the instalment that waits, or to the next.
+// Thread-safe. Held by shared pointers: its step keeps it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/cancellation.h"
+#include "core/base/done.h"
+#include "core/runtime/rendezvous.h"
+#include "distributed/master/prepared_step.h"
+#include "distributed/worker/step.h"
+
+namespace penstock {
+
+class PartialRun : public std::enable_shared_from_this<PartialRun> {
+ public:
+  // `client_device`: where feeds enter. `prepared` is ready.
+  PartialRun(std::shared_ptr<const PreparedStep> prepared, std::string client_device);
+
+  // The step, told once: it has begun in the master's task (null: it has no part there), it has
+  // ended everywhere.
+  void Begun(std::shared_ptr<Step> step) { step_ = std::move(step); }
+  void Ended(const Status& status);
+  // Ends it, when it is cancelled.
+  Cancellation& cancellation() { return cancellation_; }
+
+  // Feeds some and fetches some, each of which is named once in all instalments. `outputs`,
+  // borrowed until `done`, in the order of `fetches`. The last instalment ends with the step.
+  // InvalidArgument, and nothing has changed, where the names or values are wrong, or a fetch needs
+  // feeds that are still to come; any other error is the step's, and its end.
+  void Run(const Feeds& feeds, const std::vector<std::string>& fetches,
+           std::vector<Tensor>* outputs, Done done);
+  // Nothing can come of it any more: the step has failed, or everything was fed and fetched.
+  bool finished() const;
+
+ private:
+  // By index in PreparedStep::names().
+  struct Instalment {
+    std::vector<int> feeds;
+    std::vector<int> fetches;
+  };
+  StatusOr<Instalment> Take(const Feeds& feeds, const std::vector<std::string>& fetches);
+  Status CheckComputable(int fetch, const std::vector<bool>& fed) const;
+  void AfterEnd(Done done);
+  HashedKey KeyOf(const std::string& tensor) const;
+
+  const std::shared_ptr<const PreparedStep> prepared_;
+  const std::string client_device_;
+  std::shared_ptr<Step> step_;
+  Cancellation cancellation_;
+
+  mutable std::mutex mu_;
+  std::vector<bool> fed_;
+  std::vector<bool> fetched_;
+  size_t left_;  // to be fed or fetched
+  std::optional<Status> ended_;
+  std::vector<Done> after_end_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master/prepared_step.h"
+
+namespace penstock {
+namespace {
+constexpr int64_t kDeregisterTimeoutMs = 10'000;
+}  // namespace
+
+Status NoValue(string_view fetch) {
+  return InvalidArgument("fetch '", fetch, "' has no value: it is on a branch that was not taken");
+}
+
+PreparedStep::~PreparedStep() {
+  if (parts.empty() || tasks->session_deleted.load()) return;
+  for (const Part& part : parts) {
+    // A task that cannot be told forgets the part with the session.
+    part.task->client->DeregisterGraph(
+        session, part.graph,
+        {.incarnation = part.task->id.incarnation, .timeout_ms = kDeregisterTimeoutMs},
+        Done([tasks = tasks](Status) {}));
+  }
+}
+
+bool PreparedStep::AwaitReady(Done done) {
+  Status status;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (state_ == State::kNew || state_ == State::kPreparing) {
+      waiting_.push_back(std::move(done));
+      return std::exchange(state_, State::kPreparing) == State::kNew;
+    }
+    status = status_;
+  }
+  std::move(done)(std::move(status));
+  return false;
+}
+
+void PreparedStep::Finish(const Status& status) {
+  std::vector<Done> waiting;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    state_ = status.ok() ? State::kReady : State::kFailed;
+    status_ = status;
+    waiting.swap(waiting_);
+    ready_.store(status.ok(), std::memory_order_release);
+  }
+  for (Done& done : waiting) std::move(done)(status);
+}
+
+Status PreparedStep::CheckFeeds(absl::Span<const Tensor> tensors) const {
+  if (tensors.size() != feeds.size()) {
+    return InvalidArgument("expected ", feeds.size(), " feeds, got ", tensors.size());
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) RETURN_IF_ERROR(CheckFeed(i, tensors[i]));
+  return OkStatus();
+}
+
+Status PreparedStep::CheckFeed(size_t index, const Tensor& tensor) const {
+  const Feed& feed = feeds[index];
+  if (tensor.dtype() == feed.dtype &&
+      (!feed.shape.known_rank() || feed.shape.Compatible(tensor.shape()))) {
+    return OkStatus();
+  }
+  return InvalidArgument("feed '", feed.name, "': expected ", Name(feed.dtype), " of shape ",
+                         feed.shape.ToString(), ", got ",
+                         tensor.valid() ? Name(tensor.dtype()) : "no tensor", " of shape ",
+                         tensor.shape().ToString());
+}
+
+Status PreparedStep::CheckFetches(absl::Span<const Tensor> tensors) const {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].valid()) continue;
+    return NoValue(names_.fetches[i]);
+  }
+  return OkStatus();
+}
+
+bool StepCache::Names::operator==(const Names& other) const {
+  if (num_feeds() != other.num_feeds()) return false;
+  for (size_t i = 0; i < num_feeds(); ++i) {
+    if (feed(i) != other.feed(i)) return false;
+  }
+  return partial == other.partial && *fetches == *other.fetches && *targets == *other.targets;
+}
+
+std::shared_ptr<PreparedStep> StepCache::Get(const Feeds& feeds,
+                                             const std::vector<std::string>& fetches,
+                                             const std::vector<std::string>& targets) {
+  return Get({.fed = &feeds, .fetches = &fetches, .targets = &targets});
+}
+
+std::shared_ptr<PreparedStep> StepCache::GetPartial(const CallableSpec& names) {
+  return Get({.feeds = &names.feeds,
+              .fetches = &names.fetches,
+              .targets = &names.targets,
+              .partial = true});
+}
+
+std::shared_ptr<PreparedStep> StepCache::Get(const Names& names) {
+  decltype(steps_) dropped;  // destroyed without the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = steps_.find(names);
+  if (found != steps_.end()) return found->second;
+
+  if (steps_.size() >= kStepsMax) dropped.swap(steps_);
+  CallableSpec spec{.fetches = *names.fetches, .targets = *names.targets};
+  for (size_t i = 0; i < names.num_feeds(); ++i) spec.feeds.push_back(names.feed(i));
+  auto step = std::make_shared<PreparedStep>(std::move(spec), names.partial);
+  steps_.emplace(NamesOf(*step), step);
+  return step;
+}
+
+void StepCache::Drop(const PreparedStep& step) {
+  std::shared_ptr<PreparedStep> dropped;  // destroyed without the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = steps_.find(NamesOf(step));
+  if (found == steps_.end() || found->second.get() != &step) return;
+  dropped = std::move(found->second);
+  steps_.erase(found);
+}
+
+}  // namespace penstock

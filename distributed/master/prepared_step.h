@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PreparedStep: one combination of feeds, fetches and targets, compiled and registered with the
+// tasks that take part in it; StepCache: those of one session, by their names.
+//
+// Prepared once, by whoever asks first; others wait for it. Thread-safe. Held by shared pointers:
+// a running step keeps its own, so that the cache may forget it at any time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/base/done.h"
+#include "core/tensor/tensor.h"
+#include "distributed/session/session.h"
+#include "distributed/worker/worker_client.h"
+#include "distributed/worker/worker_graph.h"
+
+namespace penstock {
+
+class TaskHealth;
+
+// A task, as a session of a master uses it.
+struct SessionTask {
+  TaskId id;
+  std::shared_ptr<WorkerClient> client;
+  std::vector<DeviceInfo> devices;
+  std::shared_ptr<const TaskHealth> health;  // null: not watched (this process)
+};
+
+struct SessionTasks {
+  std::vector<SessionTask> list;  // the master's own first
+  // The tasks have been told to forget the session, with all its graphs.
+  std::atomic<bool> session_deleted{false};
+};
+
+// The error of a fetch whose branch was not taken.
+Status NoValue(string_view fetch);
+
+class PreparedStep {
+ public:
+  // The part of one task.
+  struct Part {
+    const SessionTask* task = nullptr;
+    uint64_t graph = 0;  // its handle there
+  };
+  struct Feed {
+    std::string name;
+    DType dtype = DType::kInvalid;
+    PartialShape shape;
+  };
+
+  explicit PreparedStep(CallableSpec names, bool partial = false)
+      : names_(std::move(names)), partial_(partial) {}
+  // Has the tasks forget their parts.
+  ~PreparedStep();
+
+  const CallableSpec& names() const { return names_; }
+  // Feeds come and fetches leave while it runs.
+  bool partial() const { return partial_; }
+  bool ready() const { return ready_.load(std::memory_order_acquire); }
+
+  // `done` is called when the step is ready or could not be prepared. True: the caller is the first
+  // and has to prepare it, ending with Finish.
+  [[nodiscard]] bool AwaitReady(Done done);
+  void Finish(const Status& status);
+
+  // Written by who prepares it, before Finish; constant once ready.
+  std::vector<Feed> feeds;
+  std::string session;
+  std::shared_ptr<const SessionTasks> tasks;  // what the parts point into
+  std::vector<Part> parts;                    // the master's own task's last
+  // The whole step, where it is one part of one task that is in this process.
+  std::shared_ptr<WorkerGraph> local;
+  // Of a partial run: the feeds that each fetch needs.
+  std::vector<std::vector<int>> feeds_of_fetches;
+
+  // InvalidArgument where the tensors do not fit the feeds; names the one.
+  Status CheckFeeds(absl::Span<const Tensor> tensors) const;
+  Status CheckFeed(size_t index, const Tensor& tensor) const;
+  // InvalidArgument where a fetch has no value, because its branch was not taken.
+  Status CheckFetches(absl::Span<const Tensor> tensors) const;
+
+ private:
+  enum class State { kNew, kPreparing, kReady, kFailed };
+
+  const CallableSpec names_;
+  const bool partial_;
+  std::atomic<bool> ready_{false};
+  std::mutex mu_;
+  State state_ = State::kNew;
+  Status status_;
+  std::vector<Done> waiting_;
+};
+
+class StepCache {
+ public:
+  // Of more steps than this, all are forgotten and prepared again: a client that asks for ever new
+  // combinations is not given ever more memory.
+  static constexpr size_t kStepsMax = 4096;
+
+  // The step of these names; made if it is not there.
+  std::shared_ptr<PreparedStep> Get(const Feeds& feeds, const std::vector<std::string>& fetches,
+                                    const std::vector<std::string>& targets);
+  // The partial run of these names.
+  std::shared_ptr<PreparedStep> GetPartial(const CallableSpec& names);
+  // Forgets `step`, which could not be prepared.
+  void Drop(const PreparedStep& step);
+
+ private:
+  // The names of a step, wherever they are kept. The order counts.
+  struct Names {
+    const Feeds* fed = nullptr;                       // either this
+    const std::vector<std::string>* feeds = nullptr;  // or this
+    const std::vector<std::string>* fetches = nullptr;
+    const std::vector<std::string>* targets = nullptr;
+    bool partial = false;
+
+    size_t num_feeds() const { return fed != nullptr ? fed->size() : feeds->size(); }
+    const std::string& feed(size_t i) const {
+      return fed != nullptr ? (*fed)[i].first : (*feeds)[i];
+    }
+    bool operator==(const Names& other) const;
+    template <class H>
+    friend H AbslHashValue(H h, const Names& names) {
+      h = H::combine(std::move(h), names.num_feeds(), names.partial);
+      for (size_t i = 0; i < names.num_feeds(); ++i) h = H::combine(std::move(h), names.feed(i));
+      return H::combine(std::move(h), *names.fetches, *names.targets);
+    }
+  };
+  static Names NamesOf(const PreparedStep& step) {
+    const CallableSpec& names = step.names();
+    return {.feeds = &names.feeds,
+            .fetches = &names.fetches,
+            .targets = &names.targets,
+            .partial = step.partial()};
+  }
+  std::shared_ptr<PreparedStep> Get(const Names& names);
+
+  std::mutex mu_;
+  // Keys point into their values.
+  absl::flat_hash_map<Names, std::shared_ptr<PreparedStep>> steps_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a session prepares a step: compile it, have each task register its part.
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "core/base/join.h"
+#include "core/compiler/compile.h"
+#include "distributed/master/failing_node.h"
+#include "distributed/master/master_session.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kRegisterTimeoutMs = 60'000;
+
+// The shape that feeds of an output must have, as far as the graph says so. Only placeholders make
+// a promise; what else is fed, replaces a value that might have had any shape.
+PartialShape PromisedShape(const Node& node) {
+  if (!absl::StartsWith(node.op_name(), "Placeholder")) return PartialShape();
+  const PartialShape* shape = node.attr<PartialShape>("shape");
+  // Old clients write a scalar where they know nothing.
+  if (shape == nullptr || shape->rank() == 0) return PartialShape();
+  return *shape;
+}
+
+}  // namespace
+
+void MasterSession::AwaitPrepared(const Prepared& step, Done done) {
+  if (step->AwaitReady(std::move(done))) Prepare(step);
+}
+
+void MasterSession::Prepare(const Prepared& step) {
+  const auto finish = [self = shared_from_this(), step](Status status) {
+    const bool alone = step->parts.size() == 1;
+    Worker* const worker = alone ? step->parts[0].task->client->in_process() : nullptr;
+    if (status.ok() && worker != nullptr) {
+      auto graph = worker->FindGraph(self->handle(), step->parts[0].graph);
+      if (!graph.ok()) {
+        status = graph.status();
+      } else if ((*graph)->one_part() && !(*graph)->communicates()) {
+        step->local = *std::move(graph);
+      }
+    }
+    if (!status.ok()) self->cache_.Drop(*step);
+    step->Finish(WithFailingNode(status));
+  };
+  {
+    std::unique_lock<std::mutex> lock(running_mu_);
+    if (closed_) {
+      lock.unlock();
+      return finish(FailedPrecondition("Session is closed."));
+    }
+  }
+  auto feeds = FeedsOf(*step);
+  if (!feeds.ok()) return finish(feeds.status());
+  auto partitions = CompileStep(*step);
+  if (!partitions.ok()) return finish(partitions.status());
+  if (step->partial()) {
+    auto needed = FeedsOfFetches(*step);
+    if (!needed.ok()) return finish(needed.status());
+    step->feeds_of_fetches = *std::move(needed);
+  }
+
+  step->feeds = *std::move(feeds);
+  step->session = handle();
+  step->tasks = tasks_;
+  std::map<std::string, std::vector<Partition>> by_task;
+  for (Partition& partition : *partitions) {
+    by_task[partition.device.substr(0, partition.device.find("/device:"))].push_back(
+        std::move(partition));
+  }
+  for (auto task = tasks().rbegin(); task != tasks().rend(); ++task) {
+    if (by_task.count(task->id.name) > 0) step->parts.push_back({&*task, next_graph_++});
+  }
+  auto join = std::make_shared<Join>(Done(finish));
+  for (const PreparedStep::Part& part : step->parts) {
+    part.task->client->RegisterGraph(
+        handle(), part.graph, std::move(by_task[part.task->id.name]),
+        {.incarnation = part.task->id.incarnation, .timeout_ms = TimeoutMs(kRegisterTimeoutMs)},
+        Join::Part(join));
+  }
+}
+
+StatusOr<std::vector<PreparedStep::Feed>> MasterSession::FeedsOf(const PreparedStep& step) const {
+  std::shared_lock<std::shared_mutex> lock(graph_mu_);
+  std::vector<PreparedStep::Feed> feeds;
+  for (const std::string& text : step.names().feeds) {
+    ASSIGN_OR_RETURN(const TensorName name, TensorName::Parse(text));
+    const Node* node = graph_.FindNode(name.node);
+    if (node == nullptr || name.control || name.index < 0 || name.index >= node->num_outputs()) {
+      return NotFound("FeedInputs: unable to find feed output ", text);
+    }
+    feeds.push_back({text, node->output_type(name.index).dtype, PromisedShape(*node)});
+  }
+  return feeds;
+}
+
+StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) const {
+  CompileOptions options{.targets = step.names().targets,
+                         .allow_soft_placement = options_.session.allow_soft_placement,
+                         .optimize = options_.session.optimize,
+                         .partial_run = step.partial(),
+                         .client_device = tasks()[0].devices[0].name};
+  for (const std::string& feed : step.names().feeds) {
+    ASSIGN_OR_RETURN(TensorName name, TensorName::Parse(feed));
+    options.feeds.push_back(std::move(name));
+  }
+  for (const std::string& fetch : step.names().fetches) {
+    ASSIGN_OR_RETURN(TensorName name, TensorName::Parse(fetch));
+    if (name.control) return InvalidArgument("fetch '", fetch, "' is not a tensor");
+    options.fetches.push_back(std::move(name));
+  }
+  return options;
+}
+
+StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& step) const {
+  ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(step));
+  std::shared_lock<std::shared_mutex> lock(graph_mu_);
+  return Compile(graph_, devices(), options);
+}
+
+StatusOr<std::vector<std::vector<int>>> MasterSession::FeedsOfFetches(
+    const PreparedStep& step) const {
+  ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(step));
+  std::shared_lock<std::shared_mutex> lock(graph_mu_);
+  return penstock::FeedsOfFetches(graph_, options);
+}
+
+Status MasterSession::AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata) const {
+  ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileStep(step));
+  for (Partition& partition : partitions) {
+    metadata->partition_graphs.emplace_back(partition.device, std::move(partition.graph));
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/grpc_worker_client.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "core/graph/graph_proto.h"
+#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/protocol.h"
+#include "distributed/rpc/run_graph_stream.h"
+#include "distributed/rpc/value_proto.h"
+#include "proto/penstock/worker.grpc.pb.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kNanosPerMilli = 1'000'000;
+
+class GrpcWorkerClient final : public WorkerClient {
+ public:
+  GrpcWorkerClient(const TaskId& task, std::shared_ptr<grpc::Channel> channel, Env& env,
+                   CompletionLoop& loop)
+      : name_(task.ToString()),
+        stub_(wire::Worker::NewStub(std::move(channel))),
+        env_(env),
+        loop_(loop) {}
+
+  void GetStatus(const StatusQuestion& question, const CallOptions& options,
+                 StatusAnswer answer) override {
+    wire::GetStatusRequest request;
+    request.set_incarnation(options.incarnation);
+    request.set_want_devices(question.want_devices);
+    for (const std::string& session : question.sessions) request.add_session_handle(session);
+    Call<wire::GetStatusResponse>(
+        &Stub::PrepareAsyncGetStatus, request, options,
+        [answer = std::move(answer)](const Status& status,
+                                     wire::GetStatusResponse& response) mutable {
+          if (!status.ok()) return std::move(answer)(status);
+          std::move(answer)(Understand(response));
+        });
+  }
+
+  void CreateSession(const WorkerSessionOptions& session, const CallOptions& options,
+                     Done done) override {
+    wire::CreateSessionRequest request;
+    request.set_incarnation(options.incarnation);
+    request.set_session_handle(session.handle);
+    request.set_isolate(session.isolate);
+    request.set_lease_ms(session.lease_ms);
+    for (const TaskId& task : session.tasks) {
+      wire::TaskIncarnation* const t = request.add_task();
+      t->set_task(task.name);
+      t->set_address(task.address);
+      t->set_incarnation(task.incarnation);
+    }
+    Call<wire::CreateSessionResponse>(&Stub::PrepareAsyncCreateSession, request, options,
+                                      std::move(done));
+  }
+
+  void DeleteSession(const std::string& session, const CallOptions& options, Done done) override {
+    wire::DeleteSessionRequest request;
+    request.set_incarnation(options.incarnation);
+    request.set_session_handle(session);
+    Call<wire::DeleteSessionResponse>(&Stub::PrepareAsyncDeleteSession, request, options,
+                                      std::move(done));
+  }
+
+  void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
+                     const CallOptions& options, Done done) override {
+    wire::RegisterGraphRequest request;
+    request.set_incarnation(options.incarnation);
+    request.set_session_handle(session);
+    request.set_graph_handle(graph);
+    for (const Partition& partition : partitions) {
+      wire::Partition* const p = request.add_partition();
+      p->set_device(partition.device);
+      ExportGraph(partition.graph, p->mutable_graph());
+    }
+    constexpr size_t kMessageBytesMax = (size_t{1} << 31) - 1;  // protobuf's
+    if (request.ByteSizeLong() > kMessageBytesMax) {
+      return std::move(done)(ResourceExhausted(
+          "the graph for ", name_, " is larger than 2 GiB: feed or restore large constants"));
+    }
+    Call<wire::RegisterGraphResponse>(&Stub::PrepareAsyncRegisterGraph, request, options,
+                                      std::move(done));
+  }
+
+  void DeregisterGraph(const std::string& session, uint64_t graph, const CallOptions& options,
+                       Done done) override {
+    wire::DeregisterGraphRequest request;
+    request.set_incarnation(options.incarnation);
+    request.set_session_handle(session);
+    request.set_graph_handle(graph);
+    Call<wire::DeregisterGraphResponse>(&Stub::PrepareAsyncDeregisterGraph, request, options,
+                                        std::move(done));
+  }
+
+  void RunGraph(const RunGraphArgs& args, const CallOptions& options, Done done) override {
+    wire::RunGraphRequest request;
+    request.set_incarnation(options.incarnation);
+    request.set_session_handle(args.session);
+    request.set_graph_handle(args.graph);
+    request.set_step_id(static_cast<uint64_t>(args.step_id));
+    request.set_want_step_stats(args.stats != nullptr);
+    if (args.deadline_ns != 0) {
+      const int64_t left_ns = args.deadline_ns - env_.NowNanos();
+      request.set_deadline_ms(std::max<int64_t>(1, left_ns / kNanosPerMilli));
+    }
+    Run(std::move(request), [stats = args.stats, done = std::move(done)](
+                                Status status, wire::RunGraphResponse& response) mutable {
+      if (status.ok()) status = FromProto(response.error());
+      if (status.ok() && stats != nullptr) status = AddStats(response.step_stats(), stats);
+      std::move(done)(std::move(status));
+    });
+  }
+
+  void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
+                 Done done) override {
+    wire::AbortStepRequest request;
+    request.set_incarnation(options.incarnation);
+    request.set_step_id(static_cast<uint64_t>(step_id));
+    ToProto(why, request.mutable_cause());
+    Call<wire::AbortStepResponse>(&Stub::PrepareAsyncAbortStep, request, options, std::move(done));
+  }
+
+  void AbandonStep(int64_t step_id) override {
+    std::shared_ptr<RunGraphStream> steps;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      steps = steps_;
+    }
+    if (steps != nullptr) steps->Abandon(step_id);
+  }
+
+  void Reset(const std::vector<std::string>& containers, const CallOptions& options,
+             Done done) override {
+    wire::ResetRequest request;
+    request.set_incarnation(options.incarnation);
+    for (const std::string& container : containers) request.add_container(container);
+    Call<wire::ResetResponse>(&Stub::PrepareAsyncReset, request, options, std::move(done));
+  }
+
+  void Shutdown(const std::string& reason, const CallOptions& options, Done done) override {
+    wire::ShutdownRequest request;
+    request.set_incarnation(options.incarnation);
+    request.set_reason(reason);
+    Call<wire::ShutdownResponse>(&Stub::PrepareAsyncShutdown, request, options, std::move(done));
+  }
+
+ private:
+  using Stub = wire::Worker::Stub;
+  template <class Request, class Response>
+  using Prepare = std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> (Stub::*)(
+      grpc::ClientContext*, const Request&, grpc::CompletionQueue*);
+
+  template <class Response, class Request>
+  void Call(Prepare<Request, Response> prepare, const Request& request, const CallOptions& options,
+            typename ClientCall<Response>::Ended ended) {
+    ClientCall<Response>::Start(
+        loop_, name_, options.timeout_ms,
+        [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+          return (stub_.get()->*prepare)(context, request, queue);
+        },
+        std::move(ended));
+  }
+  template <class Response, class Request>
+  void Call(Prepare<Request, Response> prepare, const Request& request, const CallOptions& options,
+            Done done) {
+    typename ClientCall<Response>::Ended ended = [done = std::move(done)](const Status& status,
+                                                                          Response&) mutable {
+      std::move(done)(status);
+    };
+    Call<Response, Request>(prepare, request, options, std::move(ended));
+  }
+
+  static StatusOr<TaskStatus> Understand(const wire::GetStatusResponse& response) {
+    const wire::TaskIncarnation& self = response.self();
+    TaskStatus status{
+        .self = {self.task(), self.address(), self.incarnation()},
+        .serving = response.serving(),
+        .running_steps = {response.running_step().begin(), response.running_step().end()},
+        .unknown_sessions = {response.unknown_session().begin(), response.unknown_session().end()}};
+    if (response.protocol_version() != kProtocolVersion) {
+      return FailedPrecondition(status.self.ToString(), " speaks version ",
+                                response.protocol_version(), " of the worker protocol, this task ",
+                                kProtocolVersion);
+    }
+    for (const auto& device : response.device()) {
+      ASSIGN_OR_RETURN(DeviceInfo info, FromProto(device));
+      status.devices.push_back(std::move(info));
+    }
+    return status;
+  }
+
+  static Status AddStats(const tensorflow::StepStats& proto, StepStatsCollector* stats) {
+    ASSIGN_OR_RETURN(std::vector<DeviceStats> devices, FromProto(proto));
+    for (DeviceStats& device : devices) {
+      for (NodeStats& node : device.nodes) stats->Add(device.device, std::move(node));
+    }
+    return OkStatus();
+  }
+
+  const std::string name_;
+  // Opens the stream where there is none, or the last one was lost.
+  void Run(wire::RunGraphRequest request, RunGraphStream::Ended ended) {
+    std::shared_ptr<RunGraphStream> opened;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (steps_ != nullptr && steps_->Run(request, &ended)) return;
+      steps_ = opened = std::make_shared<RunGraphStream>(stub_, loop_, name_);
+      CHECK(opened->Run(std::move(request), &ended), "a new stream is lost");
+    }
+    opened->Open();
+  }
+
+  const std::shared_ptr<Stub> stub_;
+  Env& env_;
+  CompletionLoop& loop_;
+  std::mutex mu_;
+  std::shared_ptr<RunGraphStream> steps_;
+};
+
+}  // namespace
+
+std::unique_ptr<WorkerClient> NewGrpcWorkerClient(const TaskId& task,
+                                                  std::shared_ptr<grpc::Channel> channel, Env& env,
+                                                  CompletionLoop& loop) {
+  return std::make_unique<GrpcWorkerClient>(task, std::move(channel), env, loop);
+}
+
+}  // namespace penstock

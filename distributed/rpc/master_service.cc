@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls that concern sessions as a whole. Those that run steps stand in step_service.cc.
+#include "distributed/rpc/master_service.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <string>
+#include <utility>
+
+#include "core/graph/graph_proto.h"
+#include "distributed/master/failing_node.h"
+#include "distributed/rpc/value_proto.h"
+#include "proto/tensorflow/config.pb.h"
+
+namespace penstock {
+namespace {
+
+Status CheckCluster(const tensorflow::ClusterDef& def, const ClusterSpec& cluster) {
+  if (def.job().empty()) return OkStatus();
+  ClusterSpec wanted;
+  for (const tensorflow::JobDef& job : def.job()) {
+    for (const auto& [index, address] : job.tasks()) {
+      RETURN_IF_ERROR(Annotate(wanted.AddTask(job.name(), index, address), "config.cluster_def"));
+    }
+  }
+  if (wanted == cluster) return OkStatus();
+  return Unimplemented("config.cluster_def: a session uses the cluster of its server (",
+                       cluster.ToString(), ")");
+}
+
+StatusOr<SessionOptions> OptionsOf(const tensorflow::ConfigProto& config,
+                                   const ClusterSpec& cluster) {
+  if (config.use_per_session_threads() || config.session_inter_op_thread_pool_size() > 0) {
+    return InvalidArgument("Distributed session does not support session thread pool options.");
+  }
+  RETURN_IF_ERROR(CheckCluster(config.cluster_def(), cluster));
+  const auto level = config.graph_options().optimizer_options().opt_level();
+  return SessionOptions{
+      .operation_timeout_ms = std::max<int64_t>(0, config.operation_timeout_in_ms()),
+      .allow_soft_placement = config.allow_soft_placement(),
+      .optimize = level != tensorflow::OptimizerOptions::L0,
+      .isolate_state = config.isolate_session_state(),
+      .device_filters = {config.device_filters().begin(), config.device_filters().end()}};
+}
+
+}  // namespace
+
+Status RecentRequests::Add(int64_t id, string_view what) {
+  if (id == 0) return OkStatus();
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!ids_.insert(id).second) {
+    return Aborted("The same ", what, " (Master) request was received twice.");
+  }
+  order_.push_back(id);
+  if (order_.size() > kRemembered) {
+    ids_.erase(order_.front());
+    order_.pop_front();
+  }
+  return OkStatus();
+}
+
+Status MasterService::SetDefaultConfig(const std::string& text) {
+  google::protobuf::TextFormat::Parser parser;
+  parser.AllowUnknownField(true);
+  if (parser.ParseFromString(text, &default_config_)) return OkStatus();
+  return InvalidArgument("default_session_config: '", text, "' is not a ConfigProto in text form");
+}
+
+void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& loop,
+                           grpc::ServerCompletionQueue& queue) {
+  master_ = &master;
+  threads_ = &threads;
+  using AS = AsyncService;
+  const auto listen = [&]<class Request, class Response>(
+                          typename Call<Request, Response>::Method method,
+                          std::function<void(std::shared_ptr<Call<Request, Response>>)> handler) {
+    using C = Call<Request, Response>;
+    C::Listen(std::make_shared<const typename C::Endpoint>(
+        typename C::Endpoint{&service_, method, &loop, &queue, std::move(handler)}));
+  };
+  // For calls that wait: on threads of their own.
+  const auto on_thread = [this](auto call, auto handle) {
+    const Status started = call_threads_.Run([call, handle] { call->Finish(handle(*call)); });
+    if (!started.ok()) call->Finish(started);
+  };
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
+      &AS::RequestCreateSession, [this, on_thread](auto call) {
+        on_thread(call, [this](auto& c) -> Status {
+          tensorflow::CreateSessionRequest request;
+          tensorflow::CreateSessionResponse response;
+          RETURN_IF_ERROR(Parse(&c.request(), &request));
+          RETURN_IF_ERROR(WithFailingNode(CreateSession(request, &response)));
+          if (c.given_up()) {  // a session that nobody knows of would never be closed
+            RETURN_IF_ERROR(master_->CloseSession(response.session_handle()));
+            return Cancelled("the client does not wait for the session any more");
+          }
+          c.response() = BytesOf(response);
+          return OkStatus();
+        });
+      });
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
+      &AS::RequestExtendSession, [this, on_thread](auto call) {
+        on_thread(call, [this](auto& c) -> Status {
+          tensorflow::ExtendSessionRequest request;
+          tensorflow::ExtendSessionResponse response;
+          RETURN_IF_ERROR(Parse(&c.request(), &request));
+          RETURN_IF_ERROR(WithFailingNode(ExtendSession(request, &response)));
+          c.response() = BytesOf(response);
+          return OkStatus();
+        });
+      });
+  listen.operator()<tensorflow::CloseSessionRequest, tensorflow::CloseSessionResponse>(
+      &AS::RequestCloseSession, [this, on_thread](auto call) {
+        on_thread(call,
+                  [this](auto& c) { return master_->CloseSession(c.request().session_handle()); });
+      });
+  listen.operator()<tensorflow::ResetRequest, tensorflow::ResetResponse>(
+      &AS::RequestReset, [this, on_thread](auto call) {
+        on_thread(call, [this](auto& c) -> Status {
+          const auto& containers = c.request().container();
+          const auto& filters = c.request().device_filters();
+          return master_->Reset({containers.begin(), containers.end()},
+                                {filters.begin(), filters.end()});
+        });
+      });
+  listen.operator()<tensorflow::MakeCallableRequest, tensorflow::MakeCallableResponse>(
+      &AS::RequestMakeCallable, [this, on_thread](auto call) {
+        on_thread(call, [this](auto& c) { return MakeCallable(c.request(), &c.response()); });
+      });
+  listen.operator()<tensorflow::ReleaseCallableRequest, tensorflow::ReleaseCallableResponse>(
+      &AS::RequestReleaseCallable, [this](auto call) {
+        threads_->Schedule([this, call] { call->Finish(ReleaseCallable(call->request())); });
+      });
+  listen.operator()<tensorflow::ListDevicesRequest, tensorflow::ListDevicesResponse>(
+      &AS::RequestListDevices,
+      [this](auto call) { call->Finish(ListDevices(call->request(), &call->response())); });
+  listen.operator()<tensorflow::PartialRunSetupRequest, tensorflow::PartialRunSetupResponse>(
+      &AS::RequestPartialRunSetup, [this](auto call) { SetUpPartialRun(std::move(call)); });
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
+      &AS::RequestRunStep, [this](auto call) { RunStep(std::move(call)); });
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
+      &AS::RequestRunCallable, [this](auto call) { RunCallable(std::move(call)); });
+}
+
+Status MasterService::CreateSession(const tensorflow::CreateSessionRequest& request,
+                                    tensorflow::CreateSessionResponse* response) {
+  tensorflow::ConfigProto config = default_config_;
+  config.MergeFrom(request.config());
+  ASSIGN_OR_RETURN(const SessionOptions options, OptionsOf(config, master_->cluster()));
+  ASSIGN_OR_RETURN(const auto session, master_->CreateSession(options, [&](Graph* graph) {
+    return ImportGraph(request.graph_def(), graph);
+  }));
+  response->set_session_handle(session->handle());
+  response->set_graph_version(session->version());
+  return OkStatus();
+}
+
+Status MasterService::ExtendSession(const tensorflow::ExtendSessionRequest& request,
+                                    tensorflow::ExtendSessionResponse* response) {
+  ASSIGN_OR_RETURN(const auto session, master_->FindSession(request.session_handle()));
+  ASSIGN_OR_RETURN(const int64_t version,
+                   session->Extend(request.current_graph_version(), [&](Graph* graph) {
+                     return ImportGraph(request.graph_def(), graph);
+                   }));
+  response->set_new_graph_version(version);
+  return OkStatus();
+}
+
+Status MasterService::ListDevices(const tensorflow::ListDevicesRequest& request,
+                                  tensorflow::ListDevicesResponse* response) {
+  const auto session = master_->FindSession(request.session_handle());
+  if (!session.ok()) return InvalidArgument(session.status().message());
+  const std::vector<SessionTask>& tasks = (*session)->tasks();
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    for (const DeviceInfo& device : tasks[i].devices) {
+      ToProto(device, i == 0 ? response->add_local_device() : response->add_remote_device());
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

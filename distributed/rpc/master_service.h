@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MasterService: TensorFlow's public session protocol (/tensorflow.MasterService/...) in front of a
+// Master. Any number of calls may wait in it: none of them holds a thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "distributed/master/master.h"
+#include "distributed/rpc/call_threads.h"
+#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/rpc/calls/unary_call.h"
+#include "proto/tensorflow/master_service.grpc.pb.h"
+
+namespace penstock {
+
+// The ids of the last calls: a call that comes twice, because its answer was lost, must not be done
+// twice. Thread-safe.
+class RecentRequests {
+ public:
+  static constexpr size_t kRemembered = 10'000;
+  // Aborted where `id` was seen before; 0 is not an id.
+  Status Add(int64_t id, string_view what);
+
+ private:
+  std::mutex mu_;
+  absl::flat_hash_set<int64_t> ids_;
+  std::deque<int64_t> order_;
+};
+
+class MasterService {
+ public:
+  // To be registered with the server.
+  grpc::Service& service() { return service_; }
+  // What clients' configurations are merged into: a ConfigProto in text form. Before Listen.
+  Status SetDefaultConfig(const std::string& text);
+  // Begins to take calls, when the server runs. All borrowed; `queue` is the loop's.
+  void Listen(Master& master, ThreadPool& threads, CompletionLoop& loop,
+              grpc::ServerCompletionQueue& queue);
+  // Returns when no call has a thread of its own any more.
+  void WaitForCalls() { call_threads_.Wait(); }
+
+ private:
+  // Messages with tensors or graphs come and go as bytes: see tensor_message.h.
+  template <class Base>
+  using RawSteps = tensorflow::MasterService::WithRawMethod_RunStep<
+      tensorflow::MasterService::WithRawMethod_RunCallable<Base>>;
+  template <class Base>
+  using RawGraphs = tensorflow::MasterService::WithRawMethod_CreateSession<
+      tensorflow::MasterService::WithRawMethod_ExtendSession<Base>>;
+  using AsyncService = RawSteps<RawGraphs<tensorflow::MasterService::AsyncService>>;
+  template <class Request, class Response>
+  using Call = UnaryCall<AsyncService, Request, Response>;
+  using StepCall = Call<grpc::ByteBuffer, grpc::ByteBuffer>;
+  using PartialSetupCall =
+      Call<tensorflow::PartialRunSetupRequest, tensorflow::PartialRunSetupResponse>;
+
+  Status CreateSession(const tensorflow::CreateSessionRequest& request,
+                       tensorflow::CreateSessionResponse* response);
+  Status ExtendSession(const tensorflow::ExtendSessionRequest& request,
+                       tensorflow::ExtendSessionResponse* response);
+  Status MakeCallable(const tensorflow::MakeCallableRequest& request,
+                      tensorflow::MakeCallableResponse* response);
+  Status ReleaseCallable(const tensorflow::ReleaseCallableRequest& request);
+  Status ListDevices(const tensorflow::ListDevicesRequest& request,
+                     tensorflow::ListDevicesResponse* response);
+  void SetUpPartialRun(std::shared_ptr<PartialSetupCall> call);
+  void RunStep(std::shared_ptr<StepCall> call);
+  void RunCallable(std::shared_ptr<StepCall> call);
+  // Reading and writing long messages takes time, which a polling thread must not give.
+  void Begin(const StepCall& call, std::function<void()> begin);
+  void Answer(const MasterSession::AsyncRun& run, std::function<void()> answer);
+
+  tensorflow::ConfigProto default_config_;
+  Master* master_ = nullptr;
+  ThreadPool* threads_ = nullptr;
+  AsyncService service_;
+  RecentRequests recent_;
+  CallThreads call_threads_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a TensorFlow client sees on the wire, call by call.
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <thread>
+
+#include "core/graph/builder.h"
+#include "core/graph/graph_proto.h"
+#include "core/wire/tensor_proto.h"
+#include "distributed/testing/test_cluster.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/tensorflow/master_service.grpc.pb.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+
+class MasterServiceTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { cluster_ = new TestCluster({{"ps", 1}, {"worker", 1}}); }
+  static void TearDownTestSuite() { delete cluster_; }
+
+  void SetUp() override {
+    stub_ = tensorflow::MasterService::NewStub(
+        grpc::CreateChannel(cluster_->target().substr(7), grpc::InsecureChannelCredentials()));
+    {
+      const auto ps = g_.DeviceScope("/job:ps/task:0");
+      CallIn(g_, "VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({})}});
+      CallIn(g_, "TestFail", {}, {{"message", std::string(5000, 'e')}});
+      CallIn(g_, "TestBlock", {});
+    }
+    const auto worker = g_.DeviceScope("/job:worker/task:0");
+    const Output x =
+        CallIn(g_, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape()}});
+    const Output sum = x + 1.0;
+    Call("Identity", {sum});
+    sum_ = sum.name().substr(0, sum.name().find(':'));
+    CHECK_OK(g_.status());
+  }
+
+  grpc::Status Create(const tensorflow::ConfigProto& config = {}) {
+    tensorflow::CreateSessionRequest request;
+    ExportGraph(g_.graph(), request.mutable_graph_def());
+    *request.mutable_config() = config;
+    tensorflow::CreateSessionResponse response;
+    const grpc::Status status = Send(&Stub::CreateSession, request, &response);
+    handle_ = response.session_handle();
+    version_ = response.graph_version();
+    return status;
+  }
+  tensorflow::RunStepRequest Step(const std::string& fetch) {
+    tensorflow::RunStepRequest request;
+    request.set_session_handle(handle_);
+    request.set_store_errors_in_response_body(true);
+    if (!fetch.empty()) request.add_fetch(fetch);
+    return request;
+  }
+  // With a feed, in a typed field as small client constants come.
+  tensorflow::RunStepRequest FedStep(const std::string& fetch) {
+    tensorflow::RunStepRequest request = Step(fetch);
+    tensorflow::NamedTensorProto* const feed = request.add_feed();
+    feed->set_name("Placeholder:0");
+    feed->mutable_tensor()->set_dtype(tensorflow::DT_FLOAT);
+    feed->mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(2);
+    feed->mutable_tensor()->add_float_val(41);
+    return request;
+  }
+
+  using Stub = tensorflow::MasterService::Stub;
+  template <class Request, class Response>
+  grpc::Status Send(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    const Request& request, Response* response) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+    return (stub_.get()->*method)(&context, request, response);
+  }
+
+  static TestCluster* cluster_;
+  std::unique_ptr<Stub> stub_;
+  GraphBuilder g_;
+  std::string sum_;  // a node
+  std::string handle_;
+  int64_t version_ = 0;
+  tensorflow::RunStepResponse answer_;
+};
+TestCluster* MasterServiceTest::cluster_ = nullptr;
+
+TEST_F(MasterServiceTest, FetchesAreNamedAsTheyWereAsked) {
+  ASSERT_TRUE(Create().ok());
+  tensorflow::RunStepRequest request = FedStep("Identity:0");
+  request.add_fetch(sum_);
+  ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
+  ASSERT_EQ(answer_.status_code(), 0) << answer_.status_error_message();
+  ASSERT_EQ(answer_.tensor_size(), 2);
+  EXPECT_EQ(answer_.tensor(0).name(), "Identity:0");
+  EXPECT_EQ(answer_.tensor(1).name(), sum_);
+  const auto value = TensorFromProto(answer_.tensor(0).tensor());
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(AttrValue(*value), AttrValue(Tensor::Vector<float>({42, 42})));
+}
+
+TEST_F(MasterServiceTest, ErrorsOfStepsAreInTheBody) {
+  ASSERT_TRUE(Create().ok());
+  ASSERT_TRUE(Send(&Stub::RunStep, Step("TestFail:0"), &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::OUT_OF_RANGE);
+  EXPECT_THAT(answer_.status_error_message(), HasSubstr("\n\t [[{{node TestFail}}]]"));
+  EXPECT_GT(answer_.status_error_message().size(), 5000);
+  EXPECT_EQ(answer_.tensor_size(), 0);
+  // Unless the client wants them in the trailers, which are short.
+  tensorflow::RunStepRequest request = Step("TestFail:0");
+  request.set_store_errors_in_response_body(false);
+  const grpc::Status status = Send(&Stub::RunStep, request, &answer_);
+  EXPECT_EQ(status.error_code(), grpc::OUT_OF_RANGE);
+  EXPECT_THAT(status.error_message(), HasSubstr(" ... [truncated]"));
+  EXPECT_LT(status.error_message().size(), 3200);
+}
+
+TEST_F(MasterServiceTest, UninitializedIsAWordThatClientsLookFor) {
+  ASSERT_TRUE(Create().ok());
+  ASSERT_TRUE(Send(&Stub::RunStep, Step("VariableV2:0"), &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::FAILED_PRECONDITION);
+  EXPECT_THAT(answer_.status_error_message(),
+              HasSubstr("Attempting to use uninitialized value VariableV2"));
+}
+
+TEST_F(MasterServiceTest, UnknownSessions) {
+  handle_ = "nope";
+  ASSERT_TRUE(Send(&Stub::RunStep, Step("Identity:0"), &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::ABORTED);
+  EXPECT_EQ(answer_.status_error_message(), "Session nope is not found.");
+  tensorflow::CloseSessionRequest close;
+  close.set_session_handle("nope");
+  tensorflow::CloseSessionResponse closed;
+  EXPECT_EQ(Send(&Stub::CloseSession, close, &closed).error_code(), grpc::ABORTED);
+  tensorflow::ListDevicesRequest list;
+  list.set_session_handle("nope");
+  tensorflow::ListDevicesResponse listed;
+  EXPECT_EQ(Send(&Stub::ListDevices, list, &listed).error_code(), grpc::INVALID_ARGUMENT);
+}
+
+TEST_F(MasterServiceTest, ExtensionsNameTheVersionTheyExtend) {
+  ASSERT_TRUE(Create().ok());
+  const int sent = g_.graph().max_id();
+  const Output more = Call("Neg", {g_.OutputOf(g_.graph().FindNode("Identity"))});
+  tensorflow::ExtendSessionRequest request;
+  request.set_session_handle(handle_);
+  request.set_current_graph_version(version_);
+  ExportGraph(g_.graph(), request.mutable_graph_def(), sent);
+  tensorflow::ExtendSessionResponse response;
+  ASSERT_TRUE(Send(&Stub::ExtendSession, request, &response).ok());
+  EXPECT_EQ(response.new_graph_version(), version_ + 1);
+  ASSERT_TRUE(Send(&Stub::RunStep, FedStep(more.name()), &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), 0) << answer_.status_error_message();
+  // The same again: an old version, and nodes that are there.
+  EXPECT_EQ(Send(&Stub::ExtendSession, request, &response).error_code(), grpc::ABORTED);
+  request.set_current_graph_version(version_ + 1);
+  const grpc::Status twice = Send(&Stub::ExtendSession, request, &response);
+  EXPECT_EQ(twice.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_THAT(twice.error_message(), HasSubstr("Neg"));
+}
+
+TEST_F(MasterServiceTest, ARequestIsDoneOnce) {
+  ASSERT_TRUE(Create().ok());
+  tensorflow::RunStepRequest request = FedStep("Identity:0");
+  request.set_request_id(12345);
+  ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), 0);
+  ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::ABORTED);
+  EXPECT_THAT(answer_.status_error_message(), HasSubstr("received twice"));
+}
+
+TEST_F(MasterServiceTest, TimeoutsEndSteps) {
+  ASSERT_TRUE(Create().ok());
+  tensorflow::RunStepRequest request = Step("TestBlock:0");
+  request.mutable_options()->set_timeout_in_ms(50);
+  ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::DEADLINE_EXCEEDED);
+  // The session's, too.
+  tensorflow::ConfigProto config;
+  config.set_operation_timeout_in_ms(50);
+  ASSERT_TRUE(Create(config).ok());
+  ASSERT_TRUE(Send(&Stub::RunStep, Step("TestBlock:0"), &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::DEADLINE_EXCEEDED);
+}
+
+TEST_F(MasterServiceTest, AClientThatHangsUpEndsItsStep) {
+  ASSERT_TRUE(Create().ok());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+  const grpc::Status status = stub_->RunStep(&context, Step("TestBlock:0"), &answer_);
+  EXPECT_EQ(status.error_code(), grpc::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(cluster_->Idle());
+}
+
+TEST_F(MasterServiceTest, WhatIsNotSupportedSaysSo) {
+  tensorflow::ConfigProto config;
+  config.set_use_per_session_threads(true);
+  const grpc::Status threads = Create(config);
+  EXPECT_EQ(threads.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(threads.error_message(),
+            "Distributed session does not support session thread pool options.");
+  config.Clear();
+  (*config.mutable_cluster_def()->add_job()->mutable_tasks())[0] = "other:1";
+  config.mutable_cluster_def()->mutable_job(0)->set_name("ps");
+  EXPECT_EQ(Create(config).error_code(), grpc::UNIMPLEMENTED);
+  config.Clear();
+  config.add_device_filters("/job:[");
+  EXPECT_EQ(Create(config).error_code(), grpc::INVALID_ARGUMENT);
+}
+
+TEST_F(MasterServiceTest, BadGraphsAndFeedsAreRefused) {
+  tensorflow::CreateSessionRequest create;
+  create.mutable_graph_def()->add_node()->set_name("n");
+  create.mutable_graph_def()->mutable_node(0)->set_op("NoSuchOp");
+  tensorflow::CreateSessionResponse created;
+  const grpc::Status status = Send(&Stub::CreateSession, create, &created);
+  EXPECT_NE(status.error_code(), grpc::OK);
+  EXPECT_THAT(status.error_message(), HasSubstr("NoSuchOp"));
+
+  ASSERT_TRUE(Create().ok());
+  tensorflow::RunStepRequest request = FedStep("Identity:0");
+  request.mutable_feed(0)->mutable_tensor()->set_tensor_content("123");
+  ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::INVALID_ARGUMENT);
+  EXPECT_THAT(answer_.status_error_message(), HasSubstr("feed 'Placeholder:0'"));
+}
+
+TEST_F(MasterServiceTest, Callables) {
+  ASSERT_TRUE(Create().ok());
+  tensorflow::MakeCallableRequest make;
+  make.set_session_handle(handle_);
+  make.mutable_options()->add_feed("Placeholder:0");
+  make.mutable_options()->add_fetch("Identity:0");
+  tensorflow::MakeCallableResponse made;
+  ASSERT_TRUE(Send(&Stub::MakeCallable, make, &made).ok());
+  tensorflow::RunCallableRequest run;
+  run.set_session_handle(handle_);
+  run.set_handle(made.handle());
+  *run.add_feed() = FedStep("").feed(0).tensor();
+  tensorflow::RunCallableResponse ran;
+  ASSERT_TRUE(Send(&Stub::RunCallable, run, &ran).ok());
+  ASSERT_EQ(ran.fetch_size(), 1);
+  EXPECT_EQ(TensorFromProto(ran.fetch(0))->flat<float>()[1], 42);
+  tensorflow::ReleaseCallableRequest release;
+  release.set_session_handle(handle_);
+  release.set_handle(made.handle());
+  tensorflow::ReleaseCallableResponse released;
+  EXPECT_TRUE(Send(&Stub::ReleaseCallable, release, &released).ok());
+  EXPECT_EQ(Send(&Stub::RunCallable, run, &ran).error_code(), grpc::INVALID_ARGUMENT);
+}
+
+TEST_F(MasterServiceTest, TracesAndGraphs) {
+  ASSERT_TRUE(Create().ok());
+  tensorflow::RunStepRequest request = FedStep("Identity:0");
+  request.mutable_options()->set_trace_level(tensorflow::RunOptions::FULL_TRACE);
+  request.mutable_options()->set_output_partition_graphs(true);
+  ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
+  const auto& stats = answer_.metadata().step_stats();
+  ASSERT_EQ(stats.dev_stats_size(), 1);
+  EXPECT_EQ(stats.dev_stats(0).device(), "/job:worker/replica:0/task:0/device:CPU:0");
+  for (const auto& node : stats.dev_stats(0).node_stats()) {
+    EXPECT_THAT(node.timeline_label(), testing::MatchesRegex(".* = .*\\(.*\\)"));
+    EXPECT_GT(node.all_start_micros(), 0);
+  }
+  EXPECT_EQ(answer_.metadata().partition_graphs_size(), 1);
+}
+
+TEST_F(MasterServiceTest, PartialRuns) {
+  ASSERT_TRUE(Create().ok());
+  tensorflow::PartialRunSetupRequest setup;
+  setup.set_session_handle(handle_);
+  const tensorflow::RunStepRequest all = FedStep("Identity:0");
+  for (const auto& feed : all.feed()) setup.add_feed(feed.name());
+  setup.add_fetch("Identity:0");
+  setup.add_target("Identity");
+  setup.set_request_id(Env::Real().RandomU64() | 1);
+  tensorflow::PartialRunSetupResponse begun;
+  ASSERT_TRUE(Send(&Stub::PartialRunSetup, setup, &begun).ok());
+  EXPECT_EQ(Send(&Stub::PartialRunSetup, setup, &begun).error_code(), grpc::ABORTED);  // again
+
+  tensorflow::RunStepRequest fetch = Step("Identity:0");
+  fetch.set_partial_run_handle(begun.partial_run_handle());
+  ASSERT_TRUE(Send(&Stub::RunStep, fetch, &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::INVALID_ARGUMENT);
+  EXPECT_THAT(answer_.status_error_message(), HasSubstr("can't be computed from the feeds"));
+  tensorflow::RunStepRequest feed = all;
+  feed.clear_fetch();
+  feed.set_partial_run_handle(begun.partial_run_handle());
+  feed.add_target("Identity");
+  ASSERT_TRUE(Send(&Stub::RunStep, feed, &answer_).ok());
+  EXPECT_THAT(answer_.status_error_message(), HasSubstr("belong to PartialRunSetup"));
+  feed.clear_target();
+  ASSERT_TRUE(Send(&Stub::RunStep, feed, &answer_).ok());
+  ASSERT_EQ(answer_.status_code(), 0) << answer_.status_error_message();
+  EXPECT_EQ(answer_.tensor_size(), 0);
+  ASSERT_TRUE(Send(&Stub::RunStep, fetch, &answer_).ok());
+  ASSERT_EQ(answer_.status_code(), 0) << answer_.status_error_message();
+  ASSERT_EQ(answer_.tensor_size(), 1);
+  EXPECT_EQ(answer_.tensor(0).name(), "Identity:0");
+  ASSERT_TRUE(Send(&Stub::RunStep, fetch, &answer_).ok());
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::INVALID_ARGUMENT);
+  EXPECT_THAT(answer_.status_error_message(),
+              HasSubstr("Must run PartialRunSetup before performing partial runs"));
+}
+
+}  // namespace
+}  // namespace penstock

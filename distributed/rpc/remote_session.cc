@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The client's side of TensorFlow's session protocol. Every call blocks its thread, which is also
+// the one that polls for the answer: the quickest way for one call at a time.
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "core/graph/graph_proto.h"
+#include "distributed/cluster/cluster_spec.h"
+#include "distributed/rpc/calls/channel.h"
+#include "distributed/rpc/calls/status_proto.h"
+#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/tensor_message.h"
+#include "distributed/rpc/value_proto.h"
+#include "distributed/session/in_process_sessions.h"
+#include "distributed/session/session.h"
+#include "proto/tensorflow/master_service.grpc.pb.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kScheme[] = "grpc://";
+constexpr int64_t kMinuteMs = 60'000;
+constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
+// The master ends a step at its deadline and says why; the call waits a little longer for that.
+constexpr int64_t kAnswerSlackMs = 3'000;
+constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's
+
+constexpr TensorField kFetch = {tensorflow::RunStepResponse::kTensorFieldNumber, /*named=*/true,
+                                "fetch"};
+constexpr TensorField kCallableFetch = {tensorflow::RunCallableResponse::kFetchFieldNumber,
+                                        /*named=*/false, "fetch"};
+
+// A process has one connection to each master.
+Channels& ProcessChannels() {
+  static Channels& channels = *new Channels(KeepaliveOptions());
+  return channels;
+}
+
+StatusOr<std::string> AddressOf(const std::string& target) {
+  if (!absl::StartsWith(target, kScheme)) {
+    return InvalidArgument("target '", target, "' is not of the form grpc://host:port");
+  }
+  const auto address = HostPort::Parse(absl::StripPrefix(target, kScheme));
+  if (!address.ok()) return InvalidArgument("target '", target, "': ", address.status().message());
+  return address->ToString();
+}
+
+void SetOptions(const SessionOptions& options, tensorflow::ConfigProto* config) {
+  config->set_operation_timeout_in_ms(options.operation_timeout_ms);
+  config->set_allow_soft_placement(options.allow_soft_placement);
+  config->set_isolate_session_state(options.isolate_state);
+  for (const std::string& filter : options.device_filters) config->add_device_filters(filter);
+  if (!options.optimize) {
+    config->mutable_graph_options()->mutable_optimizer_options()->set_opt_level(
+        tensorflow::OptimizerOptions::L0);
+  }
+}
+
+void SetOptions(const RunOptions& options, int64_t timeout_ms, tensorflow::RunOptions* proto) {
+  proto->set_timeout_in_ms(timeout_ms);
+  proto->set_output_partition_graphs(options.partition_graphs);
+  if (options.trace) proto->set_trace_level(tensorflow::RunOptions::FULL_TRACE);
+}
+
+Status ReadMetadata(const tensorflow::RunMetadata& proto, RunMetadata* metadata) {
+  if (metadata == nullptr) return OkStatus();
+  ASSIGN_OR_RETURN(metadata->step_stats, FromProto(proto.step_stats()));
+  metadata->partition_graphs.clear();
+  for (const tensorflow::GraphDef& def : proto.partition_graphs()) {
+    Graph graph(Registry::Global());
+    RETURN_IF_ERROR(ImportGraph(def, &graph));
+    const std::string device = def.node_size() > 0 ? def.node(0).device() : "";
+    metadata->partition_graphs.emplace_back(device, std::move(graph));
+  }
+  return OkStatus();
+}
+
+// Has a step's cancellation cancel the call that waits for it.
+class CancelCall {
+ public:
+  CancelCall(Cancellation* cancellation, grpc::ClientContext* context)
+      : cancellation_(cancellation) {
+    if (cancellation_ == nullptr) return;
+    registered_ =
+        cancellation_->Register([context](const Status&) { context->TryCancel(); }, &token_);
+    if (!registered_) context->TryCancel();
+  }
+  ~CancelCall() {
+    if (registered_) cancellation_->Deregister(token_);
+  }
+  // What the caller was told, where it was the caller who ended the call.
+  Status Explain(const Status& status) const {
+    const bool by_caller = cancellation_ != nullptr && cancellation_->cancelled();
+    return by_caller && !status.ok() ? cancellation_->status() : status;
+  }
+
+ private:
+  Cancellation* const cancellation_;
+  Cancellation::Token token_ = 0;
+  bool registered_ = false;
+};
+
+class RemoteSession final : public SessionInterface {
+ public:
+  RemoteSession(std::string target, const std::string& address, const SessionOptions& options)
+      : target_(std::move(target)),
+        options_(options),
+        channel_(ProcessChannels().To(address)),
+        stub_(tensorflow::MasterService::NewStub(channel_)),
+        steps_(channel_) {}
+  ~RemoteSession() override { (void)Close(); }
+
+  Status Extend(const Graph& graph) override {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closed_) return Closed();
+    if (graph.max_id() == nodes_sent_ && !handle_.empty()) return OkStatus();
+    if (graph.max_id() < nodes_sent_) {
+      return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
+    }
+    RETURN_IF_ERROR(handle_.empty() ? Create(&graph) : Grow(graph));
+    nodes_sent_ = graph.max_id();
+    return OkStatus();
+  }
+
+  Status Run(const RunOptions& options, const Feeds& feeds, const std::vector<std::string>& fetches,
+             const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
+             RunMetadata* metadata) override {
+    tensorflow::RunStepRequest request;
+    request.mutable_target()->Add(targets.begin(), targets.end());
+    return RunStep(std::move(request), options, feeds, fetches, outputs, metadata);
+  }
+
+  StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec) override {
+    tensorflow::PartialRunSetupRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    request.mutable_feed()->Add(spec.feeds.begin(), spec.feeds.end());
+    request.mutable_fetch()->Add(spec.fetches.begin(), spec.fetches.end());
+    request.mutable_target()->Add(spec.targets.begin(), spec.targets.end());
+    request.set_request_id(NewRequestId());
+    tensorflow::PartialRunSetupResponse response;
+    RETURN_IF_ERROR(Call(&Stub::PartialRunSetup, request, &response));
+    return response.partial_run_handle();
+  }
+
+  Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+                    const std::vector<std::string>& fetches,
+                    std::vector<Tensor>* outputs) override {
+    if (handle.empty()) return InvalidArgument("a partial run without a handle");
+    tensorflow::RunStepRequest request;
+    request.set_partial_run_handle(handle);
+    return RunStep(std::move(request), options, feeds, fetches, outputs, nullptr);
+  }
+
+  StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
+    tensorflow::MakeCallableRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    tensorflow::CallableOptions* const options = request.mutable_options();
+    options->mutable_feed()->Add(spec.feeds.begin(), spec.feeds.end());
+    options->mutable_fetch()->Add(spec.fetches.begin(), spec.fetches.end());
+    options->mutable_target()->Add(spec.targets.begin(), spec.targets.end());
+    request.set_request_id(NewRequestId());
+    tensorflow::MakeCallableResponse response;
+    RETURN_IF_ERROR(Call(&Stub::MakeCallable, request, &response));
+    std::lock_guard<std::mutex> lock(mu_);
+    callables_[response.handle()] = spec;
+    return response.handle();
+  }
+
+  // The protocol's callables know no options of a single run: such a run goes by name.
+  Status RunCallable(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
+                     std::vector<Tensor>* outputs, RunMetadata* metadata) override {
+    CallableSpec spec;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      const auto found = callables_.find(callable);
+      if (found == callables_.end()) {
+        return InvalidArgument("callable ", callable, " was never made or has been released");
+      }
+      spec = found->second;
+    }
+    if (feeds.size() != spec.feeds.size()) {
+      return InvalidArgument("expected ", spec.feeds.size(), " feeds, got ", feeds.size());
+    }
+    if (!options.trace && !options.partition_graphs && options.timeout_ms == 0) {
+      return RunPlain(callable, options, feeds, outputs);
+    }
+    Feeds named;
+    for (size_t i = 0; i < feeds.size(); ++i) named.emplace_back(spec.feeds[i], feeds[i]);
+    return Run(options, named, spec.fetches, spec.targets, outputs, metadata);
+  }
+
+  Status ReleaseCallable(CallableId callable) override {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      callables_.erase(callable);
+    }
+    tensorflow::ReleaseCallableRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    request.set_handle(callable);
+    tensorflow::ReleaseCallableResponse response;
+    return Call(&Stub::ReleaseCallable, request, &response);
+  }
+
+  StatusOr<std::vector<DeviceInfo>> ListDevices() override {
+    tensorflow::ListDevicesRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    tensorflow::ListDevicesResponse response;
+    RETURN_IF_ERROR(Call(&Stub::ListDevices, request, &response));
+    std::vector<DeviceInfo> devices;
+    for (const auto* list : {&response.local_device(), &response.remote_device()}) {
+      for (const tensorflow::DeviceAttributes& proto : *list) {
+        ASSIGN_OR_RETURN(DeviceInfo device, FromProto(proto));
+        devices.push_back(std::move(device));
+      }
+    }
+    return devices;
+  }
+
+  Status Close() override {
+    tensorflow::CloseSessionRequest request;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (std::exchange(closed_, true) || handle_.empty()) return OkStatus();
+      request.set_session_handle(handle_);
+    }
+    tensorflow::CloseSessionResponse response;
+    return Call(&Stub::CloseSession, request, &response);
+  }
+
+ private:
+  using Stub = tensorflow::MasterService::Stub;
+
+  static Status Closed() { return FailedPrecondition("Session is closed."); }
+
+  // The session's, begun with an empty graph if it has none yet.
+  StatusOr<std::string> Handle() {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closed_) return Closed();
+    if (handle_.empty()) RETURN_IF_ERROR(Create(nullptr));
+    return handle_;
+  }
+
+  static int64_t NewRequestId() { return static_cast<int64_t>(Env::Real().RandomU64() | 1); }
+
+  // `request`: what is special to this step.
+  Status RunStep(tensorflow::RunStepRequest request, const RunOptions& options, const Feeds& feeds,
+                 const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
+                 RunMetadata* metadata) {
+    outputs->clear();
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    request.mutable_fetch()->Add(fetches.begin(), fetches.end());
+    request.set_store_errors_in_response_body(true);
+    request.set_request_id(NewRequestId());
+    SetOptions(options, TimeoutMs(options), request.mutable_options());
+    TensorMessageWriter writer;
+    writer.Add(request);
+    for (const auto& [name, value] : feeds) {
+      writer.AddNamedTensor(tensorflow::RunStepRequest::kFeedFieldNumber, name, value);
+    }
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunStep", options, &writer));
+
+    tensorflow::RunStepResponse response;
+    std::vector<std::pair<std::string, Tensor>> tensors;
+    RETURN_IF_ERROR(ReadTensorMessage(&answer, kFetch, &response, &tensors));
+    if (response.status_code() != 0) {
+      return Status(static_cast<StatusCode>(response.status_code()),
+                    response.status_error_message());
+    }
+    RETURN_IF_ERROR(ReadMetadata(response.metadata(), metadata));
+    return TakeOutputs(std::move(tensors), fetches, outputs);
+  }
+
+  // REQUIRES mu_.
+  Status Create(const Graph* graph) {
+    tensorflow::CreateSessionRequest request;
+    if (graph != nullptr) ExportGraph(*graph, request.mutable_graph_def());
+    SetOptions(options_, request.mutable_config());
+    request.set_target(target_);
+    RETURN_IF_ERROR(CheckSize(request));
+    tensorflow::CreateSessionResponse response;
+    // The server may be about to start; it, too, waits for others.
+    const Status created =
+        Call(&Stub::CreateSession, request, &response, kMinuteMs + kAnswerSlackMs,
+             /*wait_for_server=*/true);
+    if (absl::IsDeadlineExceeded(created) && channel_->GetState(false) != GRPC_CHANNEL_READY) {
+      return DeadlineExceeded(target_, ": no server answers there; is it running?");
+    }
+    RETURN_IF_ERROR(created);
+    handle_ = response.session_handle();
+    version_ = response.graph_version();
+    return OkStatus();
+  }
+
+  // REQUIRES mu_.
+  Status Grow(const Graph& graph) {
+    tensorflow::ExtendSessionRequest request;
+    request.set_session_handle(handle_);
+    request.set_current_graph_version(version_);
+    ExportGraph(graph, request.mutable_graph_def(), nodes_sent_);
+    RETURN_IF_ERROR(CheckSize(request));
+    tensorflow::ExtendSessionResponse response;
+    RETURN_IF_ERROR(Call(&Stub::ExtendSession, request, &response));
+    version_ = response.new_graph_version();
+    return OkStatus();
+  }
+
+  Status RunPlain(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
+                  std::vector<Tensor>* outputs) {
+    outputs->clear();
+    tensorflow::RunCallableRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
+    request.set_handle(callable);
+    request.set_request_id(NewRequestId());
+    TensorMessageWriter writer;
+    writer.Add(request);
+    for (const Tensor& feed : feeds) {
+      writer.AddTensor(tensorflow::RunCallableRequest::kFeedFieldNumber, feed);
+    }
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunCallable", options, &writer));
+    tensorflow::RunCallableResponse response;
+    std::vector<std::pair<std::string, Tensor>> tensors;
+    RETURN_IF_ERROR(ReadTensorMessage(&answer, kCallableFetch, &response, &tensors));
+    outputs->clear();
+    for (auto& [name, value] : tensors) outputs->push_back(std::move(value));
+    return OkStatus();
+  }
+
+  template <class Message>
+  static Status CheckSize(const Message& request) {
+    if (request.ByteSizeLong() <= kRequestBytesMax) return OkStatus();
+    return ResourceExhausted(
+        "the request is larger than 2 GiB: restore large constants from a "
+        "checkpoint, or feed them in parts");
+  }
+
+  int64_t TimeoutMs(const RunOptions& options) const {
+    return options.timeout_ms > 0 ? options.timeout_ms : options_.operation_timeout_ms;
+  }
+
+  template <class Request, class Response>
+  Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+              const Request& request, Response* response,
+              int64_t default_timeout_ms = kMinuteMs + kAnswerSlackMs,
+              bool wait_for_server = false) {
+    grpc::ClientContext context;
+    const int64_t given = options_.operation_timeout_ms;
+    SetTimeout(given > 0 ? given + kAnswerSlackMs : default_timeout_ms, &context);
+    context.set_wait_for_ready(wait_for_server);
+    return FromGrpc((stub_.get()->*method)(&context, request, response), target_);
+  }
+
+  // Sends what `writer` holds; a step's call ends with the step, or a little after its deadline.
+  StatusOr<grpc::ByteBuffer> CallStep(const char* method, const RunOptions& options,
+                                      TensorMessageWriter* writer) {
+    ASSIGN_OR_RETURN(const grpc::ByteBuffer request, writer->Take());
+    grpc::ClientContext context;
+    const int64_t timeout_ms = TimeoutMs(options);
+    SetTimeout(timeout_ms > 0 ? timeout_ms + kAnswerSlackMs : kDayMs, &context);
+    const CancelCall cancel(options.cancellation, &context);
+
+    grpc::CompletionQueue queue;
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    const auto call = steps_.PrepareUnaryCall(
+        &context, StrCat("/tensorflow.MasterService/", method), request, &queue);
+    call->StartCall();
+    call->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    CHECK(queue.Next(&tag, &ok), "a call has not ended");
+    RETURN_IF_ERROR(cancel.Explain(FromGrpc(status, target_)));
+    return answer;
+  }
+
+  static Status TakeOutputs(std::vector<std::pair<std::string, Tensor>> tensors,
+                            const std::vector<std::string>& fetches, std::vector<Tensor>* outputs) {
+    outputs->clear();
+    if (tensors.size() != fetches.size()) {
+      return Internal("asked for ", fetches.size(), " tensors, got ", tensors.size());
+    }
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      if (tensors[i].first != fetches[i]) {
+        return Internal("asked for '", fetches[i], "', got '", tensors[i].first, "'");
+      }
+      outputs->push_back(std::move(tensors[i].second));
+    }
+    return OkStatus();
+  }
+
+  const std::string target_;
+  const SessionOptions options_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<Stub> stub_;
+  grpc::GenericStub steps_;
+  std::mutex mu_;
+  bool closed_ = false;
+  std::string handle_;  // "" before the first call
+  int64_t version_ = 0;
+  int nodes_sent_ = 0;
+  std::map<CallableId, CallableSpec> callables_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
+                                                             const SessionOptions& options) {
+  ASSIGN_OR_RETURN(const std::string address, AddressOf(target));
+  if (auto here = InProcessSessions::New(address, options)) return here;
+  return std::make_unique<RemoteSession>(target, address, options);
+}
+
+Status ResetCluster(const std::string& target, const std::vector<std::string>& containers,
+                    const SessionOptions& options) {
+  ASSIGN_OR_RETURN(const std::string address, AddressOf(target));
+  const auto stub = tensorflow::MasterService::NewStub(ProcessChannels().To(address));
+  tensorflow::ResetRequest request;
+  request.mutable_container()->Add(containers.begin(), containers.end());
+  request.mutable_device_filters()->Add(options.device_filters.begin(),
+                                        options.device_filters.end());
+  grpc::ClientContext context;
+  const int64_t given = options.operation_timeout_ms;
+  SetTimeout(given > 0 ? given : 2 * kMinuteMs, &context);
+  context.set_wait_for_ready(true);
+  tensorflow::ResetResponse response;
+  return FromGrpc(stub->Reset(&context, request, &response), target);
+}
+
+}  // namespace penstock

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/run_graph_stream.h"
+
+#include <utility>
+
+#include "distributed/rpc/calls/status_proto.h"
+
+namespace penstock {
+
+void RunGraphStream::Open() {
+  if (!loop_.Begin(this)) return Lose(Cancelled("this process is shutting down"));
+  stream_ = stub_->PrepareAsyncRunGraphs(&context_, &loop_.queue());
+  stream_->StartCall(started_.TagFor(shared_from_this()));
+}
+
+bool RunGraphStream::Run(wire::RunGraphRequest request, Ended* ended) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (lost_) return false;
+  running_.emplace(static_cast<int64_t>(request.step_id()), std::move(*ended));
+  *pending_.add_run() = std::move(request);
+  Write();
+  return true;
+}
+
+void RunGraphStream::Abandon(int64_t step_id) {
+  Ended ended;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto found = running_.find(step_id);
+    if (found == running_.end()) return;
+    ended = std::move(found->second);
+    running_.erase(found);
+  }
+  wire::RunGraphResponse none;
+  std::move(ended)(Cancelled(task_, " is not waited for any more"), none);
+}
+
+void RunGraphStream::Started(bool ok) {
+  if (!ok) return Finish();
+  stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
+  std::lock_guard<std::mutex> lock(mu_);
+  open_ = true;
+  Write();
+}
+
+// REQUIRES mu_.
+void RunGraphStream::Write() {
+  if (!open_ || writing_ || pending_.run_size() == 0) return;
+  writing_ = true;
+  stream_->Write(pending_, written_.TagFor(shared_from_this()));  // serializes at once
+  pending_.Clear();
+}
+
+void RunGraphStream::Written(bool ok) {
+  std::lock_guard<std::mutex> lock(mu_);
+  writing_ = false;
+  if (ok) Write();  // else the read fails as well
+}
+
+void RunGraphStream::Read(bool ok) {
+  if (!ok) return Finish();
+  wire::RunGraphResponses answers;
+  answers.Swap(&incoming_);
+  stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
+  for (wire::RunGraphResponse& answer : *answers.mutable_ended()) {
+    Ended ended;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      const auto found = running_.find(static_cast<int64_t>(answer.step_id()));
+      if (found == running_.end()) continue;  // abandoned
+      ended = std::move(found->second);
+      running_.erase(found);
+    }
+    std::move(ended)(OkStatus(), answer);
+  }
+}
+
+void RunGraphStream::Finished(bool) {
+  Status why = FromGrpc(status_, task_);
+  if (why.ok()) why = Unavailable(task_, " is shutting down");
+  Lose(why);
+  loop_.End(this);
+}
+
+void RunGraphStream::Lose(const Status& why) {
+  absl::flat_hash_map<int64_t, Ended> running;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    lost_ = true;
+    running.swap(running_);
+  }
+  wire::RunGraphResponse none;
+  for (auto& [step_id, ended] : running) std::move(ended)(why, none);
+}
+
+void RunGraphSink::Listen(std::shared_ptr<const Endpoint> endpoint) {
+  auto sink = std::make_shared<RunGraphSink>(std::move(endpoint));
+  const Endpoint& e = *sink->endpoint_;
+  e.service->RequestRunGraphs(&sink->context_, &sink->stream_, e.queue, e.queue,
+                              sink->received_.TagFor(sink));
+}
+
+void RunGraphSink::Received(bool ok) {
+  if (!ok) return;  // the server is shutting down
+  Listen(endpoint_);
+  if (!endpoint_->loop->Begin(this)) return Close(Unavailable("the server is shutting down"));
+  stream_.Read(&incoming_, read_.TagFor(shared_from_this()));
+}
+
+void RunGraphSink::Read(bool ok) {
+  if (!ok) return Close(OkStatus());  // the master has gone
+  wire::RunGraphRequests requests;
+  requests.Swap(&incoming_);
+  stream_.Read(&incoming_, read_.TagFor(shared_from_this()));
+  for (const wire::RunGraphRequest& request : requests.run()) Start(request);
+}
+
+void RunGraphSink::Start(const wire::RunGraphRequest& request) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closing_) return;
+    running_.insert(static_cast<int64_t>(request.step_id()));
+  }
+  endpoint_->run(request, [self = shared_from_this(),
+                           step_id = request.step_id()](wire::RunGraphResponse response) {
+    response.set_step_id(step_id);
+    self->Ended(std::move(response));
+  });
+}
+
+void RunGraphSink::Ended(wire::RunGraphResponse response) {
+  std::lock_guard<std::mutex> lock(mu_);
+  running_.erase(static_cast<int64_t>(response.step_id()));
+  if (closing_) return;
+  *pending_.add_ended() = std::move(response);
+  if (!writing_) Write();
+}
+
+// REQUIRES mu_, !writing_, !closing_.
+void RunGraphSink::Write() {
+  if (pending_.ended_size() == 0) return;
+  writing_ = true;
+  stream_.Write(pending_, written_.TagFor(shared_from_this()));  // serializes at once
+  pending_.Clear();
+}
+
+void RunGraphSink::Written(bool ok) {
+  if (!ok) Close(OkStatus());  // the connection is lost, which the master sees as well
+  std::lock_guard<std::mutex> lock(mu_);
+  writing_ = false;
+  if (closing_) {
+    FinishStream();
+  } else {
+    Write();
+  }
+}
+
+void RunGraphSink::Close(const Status& status) {
+  absl::flat_hash_set<int64_t> running;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closing_) return;
+    closing_ = true;
+    close_status_ = status;
+    running.swap(running_);
+    if (!writing_) FinishStream();
+  }
+  for (const int64_t step_id : running) endpoint_->abort(step_id);
+}
+
+// REQUIRES mu_.
+void RunGraphSink::FinishStream() {
+  stream_.Finish(ToGrpc(close_status_), finished_.TagFor(shared_from_this()));
+}
+
+}  // namespace penstock

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunGraphStream: the master's end of the steps that it runs on one worker: requests out, answers
+// back, on one stream. RunGraphSink: the worker's end.
+//
+// A stream's message costs much less than a call. Requests that come while one is being written go
+// together. Thread-safe; held by shared pointers, their own operations keep them.
+#pragma once
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_stream.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
+#include "core/base/status.h"
+#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/transport/grpc/exchange_sink.h"
+#include "proto/penstock/worker.grpc.pb.h"
+
+namespace penstock {
+
+class RunGraphStream final : public Operation, public std::enable_shared_from_this<RunGraphStream> {
+ public:
+  using Ended = absl::AnyInvocable<void(const Status&, wire::RunGraphResponse&) &&>;
+
+  // `task`: whom errors name.
+  RunGraphStream(std::shared_ptr<wire::Worker::Stub> stub, CompletionLoop& loop, std::string task)
+      : stub_(std::move(stub)), loop_(loop), task_(std::move(task)) {}
+
+  // Once, before or after the first Run.
+  void Open();
+  // `ended` is called once: with the answer, or when the stream is lost. False, and `ended` stays
+  // with the caller, where it is lost already.
+  [[nodiscard]] bool Run(wire::RunGraphRequest request, Ended* ended);
+  // Ends the wait for a step with Cancelled.
+  void Abandon(int64_t step_id);
+  void Cancel() override { context_.TryCancel(); }
+
+ private:
+  void Started(bool ok);
+  void Read(bool ok);
+  void Written(bool ok);
+  void Finished(bool ok);
+  void Finish() { stream_->Finish(&status_, finished_.TagFor(shared_from_this())); }
+  void Write();
+  void Lose(const Status& why);
+
+  const std::shared_ptr<wire::Worker::Stub> stub_;
+  CompletionLoop& loop_;
+  const std::string task_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<wire::RunGraphRequests, wire::RunGraphResponses>>
+      stream_;
+  EventOf<RunGraphStream> started_{&RunGraphStream::Started};
+  EventOf<RunGraphStream> read_{&RunGraphStream::Read};
+  EventOf<RunGraphStream> written_{&RunGraphStream::Written};
+  EventOf<RunGraphStream> finished_{&RunGraphStream::Finished};
+  wire::RunGraphResponses incoming_;
+  grpc::Status status_;
+
+  std::mutex mu_;
+  absl::flat_hash_map<int64_t, Ended> running_;  // by step
+  wire::RunGraphRequests pending_;               // not yet written
+  bool open_ = false;
+  bool writing_ = false;
+  bool lost_ = false;
+};
+
+class RunGraphSink final : public Operation, public std::enable_shared_from_this<RunGraphSink> {
+ public:
+  using Answer = std::function<void(wire::RunGraphResponse)>;
+  struct Endpoint {
+    WorkerGrpcService* service;
+    CompletionLoop* loop;
+    grpc::ServerCompletionQueue* queue;  // the loop's
+    // Begins a step; ends with the answer, which says nothing of the step's id.
+    std::function<void(const wire::RunGraphRequest&, Answer)> run;
+    // The master has died, or the way to it is lost.
+    std::function<void(int64_t step_id)> abort;
+  };
+  // Takes the next stream, and so on until the server shuts down.
+  static void Listen(std::shared_ptr<const Endpoint> endpoint);
+
+  explicit RunGraphSink(std::shared_ptr<const Endpoint> endpoint)
+      : endpoint_(std::move(endpoint)), stream_(&context_) {}
+  void Cancel() override { context_.TryCancel(); }
+
+ private:
+  void Received(bool ok);
+  void Read(bool ok);
+  void Written(bool ok);
+  void Finished(bool) { endpoint_->loop->End(this); }
+  void Start(const wire::RunGraphRequest& request);
+  void Ended(wire::RunGraphResponse response);
+  void Write();
+  void Close(const Status& status);
+  void FinishStream();
+
+  const std::shared_ptr<const Endpoint> endpoint_;
+  grpc::ServerContext context_;
+  grpc::ServerAsyncReaderWriter<wire::RunGraphResponses, wire::RunGraphRequests> stream_;
+  EventOf<RunGraphSink> received_{&RunGraphSink::Received};
+  EventOf<RunGraphSink> read_{&RunGraphSink::Read};
+  EventOf<RunGraphSink> written_{&RunGraphSink::Written};
+  EventOf<RunGraphSink> finished_{&RunGraphSink::Finished};
+  wire::RunGraphRequests incoming_;
+
+  std::mutex mu_;
+  absl::flat_hash_set<int64_t> running_;
+  wire::RunGraphResponses pending_;  // not yet written
+  bool writing_ = false;
+  bool closing_ = false;
+  Status close_status_;
+};
+
+}  // namespace penstock

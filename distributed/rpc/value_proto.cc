@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/value_proto.h"
+
+#include <utility>
+
+#include "core/wire/attr_proto.h"
+#include "proto/tensorflow/cluster.pb.h"
+#include "proto/tensorflow/step_stats.pb.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kNanosPerMicro = 1000;
+
+void ToProto(const NodeStats& node, tensorflow::NodeExecStats* proto) {
+  proto->set_node_name(node.node);
+  proto->set_timeline_label(node.label);
+  proto->set_thread_id(node.thread);
+  proto->set_scheduled_nanos(node.scheduled_ns);
+  proto->set_scheduled_micros(node.scheduled_ns / kNanosPerMicro);
+  proto->set_all_start_nanos(node.start_ns);
+  proto->set_all_start_micros(node.start_ns / kNanosPerMicro);
+  const int64_t duration_ns = node.end_ns - node.start_ns;
+  proto->set_op_end_rel_nanos(duration_ns);
+  proto->set_op_end_rel_micros(duration_ns / kNanosPerMicro);
+  proto->set_all_end_rel_nanos(duration_ns);
+  proto->set_all_end_rel_micros(duration_ns / kNanosPerMicro);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const NodeStats::Out& out = node.outputs[i];
+    tensorflow::NodeOutput* const output = proto->add_output();
+    output->set_slot(static_cast<int>(i));
+    tensorflow::TensorDescription* const tensor = output->mutable_tensor_description();
+    tensor->set_dtype(static_cast<tensorflow::DataType>(out.dtype));
+    ShapeToProto(out.shape, tensor->mutable_shape());
+    tensor->mutable_allocation_description()->set_requested_bytes(out.bytes);
+  }
+}
+
+StatusOr<NodeStats> FromProto(const tensorflow::NodeExecStats& proto) {
+  NodeStats node{.node = proto.node_name(),
+                 .label = proto.timeline_label(),
+                 .scheduled_ns = proto.scheduled_nanos(),
+                 .start_ns = proto.all_start_nanos(),
+                 .end_ns = proto.all_start_nanos() + proto.all_end_rel_nanos(),
+                 .thread = proto.thread_id()};
+  for (const tensorflow::NodeOutput& output : proto.output()) {
+    const tensorflow::TensorDescription& tensor = output.tensor_description();
+    NodeStats::Out out{.bytes = tensor.allocation_description().requested_bytes()};
+    // An output that a node left dead has no type.
+    if (tensor.dtype() != 0) {
+      ASSIGN_OR_RETURN(out.dtype, DTypeFromNumber(tensor.dtype()));
+    }
+    ASSIGN_OR_RETURN(const PartialShape shape, ShapeFromProto(tensor.shape()));
+    if (shape.fully_known()) out.shape = shape.ToShape();
+    node.outputs.push_back(std::move(out));
+  }
+  return node;
+}
+
+}  // namespace
+
+void ToProto(const DeviceInfo& device, tensorflow::DeviceAttributes* proto) {
+  proto->set_name(device.name.ToString());
+  proto->set_device_type(device.name.type.value_or(""));
+  proto->set_memory_limit(device.memory_limit);
+  proto->set_incarnation(device.incarnation);
+  proto->set_physical_device_desc(device.description);
+}
+
+StatusOr<DeviceInfo> FromProto(const tensorflow::DeviceAttributes& proto) {
+  ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(proto.name()));
+  if (!name.full()) return InvalidArgument("'", proto.name(), "' is not a full device name");
+  return DeviceInfo{.name = std::move(name),
+                    .incarnation = proto.incarnation(),
+                    .memory_limit = proto.memory_limit(),
+                    .description = proto.physical_device_desc()};
+}
+
+void ToProto(const std::vector<DeviceStats>& stats, tensorflow::StepStats* proto) {
+  for (const DeviceStats& device : stats) {
+    tensorflow::DeviceStepStats* const d = proto->add_dev_stats();
+    d->set_device(device.device);
+    for (const NodeStats& node : device.nodes) ToProto(node, d->add_node_stats());
+  }
+}
+
+StatusOr<std::vector<DeviceStats>> FromProto(const tensorflow::StepStats& proto) {
+  std::vector<DeviceStats> stats;
+  for (const tensorflow::DeviceStepStats& d : proto.dev_stats()) {
+    DeviceStats device{.device = d.device()};
+    for (const tensorflow::NodeExecStats& n : d.node_stats()) {
+      ASSIGN_OR_RETURN(NodeStats node, FromProto(n));
+      device.nodes.push_back(std::move(node));
+    }
+    stats.push_back(std::move(device));
+  }
+  return stats;
+}
+
+}  // namespace penstock

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/worker_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/graph/graph_proto.h"
+#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/protocol.h"
+#include "distributed/rpc/value_proto.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kNanosPerMilli = 1'000'000;
+
+}  // namespace
+
+void WorkerService::Listen(Options options, CompletionLoop& loop,
+                           grpc::ServerCompletionQueue& queue) {
+  options_ = std::move(options);
+  using AS = WorkerGrpcService;
+  const auto listen = [&]<class Request, class Response>(
+                          typename Call<Request, Response>::Method method,
+                          std::function<void(std::shared_ptr<Call<Request, Response>>)> handler) {
+    using C = Call<Request, Response>;
+    C::Listen(std::make_shared<const typename C::Endpoint>(
+        typename C::Endpoint{&service_, method, &loop, &queue, std::move(handler)}));
+  };
+  listen.operator()<wire::GetStatusRequest, wire::GetStatusResponse>(
+      &AS::RequestGetStatus,
+      [this](auto call) { call->Finish(GetStatus(call->request(), &call->response())); });
+  listen.operator()<wire::CreateSessionRequest, wire::CreateSessionResponse>(
+      &AS::RequestCreateSession,
+      [this](auto call) { call->Finish(CreateSession(call->request())); });
+  listen.operator()<wire::DeleteSessionRequest, wire::DeleteSessionResponse>(
+      &AS::RequestDeleteSession, [this](auto call) {
+        options_.threads->Schedule([this, call] {
+          const Status status = CheckIncarnation(call->request().incarnation());
+          if (status.ok()) options_.worker->DeleteSession(call->request().session_handle());
+          call->Finish(status);
+        });
+      });
+  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
+      &AS::RequestRegisterGraph, [this](auto call) {
+        options_.threads->Schedule([this, call] {
+          wire::RegisterGraphRequest request;
+          Status status = Parse(&call->request(), &request);
+          if (status.ok()) status = RegisterGraph(request);
+          call->response() = BytesOf(wire::RegisterGraphResponse());
+          call->Finish(status);
+        });
+      });
+  listen.operator()<wire::DeregisterGraphRequest, wire::DeregisterGraphResponse>(
+      &AS::RequestDeregisterGraph, [this](auto call) {
+        options_.threads->Schedule([this, call] {
+          const auto& request = call->request();
+          const Status status = CheckIncarnation(request.incarnation());
+          if (status.ok()) {
+            options_.worker->DeregisterGraph(request.session_handle(), request.graph_handle());
+          }
+          call->Finish(status);
+        });
+      });
+  listen.operator()<wire::AbortStepRequest, wire::AbortStepResponse>(
+      &AS::RequestAbortStep, [this](auto call) {
+        const auto& request = call->request();
+        Status status = CheckIncarnation(request.incarnation());
+        Status cause = FromProto(request.cause());
+        if (cause.ok()) cause = Cancelled("the step was aborted by its master");
+        if (status.ok()) {
+          options_.worker->AbortStep(static_cast<int64_t>(request.step_id()), cause);
+        }
+        call->Finish(status);
+      });
+  listen.operator()<wire::ResetRequest, wire::ResetResponse>(&AS::RequestReset, [this](auto call) {
+    options_.threads->Schedule([this, call] {
+      const auto& containers = call->request().container();
+      const Status status = CheckIncarnation(call->request().incarnation());
+      if (status.ok()) options_.worker->Reset({containers.begin(), containers.end()});
+      call->Finish(status);
+    });
+  });
+  listen.operator()<wire::ShutdownRequest, wire::ShutdownResponse>(
+      &AS::RequestShutdown, [this](auto call) {
+        const uint64_t incarnation = call->request().incarnation();
+        const Status status = incarnation == 0 ? OkStatus() : CheckIncarnation(incarnation);
+        const std::string reason = call->request().reason();
+        call->Finish(status);
+        if (status.ok()) options_.shutdown(reason);
+      });
+  ExchangeSink::Listen(std::make_shared<const ExchangeSink::Endpoint>(
+      ExchangeSink::Endpoint{.service = &service_,
+                             .loop = &loop,
+                             .queue = &queue,
+                             .steps = &options_.worker->steps(),
+                             .self = options_.worker->self()}));
+  const auto abort = [worker = options_.worker](int64_t step_id) {
+    worker->AbortStep(step_id, Cancelled("the master does not wait for the step any more"));
+  };
+  RunGraphSink::Listen(std::make_shared<const RunGraphSink::Endpoint>(RunGraphSink::Endpoint{
+      .service = &service_,
+      .loop = &loop,
+      .queue = &queue,
+      .run = [this](const auto& request, auto answer) { RunGraph(request, std::move(answer)); },
+      .abort = abort}));
+}
+
+Status WorkerService::CheckIncarnation(uint64_t incarnation) const {
+  const TaskId& self = options_.worker->self();
+  if (incarnation == self.incarnation) return OkStatus();
+  if (incarnation == 0) return InvalidArgument("the call does not say which life it means");
+  return Aborted(self.ToString(), " has restarted");
+}
+
+Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
+                                wire::GetStatusResponse* response) {
+  if (request.incarnation() != 0) RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  const TaskId& self = options_.worker->self();
+  response->mutable_self()->set_task(self.name);
+  response->mutable_self()->set_incarnation(self.incarnation);
+  response->mutable_self()->set_address(self.address);
+  response->set_serving(true);
+  response->set_protocol_version(kProtocolVersion);
+  for (const int64_t id : options_.worker->steps().running()) {
+    response->add_running_step(static_cast<uint64_t>(id));
+  }
+  if (request.want_devices()) {
+    for (const DeviceInfo& device : options_.worker->devices()) {
+      ToProto(device, response->add_device());
+    }
+  }
+  const auto& handles = request.session_handle();
+  for (const std::string& unknown :
+       options_.worker->TouchSessions({handles.begin(), handles.end()})) {
+    response->add_unknown_session(unknown);
+  }
+  return OkStatus();
+}
+
+Status WorkerService::CreateSession(const wire::CreateSessionRequest& request) {
+  RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  if (request.session_handle().empty()) return InvalidArgument("a session without a handle");
+  WorkerSessionOptions options{.handle = request.session_handle(),
+                               .isolate = request.isolate(),
+                               .lease_ms = std::max<int64_t>(0, request.lease_ms())};
+  for (const wire::TaskIncarnation& task : request.task()) {
+    options.tasks.push_back({task.task(), task.address(), task.incarnation()});
+  }
+  return options_.worker->CreateSession(options);
+}
+
+Status WorkerService::RegisterGraph(const wire::RegisterGraphRequest& request) {
+  RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  std::vector<Partition> partitions;
+  for (const wire::Partition& partition : request.partition()) {
+    Graph graph(*options_.registry);
+    RETURN_IF_ERROR(ImportGraph(partition.graph(), &graph));
+    partitions.push_back({partition.device(), std::move(graph)});
+  }
+  return options_.worker->RegisterGraph(request.session_handle(), request.graph_handle(),
+                                        std::move(partitions));
+}
+
+void WorkerService::RunGraph(const wire::RunGraphRequest& request, RunGraphSink::Answer answer) {
+  const Status status = CheckIncarnation(request.incarnation());
+  if (!status.ok()) {
+    wire::RunGraphResponse refused;
+    ToProto(status, refused.mutable_error());
+    return answer(std::move(refused));
+  }
+  const auto stats = request.want_step_stats() ? std::make_shared<StepStatsCollector>() : nullptr;
+  RunGraphArgs args{.session = request.session_handle(),
+                    .graph = request.graph_handle(),
+                    .step_id = static_cast<int64_t>(request.step_id()),
+                    .stats = stats.get()};
+  if (request.deadline_ms() > 0) {
+    constexpr int64_t kYearMs = int64_t{365} * 24 * 3600 * 1000;
+    const int64_t ms = std::min(request.deadline_ms(), kYearMs);
+    args.deadline_ns = options_.env->NowNanos() + ms * kNanosPerMilli;
+  }
+  options_.worker->RunGraph(args, Done([stats, answer = std::move(answer)](const Status& ended) {
+                              wire::RunGraphResponse response;
+                              if (!ended.ok()) {
+                                ToProto(ended, response.mutable_error());
+                              } else if (stats != nullptr) {
+                                ToProto(stats->Take(), response.mutable_step_stats());
+                              }
+                              answer(std::move(response));
+                            }));
+}
+
+}  // namespace penstock

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WorkerService: the Worker of a task, for callers in other processes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/run_graph_stream.h"
+#include "distributed/transport/grpc/exchange_sink.h"
+#include "distributed/worker/worker.h"
+
+namespace penstock {
+
+class WorkerService {
+ public:
+  struct Options {
+    Worker* worker = nullptr;  // borrowed, as are the following
+    ThreadPool* threads = nullptr;
+    Env* env = nullptr;
+    const Registry* registry = nullptr;
+    // Called, on any thread, when somebody asks for the end of the process.
+    std::function<void(const std::string& reason)> shutdown;
+  };
+  // To be registered with the server.
+  grpc::Service& service() { return service_; }
+  // Begins to take calls, when the server runs. `queue` is the loop's.
+  void Listen(Options options, CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
+
+ private:
+  template <class Request, class Response>
+  using Call = UnaryCall<WorkerGrpcService, Request, Response>;
+
+  // InvalidArgument or Aborted where the caller means another life of the task.
+  Status CheckIncarnation(uint64_t incarnation) const;
+  Status GetStatus(const wire::GetStatusRequest& request, wire::GetStatusResponse* response);
+  Status CreateSession(const wire::CreateSessionRequest& request);
+  Status RegisterGraph(const wire::RegisterGraphRequest& request);
+  void RunGraph(const wire::RunGraphRequest& request, RunGraphSink::Answer answer);
+
+  Options options_;
+  WorkerGrpcService service_;
+};
+
+}  // namespace penstock

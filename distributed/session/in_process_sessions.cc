@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/session/in_process_sessions.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+struct Table {
+  std::mutex mu;
+  std::map<std::string, InProcessSessions::Make> makers;  // by address
+};
+
+// Lives for ever: servers may be stopped by static destructors.
+Table& TheTable() {
+  static Table& table = *new Table;
+  return table;
+}
+
+}  // namespace
+
+void InProcessSessions::Add(const std::string& address, Make make) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mu);
+  table.makers[address] = std::move(make);
+}
+
+void InProcessSessions::Remove(const std::string& address) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mu);
+  table.makers.erase(address);
+}
+
+std::unique_ptr<SessionInterface> InProcessSessions::New(const std::string& address,
+                                                         const SessionOptions& options) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mu);
+  const auto found = table.makers.find(address);
+  return found == table.makers.end() ? nullptr : found->second(options);
+}
+
+}  // namespace penstock

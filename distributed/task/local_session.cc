@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions of this process: all share one worker, so that devices are opened once, and each has
+// variables of its own.
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "distributed/master/master_session.h"
+#include "distributed/session/session.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kLocalTask[] = "/job:localhost/replica:0/task:0";
+
+// Lives for ever: sessions may be closed by static destructors.
+struct LocalRuntime {
+  explicit LocalRuntime(Worker::Options options)
+      : worker(std::move(options)), client(NewDirectWorkerClient(worker)) {}
+  Worker worker;
+  std::shared_ptr<WorkerClient> client;
+};
+
+ThreadPool& Threads() {
+  static ThreadPool& threads = *new ThreadPool("penstock", 0);
+  return threads;
+}
+
+StatusOr<LocalRuntime*> MakeRuntime() {
+  const uint64_t incarnation = Env::Real().RandomU64() | 1;
+  ASSIGN_OR_RETURN(const DeviceName task, DeviceName::Parse(kLocalTask));
+  Worker::Options options{.self = {.name = kLocalTask, .incarnation = incarnation},
+                          .threads = &Threads(),
+                          .env = &Env::Real(),
+                          .timer = &DeadlineTimer::Real()};
+  ASSIGN_OR_RETURN(options.devices, MakeDevices({.task = task, .incarnation = incarnation}));
+  return new LocalRuntime(std::move(options));
+}
+
+class LocalSession final : public SessionInterface {
+ public:
+  explicit LocalSession(std::shared_ptr<MasterSession> session) : session_(std::move(session)) {}
+  ~LocalSession() override { (void)session_->Close(); }
+
+  Status Extend(const Graph& graph) override {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (graph.max_id() == nodes_seen_) return OkStatus();
+    if (graph.max_id() < nodes_seen_) {
+      return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
+    }
+    RETURN_IF_ERROR(session_
+                        ->Extend(-1,
+                                 [&](Graph* all) {
+                                   *all = graph.Clone();
+                                   return OkStatus();
+                                 })
+                        .status());
+    nodes_seen_ = graph.max_id();
+    return OkStatus();
+  }
+  Status Run(const RunOptions& options, const Feeds& feeds, const std::vector<std::string>& fetches,
+             const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
+             RunMetadata* metadata) override {
+    return session_->Run(options, feeds, fetches, targets, outputs, metadata);
+  }
+  StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
+    return session_->MakeCallable(spec);
+  }
+  Status RunCallable(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
+                     std::vector<Tensor>* outputs, RunMetadata* metadata) override {
+    return session_->RunCallable(callable, options, feeds, outputs, metadata);
+  }
+  Status ReleaseCallable(CallableId callable) override {
+    return session_->ReleaseCallable(callable);
+  }
+  StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec) override {
+    return session_->SetUpPartialRun(spec);
+  }
+  Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+                    const std::vector<std::string>& fetches,
+                    std::vector<Tensor>* outputs) override {
+    return session_->RunPartial(handle, options, feeds, fetches, outputs);
+  }
+  StatusOr<std::vector<DeviceInfo>> ListDevices() override { return session_->devices(); }
+  Status Close() override { return session_->Close(); }
+
+ private:
+  const std::shared_ptr<MasterSession> session_;
+  std::mutex mu_;
+  int nodes_seen_ = 0;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions& options) {
+  static std::mutex mu;
+  static LocalRuntime* runtime = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mu);
+    if (runtime == nullptr) {
+      ASSIGN_OR_RETURN(runtime, MakeRuntime());
+    }
+  }
+  Worker& worker = runtime->worker;
+  MasterSession::Options session{
+      .handle = StrCat("local-", absl::Hex(Env::Real().RandomU64(), absl::kZeroPad16)),
+      .session = options,
+      .tasks = {{.id = worker.self(), .client = runtime->client, .devices = worker.devices()}},
+      .services = {.env = &Env::Real(), .timer = &DeadlineTimer::Real(), .threads = &Threads()},
+      .registry = &Registry::Global()};
+  session.session.isolate_state = true;
+  ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> made, MasterSession::Create(std::move(session)));
+  return std::make_unique<LocalSession>(std::move(made));
+}
+
+}  // namespace penstock

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/worker/step.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+
+namespace penstock {
+
+Step::Step(int64_t id, string_view task, std::string session)
+    : id_(id),
+      device_prefix_(StrCat(task, "/device:")),
+      session_(std::move(session)),
+      local_(NewLocalRendezvous()) {}
+
+Step::~Step() { CHECK(!when_sent_.has_value(), "step ", id_, " ended before its tensors left"); }
+
+bool Step::IsLocal(string_view device) const { return absl::StartsWith(device, device_prefix_); }
+
+Status Step::Send(const HashedKey& key, Tensor value, bool is_dead) {
+  const string_view destination = key.key().dst_device;
+  if (IsLocal(destination)) return local_->Send(key, std::move(value), is_dead);
+
+  const size_t task_end = destination.find("/device:");
+  if (task_end == string_view::npos) {
+    return InvalidArgument("'", destination, "' is not a full device name");
+  }
+  const string_view consumer = destination.substr(0, task_end);
+  std::shared_ptr<TensorSink> sink;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!aborted_.ok()) return aborted_;
+    auto box = outboxes_.find(consumer);
+    if (box == outboxes_.end()) box = outboxes_.emplace(std::string(consumer), Outbox()).first;
+    ++unsent_;
+    sink = box->second.sink;
+    if (sink == nullptr) {
+      box->second.held.push_back({key, std::move(value), is_dead});
+      return OkStatus();
+    }
+  }
+  sink->Send(id_, key, std::move(value), is_dead, CountDown());
+  return OkStatus();
+}
+
+void Step::Recv(const HashedKey& key, Received received) { local_->Recv(key, std::move(received)); }
+
+void Step::Deliver(const HashedKey& key, Tensor value, bool is_dead) {
+  const Status sent = local_->Send(key, std::move(value), is_dead);
+  // Fails when the step has been aborted, which is no news, or when the key came twice, which would
+  // be a mistake of the producer's.
+  if (!sent.ok()) Cancel(sent);
+}
+
+void Step::Abort(const Status& why) {
+  std::map<std::string, Outbox, std::less<>> dropped;
+  std::optional<Done> when_sent;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!aborted_.ok()) return;
+    aborted_ = why;
+    dropped.swap(outboxes_);
+    if (when_sent_.has_value()) when_sent.emplace(*std::move(when_sent_));
+    when_sent_.reset();
+  }
+  for (auto& [consumer, box] : dropped) {
+    if (box.sink != nullptr) box.sink->Drop(id_);
+  }
+  local_->Abort(why);
+  if (when_sent.has_value()) (*std::move(when_sent))(why);
+}
+
+void Step::Cancel(const Status& why) {
+  const auto keep = shared_from_this();
+  cancellation_.Cancel(why);
+  Abort(cancellation_.status());
+}
+
+void Step::Subscribe(const std::string& consumer, std::shared_ptr<TensorSink> sink) {
+  std::vector<Held> held;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!aborted_.ok()) return;  // the consumer's part is aborted, too
+    Outbox& box = outboxes_[consumer];
+    held = std::exchange(box.held, {});
+    box.sink = sink;
+  }
+  for (Held& h : held) sink->Send(id_, h.key, std::move(h.value), h.is_dead, CountDown());
+}
+
+void Step::WhenSent(Done done) {
+  Status status;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    status = aborted_;
+    if (status.ok() && unsent_ > 0) {
+      when_sent_.emplace(std::move(done));
+      return;
+    }
+  }
+  std::move(done)(status);
+}
+
+TensorSink::HandedOver Step::CountDown() {
+  return [self = shared_from_this()] { self->HandedOver(); };
+}
+
+void Step::HandedOver() {
+  std::optional<Done> when_sent;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (--unsent_ > 0 || !when_sent_.has_value()) return;
+    when_sent.emplace(*std::move(when_sent_));
+    when_sent_.reset();
+  }
+  (*std::move(when_sent))(OkStatus());
+}
+
+}  // namespace penstock

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/worker/step_table.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace penstock {
+
+StepTable::StepTable(std::string task, Env& env, DeadlineTimer& timer)
+    : task_(std::move(task)), env_(env), timer_(timer) {}
+
+StepTable::~StepTable() {
+  CHECK(steps_.empty(), "a table of steps destroyed while ", steps_.size(), " of them run");
+  std::optional<DeadlineTimer::Token> expiry;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+    expiry = expiry_;
+  }
+  if (expiry.has_value()) timer_.Disarm(*expiry);
+}
+
+StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::string& session) {
+  auto step = std::make_shared<Step>(step_id, task_, session);
+  std::vector<Parked> waiting;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (ended_.contains(step_id)) {
+      return Aborted("step ", step_id, " has ended or was aborted before it began");
+    }
+    if (!steps_.emplace(step_id, step).second) {
+      return AlreadyExists("step ", step_id, " is already running");
+    }
+    waiting = TakeParked(step_id);
+  }
+  for (Parked& parked : waiting) step->Subscribe(parked.consumer, std::move(parked.sink));
+  return step;
+}
+
+void StepTable::End(int64_t step_id) {
+  std::shared_ptr<Step> step;  // destroyed without the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = steps_.find(step_id);
+  if (it == steps_.end()) return;
+  step = std::move(it->second);
+  steps_.erase(it);
+  RememberEnded(step_id);
+}
+
+void StepTable::Abort(int64_t step_id, const Status& why) {
+  std::shared_ptr<Step> step;
+  std::vector<Parked> waiting;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = steps_.find(step_id);
+    if (it != steps_.end()) {
+      step = it->second;
+    } else {
+      RememberEnded(step_id);
+      waiting = TakeParked(step_id);
+    }
+  }
+  if (step != nullptr) step->Cancel(why);
+  for (const Parked& parked : waiting) parked.sink->Refuse(step_id, why);
+}
+
+void StepTable::AbortSession(const std::string& session, const Status& why) {
+  std::vector<std::shared_ptr<Step>> steps;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& [id, step] : steps_) {
+      if (step->session() == session) steps.push_back(step);
+    }
+  }
+  CancelAll(steps, why);
+}
+
+void StepTable::AbortAll(const Status& why) {
+  std::vector<std::shared_ptr<Step>> steps;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& [id, step] : steps_) steps.push_back(step);
+  }
+  CancelAll(steps, why);
+}
+
+void StepTable::CancelAll(const std::vector<std::shared_ptr<Step>>& steps, const Status& why) {
+  for (const auto& step : steps) step->Cancel(why);
+}
+
+void StepTable::Subscribe(const std::string& consumer, int64_t step_id,
+                          std::shared_ptr<TensorSink> sink) {
+  std::shared_ptr<Step> step;
+  Status refused;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = steps_.find(step_id);
+    if (it != steps_.end()) {
+      step = it->second;
+    } else if (ended_.contains(step_id)) {
+      // It failed here, and who aborts it elsewhere knows why: a refusal could overtake the cause.
+      return;
+    } else if (parked_per_consumer_[consumer] >= kParkedPerConsumerMax) {
+      refused = ResourceExhausted(consumer, " waits in ", task_, " for more than ",
+                                  kParkedPerConsumerMax, " steps that have not begun there");
+    } else {
+      ++parked_per_consumer_[consumer];
+      parked_.push_back({step_id, consumer, std::move(sink), env_.NowNanos()});
+      ArmExpiry();
+    }
+  }
+  if (step != nullptr) {
+    step->Subscribe(consumer, std::move(sink));
+  } else if (!refused.ok()) {
+    sink->Refuse(step_id, refused);
+  }
+}
+
+void StepTable::Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) {
+  const auto step = Find(step_id);
+  if (step != nullptr) step->Deliver(key, std::move(value), is_dead);
+}
+
+void StepTable::Fail(int64_t step_id, const Status& why) {
+  const auto step = Find(step_id);
+  if (step != nullptr) step->Cancel(why);
+}
+
+StepTable::Counts StepTable::counts() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return {static_cast<int64_t>(steps_.size()), static_cast<int64_t>(parked_.size())};
+}
+
+std::vector<int64_t> StepTable::running() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  std::vector<int64_t> ids;
+  for (const auto& [id, step] : steps_) ids.push_back(id);
+  return ids;
+}
+
+std::shared_ptr<Step> StepTable::Find(int64_t step_id) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = steps_.find(step_id);
+  return it == steps_.end() ? nullptr : it->second;
+}
+
+// REQUIRES mu_.
+void StepTable::RememberEnded(int64_t step_id) {
+  if (!ended_.insert(step_id).second) return;
+  ended_order_.push_back(step_id);
+  if (ended_order_.size() > kEndedRemembered) {
+    ended_.erase(ended_order_.front());
+    ended_order_.pop_front();
+  }
+}
+
+// REQUIRES mu_.
+std::vector<StepTable::Parked> StepTable::TakeParked(int64_t step_id) {
+  std::vector<Parked> taken;
+  if (parked_.empty()) return taken;
+  const auto kept = std::stable_partition(parked_.begin(), parked_.end(),
+                                          [&](const Parked& p) { return p.step_id != step_id; });
+  std::move(kept, parked_.end(), std::back_inserter(taken));
+  parked_.erase(kept, parked_.end());
+  for (const Parked& p : taken) {
+    const auto count = parked_per_consumer_.find(p.consumer);
+    if (--count->second == 0) parked_per_consumer_.erase(count);
+  }
+  return taken;
+}
+
+// REQUIRES mu_.
+void StepTable::ArmExpiry() {
+  if (expiry_armed_ || stopping_ || parked_.empty()) return;
+  expiry_armed_ = true;
+  expiry_ = timer_.Arm(parked_.front().since_ns + kParkedNanosMax, [this] { Expire(); });
+}
+
+void StepTable::Expire() {
+  std::vector<Parked> expired;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const int64_t now = env_.NowNanos();
+    while (!parked_.empty() && parked_.front().since_ns + kParkedNanosMax <= now) {
+      const auto front = TakeParked(parked_.front().step_id);
+      expired.insert(expired.end(), front.begin(), front.end());
+    }
+  }
+  for (const Parked& p : expired) {
+    p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_, " within ",
+                                      kParkedNanosMax / 1'000'000'000, " s"));
+  }
+  // Last: the destructor waits for the one that is armed, and so for this call.
+  std::lock_guard<std::mutex> lock(mu_);
+  expiry_armed_ = false;
+  ArmExpiry();
+}
+
+}  // namespace penstock

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepTable: the steps that run in one task, by id, and what transports need to find them.
+//
+// A consumer's subscription may come before the producer's part of the step has begun: it is
+// parked, but not many per consumer and not for long. Whatever comes for a step that has ended is
+// refused or dropped. Thread-safe. No lock is held while a step or a sink is called.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "core/base/env.h"
+#include "core/runtime/deadline_timer.h"
+#include "distributed/worker/step.h"
+
+namespace penstock {
+
+class StepTable {
+ public:
+  // Of subscriptions for steps that have not begun here.
+  static constexpr int64_t kParkedPerConsumerMax = 10'000;
+  static constexpr int64_t kParkedNanosMax = 60'000'000'000;
+
+  // `task`: "/job:J/replica:0/task:T".
+  StepTable(std::string task, Env& env, DeadlineTimer& timer);
+  ~StepTable();
+
+  const std::string& task() const { return task_; }
+
+  // AlreadyExists where the step runs here, Aborted where it has ended or was aborted before it
+  // could begin.
+  StatusOr<std::shared_ptr<Step>> Begin(int64_t step_id, const std::string& session);
+  // Forgets the step, but that it was.
+  void End(int64_t step_id);
+
+  // Cancels a step; one that has not begun will not.
+  void Abort(int64_t step_id, const Status& why);
+  void AbortSession(const std::string& session, const Status& why);
+  void AbortAll(const Status& why);
+
+  // What transports call.
+  void Subscribe(const std::string& consumer, int64_t step_id, std::shared_ptr<TensorSink> sink);
+  void Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead);
+  // A producer, or the way to it, is lost to the step.
+  void Fail(int64_t step_id, const Status& why);
+
+  struct Counts {
+    int64_t running = 0;
+    int64_t parked = 0;
+  };
+  Counts counts() const;
+  std::vector<int64_t> running() const;
+
+ private:
+  static constexpr size_t kEndedRemembered = 4096;
+
+  struct Parked {
+    int64_t step_id;
+    std::string consumer;
+    std::shared_ptr<TensorSink> sink;
+    int64_t since_ns;
+  };
+  std::shared_ptr<Step> Find(int64_t step_id) const;
+  void RememberEnded(int64_t step_id);
+  void CancelAll(const std::vector<std::shared_ptr<Step>>& steps, const Status& why);
+  std::vector<Parked> TakeParked(int64_t step_id);
+  void Expire();
+  void ArmExpiry();
+
+  const std::string task_;
+  Env& env_;
+  DeadlineTimer& timer_;
+
+  mutable std::mutex mu_;
+  absl::flat_hash_map<int64_t, std::shared_ptr<Step>> steps_;
+  absl::flat_hash_set<int64_t> ended_;  // the last so many
+  std::deque<int64_t> ended_order_;
+  std::deque<Parked> parked_;  // oldest first
+  absl::flat_hash_map<std::string, int64_t> parked_per_consumer_;
+  bool expiry_armed_ = false;                   // while something is parked
+  std::optional<DeadlineTimer::Token> expiry_;  // the last one
+  bool stopping_ = false;
+};
+
+}  // namespace penstock

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/worker/step_table.h"
+
+#include <map>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kPs[] = "/job:ps/replica:0/task:0";
+constexpr char kWorker[] = "/job:worker/replica:0/task:1";
+
+HashedKey Key(const std::string& tensor, const std::string& from, const std::string& to) {
+  return HashedKey({.src_device = from + "/device:CPU:0",
+                    .src_incarnation = 7,
+                    .dst_device = to + "/device:CPU:0",
+                    .tensor = tensor});
+}
+
+// Keeps what it is given.
+class FakeSink : public TensorSink {
+ public:
+  void Send(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead,
+            HandedOver handed_over) override {
+    sent.emplace_back(step_id, key.key().tensor);
+    if (holds) {
+      held.push_back(std::move(handed_over));
+    } else {
+      std::move(handed_over)();
+    }
+  }
+  void Refuse(int64_t step_id, const Status& why) override { refused[step_id] = why; }
+  void Drop(int64_t step_id) override { dropped.push_back(step_id); }
+
+  bool holds = false;
+  std::vector<HandedOver> held;
+  std::vector<std::pair<int64_t, std::string>> sent;
+  std::map<int64_t, Status> refused;
+  std::vector<int64_t> dropped;
+};
+
+class StepTableTest : public testing::Test {
+ protected:
+  ~StepTableTest() override { table.AbortAll(Cancelled("end of test")); }
+  std::shared_ptr<Step> Begin(int64_t id) {
+    auto step = table.Begin(id, "session");
+    CHECK_OK(step.status());
+    return *std::move(step);
+  }
+  StepTable table{kPs, Env::Real(), DeadlineTimer::Real()};
+  std::shared_ptr<FakeSink> sink = std::make_shared<FakeSink>();
+};
+
+TEST_F(StepTableTest, TensorsWaitForTheirConsumer) {
+  const auto step = Begin(1);
+  ASSERT_TRUE(step->Send(Key("a", kPs, kWorker), Tensor::Scalar(1.0f), false).ok());
+  EXPECT_TRUE(sink->sent.empty());
+  table.Subscribe(kWorker, 1, sink);
+  ASSERT_TRUE(step->Send(Key("b", kPs, kWorker), Tensor::Scalar(1.0f), false).ok());
+  using Sent = std::vector<std::pair<int64_t, std::string>>;
+  EXPECT_EQ(sink->sent, (Sent{{1, "a"}, {1, "b"}}));
+  table.End(1);
+}
+
+TEST_F(StepTableTest, SubscriptionsWaitForTheStep) {
+  table.Subscribe(kWorker, 1, sink);
+  EXPECT_EQ(table.counts().parked, 1);
+  const auto step = Begin(1);
+  EXPECT_EQ(table.counts().parked, 0);
+  ASSERT_TRUE(step->Send(Key("a", kPs, kWorker), Tensor::Scalar(1.0f), false).ok());
+  EXPECT_EQ(sink->sent.size(), 1);
+  table.End(1);
+}
+
+TEST_F(StepTableTest, SubscriptionsAreBounded) {
+  for (int64_t id = 1; id <= StepTable::kParkedPerConsumerMax; ++id) {
+    table.Subscribe(kWorker, id, sink);
+  }
+  EXPECT_TRUE(sink->refused.empty());
+  table.Subscribe(kWorker, 999'999, sink);
+  EXPECT_EQ(sink->refused[999'999].code(), StatusCode::kResourceExhausted);
+  // Another consumer is not in the way.
+  table.Subscribe("/job:worker/replica:0/task:2", 999'999, sink);
+  EXPECT_EQ(table.counts().parked, StepTable::kParkedPerConsumerMax + 1);
+}
+
+TEST_F(StepTableTest, WhatComesLateIsDropped) {
+  Begin(1);
+  table.End(1);
+  table.Deliver(1, Key("a", kWorker, kPs), Tensor::Scalar(1.0f), false);
+  table.Subscribe(kWorker, 1, sink);
+  EXPECT_EQ(table.Begin(1, "session").status().code(), StatusCode::kAborted);
+  EXPECT_EQ(table.counts().parked, 0);
+  EXPECT_TRUE(sink->sent.empty());
+}
+
+TEST_F(StepTableTest, AStepRunsOnce) {
+  Begin(1);
+  EXPECT_EQ(table.Begin(1, "session").status().code(), StatusCode::kAlreadyExists);
+  table.End(1);
+}
+
+TEST_F(StepTableTest, AbortOvertakesTheStep) {
+  table.Subscribe(kWorker, 1, sink);
+  table.Abort(1, Unavailable("ps 3 is gone"));
+  EXPECT_EQ(sink->refused[1], Unavailable("ps 3 is gone"));
+  EXPECT_EQ(table.Begin(1, "session").status().code(), StatusCode::kAborted);
+}
+
+TEST_F(StepTableTest, AbortReachesWhatWaits) {
+  const auto step = Begin(1);
+  Status received;
+  step->Recv(Key("a", kWorker, kPs), [&](Status s, Tensor, bool) { received = s; });
+  table.Subscribe(kWorker, 1, sink);
+  table.Abort(1, Unavailable("ps 3 is gone"));
+  EXPECT_EQ(received, Unavailable("ps 3 is gone"));
+  EXPECT_EQ(step->cancellation().status(), Unavailable("ps 3 is gone"));
+  EXPECT_EQ(step->Send(Key("b", kPs, kWorker), Tensor::Scalar(1.0f), false),
+            Unavailable("ps 3 is gone"));
+  EXPECT_EQ(sink->dropped, std::vector<int64_t>{1});
+  table.End(1);
+}
+
+TEST_F(StepTableTest, TensorsFromOtherTasksMeetTheirReceiver) {
+  const auto step = Begin(1);
+  float first = 0, second = 0;
+  step->Recv(Key("a", kWorker, kPs), [&](Status, Tensor t, bool) { first = t.scalar<float>(); });
+  table.Deliver(1, Key("a", kWorker, kPs), Tensor::Scalar(1.0f), false);
+  table.Deliver(1, Key("b", kWorker, kPs), Tensor::Scalar(2.0f), false);
+  step->Recv(Key("b", kWorker, kPs), [&](Status, Tensor t, bool) { second = t.scalar<float>(); });
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(second, 2);
+  table.End(1);
+}
+
+TEST_F(StepTableTest, WhenSentWaitsForTheLastTensor) {
+  const auto step = Begin(1);
+  sink->holds = true;
+  table.Subscribe(kWorker, 1, sink);
+  ASSERT_TRUE(step->Send(Key("a", kPs, kWorker), Tensor::Scalar(1.0f), false).ok());
+  bool sent = false;
+  step->WhenSent(Done([&](Status s) { sent = s.ok(); }));
+  EXPECT_FALSE(sent);
+  std::move(sink->held[0])();
+  sink->held.clear();  // it knows the step, which knows the sink
+  EXPECT_TRUE(sent);
+  table.End(1);
+}
+
+TEST_F(StepTableTest, WhenSentEndsWithTheAbort) {
+  const auto step = Begin(1);
+  ASSERT_TRUE(step->Send(Key("a", kPs, kWorker), Tensor::Scalar(1.0f), false).ok());
+  Status status;
+  step->WhenSent(Done([&](Status s) { status = s; }));
+  table.AbortSession("another", Cancelled("closed"));
+  EXPECT_TRUE(status.ok());
+  table.AbortSession("session", Cancelled("closed"));
+  EXPECT_EQ(status, Cancelled("closed"));
+  table.End(1);
+}
+
+}  // namespace
+}  // namespace penstock

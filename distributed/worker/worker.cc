@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/worker/worker.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "core/op/private_container.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kNanosPerMilli = 1'000'000;
+
+// What a graph says of the step's traffic.
+struct Traffic {
+  bool communicates = false;
+  std::set<std::string> producers;  // other tasks
+};
+
+Traffic TrafficOf(const std::vector<Partition>& partitions, const std::string& self) {
+  Traffic traffic;
+  for (const Partition& partition : partitions) {
+    for (const Node* node : partition.graph.nodes()) {
+      const bool recv = node->op_name() == "_Recv";
+      if (!recv && node->op_name() != "_Send") continue;
+      traffic.communicates = true;
+      const std::string* source = node->attr<std::string>("send_device");
+      if (!recv || source == nullptr) continue;
+      const std::string task = source->substr(0, source->find("/device:"));
+      if (task != self) traffic.producers.insert(task);
+    }
+  }
+  return traffic;
+}
+
+std::string PrivateContainer(const std::string& session) { return StrCat("session/", session); }
+
+// See core/op/private_container.h.
+void MarkPrivateResources(const std::string& session, Graph* graph) {
+  for (Node* node : graph->nodes()) {
+    const std::string* name = node->attr<std::string>("shared_name");
+    const bool session_tensor =
+        node->op_name().starts_with("GetSession") || node->op_name() == "DeleteSessionTensor";
+    if (!session_tensor && (name == nullptr || !name->empty())) continue;
+    graph->set_attr(node, kPrivateContainerAttr, PrivateContainer(session));
+  }
+}
+
+}  // namespace
+
+Worker::Worker(Options options)
+    : self_(std::move(options.self)),
+      devices_(std::move(options.devices)),
+      threads_(*options.threads),
+      env_(*options.env),
+      steps_(self_.name, env_, *options.timer) {}
+
+Worker::~Worker() = default;
+
+std::vector<DeviceInfo> Worker::devices() const {
+  std::vector<DeviceInfo> infos;
+  for (const auto& device : devices_) infos.push_back(device->info());
+  return infos;
+}
+
+Device* Worker::FindDevice(string_view name) const {
+  for (const auto& device : devices_) {
+    if (device->name() == name) return device.get();
+  }
+  return nullptr;
+}
+
+Status Worker::CreateSession(const WorkerSessionOptions& options) {
+  auto session = std::make_shared<Session>();
+  session->options = options;
+  for (const TaskId& task : options.tasks) session->tasks[task.name] = task;
+  if (options.isolate) {
+    for (const auto& device : devices_) {
+      session->isolated[device->name()] = std::make_shared<ResourceStore>();
+    }
+  }
+  session->last_sign_ns = env_.NowNanos();
+  std::lock_guard<std::mutex> lock(mu_);
+  sessions_.emplace(options.handle, std::move(session));  // again: nothing changes
+  return OkStatus();
+}
+
+void Worker::DeleteSession(const std::string& handle) {
+  std::shared_ptr<Session> session;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto it = sessions_.find(handle);
+    if (it == sessions_.end()) return;
+    session = std::move(it->second);
+    sessions_.erase(it);
+  }
+  steps_.AbortSession(handle, Cancelled("session ", handle, " was closed"));
+  for (const auto& [device, store] : session->isolated) store->ClearAll();
+  for (const auto& device : devices_) {
+    device->resources().ClearContainer(PrivateContainer(handle));
+  }
+}
+
+std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& handles) {
+  std::vector<std::string> unknown;
+  const int64_t now = env_.NowNanos();
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const std::string& handle : handles) {
+    const auto it = sessions_.find(handle);
+    if (it == sessions_.end()) {
+      unknown.push_back(handle);
+    } else {
+      it->second->last_sign_ns = now;
+    }
+  }
+  return unknown;
+}
+
+void Worker::ReapSessions() {
+  std::vector<std::string> expired;
+  const int64_t now = env_.NowNanos();
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& [handle, session] : sessions_) {
+      const int64_t lease_ns = session->options.lease_ms * kNanosPerMilli;
+      if (lease_ns > 0 && now - session->last_sign_ns > lease_ns) expired.push_back(handle);
+    }
+  }
+  for (const std::string& handle : expired) DeleteSession(handle);
+}
+
+StatusOr<std::shared_ptr<Worker::Session>> Worker::FindSession(const std::string& handle) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = sessions_.find(handle);
+  if (it == sessions_.end()) {
+    return Aborted("session ", handle, " is not known to ", self_.ToString(),
+                   "; it may have been restarted");
+  }
+  return it->second;
+}
+
+Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
+                             std::vector<Partition> partitions) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
+  ASSIGN_OR_RETURN(std::shared_ptr<WorkerGraph> made, MakeGraph(*session, std::move(partitions)));
+  std::lock_guard<std::mutex> lock(mu_);
+  session->graphs.emplace(graph, std::move(made));  // again: nothing changes
+  return OkStatus();
+}
+
+StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
+                                                         std::vector<Partition> partitions) const {
+  const Traffic traffic = TrafficOf(partitions, self_.name);
+  std::vector<WorkerGraph::Part> parts;
+  for (Partition& partition : partitions) {
+    Device* const device = FindDevice(partition.device);
+    if (device == nullptr) {
+      return InvalidArgument("a partition for ", partition.device, ", which ", self_.name,
+                             " does not have");
+    }
+    WorkerGraph::Part part;
+    const auto isolated = session.isolated.find(device->name());
+    if (isolated != session.isolated.end()) {
+      part.store_kept = isolated->second;
+      part.resources = part.store_kept.get();
+    } else {
+      MarkPrivateResources(session.options.handle, &partition.graph);
+    }
+    const ExecutorOptions options{
+        .device = device, .threads = &threads_, .env = &env_, .kernels = &session.kernels};
+    ASSIGN_OR_RETURN(part.executor, MakeExecutor(std::move(partition.graph), options));
+    parts.push_back(std::move(part));
+  }
+  if (parts.empty()) return InvalidArgument("a graph without partitions for ", self_.name);
+  return std::make_shared<WorkerGraph>(
+      std::move(parts),
+      std::vector<std::string>(traffic.producers.begin(), traffic.producers.end()),
+      traffic.communicates);
+}
+
+void Worker::DeregisterGraph(const std::string& handle, uint64_t graph) {
+  std::shared_ptr<WorkerGraph> dropped;  // destroyed without the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = sessions_.find(handle);
+  if (it == sessions_.end()) return;
+  const auto found = it->second->graphs.find(graph);
+  if (found == it->second->graphs.end()) return;
+  dropped = std::move(found->second);
+  it->second->graphs.erase(found);
+}
+
+StatusOr<std::shared_ptr<WorkerGraph>> Worker::FindGraph(const std::string& handle,
+                                                         uint64_t graph) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto it = session->graphs.find(graph);
+  if (it == session->graphs.end()) {
+    return Aborted("graph ", graph, " of session ", handle, " is not known to ", self_.ToString(),
+                   "; it may have been restarted");
+  }
+  return it->second;
+}
+
+StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
+                                                  const WorkerGraph& graph) const {
+  std::vector<TaskId> producers;
+  if (graph.producers().empty()) return producers;
+  if (transport_ == nullptr) return Internal(self_.name, " has no transport to other tasks");
+  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
+  for (const std::string& name : graph.producers()) {
+    const auto task = session->tasks.find(name);
+    if (task == session->tasks.end()) {
+      return InvalidArgument("session ", handle, " does not say where ", name, " is");
+    }
+    producers.push_back(task->second);
+  }
+  return producers;
+}
+
+void Worker::RunGraph(const RunGraphArgs& args, Done done) {
+  // Begun first: a session that is deleted from now on aborts the step.
+  auto begun = steps_.Begin(args.step_id, args.session);
+  if (!begun.ok()) return std::move(done)(begun.status());
+  const std::shared_ptr<Step> step = *std::move(begun);
+  auto graph = FindGraph(args.session, args.graph);
+  Status known = graph.status();
+  StatusOr<std::vector<TaskId>> producers = std::vector<TaskId>();
+  if (known.ok()) {
+    producers = ProducersOf(args.session, **graph);
+    known = producers.status();
+  }
+  if (!known.ok()) {
+    step->Cancel(known);
+    steps_.End(step->id());
+    return std::move(done)(std::move(known));
+  }
+  if (args.step != nullptr) *args.step = step;
+  for (const TaskId& producer : *producers) transport_->Subscribe(producer, step->id());
+
+  Done ended([this, step, producers = *std::move(producers),
+              done = std::move(done)](Status status) mutable {
+    for (const TaskId& producer : producers) transport_->Unsubscribe(producer, step->id());
+    steps_.End(step->id());
+    std::move(done)(std::move(status));
+  });
+  Done ran([step, ended = std::move(ended)](Status status) mutable {
+    if (status.ok()) return step->WhenSent(std::move(ended));
+    step->Cancel(status);
+    std::move(ended)(std::move(status));
+  });
+  const StepArgs step_args{.step_id = args.step_id,
+                           .rendezvous = step.get(),
+                           .cancellation = &step->cancellation(),
+                           .step_resources = &step->resources(),
+                           .deadline_ns = args.deadline_ns,
+                           .feeds = args.feeds,
+                           .num_feeds = args.num_feeds,
+                           .fetches = args.fetches,
+                           .num_fetches = args.num_fetches,
+                           .stats = args.stats};
+  if (args.on_this_thread && (*graph)->one_part()) {
+    return std::move(ran)((*graph)->Run(step_args));
+  }
+  (*graph)->RunAsync(step_args, std::move(ran));
+}
+
+void Worker::Reset(const std::vector<std::string>& containers) {
+  for (const auto& device : devices_) {
+    if (containers.empty()) device->resources().ClearContainer(kDefaultContainer);
+    for (const std::string& container : containers) {
+      device->resources().ClearContainer(container);
+    }
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Worker: what a task does for masters: keeps the devices and their resources, the graphs that
+// masters have registered, session by session, and runs them. One per task process; local sessions
+// have one inside their own process.
+//
+// Masters choose handles and ids, so that a repeated call changes nothing. Every call says which
+// life of the task it means (the incarnation) where it comes from another process: the transport
+// checks it. What a worker does not know it refuses with Aborted: it may have lost it in a restart,
+// and the master has to begin again from a session.
+// Thread-safe. Owns its devices. Destroy it when no step runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/base/done.h"
+#include "core/base/env.h"
+#include "core/base/thread_pool.h"
+#include "core/compiler/partition.h"
+#include "core/runtime/device.h"
+#include "core/runtime/kernel_cache.h"
+#include "core/runtime/step_stats.h"
+#include "distributed/worker/step_table.h"
+#include "distributed/worker/worker_graph.h"
+
+namespace penstock {
+
+// A session, as a worker sees it.
+struct WorkerSessionOptions {
+  std::string handle;  // unique in the cluster
+  bool isolate = false;
+  std::vector<TaskId> tasks;  // all that the session uses, in the lives it relies on
+  int64_t lease_ms = 0;       // without a sign of the master for so long it is deleted; 0: never
+};
+
+// One step's part for one task. Pointers are borrowed until `done`.
+struct RunGraphArgs {
+  std::string session;
+  uint64_t graph = 0;
+  int64_t step_id = 0;      // no other step of the cluster has it
+  int64_t deadline_ns = 0;  // Env::NowNanos() scale; 0: none
+  const Tensor* feeds = nullptr;
+  int num_feeds = 0;
+  Tensor* fetches = nullptr;
+  int num_fetches = 0;
+  StepStatsCollector* stats = nullptr;
+  // Where to put the task's Step, before anything of it runs; null: nowhere.
+  std::shared_ptr<Step>* step = nullptr;
+  // The caller's thread may be used until the step has ended: nothing need leave it.
+  bool on_this_thread = false;
+};
+
+class Worker {
+ public:
+  struct Options {
+    TaskId self;
+    std::vector<std::unique_ptr<Device>> devices;
+    ThreadPool* threads = nullptr;  // borrowed, as are the following
+    Env* env = nullptr;
+    DeadlineTimer* timer = nullptr;
+  };
+  explicit Worker(Options options);
+  ~Worker();
+
+  // How tensors of other tasks are asked for. Before any session with several tasks.
+  void set_transport(Transport* transport) { transport_ = transport; }
+
+  const TaskId& self() const { return self_; }
+  std::vector<DeviceInfo> devices() const;
+  StepTable& steps() { return steps_; }
+
+  Status CreateSession(const WorkerSessionOptions& options);
+  // Aborts its steps. What they hold is freed when they have ended.
+  void DeleteSession(const std::string& handle);
+  // Renews the leases; returns those that it does not know.
+  std::vector<std::string> TouchSessions(const std::vector<std::string>& handles);
+  // Deletes the sessions whose masters have been silent for longer than their lease.
+  void ReapSessions();
+
+  Status RegisterGraph(const std::string& session, uint64_t graph,
+                       std::vector<Partition> partitions);
+  void DeregisterGraph(const std::string& session, uint64_t graph);
+  StatusOr<std::shared_ptr<WorkerGraph>> FindGraph(const std::string& session,
+                                                   uint64_t graph) const;
+
+  // `done` is called when nothing of the step runs here any more and all its tensors for other
+  // tasks have left. An error is the first cause in this task.
+  void RunGraph(const RunGraphArgs& args, Done done);
+  // Ends a step that failed elsewhere; one that has not begun here will not.
+  void AbortStep(int64_t step_id, const Status& why) { steps_.Abort(step_id, why); }
+
+  // Drops what the containers hold on all devices; an empty list means the default container.
+  // Isolated sessions' own are left alone.
+  void Reset(const std::vector<std::string>& containers);
+
+ private:
+  struct Session {
+    WorkerSessionOptions options;
+    absl::flat_hash_map<std::string, TaskId> tasks;                  // by name
+    std::map<std::string, std::shared_ptr<ResourceStore>> isolated;  // by device
+    KernelCache kernels;
+    absl::flat_hash_map<uint64_t, std::shared_ptr<WorkerGraph>> graphs;
+    int64_t last_sign_ns = 0;
+  };
+  Device* FindDevice(string_view name) const;
+  StatusOr<std::shared_ptr<Session>> FindSession(const std::string& handle) const;
+  StatusOr<std::shared_ptr<WorkerGraph>> MakeGraph(Session& session,
+                                                   std::vector<Partition> partitions) const;
+  StatusOr<std::vector<TaskId>> ProducersOf(const std::string& session,
+                                            const WorkerGraph& graph) const;
+
+  const TaskId self_;
+  const std::vector<std::unique_ptr<Device>> devices_;
+  ThreadPool& threads_;
+  Env& env_;
+  StepTable steps_;
+  Transport* transport_ = nullptr;
+
+  mutable std::mutex mu_;
+  // Sessions are changed under mu_ only (but for their kernels, which have a lock of their own);
+  // their options and stores never change.
+  absl::flat_hash_map<std::string, std::shared_ptr<Session>> sessions_;
+};
+
+}  // namespace penstock
