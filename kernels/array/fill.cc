@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of one value: Fill, ZerosLike, OnesLike.
+// Tensors of one value: Fill, OnesLike. ZerosLike serves variants too: kernels/math/zeros_like.cc.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -8,7 +8,6 @@
 #include "kernels/array/elements.h"
 #include "kernels/array/one.h"
 #include "kernels/array/types.h"
-#include "kernels/math/accumulate.h"
 
 namespace penstock {
 namespace {
@@ -24,22 +23,6 @@ class FillKernel final : public Kernel {
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     FillWith(value.raw_data(), *output, ctx.threads());
-    return OkStatus();
-  }
-};
-
-class ZerosLikeKernel final : public Kernel {
- public:
-  Status Compute(KernelContext& ctx) override {
-    if (ctx.input(0).dtype() == DType::kVariant) {
-      ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(ctx, ctx.input(0)));
-      ctx.SetOutput(0, std::move(zeros));
-      return OkStatus();
-    }
-    const Shape shape = ctx.input(0).shape();
-    Tensor* output;
-    RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, shape, &output));
-    Zero(*output, ctx.threads());
     return OkStatus();
   }
 };
@@ -77,14 +60,6 @@ OP(Fill, {
              .gradient = FillGradient,
              .examples = {{.inputs = {{{{2}, {2, 3}}}, {{.values = {0.5}}}}}},
          });
-OP(ZerosLike, {
-                  .doc = "Zeros (empty strings) in the shape of x.",
-                  .inputs = {{"x", "T"}},
-                  .outputs = {{"y", "T"}},
-                  .types = {{"T", kAnyType}},
-                  .shape = SameShape,
-                  .gradient = NoGradient,
-              });
 OP(OnesLike, {
                  .doc = "Ones in the shape of x.",
                  .inputs = {{"x", "T"}},
@@ -95,7 +70,6 @@ OP(OnesLike, {
              });
 
 KERNEL_ANY_TYPE(Fill, FillKernel);
-KERNEL_ANY_TYPE(ZerosLike, ZerosLikeKernel);
 KERNEL_ANY_TYPE(OnesLike, OnesLikeKernel);
 
 }  // namespace

@@ -4,12 +4,12 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/nd_index.h"
 #include "kernels/array/strided_add.h"
 #include "kernels/array/types.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -4,11 +4,11 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/array/arguments.h"
 #include "kernels/linalg/einsum_kernel.h"
 #include "kernels/math/matmul_cpu.h"
 #include "kernels/math/sum_reducer.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

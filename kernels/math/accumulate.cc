@@ -3,10 +3,10 @@
 
 #include <utility>
 
+#include "core/tensor/type_lists.h"
 #include "kernels/array/elements.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/add.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "core/tensor/variant.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/accumulate.h"
 #include "kernels/math/add.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -5,12 +5,12 @@
 #include <limits>
 
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/broadcast.h"
 #include "kernels/engine/float16_blocks.h"
 #include "kernels/engine/functor.h"
 #include "kernels/math/axis.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 #if defined(PENSTOCK_CUDA_DEVICE)
 #include "kernels/engine/cuda_launch.cuh"
 #endif

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/add.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

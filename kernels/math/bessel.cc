@@ -4,9 +4,9 @@
 // K), these also scaled by e^-|x| or e^x (I0e ...). The functions are Eigen's.
 #include <unsupported/Eigen/SpecialFunctions>
 
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

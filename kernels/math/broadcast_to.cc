@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/broadcast.h"
 #include "kernels/engine/reduction_plan.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/storage.h"
-#include "kernels/math/types.h"
 #if defined(PENSTOCK_CUDA_DEVICE)
 #include "kernels/engine/cuda_launch.cuh"
 #endif

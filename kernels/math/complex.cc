@@ -2,9 +2,9 @@
 //
 // Complex numbers and their parts: Complex, Real, Imag, ComplexAbs, Angle, Conj.
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

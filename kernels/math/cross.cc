@@ -2,9 +2,9 @@
 //
 // Cross: products of vectors of three elements.
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/functor.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -3,9 +3,9 @@
 // Div, RealDiv, FloorDiv, TruncateDiv, DivNoNan.
 #include "kernels/math/division.h"
 
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/array/arguments.h"
 #include "kernels/engine/functor.h"
 #include "kernels/math/add.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -5,9 +5,9 @@
 #include <unsupported/Eigen/SpecialFunctions>
 
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

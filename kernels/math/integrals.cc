@@ -7,9 +7,9 @@
 #include <numbers>
 #include <unsupported/Eigen/SpecialFunctions>
 
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -2,9 +2,9 @@
 //
 // Xlogy, Xlog1py and Xdivy: products with a left side that wins when it is zero, as entropies and
 // likelihoods need them.
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

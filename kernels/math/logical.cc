@@ -3,9 +3,9 @@
 // LogicalAnd, LogicalOr, LogicalNot on truth values; BitwiseAnd, -Or, -Xor, Invert, LeftShift and
 // RightShift, PopulationCount on integers.
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "core/op/cuda_handles.h"
 #include "core/op/registry.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/cuda_launch.cuh"
 #include "kernels/math/matmul.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -4,11 +4,11 @@
 #include <complex>
 
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/broadcast.h"
 #include "kernels/math/cast.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/matmul_cpu.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

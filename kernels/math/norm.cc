@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EuclideanNorm, and L2Loss, half of its square over the whole tensor.
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/reduction.h"
 #include "kernels/math/reduction_op.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

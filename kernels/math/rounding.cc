@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ceil, Floor, Round, Rint, NextAfter; and what kind of number x is: IsNan, IsInf, IsFinite.
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

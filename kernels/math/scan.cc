@@ -3,10 +3,10 @@
 // Cumsum, Cumprod, CumulativeLogsumexp: sums, products and logarithms of sums of exponentials of
 // everything up to each element along an axis.
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/reduction.h"
 #include "kernels/math/axis.h"
 #include "kernels/math/forms.h"
-#include "kernels/math/types.h"
 #if defined(PENSTOCK_CUDA_DEVICE)
 #include "kernels/engine/cuda_launch.cuh"
 #endif

@@ -3,9 +3,9 @@
 // SegmentSum, SegmentMean, SegmentProd, SegmentMin, SegmentMax: rows folded under ids that are
 // sorted.
 #include "core/op/registry.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/math/segment_gradients.h"
 #include "kernels/math/segments.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -2,10 +2,10 @@
 //
 // Select and SelectV2: each element from one of two tensors, as a third one says.
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/broadcast.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/storage.h"
-#include "kernels/math/types.h"
 #if defined(PENSTOCK_CUDA_DEVICE)
 #include "kernels/engine/cuda_launch.cuh"
 #endif

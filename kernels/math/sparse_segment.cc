@@ -3,10 +3,10 @@
 // SparseSegmentSum, SparseSegmentMean, SparseSegmentSqrtN: chosen rows folded under sorted ids; the
 // same with a stated number of segments; and the ops that are their gradients.
 #include "core/op/registry.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/array/arguments.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/segments.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

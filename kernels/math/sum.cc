@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sum, Mean, Prod.
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/reduction.h"
 #include "kernels/math/reduction_op.h"
 #include "kernels/math/sum_reducer.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -3,9 +3,9 @@
 // UnsortedSegmentProd, UnsortedSegmentMin, UnsortedSegmentMax: rows folded under the names that
 // segment_ids gives them. (The sum, which runs on GPUs as well, is unsorted_segment_sum.cc.)
 #include "core/op/registry.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/math/segment_gradients.h"
 #include "kernels/math/segments.h"
-#include "kernels/math/types.h"
 
 namespace penstock {
 namespace {

@@ -2,11 +2,11 @@
 //
 // UnsortedSegmentSum: rows added up under the names that segment_ids gives them.
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/add.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/segments.h"
-#include "kernels/math/types.h"
 #if defined(PENSTOCK_CUDA_DEVICE)
 #include "kernels/engine/atomic_add.cuh"
 #endif

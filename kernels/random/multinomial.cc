@@ -9,8 +9,8 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/array/arguments.h"
-#include "kernels/math/types.h"
 #include "kernels/random/distributions.h"
 #include "kernels/random/random_stream.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SparseFillEmptyRows and SparseFillEmptyRowsGrad.
+#include "core/tensor/type_lists.h"
 #include "kernels/array/elements.h"
 #include "kernels/engine/functor.h"
 #include "kernels/math/add.h"
-#include "kernels/math/types.h"
 #include "kernels/sparse/forms.h"
 #include "kernels/sparse/sparse_tensor.h"
 

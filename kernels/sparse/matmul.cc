@@ -3,9 +3,9 @@
 // SparseTensorDenseMatMul: the product of a sparse and a dense matrix, each adjoint if so wished.
 #include <complex>
 
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/functor.h"
 #include "kernels/math/add.h"
-#include "kernels/math/types.h"
 #include "kernels/sparse/forms.h"
 #include "kernels/sparse/sparse_tensor.h"
 

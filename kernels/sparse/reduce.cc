@@ -5,10 +5,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/tensor/type_lists.h"
 #include "kernels/engine/functor.h"
 #include "kernels/engine/reduction_plan.h"
 #include "kernels/math/add.h"
-#include "kernels/math/types.h"
 #include "kernels/sparse/forms.h"
 #include "kernels/sparse/sparse_tensor.h"
 

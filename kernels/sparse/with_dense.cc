@@ -2,10 +2,10 @@
 //
 // Sparse with dense, entry by entry: SparseDenseCwiseAdd, SparseDenseCwiseMul, SparseDenseCwiseDiv,
 // SparseTensorDenseAdd.
+#include "core/tensor/type_lists.h"
 #include "kernels/array/arguments.h"
 #include "kernels/engine/functor.h"
 #include "kernels/math/add.h"
-#include "kernels/math/types.h"
 #include "kernels/sparse/forms.h"
 #include "kernels/sparse/sparse_tensor.h"
 

@@ -3,7 +3,7 @@
 // Assignment to whole variables, and adding to them, in both forms.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
-#include "kernels/math/types.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/state/update_functors.h"
 #include "kernels/state/variable_kernel.h"
 

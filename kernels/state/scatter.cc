@@ -6,8 +6,8 @@
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/array/gather_rows.h"
-#include "kernels/math/types.h"
 #include "kernels/state/scatter_rows.h"
 #include "kernels/state/variable_kernel.h"
 

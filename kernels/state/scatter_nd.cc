@@ -4,9 +4,9 @@
 // ...] op= updates[k]. Repeated tuples are applied in order.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/array/gather_rows.h"
 #include "kernels/array/nd_index.h"
-#include "kernels/math/types.h"
 #include "kernels/state/scatter_rows.h"
 #include "kernels/state/variable_kernel.h"
 

@@ -4,8 +4,8 @@
 // TensorScatterUpdate, -Add, -Sub, -Min, -Max, and ScatterNdNonAliasingAdd.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/array/nd_index.h"
-#include "kernels/math/types.h"
 #include "kernels/state/scatter_rows.h"
 
 namespace penstock {

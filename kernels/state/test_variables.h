@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/base/check.h"
-#include "core/op/testing/op_runner.h"
 #include "core/op/resource.h"
+#include "core/op/testing/op_runner.h"
 #include "core/op/variable.h"
 
 namespace penstock {

@@ -10,7 +10,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
-#include "kernels/math/types.h"
+#include "core/tensor/type_lists.h"
 
 namespace penstock {
 namespace {

@@ -27,7 +27,7 @@
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
-#include "kernels/math/types.h"
+#include "core/tensor/type_lists.h"
 #include "kernels/state/row_updates.h"
 #include "kernels/state/variable_kernel.h"
 

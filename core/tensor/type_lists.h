@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sets of types that mathematical ops are declared and their kernels are made for: what
-// DTypes lists of core/tensor/dtype.h are to OP, these are to KERNEL.
+// Lists of C++ types for KERNEL, as the DTypes lists of core/tensor/dtype.h are lists for OP.
 #pragma once
 
 #include <complex>
