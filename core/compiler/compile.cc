@@ -24,6 +24,7 @@ constexpr Optimization kOptimizations[] = {
     {"fold", [](Graph* g, const CompileOptions&) { return FoldConstants(g); }},
     {"merge", [](Graph* g, const CompileOptions&) { return EliminateCommonSubexpressions(g); }},
     {"sweep", [](Graph* g, const CompileOptions& o) { return RemoveDeadNodes(g, o.targets); }},
+    {"gather", [](Graph* g, const CompileOptions&) { return GatherFromVariables(g); }},
 };
 
 Status PlaceAll(const std::vector<DeviceInfo>& devices, const CompileOptions& options,

@@ -290,11 +290,9 @@ GraphBuilder::Scope GraphBuilder::ColocateWith(Output with) {
   Scopes& now = state_->scopes.back();
   now.devices.clear();
   now.colocated_device = node->requested_device();
-  if (const auto* groups = node->attr<std::vector<std::string>>("_class")) {
-    now.colocate.insert(now.colocate.end(), groups->begin(), groups->end());
-  } else {
-    now.colocate.push_back(StrCat("loc:@", node->name()));
-  }
+  const auto* groups = node->attr<std::vector<std::string>>("_class");
+  now.colocate =
+      groups != nullptr ? *groups : std::vector<std::string>{StrCat("loc:@", node->name())};
   return scope;
 }
 

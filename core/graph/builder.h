@@ -83,7 +83,8 @@ class GraphBuilder : public GraphSink {
   // scopes.
   Scope ControlDependencies(const std::vector<Output>& after);
   Scope ClearControlDependencies();
-  // New nodes go where the node of `with` goes. Devices of outer scopes do not count inside.
+  // New nodes go where the node of `with` goes. Devices and colocation of outer scopes do not count
+  // inside, as with TensorFlow's `colocate_with(op, ignore_existing=True)`.
   Scope ColocateWith(Output with);
   // New nodes pass through `context`, which is borrowed, and no longer through that of an outer
   // scope. Control dependencies of outer scopes do not count inside.

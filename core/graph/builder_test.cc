@@ -215,6 +215,24 @@ TEST_F(BuilderTest, ColocationNamesTheGroup) {
   EXPECT_THAT(group(NoOp()), ElementsAre("loc:@v"));
 }
 
+TEST_F(BuilderTest, AnInnerColocationTakesThePlaceOfTheOuter) {
+  const auto placed = [this](const char* name, const char* device) {
+    const auto scope = b_.DeviceScope(device);
+    return NoOp(name);
+  };
+  const Output gradient = placed("gradient", "/job:worker"), table = placed("table", "/job:ps");
+  const auto outer = b_.ColocateWith(gradient);
+  {
+    const auto inner = b_.ColocateWith(table);
+    const Node* update = b_.NodeOf(NoOp("update"));
+    EXPECT_THAT(*update->attr<std::vector<std::string>>("_class"), ElementsAre("loc:@table"));
+    EXPECT_EQ(update->requested_device(), "/job:ps");
+  }
+  const Node* rows = b_.NodeOf(NoOp("rows"));
+  EXPECT_THAT(*rows->attr<std::vector<std::string>>("_class"), ElementsAre("loc:@gradient"));
+  EXPECT_EQ(rows->requested_device(), "/job:worker");
+}
+
 TEST_F(BuilderTest, FollowsConstantsAndHandles) {
   const Output x = Placeholder({4, 5});
   const Output shape = ShapeOf(x, DType::kInt64);

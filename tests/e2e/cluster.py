@@ -29,7 +29,7 @@ class Run:
                    "--restarts=%d" % restarts, *run_flags, "--", program,
                    "--checkpoint_dir=" + self.folder, *train_flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        text=True)
+                                        text=True, errors="replace")
         self.lines = []
         self.arrived = threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()

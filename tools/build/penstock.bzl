@@ -4,6 +4,7 @@
     penstock_library    a library
     penstock_test       a GoogleTest program; main is linked in
     penstock_binary     a program
+    penstock_programs   all programs of a BUILD file, as one target
     penstock_benchmark  a Google Benchmark program; main is linked in; built, not run, by the tests
     penstock_ops        files that define ops and kernels; with --config=cuda also built by nvcc
     penstock_proto      "x_proto" and its C++ library "x_cc_proto"
@@ -104,6 +105,15 @@ def penstock_binary(name, srcs = [], deps = [], copts = [], visibility = _PRIVAT
         copts = _COPTS + copts,
         visibility = visibility,
         **kwargs
+    )
+
+def penstock_programs(name, visibility = _PRIVATE):
+    """Every program declared above it in the BUILD file, so that none is forgotten."""
+    rules = native.existing_rules()
+    native.filegroup(
+        name = name,
+        srcs = sorted([r for r in rules if rules[r]["kind"] == "cc_binary"]),
+        visibility = visibility,
     )
 
 def penstock_benchmark(name, srcs, deps = [], copts = [], visibility = _PRIVATE, **kwargs):

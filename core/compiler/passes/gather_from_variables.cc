@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "core/compiler/passes/passes.h"
+
+namespace penstock {
+namespace {
+
+bool IsState(EdgeType type) { return type.ref || type.dtype == DType::kResource; }
+
+// Which variable, queue, ... a handle names: its container and its name there.
+using StateName = std::pair<std::string, std::string>;
+
+// None where the handle comes from where it cannot be followed: fed, merged, made by a function.
+std::optional<StateName> StateBehind(Endpoint handle) {
+  const Node* maker = handle.node;
+  while (maker->num_inputs() > 0) {
+    const string_view op = maker->op_name();
+    const bool passes_on = op == "Identity" || op == "RefIdentity" || op == "Switch" ||
+                           op == "RefSwitch" || op == "Enter" || op == "RefEnter";
+    if (!passes_on) return std::nullopt;
+    maker = maker->input(0).node;
+  }
+  const auto* container = maker->attr<std::string>("container");
+  const auto* shared = maker->attr<std::string>("shared_name");
+  if (container == nullptr || shared == nullptr) return std::nullopt;
+  return StateName(*container, shared->empty() ? maker->name() : *shared);
+}
+
+bool OnlyReads(const Node& node) {
+  static const auto* const kOps = new absl::flat_hash_set<string_view>{
+      "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp",
+      "Identity",       "RefIdentity",    "Switch",           "RefSwitch",     "Merge",
+      "Enter",          "RefEnter",       "NextIteration",    "Exit"};
+  return kOps->contains(node.op_name());
+}
+
+bool MayUpdate(const Node& node, const std::optional<StateName>& variable) {
+  if (OnlyReads(node)) return false;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (!IsState(node.input_type(i))) continue;
+    const std::optional<StateName> other = StateBehind(node.input(i));
+    if (!other || !variable || *other == *variable) return true;
+  }
+  return false;
+}
+
+// By node id: what runs before one of `nodes`, and these.
+std::vector<bool> Before(const Graph& graph, std::vector<const Node*> nodes) {
+  std::vector<bool> before(graph.max_id());
+  for (const Node* node : nodes) before[node->id()] = true;
+  const auto reach = [&](const Node* node) {
+    if (!before[node->id()]) nodes.push_back(node);
+    before[node->id()] = true;
+  };
+  while (!nodes.empty()) {
+    const Node* const node = nodes.back();
+    nodes.pop_back();
+    for (const Endpoint& input : node->inputs()) reach(input.node);
+    for (const Node* control : node->control_inputs()) reach(control);
+  }
+  return before;
+}
+
+// A Gather, and from where its table comes: Identities, the last one first, and the read.
+struct Lookup {
+  Node* gather;
+  std::vector<Node*> path;
+  Node* read() const { return path.back(); }
+};
+
+bool TakesRows(const Node& gather) {
+  if (gather.op_name() == "Gather") return true;
+  if (gather.op_name() != "GatherV2" || *gather.attr<int64_t>("batch_dims") != 0) return false;
+  const Node& axis = *gather.input(2).node;
+  const Tensor* value = axis.op_name() == "Const" ? axis.attr<Tensor>("value") : nullptr;
+  if (value == nullptr || value->num_elements() != 1) return false;
+  return value->dtype() == DType::kInt64 ? value->flat<int64_t>()[0] == 0
+                                         : value->flat<int32_t>()[0] == 0;
+}
+
+// `beside`: the nodes that others ask to be placed with.
+std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::string>& beside) {
+  if (!TakesRows(*gather) || beside.contains(gather->name())) return std::nullopt;
+  Lookup lookup{.gather = gather};
+  for (Node* node = gather->input(0).node;; node = node->input(0).node) {
+    const bool only_feeds_this = node->out_edges().size() == 1 && node->control_outputs().empty();
+    if (!only_feeds_this || beside.contains(node->name())) return std::nullopt;
+    lookup.path.push_back(node);
+    if (node->op_name() == "ReadVariableOp") break;
+    if (node->op_name() != "Identity") return std::nullopt;
+  }
+  const auto* group = gather->attr<std::vector<std::string>>("_class");
+  const auto* reads = lookup.read()->attr<std::vector<std::string>>("_class");
+  const bool placed_with_another = group != nullptr && (reads == nullptr || *reads != *group);
+  return placed_with_another ? std::nullopt : std::optional(lookup);
+}
+
+// The nodes whose control inputs the new node waits for as well. A constant axis has none but those
+// of its branch or loop.
+std::vector<Node*> Replaced(const Lookup& lookup) {
+  std::vector<Node*> nodes = lookup.path;
+  nodes.push_back(lookup.gather);
+  if (lookup.gather->num_inputs() > 2) nodes.push_back(lookup.gather->input(2).node);
+  return nodes;
+}
+
+// True where an update comes before the Gather, but need not come before the read.
+bool MayMissUpdate(const Graph& graph, const Lookup& lookup) {
+  const std::vector<bool> before_read = Before(graph, {lookup.read()});
+  const std::vector<bool> before_gather = Before(graph, {lookup.gather});
+  const std::optional<StateName> variable = StateBehind(lookup.read()->input(0));
+  for (const Node* node : graph.nodes()) {
+    if (!before_gather[node->id()] || before_read[node->id()]) continue;
+    if (MayUpdate(*node, variable)) return true;
+  }
+  return false;
+}
+
+Status Rewrite(const Lookup& lookup, Graph* graph) {
+  Node *const gather = lookup.gather, *const read = lookup.read();
+  Node* const axis = gather->num_inputs() > 2 ? gather->input(2).node : nullptr;
+  Graph::NodeSpec spec{
+      .name = gather->name(),
+      .op = "ResourceGather",
+      .inputs = {read->input(0), gather->input(1)},
+      .attrs = {{"dtype", gather->output_type(0).dtype}, {"Tindices", gather->input_type(1).dtype}},
+      .device = read->requested_device()};
+  if (const AttrValue* group = read->FindAttr("_class")) spec.attrs["_class"] = *group;
+  std::vector<Node*> earlier;
+  for (const Node* node : Replaced(lookup)) {
+    earlier.insert(earlier.end(), node->control_inputs().begin(), node->control_inputs().end());
+  }
+  const std::vector<OutEdge> uses = gather->out_edges();
+  const std::vector<Node*> later = gather->control_outputs();
+  for (const OutEdge& use : uses) RETURN_IF_ERROR(graph->SetInput(use.dst, use.dst_index, {}));
+  graph->RemoveNode(gather);
+  for (Node* node : lookup.path) graph->RemoveNode(node);
+  ASSIGN_OR_RETURN(Node * rows, graph->AddNode(std::move(spec)));
+  for (const OutEdge& use : uses) {
+    RETURN_IF_ERROR(graph->SetInput(use.dst, use.dst_index, {rows, 0}));
+  }
+  for (Node* node : earlier) graph->AddControlEdge(node, rows);
+  for (Node* node : later) graph->AddControlEdge(rows, node);
+  if (axis != nullptr && axis->out_edges().empty() && axis->control_outputs().empty()) {
+    graph->RemoveNode(axis);
+  }
+  return OkStatus();
+}
+
+absl::flat_hash_set<std::string> PlacedBeside(const Graph& graph) {
+  absl::flat_hash_set<std::string> names;
+  for (const Node* node : graph.nodes()) {
+    const auto* groups = node->attr<std::vector<std::string>>("_class");
+    if (groups == nullptr) continue;
+    for (const std::string& group : *groups) {
+      if (group != "loc:@" + node->name()) names.insert(group.substr(group.find('@') + 1));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+Status GatherFromVariables(Graph* graph) {
+  const absl::flat_hash_set<std::string> beside = PlacedBeside(*graph);
+  std::vector<Lookup> lookups;
+  for (Node* node : graph->nodes()) {
+    if (std::optional<Lookup> lookup = FindLookup(node, beside)) lookups.push_back(*lookup);
+  }
+  for (const Lookup& lookup : lookups) {
+    if (!MayMissUpdate(*graph, lookup)) RETURN_IF_ERROR(Rewrite(lookup, graph));
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

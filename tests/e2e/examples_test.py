@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every program of client/examples runs as the READMEs say, briefly: in one process and, where it
+can, on a cluster of 1 ps and 2 workers."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from cluster import LANGUAGE_MODEL, PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
+
+EXAMPLES = "client/examples"
+SAVED_MODEL = "client/testdata/saved_model"
+TEXTS = ["abcabcabc", "xyzxyz"] * 40
+SMALL_NET = ["--units=16", "--embedding=8", "--steps=20"]
+
+
+def programs():
+    """All that the build has put into the folder: the target //client/examples:programs."""
+    return sorted(name for name in os.listdir(EXAMPLES) if "." not in name)
+
+
+def commands(readme):
+    """The shell commands of a README, each as one line."""
+    with open(readme) as f:
+        blocks = re.findall(r"```sh\n(.*?)```", f.read(), re.DOTALL)
+    return [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+
+
+class ExamplesTest(ClusterTest):
+    def run_alone(self, program, *arguments, **kwargs):
+        done = subprocess.run([program, *arguments], capture_output=True, text=True,
+                              errors="replace", timeout=60, check=False, **kwargs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def run_on_cluster(self, *flags, **kwargs):
+        run = self.start(*flags, ps=1, workers=2, **kwargs)
+        self.assertEqual(run.finish(60), 0, run.output())
+        return run
+
+    def test_every_program_has_a_story(self):
+        self.assertIn("fashion_mnist", programs())
+        for program in programs():
+            stories = [name for name in dir(self) if name.startswith("test_" + program)]
+            self.assertTrue(stories, "%s: write a story test_%s in examples_test.py" %
+                            (program, program))
+
+    def test_readmes_name_programs_and_flags_that_exist(self):
+        shown = 0
+        for readme in ("README.md", EXAMPLES + "/README.md"):
+            for command in commands(readme):
+                match = re.search(r"client/examples[/:](\w+)( .*|\"?)$", command)
+                if not match or "bazel build" in command or ".py" in command:
+                    continue
+                program, arguments = match.groups()
+                self.assertIn(program, programs(), command)
+                known = self.run_alone(EXAMPLES + "/" + program, "--help")
+                for flag in re.findall(r"--\w+", arguments):
+                    self.assertIn(flag, known, command)
+                shown += 1
+        self.assertGreater(shown, 3)
+
+    def test_fashion_mnist_in_one_process(self):
+        said = self.run_alone(TRAIN, "--model=convnet", "--steps=5")
+        self.assertRegex(said, r"test accuracy: 0\.\d+\n$")
+
+    def test_fashion_mnist_with_both_models_and_inputs(self):
+        with tempfile.TemporaryDirectory() as records:
+            self.run_alone(PENSTOCK, "convert", records, "--shards=2")
+            for model in ("mlp", "convnet"):
+                for flags in (["--input=idx"], ["--input=tfrecord", "--data_dir=" + records]):
+                    with self.subTest(model=model, flags=flags):
+                        run = self.run_on_cluster("--model=" + model, "--steps=20", *flags)
+                        self.assertRegex(run.output(), r"test accuracy: 0\.\d+")
+                        self.assertIn("global_step",
+                                      self.run_alone(PENSTOCK, "checkpoint", run.folder))
+
+    def test_fashion_mnist_in_step(self):
+        run = self.run_on_cluster("--model=mlp", "--steps=10", "--sync")
+        self.assertRegex(run.output(), r"test accuracy: 0\.\d+")
+
+    def test_remote_reader(self):
+        run = self.start("--model=mlp", "--steps=1000000", ps=1, workers=2)
+        run.wait_for(r"step +[1-9]")
+        said = self.run_alone(READER, "--target=grpc://" + run.address("ps"))
+        self.assertRegex(said, r"(?m)^global_step .* \d+$")
+
+    def test_language_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "texts"), "w") as f:
+                f.write("\n%\n".join(TEXTS))
+            flags = SMALL_NET + ["--batch_size=4", "--data_dir=" + folder]
+            perplexity = r"test perplexity per character: \d+\.\d+"
+            self.assertRegex(self.run_alone(LANGUAGE_MODEL, *flags), perplexity)
+            for more in (["--cell=lstm"], ["--cell=gru", "--layers=2"], ["--sync"]):
+                with self.subTest(more=more):
+                    run = self.run_on_cluster(*flags, *more, program=LANGUAGE_MODEL)
+                    self.assertRegex(run.output(), perplexity)
+
+    def test_least_squares(self):
+        said = self.run_alone(EXAMPLES + "/least_squares")
+        w = re.search(r"^w = .*?(-?[\d.e-]+),? +(-?[\d.e-]+)\D*$", said)
+        self.assertTrue(w, said)
+        self.assertAlmostEqual(float(w.group(1)), 3, delta=0.1)
+        self.assertAlmostEqual(float(w.group(2)), -1, delta=0.1)
+
+    def test_score(self):
+        said = self.run_alone(EXAMPLES + "/score", SAVED_MODEL, "serving_default",
+                              input="1,2,3\n-9,0,0\n")
+        self.assertEqual(said, "5,7.5\n1,0\n")
+
+
+if __name__ == "__main__":
+    main()
