@@ -210,7 +210,6 @@ TEST_F(GatherFromVariablesTest, OtherDimensionsAndBatchesNeedTheTable) {
     int64_t axis, batch_dims;
   } const cases[] = {{1, 0}, {0, 1}};
   for (const auto& c : cases) {
-    const std::string name = StrCat("rows", c.axis);
     Node* const rows = Add("rows", "GatherV2", {{Read("read"), 0}, {ids_, 0}, {Axis(c.axis), 0}},
                            {}, {{"batch_dims", c.batch_dims}});
     EXPECT_EQ(Compiled().substr(0, 8), "GatherV2") << c.axis << " " << c.batch_dims;
@@ -253,7 +252,7 @@ TEST_F(GatherFromVariablesTest, AnUpdateOfTheSameVariableByAnotherHandle) {
   EXPECT_EQ(Compiled(), "Gather(read, ids, ^update)");
 }
 
-TEST_F(GatherFromVariablesTest, AnUpdateOfNobodyKnowsWhat) {
+TEST_F(GatherFromVariablesTest, AnUpdateThroughAnUnknownHandle) {
   Node* const made = Add("made", "MadeHandle", {{Add("ids2", "Ids"), 0}}, {}, {}, kPs);
   UseRows(Rows(Read("read"), ids_, {Update("update", made)}));
   EXPECT_EQ(Compiled(), "Gather(read, ids, ^update)");
@@ -285,7 +284,12 @@ TEST_F(GatherFromVariablesTest, NodesThatArePlacedTogetherStayTogether) {
   Node* const rows = Rows(Read("read"), ids_);
   UseRows(rows);
   EXPECT_EQ(Compiled(), "ResourceGather(table, ids)");
-  Add("with_rows", "Use", {{rows, 0}}, {}, beside("rows"));
+  graph_.set_requested_device(rows, kPs);
+  graph_.set_attr(rows, "_class", std::vector<std::string>{"loc:@table"});
+  EXPECT_EQ(Compiled(), "Gather(read, ids)");
+  graph_.set_attr(rows->input(0).node, "_class", std::vector<std::string>{"loc:@table"});
+  EXPECT_EQ(Compiled(), "ResourceGather(table, ids)");
+  Add("with_rows", "Use", {{rows, 0}}, {}, beside("rows"), kPs);
   EXPECT_EQ(Compiled(), "Gather(read, ids)");
 }
 

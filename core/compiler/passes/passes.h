@@ -29,11 +29,11 @@ Status EliminateCommonSubexpressions(Graph* graph);
 Status RemoveDeadNodes(Graph* graph, const std::vector<std::string>& targets);
 
 // Makes a ResourceGather of each Gather (or GatherV2 of dimension 0) whose table is a variable that
-// was read for it alone, perhaps by way of Identities. The rows then come from the variable's task,
-// instead of all of the variable. A Gather stays as it is where it could then see another value:
-// where something else uses the read or waits for it, and where an update of the variable comes
-// before the Gather but need not come before the read. So does one that `_class` attributes tie to
-// other nodes.
+// was read for it alone, perhaps by way of Identities. Then only the rows leave the variable's
+// task. A Gather stays as it is where it could otherwise see another value: if something else uses
+// the read or waits for it, or if an update of the variable comes before the Gather and need not
+// come before the read. A Gather stays, too, if `_class` attributes place it with other nodes than
+// the variable's.
 Status GatherFromVariables(Graph* graph);
 
 }  // namespace penstock
