@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/version.h"
 #include "core/graph/function_inliner.h"
 #include "core/graph/tensor_name.h"
 #include "proto/tensorflow/graph.pb.h"
@@ -159,10 +160,8 @@ Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLi
 }
 
 void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id) {
-  // The format of TensorFlow 1.0: later numbers only forbid ops, and this one has shape inference.
-  constexpr int kProducer = 22;
   def->Clear();
-  def->mutable_versions()->set_producer(kProducer);
+  def->mutable_versions()->set_producer(kGraphDefProducer);
   for (int id = first_id; id < graph.max_id(); ++id) {
     if (const Node* node = graph.node(id)) ExportNode(*node, def->add_node());
   }
