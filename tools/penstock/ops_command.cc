@@ -95,7 +95,8 @@ Status NothingMatches(const Registry& registry, string_view filter) {
       StrAppend(&near, i == 0 ? "; there are " : ", ", matching[i]->name);
     }
   }
-  return NotFound("--grep=", filter, ": no op's name contains it", near);
+  return NotFound("--grep=", filter, ": no op's name contains it",
+                  near.empty() ? "; `penstock ops` lists all" : near);
 }
 
 void PrintTable(const Registry& registry, const std::vector<const OpDef*>& ops) {

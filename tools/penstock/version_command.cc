@@ -14,6 +14,11 @@ namespace penstock {
 namespace {
 
 std::string Versions() {
+#if defined(__clang__)
+  const char* compiler = "";  // __VERSION__ names it
+#else
+  const char* compiler = "g++ ";
+#endif
 #if defined(PENSTOCK_CUDA)
   const char* cuda = "with CUDA";
 #else
@@ -22,7 +27,7 @@ std::string Versions() {
   const std::string protobuf = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
   return StrCat("penstock ", kVersion, "\nwrites GraphDefs of producer ", kGraphDefProducer,
                 " (TensorFlow 1.0 and later read them)\nbuilt ", cuda, ", with ",
-                Registry::Global().ops().size(), " ops, g++ ", __VERSION__, ", gRPC ",
+                Registry::Global().ops().size(), " ops, ", compiler, __VERSION__, ", gRPC ",
                 GRPC_CPP_VERSION_STRING, ", Protobuf ", protobuf);
 }
 
