@@ -36,14 +36,7 @@ bool HasIpv6() {
   return true;
 }
 
-// Whether there is a port in "HOST", "HOST:PORT", "[V6]" or "[V6]:PORT".
-bool HasPort(string_view address) {
-  const size_t bracket = address.rfind(']');
-  return address.find(':', bracket == string_view::npos ? 0 : bracket) != string_view::npos;
-}
-
-}  // namespace
-
+// Whether no other host can call `host`.
 bool IsLoopback(const std::string& host) {
   in_addr v4;
   if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
@@ -51,6 +44,14 @@ bool IsLoopback(const std::string& host) {
   if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
   return absl::AsciiStrToLower(host) == "localhost";
 }
+
+// Whether there is a port in "HOST", "HOST:PORT", "[V6]" or "[V6]:PORT".
+bool HasPort(string_view address) {
+  const size_t bracket = address.rfind(']');
+  return address.find(':', bracket == string_view::npos ? 0 : bracket) != string_view::npos;
+}
+
+}  // namespace
 
 StatusOr<HostPort> FindListenAddress(const HostPort& own, const std::string& listen_address) {
   if (listen_address.empty()) {

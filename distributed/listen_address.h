@@ -21,9 +21,6 @@ namespace penstock {
 // InvalidArgument says what is wrong with --listen_address.
 StatusOr<HostPort> FindListenAddress(const HostPort& own, const std::string& listen_address);
 
-// Whether `host` is "localhost" or a loopback address: out of reach for other hosts.
-bool IsLoopback(const std::string& host);
-
 // Whether this process could listen there now; InvalidArgument says why not, in one line.
 Status CheckListenAddress(const HostPort& address);
 
