@@ -14,7 +14,7 @@
 #include "client/device_setter.h"
 #include "client/optimizers.h"
 #include "client/session.h"
-#include "distributed/test_cluster.h"
+#include "distributed/testing/test_cluster.h"
 #include "gtest/gtest.h"
 
 namespace penstock::client {

@@ -15,12 +15,20 @@ namespace penstock::client {
 namespace {
 
 constexpr char kTemporary[] = "_temp_";
+constexpr char kNonFinite[] = "is not finite and is not saved";
 
 // "dir/name" in parts; the directory is "." where none is given.
 std::pair<std::string, std::string> SplitPath(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {".", path};
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// `value`, or an error where it is not finite.
+Output Checked(const Variable& variable, Output value) {
+  if (!variable.trainable() || !IsFloating(variable.dtype())) return value;
+  return Call("CheckNumerics", {value},
+              {{"message", StrCat("variable '", variable.name(), "' ", kNonFinite)}});
 }
 
 Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
@@ -96,7 +104,11 @@ Saver::Shard Saver::AddShard(Shard shard, int index, int count) {
     Outputs unlocked;
     if (!locks.empty()) unlocked.push_back(Unlock(program_, locks, shard.values));
     const auto after = program_.ControlDependencies(unlocked);
-    shard.save = Call("SaveV2", {shard.file, name_list, slice_list, shard.values});
+    Outputs saved = shard.values;
+    for (size_t i = 0; options_.finite_only && i < saved.size(); ++i) {
+      saved[i] = Checked(shard.variables[i], saved[i]);
+    }
+    shard.save = Call("SaveV2", {shard.file, name_list, slice_list, saved});
   }
   shard.restored = Call("RestoreV2", {path_, name_list, slice_list}, {{"dtypes", dtypes}});
   return shard;
@@ -110,7 +122,9 @@ Output Saver::AddRestores(const std::vector<Shard>& shards) {
     if (!locks.empty()) turn = {Commit(program_, locks[0], locks)};
     for (size_t i = 0; i < shard.variables.size(); ++i) {
       const auto after = program_.ControlDependencies(turn);
-      assigned.push_back(shard.variables[i].Assign(shard.restored.Sibling(static_cast<int>(i))));
+      const Output value = shard.restored.Sibling(static_cast<int>(i));
+      restored_.emplace(shard.variables[i].name(), value);
+      assigned.push_back(shard.variables[i].Assign(value));
     }
     if (!locks.empty()) assigned.push_back(Unlock(program_, locks, assigned));
     restored.insert(restored.end(), assigned.begin(), assigned.end());
@@ -190,6 +204,22 @@ void Saver::RemoveTemporaries(const std::string& prefix) {
     for (const std::string& file : *files) env.RemoveFile(StrCat(path, "/", file)).IgnoreError();
     env.RemoveDirectory(path).IgnoreError();
   }
+}
+
+bool Saver::IsNonFinite(const Status& saved) {
+  return absl::IsInvalidArgument(saved) && absl::StrContains(saved.message(), kNonFinite);
+}
+
+StatusOr<std::map<std::string, Tensor>> Saver::Read(Session& session,
+                                                    const std::string& checkpoint) {
+  std::vector<TensorRef> fetches;
+  for (const auto& [name, value] : restored_) fetches.emplace_back(value);
+  ASSIGN_OR_RETURN(std::vector<Tensor> tensors,
+                   session.Run({{path_, Tensor::Scalar(checkpoint)}}, fetches));
+  std::map<std::string, Tensor> values;
+  size_t next = 0;
+  for (const auto& [name, value] : restored_) values.emplace(name, std::move(tensors[next++]));
+  return values;
 }
 
 Status Saver::Restore(Session& session, const std::string& checkpoint) {

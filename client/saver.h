@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ namespace penstock::client {
 struct SaverOptions {
   int keep = 5;          // the newest ones; 0: all
   Outputs mutexes = {};  // client/mutex.h: held while variables are read, or given their values
+  // A trainable variable that holds NaN or infinity makes a save fail: InvalidArgument names it.
+  // What is checked is what would be written.
+  bool finite_only = false;
   Env* env = &Env::Real();
 };
 
@@ -41,6 +45,12 @@ class Saver {
   // Writes the checkpoint "prefix-step" and returns its name. After an error the ones before it are
   // what they were, and the state file names them.
   StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t step);
+
+  // Whether a save failed because of `finite_only`.
+  static bool IsNonFinite(const Status& saved);
+
+  // The variables' values in the checkpoint, by name. Changes no variable.
+  StatusOr<std::map<std::string, Tensor>> Read(Session& session, const std::string& checkpoint);
 
   // Gives every variable the value it has in the checkpoint.
   Status Restore(Session& session, const std::string& checkpoint);
@@ -60,7 +70,8 @@ class Saver {
 
   Program& program_;
   const Options options_;
-  Output path_, temporary_;  // fed
+  Output path_, temporary_;                 // fed
+  std::map<std::string, Output> restored_;  // by variable: the value in the checkpoint
   Output save_, restore_;
 };
 

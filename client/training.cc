@@ -2,16 +2,20 @@
 #include "client/training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/non_finite.h"
 
 namespace penstock::client {
 namespace {
 
 constexpr int kNamesShown = 5;
 constexpr double kSayAgainSeconds = 30;
+// The longest that a step takes which is run again to find where a NaN comes from.
+constexpr double kExplainSeconds = 60;
 
 // A task is lost or not there yet; another attempt may find it.
 bool IsTaskLoss(const Status& status) {
@@ -64,10 +68,12 @@ TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions 
         program, shared_,
         SaverOptions{.keep = options_.keep_checkpoints,
                      .mutexes = step_.once == nullptr ? Outputs() : step_.once->mutexes(),
+                     .finite_only = options_.stop_on_nan,
                      .env = options_.env});
   }
   const auto after = program.ControlDependencies({step_.train});
   step_after_ = program.GlobalStep().Read();
+  step_progress_.emplace(program, step_.train, options_.unchanged_steps_max);
 }
 
 TrainingLoop::~TrainingLoop() = default;
@@ -218,6 +224,12 @@ Status TrainingLoop::Run() {
     return InvalidArgument("concurrent_steps=", options_.concurrent_steps,
                            ": with ExactlyOnce a worker's steps come one after the other: say 1");
   }
+  const bool has_loss =
+      std::any_of(step_.measures.begin(), step_.measures.end(),
+                  [this](const auto& measure) { return measure.first == step_.loss; });
+  if (!has_loss && step_.loss != TrainingStep().loss) {
+    return InvalidArgument("TrainingStep::loss: there is no measure '", step_.loss, "'");
+  }
   if (options_.stop_on_signals) signal_ = std::make_unique<StopSignal>();
   Status status = Train();
   EndSession();
@@ -289,9 +301,10 @@ Status TrainingLoop::StartStep() {
   // One at a time runs on this thread, when its end is waited for.
   const auto how = options_.concurrent_steps > 1 ? std::launch::async : std::launch::deferred;
   const bool traced = options_.trace != nullptr && options_.trace->Take(step);
-  under_way_.push_back(std::async(how, [this, batch = std::move(batch), run, step, traced] {
+  auto outputs = std::async(how, [this, batch, run, step, traced] {
     return traced ? RunTraced(step, batch, run) : (*run_)(batch, run);
-  }));
+  });
+  under_way_.push_back({std::move(batch), std::move(outputs)});
   return OkStatus();
 }
 
@@ -310,7 +323,8 @@ StatusOr<std::vector<Tensor>> TrainingLoop::RunTraced(int64_t step,
 }
 
 Status TrainingLoop::FinishStep() {
-  const auto ran = under_way_.front().get();
+  const auto ran = under_way_.front().outputs.get();
+  const std::vector<Tensor> batch = std::move(under_way_.front().batch);
   under_way_.pop_front();
   if (!ran.ok()) {
     Status why = ran.status();
@@ -319,15 +333,53 @@ Status TrainingLoop::FinishStep() {
   }
   const std::vector<Tensor>& outputs = *ran;
   global_step_ = std::max(global_step_, outputs[0].scalar<int64_t>());
+  std::string line;
+  RETURN_IF_ERROR(step_progress_->Add(outputs[0].scalar<int64_t>(), &line));
+  if (!line.empty()) Say(line);
   StepResult result{.global_step = global_step_};
   for (size_t i = 0; i < step_.measures.size(); ++i) {
     const std::string& name = step_.measures[i].first;
     ASSIGN_OR_RETURN(result.measures[name], ScalarValue(name, outputs[i + 1]));
+    if (name == step_.loss) RETURN_IF_ERROR(CheckLoss(result.measures[name], batch));
   }
   bool stop = false;
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->AfterStep(result, &stop));
   if (stop) RequestStop();
   return OkStatus();
+}
+
+Status TrainingLoop::CheckLoss(double loss, const std::vector<Tensor>& batch) {
+  if (std::isfinite(loss)) return OkStatus();
+  if (options_.stop_on_nan) return NonFiniteLoss(loss, batch);
+  if (!std::exchange(said_non_finite_, true)) {
+    Say(StrCat(step_.loss, " is ", loss, " after step ", global_step_,
+               "; training goes on, because stop_on_nan is off"));
+  }
+  return OkStatus();
+}
+
+Status TrainingLoop::NonFiniteLoss(double loss, const std::vector<Tensor>& batch) {
+  Output output;
+  for (const auto& [name, measure] : step_.measures) {
+    if (name == step_.loss) output = measure;
+  }
+  std::vector<Feed> feeds;
+  for (size_t i = 0; i < batch.size(); ++i) feeds.push_back({step_.inputs[i], batch[i]});
+  const double seconds = std::min(options_.step_seconds, kExplainSeconds);
+  NonFiniteOrigin origin(program_, output, feeds, *session_, saver_ ? &*saver_ : nullptr,
+                         options_.checkpoint_dir, Millis(seconds));
+  const auto devices = session_->ListDevices();
+  const std::string task = devices.ok() && !devices->empty()
+                               ? StrCat(" of ", devices->front().name.Task().ToString())
+                               : "";
+  return InvalidArgument(step_.loss, " is ", loss, " after step ", global_step_, task, ": ",
+                         origin.Describe(), NotSavedSince());
+}
+
+// Which checkpoint there is to go on from.
+std::string TrainingLoop::NotSavedSince() const {
+  if (!saver_ || !options_.is_chief || saved_step_ < 0) return "";
+  return StrCat("; the last checkpoint is of step ", saved_step_);
 }
 
 Status TrainingLoop::Recover(const Status& failure) {
@@ -346,7 +398,7 @@ Status TrainingLoop::SaveIfDue() {
       (options_.save_every_seconds > 0 && seconds >= options_.save_every_seconds);
   if (!due) return OkStatus();
   const Status saved = Save();
-  if (saved.ok() || IsTaskLoss(saved)) return saved;
+  if (saved.ok() || IsTaskLoss(saved) || Saver::IsNonFinite(saved)) return saved;
   // A full disk should not end a training that may yet end well; the next save may succeed.
   Say(StrCat("NOT SAVED: ", saved.message(), "; the last checkpoint is of step ", saved_step_));
   saved_ns_ = options_.env->NowNanos();
@@ -355,9 +407,14 @@ Status TrainingLoop::SaveIfDue() {
 
 Status TrainingLoop::Save() {
   ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
-  RETURN_IF_ERROR(
+  const Status saved =
       saver_->Save(*session_, options_.checkpoint_dir + "/model.ckpt", step.scalar<int64_t>())
-          .status());
+          .status();
+  if (Saver::IsNonFinite(saved)) {
+    return InvalidArgument(saved.message(), NotSavedSince(),
+                           ". stop_on_nan = false in TrainingOptions saves it all the same");
+  }
+  RETURN_IF_ERROR(saved);
   saved_step_ = step.scalar<int64_t>();
   saved_ns_ = options_.env->NowNanos();
   return OkStatus();

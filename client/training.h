@@ -12,6 +12,9 @@
 // restores the last checkpoint if variables were lost with it, and goes on where it was otherwise.
 // Updates of a step that failed may have been applied in part, as in any asynchronous training.
 //
+// What cannot end well ends the training with an error: a loss that is NaN or infinite (the error
+// names the node or variable where it begins), and a train op that never raises the global step.
+//
 // Every wait is bounded. SIGTERM and SIGINT end the loop after the step: the chief saves and Run
 // returns OK. Hooks and next_batch are called on the thread of Run. Single-threaded, but for
 // RequestStop. Borrows the program; its constructor adds nodes to it.
@@ -33,6 +36,7 @@
 #include "client/program.h"
 #include "client/saver.h"
 #include "client/session.h"
+#include "client/step_progress.h"
 #include "client/step_trace.h"
 #include "client/stop_signal.h"
 #include "client/training_hook.h"
@@ -41,7 +45,10 @@
 namespace penstock::client {
 
 struct TrainingStep {
-  // Must raise the program's global step: Optimizer::Minimize does.
+  // Must raise the program's global step: Optimizer::Minimize does. Not every run of it has to:
+  // gradients may be accumulated, or a batch passed over that was applied already. But a train op
+  // without any node that changes the global step, in a training where nothing else raises it
+  // either (another worker, or the chief's queue runners), never ends: see unchanged_steps_max.
   Output train;
   // What next_batch returns is fed to these, in order.
   Outputs inputs = {};
@@ -51,6 +58,9 @@ struct TrainingStep {
   std::function<StatusOr<std::vector<Tensor>>(int64_t global_step)> next_batch = nullptr;
   // Scalars that hooks see after each step: {"loss", loss}.
   std::vector<std::pair<std::string, Output>> measures = {};
+  // Which of the measures must stay finite: see stop_on_nan. InvalidArgument where there is no
+  // measure of a name given here; no measure need have the name "loss".
+  std::string loss = "loss";
   // Where `train` is its Apply: checkpoints then have each parameter server at a moment between
   // steps.
   const ExactlyOnce* once = nullptr;
@@ -68,6 +78,16 @@ struct TrainingOptions {
   int keep_checkpoints = 5;
 
   int64_t max_steps = 0;  // of the global step; 0: no limit
+  // So many steps in a row that leave the global step unchanged, by a train op that has no node to
+  // change it, end the training: FailedPrecondition. A line says so before. 0: they go on.
+  int64_t unchanged_steps_max = 1000;
+  // A loss that is NaN or infinite ends the training: InvalidArgument says at which step, on which
+  // task, and which node or variable of the step's graph is the first that is not finite. Nothing
+  // is saved then. Nor is it while a trainable variable is not finite, which ends the training,
+  // too. So the newest checkpoint is one to go on from. false: training goes on, a line says so
+  // once, and such values are saved. (As TensorFlow's NanTensorHook with fail_on_nan_loss, but that
+  // is on by default here, and its other mode is for a hook to have: set `*stop` in AfterStep.)
+  bool stop_on_nan = true;
   // So many steps are under way at the same time: while one waits for its variables or its input,
   // another one computes. They change the variables without regard to one another, as workers do.
   // Each is given a number of its own for the global step that it begins with.
@@ -130,6 +150,9 @@ class TrainingLoop {
   StatusOr<std::vector<Tensor>> RunTraced(int64_t step, const std::vector<Tensor>& batch,
                                           RunOptions run) const;
   Status FinishStep();
+  Status CheckLoss(double loss, const std::vector<Tensor>& batch);
+  Status NonFiniteLoss(double loss, const std::vector<Tensor>& batch);
+  std::string NotSavedSince() const;
   Status Recover(const Status& failure);
   Status SaveIfDue();
   Status Save();
@@ -150,12 +173,18 @@ class TrainingLoop {
   std::atomic<bool> stop_{false};
   std::unique_ptr<Session> session_;
   std::optional<Callable> run_;  // of session_
+  struct UnderWay {
+    std::vector<Tensor> batch;
+    std::future<StatusOr<std::vector<Tensor>>> outputs;
+  };
   // Steps that have been started, the oldest first. Destruction waits for their end.
-  std::deque<std::future<StatusOr<std::vector<Tensor>>>> under_way_;
+  std::deque<UnderWay> under_way_;
   bool prepared_ = false;  // variables had values once
   int failures_in_a_row_ = 0;
   Status blocked_ = OkStatus();  // why no further step can be started
   int64_t global_step_ = 0;
+  std::optional<StepProgress> step_progress_;
+  bool said_non_finite_ = false;
   int64_t next_step_ = 0;  // the least number for a step that joins others
   int64_t saved_step_ = -1, saved_ns_ = 0;
   std::string said_;

@@ -73,7 +73,8 @@ client::TrainingStep MakeStep(const LanguageModelFlags& flags, const LanguageMod
   const Output train = optimizer.ApplyGradients(program, clipped.gradients, program.GlobalStep());
   return {.train = train,
           .measures = {{"bits", towers.loss},
-                       {"padding", AddN(padding) / static_cast<double>(devices.size())}}};
+                       {"padding", AddN(padding) / static_cast<double>(devices.size())}},
+          .loss = "bits"};
 }
 
 client::TrainingOptions LoopOptions(const LanguageModelFlags& flags, const std::string& target,

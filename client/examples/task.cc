@@ -78,6 +78,11 @@ int Report(const std::string& program, const Status& status, int code) {
 
 int RunTask(const TaskRole& role, const std::function<Status(const std::string& target)>& train) {
   Status status;
+  if (!role.server.empty() && !role.task.listen_address.empty()) {
+    const Status mistake = InvalidArgument("--listen_address: with --server=", role.server,
+                                           " another process listens; give it the flag instead");
+    return Report(role.program, mistake, kMistake);
+  }
   if (role.task.cluster.empty() || !role.server.empty()) {
     status = train(role.server);
   } else {
@@ -93,6 +98,9 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
   app.add_option("--task_index", flags->task_index, "which one of them, from 0");
   app.add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
   app.add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
+  app.add_option("--listen_address", flags->listen_address,
+                 "host or host:port to listen at; by default all interfaces, and the loopback "
+                 "interface for a task at localhost or a loopback address");
 }
 
 StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
@@ -106,6 +114,12 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
     ASSIGN_OR_RETURN(task, TaskConfigFromFlags(flags));
   } else if (tf_config != nullptr && *tf_config != '\0') {
     ASSIGN_OR_RETURN(task, TaskConfigFromJson(tf_config));
+    task.listen_address = flags.listen_address;
+  }
+  if (task.cluster.empty() && !flags.listen_address.empty()) {
+    return InvalidArgument("--listen_address: a process that is no task of a cluster does not ",
+                           "listen; give the cluster with --job_name, --task_index, --ps_hosts ",
+                           "and --worker_hosts, or in TF_CONFIG");
   }
   RETURN_IF_ERROR(CheckJob(task));
   return task;

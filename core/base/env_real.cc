@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,9 +22,30 @@
 namespace penstock {
 namespace {
 
+// The process' limit for the size of a file, where it is what made a write fail.
+std::string FileSizeLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return StrCat(" (this process may write files of at most ", limit.rlim_cur,
+                " bytes: raise the limit with `ulimit -f`)");
+}
+
 // "cannot open '/x/y': No such file or directory", under the code that fits errno.
 Status FileError(int error, string_view doing, const std::string& path) {
-  return absl::ErrnoToStatus(error, StrCat("cannot ", doing, " '", path, "'"));
+  const std::string what = StrCat("cannot ", doing, " '", path, "'");
+  const Status status = absl::ErrnoToStatus(error, what);
+  if (error != EFBIG) return status;
+  // Not OutOfRange, Abseil's code for EFBIG: to a training loop that is the end of its data.
+  return ResourceExhausted(status.message(), FileSizeLimit());
+}
+
+// A write beyond the limit for the size of a file raises SIGXFSZ, which ends the process. Ignored,
+// it leaves the write to fail with EFBIG. A handler of the program's own stays.
+void IgnoreFileSizeSignal() {
+  struct sigaction current = {};
+  if (sigaction(SIGXFSZ, nullptr, &current) != 0) return;
+  const bool has_handler = (current.sa_flags & SA_SIGINFO) != 0 || current.sa_handler != SIG_DFL;
+  if (!has_handler) signal(SIGXFSZ, SIG_IGN);
 }
 
 // A file descriptor that closes itself.
@@ -152,6 +175,8 @@ int64_t Now(clockid_t clock) {
 
 class RealEnv final : public Env {
  public:
+  RealEnv() { IgnoreFileSizeSignal(); }
+
   int64_t NowNanos() override { return Now(CLOCK_MONOTONIC); }
   int64_t WallMicros() override { return Now(CLOCK_REALTIME) / 1000; }
 

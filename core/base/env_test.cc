@@ -2,9 +2,11 @@
 #include "core/base/env.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <set>
 
+#include "core/base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -112,6 +114,33 @@ TEST_F(EnvTest, WriteErrorsStay) {
   EXPECT_EQ((*full)->Append("x").code(), StatusCode::kResourceExhausted);
   EXPECT_EQ((*full)->Append("").code(), StatusCode::kResourceExhausted);
   EXPECT_EQ((*full)->Close().code(), StatusCode::kResourceExhausted);
+}
+
+// Lowers the limit for the size of files, and puts it back.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    CHECK(getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~FileSizeLimit() { CHECK(setrlimit(RLIMIT_FSIZE, &before_) == 0); }
+
+ private:
+  rlimit before_;
+};
+
+TEST_F(EnvTest, ALimitForTheSizeOfFilesFailsTheWriteNotTheProcess) {
+  ASSERT_TRUE(env_.WriteFileAtomically(Path("state"), "old").ok());
+  const std::string large(100'000, 'x');
+  const FileSizeLimit limit(50'000);
+  const Status status = env_.WriteFileAtomically(Path("state"), large);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(Path("state")));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("at most 50000 bytes: raise the limit with `ulimit -f`"));
+  EXPECT_EQ(*env_.ReadFile(Path("state")), "old");
+  EXPECT_THAT(*env_.ListDirectory(directory_), ElementsAre("state"));
 }
 
 TEST_F(EnvTest, Directories) {

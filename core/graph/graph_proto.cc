@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/version.h"
 #include "core/functions/function_inliner.h"
 #include "core/graph/tensor_name.h"
 #include "core/wire/attr_proto.h"
@@ -160,10 +161,8 @@ Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLi
 }
 
 void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id) {
-  // The format of TensorFlow 1.0: later numbers only forbid ops, and this one has shape inference.
-  constexpr int kProducer = 22;
   def->Clear();
-  def->mutable_versions()->set_producer(kProducer);
+  def->mutable_versions()->set_producer(kGraphDefProducer);
   for (int id = first_id; id < graph.max_id(); ++id) {
     if (const Node* node = graph.node(id)) ExportNode(*node, def->add_node());
   }

@@ -40,6 +40,9 @@ struct TaskConfig {
   ClusterSpec cluster;
   std::string job;
   int task = 0;
+  // "HOST[:PORT]": where this process listens, as far as that is not clear from the cluster
+  // (distributed/server.h). Not a part of TF_CONFIG.
+  std::string listen_address = {};
 
   std::string address() const { return cluster.Address(job, task); }
   // "/job:ps/replica:0/task:1".
@@ -55,6 +58,7 @@ struct ClusterFlags {
   std::string worker_hosts;  //
   std::string job_name;      // "ps" or "worker"
   int task_index = 0;
+  std::string listen_address;  // "host" or "host:port"
 };
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags);
 

@@ -19,10 +19,10 @@ constexpr int64_t kNanosPerMilli = 1'000'000;
 
 class GrpcWorkerClient final : public WorkerClient {
  public:
-  GrpcWorkerClient(const TaskId& task, std::shared_ptr<grpc::Channel> channel, Env& env,
-                   CompletionLoop& loop)
+  GrpcWorkerClient(const TaskId& task, Channels& channels, Env& env, CompletionLoop& loop)
       : name_(task.ToString()),
-        stub_(wire::Worker::NewStub(std::move(channel))),
+        address_(task.address),
+        channels_(channels),
         env_(env),
         loop_(loop) {}
 
@@ -160,7 +160,7 @@ class GrpcWorkerClient final : public WorkerClient {
     ClientCall<Response>::Start(
         loop_, name_, options.timeout_ms,
         [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-          return (stub_.get()->*prepare)(context, request, queue);
+          return (stub().get()->*prepare)(context, request, queue);
         },
         std::move(ended));
   }
@@ -208,25 +208,39 @@ class GrpcWorkerClient final : public WorkerClient {
     {
       std::lock_guard<std::mutex> lock(mu_);
       if (steps_ != nullptr && steps_->Run(request, &ended)) return;
-      steps_ = opened = std::make_shared<RunGraphStream>(stub_, loop_, name_);
+      steps_ = opened = std::make_shared<RunGraphStream>(CurrentStub(), loop_, name_);
       CHECK(opened->Run(std::move(request), &ended), "a new stream is lost");
     }
     opened->Open();
   }
 
-  const std::shared_ptr<Stub> stub_;
+  std::shared_ptr<Stub> stub() {
+    std::lock_guard<std::mutex> lock(mu_);
+    return CurrentStub();
+  }
+  // REQUIRES mu_.
+  std::shared_ptr<Stub> CurrentStub() {
+    auto channel = channels_.To(address_);
+    if (channel != channel_) stub_ = wire::Worker::NewStub(channel);
+    channel_ = std::move(channel);
+    return stub_;
+  }
+
+  const std::string address_;
+  Channels& channels_;
   Env& env_;
   CompletionLoop& loop_;
   std::mutex mu_;
+  std::shared_ptr<grpc::Channel> channel_;  // the stub's
+  std::shared_ptr<Stub> stub_;
   std::shared_ptr<RunGraphStream> steps_;
 };
 
 }  // namespace
 
-std::unique_ptr<WorkerClient> NewGrpcWorkerClient(const TaskId& task,
-                                                  std::shared_ptr<grpc::Channel> channel, Env& env,
+std::unique_ptr<WorkerClient> NewGrpcWorkerClient(const TaskId& task, Channels& channels, Env& env,
                                                   CompletionLoop& loop) {
-  return std::make_unique<GrpcWorkerClient>(task, std::move(channel), env, loop);
+  return std::make_unique<GrpcWorkerClient>(task, channels, env, loop);
 }
 
 }  // namespace penstock

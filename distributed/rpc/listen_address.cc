@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/listen_address.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "absl/strings/ascii.h"
 
 namespace penstock {
 namespace {
@@ -26,7 +29,50 @@ int TryToBind(const addrinfo& address) {
   return error;
 }
 
+bool HasIpv6() {
+  const int socket_fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket_fd < 0) return false;
+  close(socket_fd);
+  return true;
+}
+
+// Whether no other host can call `host`.
+bool IsLoopback(const std::string& host) {
+  in_addr v4;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return absl::AsciiStrToLower(host) == "localhost";
+}
+
+// Whether there is a port in "HOST", "HOST:PORT", "[V6]" or "[V6]:PORT".
+bool HasPort(string_view address) {
+  const size_t bracket = address.rfind(']');
+  return address.find(':', bracket == string_view::npos ? 0 : bracket) != string_view::npos;
+}
+
 }  // namespace
+
+StatusOr<HostPort> FindListenAddress(const HostPort& own, const std::string& listen_address) {
+  if (listen_address.empty()) {
+    if (IsLoopback(own.host)) return own;
+    // A socket for all addresses of IPv6 takes those of IPv4, too.
+    return HostPort{.host = HasIpv6() ? "::" : "0.0.0.0", .port = own.port};
+  }
+  const bool has_port = HasPort(listen_address);
+  const auto parsed =
+      HostPort::Parse(has_port ? listen_address : StrCat(listen_address, ":", own.port));
+  if (!parsed.ok()) {
+    return InvalidArgument("--listen_address: '", listen_address,
+                           "' is neither HOST nor HOST:PORT: ", parsed.status().message());
+  }
+  if (has_port && parsed->port == 0 && own.port != 0) {
+    return InvalidArgument("--listen_address: '", listen_address,
+                           "' leaves the port open, but peers call this task at ", own.ToString(),
+                           "; give the port that leads there");
+  }
+  return *parsed;
+}
 
 Status CheckListenAddress(const HostPort& address) {
   addrinfo hints{};
@@ -37,7 +83,7 @@ Status CheckListenAddress(const HostPort& address) {
       getaddrinfo(address.host.c_str(), StrCat(address.port).c_str(), &hints, &found);
   if (failed != 0) {
     return InvalidArgument("cannot listen on ", address.ToString(), ": ", gai_strerror(failed),
-                           "; give this task an address of its own host");
+                           "; give --listen_address an address of this host");
   }
   int error = 0;
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
@@ -48,7 +94,7 @@ Status CheckListenAddress(const HostPort& address) {
   if (error == 0) return OkStatus();
   return InvalidArgument("cannot listen on ", address.ToString(), ": ", std::strerror(error),
                          error == EADDRINUSE ? "; is this task running already?"
-                                             : "; give this task an address of its own host");
+                                             : "; give --listen_address an address of this host");
 }
 
 }  // namespace penstock

@@ -12,9 +12,15 @@
 #include "distributed/master/failing_node.h"
 #include "distributed/rpc/value_proto.h"
 #include "proto/tensorflow/config.pb.h"
+#include "proto/tensorflow/master_service.pb.h"
 
 namespace penstock {
 namespace {
+
+// The server's reflection describes the service from the file that defines it. Nothing else uses
+// that file, which has no messages, and the linker would drop it.
+[[gnu::used]] const auto* const kServiceDescription =
+    &descriptor_table_proto_2ftensorflow_2fmaster_5fservice_2eproto;
 
 Status CheckCluster(const tensorflow::ClusterDef& def, const ClusterSpec& cluster) {
   if (def.job().empty()) return OkStatus();

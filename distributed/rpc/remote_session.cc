@@ -31,6 +31,8 @@ constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // The master ends a step at its deadline and says why; the call waits a little longer for that.
 constexpr int64_t kAnswerSlackMs = 3'000;
+// For a call that says why a server was waited for in vain.
+constexpr int64_t kLastAttemptMs = 1'000;
 constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's
 
 constexpr TensorField kFetch = {tensorflow::RunStepResponse::kTensorFieldNumber, /*named=*/true,
@@ -111,11 +113,7 @@ class CancelCall {
 class RemoteSession final : public SessionInterface {
  public:
   RemoteSession(std::string target, const std::string& address, const SessionOptions& options)
-      : target_(std::move(target)),
-        options_(options),
-        channel_(ProcessChannels().To(address)),
-        stub_(tensorflow::MasterService::NewStub(channel_)),
-        steps_(channel_) {}
+      : target_(std::move(target)), options_(options), address_(address) {}
   ~RemoteSession() override { (void)Close(); }
 
   Status Extend(const Graph& graph) override {
@@ -287,11 +285,17 @@ class RemoteSession final : public SessionInterface {
     RETURN_IF_ERROR(CheckSize(request));
     tensorflow::CreateSessionResponse response;
     // The server may be about to start; it, too, waits for others.
+    const int64_t given = options_.operation_timeout_ms;
+    const auto channel = ProcessChannels().Connect(address_, given > 0 ? given : kMinuteMs);
+    const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
+    stub_ = tensorflow::MasterService::NewStub(channel);
+    steps_ = std::make_unique<grpc::GenericStub>(channel);
     const Status created =
-        Call(&Stub::CreateSession, request, &response, kMinuteMs + kAnswerSlackMs,
-             /*wait_for_server=*/true);
-    if (absl::IsDeadlineExceeded(created) && channel_->GetState(false) != GRPC_CHANNEL_READY) {
-      return DeadlineExceeded(target_, ": no server answers there; is it running?");
+        Call(&Stub::CreateSession, request, &response, connected ? 0 : kLastAttemptMs);
+    if (!connected && !created.ok()) {
+      return DeadlineExceeded(
+          target_, ": no server answers there; is it running? ",
+          absl::StripPrefix(string_view(created.message()), StrCat(target_, ": ")));
     }
     RETURN_IF_ERROR(created);
     handle_ = response.session_handle();
@@ -347,13 +351,11 @@ class RemoteSession final : public SessionInterface {
 
   template <class Request, class Response>
   Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-              const Request& request, Response* response,
-              int64_t default_timeout_ms = kMinuteMs + kAnswerSlackMs,
-              bool wait_for_server = false) {
+              const Request& request, Response* response, int64_t timeout_ms = 0) {
     grpc::ClientContext context;
     const int64_t given = options_.operation_timeout_ms;
-    SetTimeout(given > 0 ? given + kAnswerSlackMs : default_timeout_ms, &context);
-    context.set_wait_for_ready(wait_for_server);
+    if (timeout_ms == 0) timeout_ms = (given > 0 ? given : kMinuteMs) + kAnswerSlackMs;
+    SetTimeout(timeout_ms, &context);
     return FromGrpc((stub_.get()->*method)(&context, request, response), target_);
   }
 
@@ -369,7 +371,7 @@ class RemoteSession final : public SessionInterface {
     grpc::CompletionQueue queue;
     grpc::ByteBuffer answer;
     grpc::Status status;
-    const auto call = steps_.PrepareUnaryCall(
+    const auto call = steps_->PrepareUnaryCall(
         &context, StrCat("/tensorflow.MasterService/", method), request, &queue);
     call->StartCall();
     call->Finish(&answer, &status, nullptr);
@@ -397,9 +399,10 @@ class RemoteSession final : public SessionInterface {
 
   const std::string target_;
   const SessionOptions options_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<Stub> stub_;
-  grpc::GenericStub steps_;
+  const std::string address_;
+  // Made with the handle, and not changed while there is one.
+  std::unique_ptr<Stub> stub_;
+  std::unique_ptr<grpc::GenericStub> steps_;
   std::mutex mu_;
   bool closed_ = false;
   std::string handle_;  // "" before the first call
@@ -420,15 +423,17 @@ StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& 
 Status ResetCluster(const std::string& target, const std::vector<std::string>& containers,
                     const SessionOptions& options) {
   ASSIGN_OR_RETURN(const std::string address, AddressOf(target));
-  const auto stub = tensorflow::MasterService::NewStub(ProcessChannels().To(address));
   tensorflow::ResetRequest request;
   request.mutable_container()->Add(containers.begin(), containers.end());
   request.mutable_device_filters()->Add(options.device_filters.begin(),
                                         options.device_filters.end());
-  grpc::ClientContext context;
   const int64_t given = options.operation_timeout_ms;
-  SetTimeout(given > 0 ? given : 2 * kMinuteMs, &context);
-  context.set_wait_for_ready(true);
+  const int64_t timeout_ms = given > 0 ? given : 2 * kMinuteMs;
+  const auto channel = ProcessChannels().Connect(address, timeout_ms);
+  const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
+  const auto stub = tensorflow::MasterService::NewStub(channel);
+  grpc::ClientContext context;
+  SetTimeout(connected ? timeout_ms : kLastAttemptMs, &context);
   tensorflow::ResetResponse response;
   return FromGrpc(stub->Reset(&context, request, &response), target);
 }

@@ -60,6 +60,7 @@ struct Server::State {
   DeadlineTimer& timer = DeadlineTimer::Real();
   const KeepaliveOptions keepalive;
   TaskId self;
+  std::string listens_at;
   Channels channels;
   WorkerService worker_service;
   MasterService master_service;
@@ -97,25 +98,29 @@ Status Server::State::Bind() {
     return InvalidArgument(options.task.name(), " has no address in the cluster (",
                            cluster.ToString(), ")");
   }
-  ASSIGN_OR_RETURN(HostPort host_port, HostPort::Parse(wanted));
-  RETURN_IF_ERROR(CheckListenAddress(host_port));
+  ASSIGN_OR_RETURN(HostPort own, HostPort::Parse(wanted));
+  ASSIGN_OR_RETURN(HostPort bound, FindListenAddress(own, options.task.listen_address));
+  RETURN_IF_ERROR(CheckListenAddress(bound));
   EnableServices();
   grpc::ServerBuilder builder;
   SetServerArguments(keepalive, &builder);
   int port = 0;
-  builder.AddListeningPort(wanted, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(bound.ToString(), grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&worker_service.service());
   builder.RegisterService(&master_service.service());
   std::unique_ptr<grpc::ServerCompletionQueue> made = builder.AddCompletionQueue();
   queue = made.get();
   grpc_server = builder.BuildAndStart();
   loop.emplace(std::move(made), kPollingThreads);
-  if (grpc_server == nullptr || port == 0) return InvalidArgument("cannot listen on ", wanted);
+  if (grpc_server == nullptr || port == 0) {
+    return InvalidArgument("cannot listen on ", bound.ToString());
+  }
   SetServing(false);
-  host_port.port = port;
-  self = {.name = options.task.name(),
-          .address = host_port.ToString(),
-          .incarnation = env.RandomU64() | 1};
+  bound.port = port;
+  listens_at = bound.ToString();
+  if (own.port == 0) own.port = port;
+  self = {
+      .name = options.task.name(), .address = own.ToString(), .incarnation = env.RandomU64() | 1};
   return OkStatus();
 }
 
@@ -136,7 +141,7 @@ void Server::State::MakeMaster() {
       .cluster = cluster,
       .worker = &*worker,
       .connect = [this](const TaskId& task) -> std::shared_ptr<WorkerClient> {
-        return NewGrpcWorkerClient(task, channels.To(task.address), env, *loop);
+        return NewGrpcWorkerClient(task, channels, env, *loop);
       },
       .services = {.env = &env, .timer = &timer, .threads = &threads},
       .registry = &Registry::Global(),
@@ -199,6 +204,7 @@ Server::~Server() { Stop(); }
 
 const std::string& Server::address() const { return state_->self.address; }
 std::string Server::target() const { return StrCat("grpc://", address()); }
+const std::string& Server::listens_at() const { return state_->listens_at; }
 std::string Server::task() const { return state_->self.name; }
 uint64_t Server::incarnation() const { return state_->self.incarnation; }
 
@@ -268,8 +274,9 @@ Server::Counts Server::counts() const {
 Status ShutdownTask(const std::string& address, const std::string& reason, int64_t timeout_ms) {
   ASSIGN_OR_RETURN(const HostPort parsed, HostPort::Parse(address));
   CompletionLoop loop(std::make_unique<grpc::CompletionQueue>(), 1);
+  Channels channels{KeepaliveOptions()};
   const auto client = NewGrpcWorkerClient({.name = "the task", .address = parsed.ToString()},
-                                          NewChannel(parsed.ToString(), {}), Env::Real(), loop);
+                                          channels, Env::Real(), loop);
   Wait wait;
   client->Shutdown(reason, {.timeout_ms = timeout_ms}, wait.done());
   const Status status = wait.Get();

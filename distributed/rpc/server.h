@@ -45,14 +45,20 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Binds the address that the cluster gives this task (port 0: a free one) and listens; callers
-  // wait until Start. InvalidArgument where the address is taken or is not this host's.
+  // Listens at `task.listen_address` ("HOST[:PORT]"), by default on all interfaces with the port
+  // that the cluster gives this task (0: a free one); on the loopback interface alone where the
+  // cluster has a loopback address for it. Callers wait until Start. The host in the cluster is for
+  // the peers: it need not resolve yet, nor be an address of this host. InvalidArgument where the
+  // port is taken, or listen_address is not this host's.
   static StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
   ~Server();
 
-  // "host:port", with the port that was bound; "grpc://host:port".
+  // Where peers reach it: "host:port" of the cluster, with the port that was bound where the
+  // cluster leaves it open; "grpc://host:port".
   const std::string& address() const;
   std::string target() const;
+  // "host:port" that was bound. "[::]" and "0.0.0.0" are all interfaces.
+  const std::string& listens_at() const;
   // "/job:ps/replica:0/task:0", and the number that tells this life of it from others.
   std::string task() const;
   uint64_t incarnation() const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/server.h"
 
+#include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
@@ -24,6 +26,14 @@ ServerOptions At(const std::string& address) {
   return options;
 }
 
+ServerOptions ListeningAt(const std::string& address, const std::string& listen_address) {
+  ServerOptions options = At(address);
+  options.task.listen_address = listen_address;
+  return options;
+}
+
+int PortOf(const Server& server) { return HostPort::Parse(server.address())->port; }
+
 TEST(ServerTest, AFreePortIsChosenAndSaid) {
   auto server = Server::Create(At("127.0.0.1:0"));
   ASSERT_TRUE(server.ok()) << server.status();
@@ -39,8 +49,12 @@ TEST(ServerTest, MistakesAreOneLine) {
   unknown.task.task = 3;
   const std::pair<ServerOptions, std::string> cases[] = {
       {At((*first)->address()), "Address already in use; is this task running already?"},
-      {At("no-such-host.invalid:1"), "cannot listen on no-such-host.invalid:1: "},
-      {At("192.0.2.1:2222"), "cannot listen on 192.0.2.1:2222: Cannot assign requested address"},
+      {ListeningAt("a:2222", "no-such-host.invalid"), "cannot listen on no-such-host.invalid:2222"},
+      {ListeningAt("a:2222", "192.0.2.1"),
+       "cannot listen on 192.0.2.1:2222: Cannot assign requested address; give --listen_address"},
+      {ListeningAt("a:2222", "eth 0"), "--listen_address: 'eth 0' is neither HOST nor HOST:PORT"},
+      {ListeningAt("a:2222", "::1"), "--listen_address: '::1' is neither HOST nor HOST:PORT"},
+      {ListeningAt("a:2222", "127.0.0.1:0"), "but peers call this task at a:2222"},
       {unknown, "/job:ps/replica:0/task:3 has no address in the cluster"},
   };
   for (const auto& [options, text] : cases) {
@@ -49,6 +63,63 @@ TEST(ServerTest, MistakesAreOneLine) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(text));
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr("\n")));
   }
+}
+
+// A gateway's address, or a name that resolves later: it is for the peers.
+TEST(ServerTest, ListensWhateverTheClusterCallsItsHost) {
+  for (const std::string host : {"203.0.113.7", "no-such-host.invalid"}) {
+    auto server = Server::Create(At(host + ":0"));
+    ASSERT_TRUE(server.ok()) << server.status();
+    ASSERT_TRUE((*server)->Start().ok());
+    const int port = PortOf(**server);
+    EXPECT_EQ((*server)->target(), StrCat("grpc://", host, ":", port));
+    EXPECT_THAT((*server)->listens_at(),
+                testing::AnyOf(StrCat("[::]:", port), StrCat("0.0.0.0:", port)));
+    auto session = NewRemoteSession(StrCat("grpc://127.0.0.1:", port), {});
+    EXPECT_TRUE((*session)->ListDevices().ok());
+  }
+}
+
+TEST(ServerTest, ListensWhereItIsTold) {
+  const std::pair<ServerOptions, std::string> cases[] = {
+      {At("127.0.0.1:0"), "127.0.0.1:"},  // no other host could call it
+      {At("localhost:0"), "localhost:"},
+      {ListeningAt("ps-0.invalid:0", "127.0.0.1"), "127.0.0.1:"},
+      {ListeningAt("127.0.0.1:0", "0.0.0.0:0"), "0.0.0.0:"},
+  };
+  for (const auto& [options, host] : cases) {
+    auto server = Server::Create(options);
+    ASSERT_TRUE(server.ok()) << server.status();
+    EXPECT_EQ((*server)->listens_at(), StrCat(host, PortOf(**server)));
+  }
+}
+
+// As behind a gateway that maps ports.
+TEST(ServerTest, ThePortMayDifferFromTheOneInTheCluster) {
+  auto first = Server::Create(At("127.0.0.1:0"));
+  ASSERT_TRUE(first.ok());
+  const int port = PortOf(**first);
+  first->reset();
+  auto server = Server::Create(ListeningAt("203.0.113.7:2222", StrCat("127.0.0.1:", port)));
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_EQ((*server)->address(), "203.0.113.7:2222");
+  EXPECT_EQ((*server)->listens_at(), StrCat("127.0.0.1:", port));
+}
+
+TEST(ServerTest, AHostThatDoesNotResolveIsWaitedForAndNamed) {
+  ServerOptions options = At("127.0.0.1:0");
+  CHECK_OK(options.task.cluster.AddTask("worker", 0, "late-peer.invalid:2222"));
+  auto server = Server::Create(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  ASSERT_TRUE((*server)->Start().ok());
+  auto session = NewRemoteSession((*server)->target(), {});
+  const Status status = (*session)->ListDevices().status();
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("no answer within 2000 ms from /job:worker/replica:0/task:0 at "
+                        "late-peer.invalid:2222 ("));
+  auto alone = NewRemoteSession((*server)->target(), {.device_filters = {"/job:ps"}});
+  EXPECT_TRUE((*alone)->ListDevices().ok());
 }
 
 TEST(ServerTest, JoinEndsWithAShutdownCall) {
@@ -102,6 +173,69 @@ TEST(ServerTest, TellsWhetherItServes) {
     queue.Shutdown();
     while (queue.Next(&tag, &ok)) {
     }
+  }
+}
+
+// A field of a message with a length: a string, or a message.
+std::string Field(char number, const std::string& value) {
+  CHECK(value.size() < 128);
+  return StrCat(std::string{static_cast<char>(number << 3 | 2), static_cast<char>(value.size())},
+                value);
+}
+
+// The values of the fields of this number; grpc.reflection.v1alpha has no header here.
+std::vector<std::string> Fields(const std::string& message, int number) {
+  google::protobuf::UnknownFieldSet fields;
+  CHECK(fields.ParseFromString(message));
+  std::vector<std::string> values;
+  for (int i = 0; i < fields.field_count(); ++i) {
+    if (fields.field(i).number() == number) values.push_back(fields.field(i).length_delimited());
+  }
+  return values;
+}
+
+// The answer to the one question of a call of ServerReflectionInfo.
+std::string Reflect(grpc::GenericStub& stub, const std::string& question) {
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  auto call = stub.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  call->StartCall(nullptr);
+  CHECK(next());
+  const grpc::Slice slice(question);
+  call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  CHECK(next());
+  grpc::ByteBuffer bytes;
+  call->Read(&bytes, nullptr);
+  CHECK(next());
+  grpc::Slice answer;
+  CHECK(bytes.DumpToSingleSlice(&answer).ok());
+  context.TryCancel();
+  queue.Shutdown();
+  while (next()) {
+  }
+  return std::string(answer.begin(), answer.end());
+}
+
+// What tools like grpcurl ask.
+TEST(ServerTest, DescribesItsServices) {
+  TestCluster cluster({{"worker", 1}});
+  grpc::GenericStub stub(
+      grpc::CreateChannel(cluster.target().substr(7), grpc::InsecureChannelCredentials()));
+  for (const std::string service : {"tensorflow.MasterService", "penstock.wire.Worker"}) {
+    const std::string answer = Reflect(stub, Field(4, service));  // file_containing_symbol
+    const auto files = Fields(answer, 4);
+    ASSERT_EQ(files.size(), 1) << service << " is not described";
+    google::protobuf::FileDescriptorProto file;
+    ASSERT_TRUE(file.ParseFromString(Fields(files[0], 1).at(0)));
+    ASSERT_EQ(file.service_size(), 1);
+    EXPECT_EQ(StrCat(file.package(), ".", file.service(0).name()), service);
+    EXPECT_GT(file.service(0).method_size(), 5);
   }
 }
 

@@ -48,6 +48,15 @@ class FlagsTest(ClusterTest):
             for program in ([TRAIN], [PENSTOCK, "server"]):
                 self.mistake(program, arguments, address)
 
+    def test_listen_address(self):
+        task = HOSTS + ["--job_name=worker", "--task_index=0"]
+        for program in ([TRAIN], [PENSTOCK, "server"]):
+            for address in ("eth 0", "203.0.113.7", "no-such-host.invalid:0", "127.0.0.1:x"):
+                self.mistake(program, task + ["--listen_address=" + address], "--listen_address")
+        self.mistake([TRAIN], ["--listen_address=127.0.0.1"], "--listen_address")
+        self.mistake([TRAIN], task + ["--server=grpc://127.0.0.1:1", "--listen_address=127.0.0.1"],
+                     "--listen_address")
+
     def test_tf_config(self):
         self.mistake([TRAIN], [], "TF_CONFIG", {"TF_CONFIG": "{not json"})
         self.mistake([TRAIN], [], "TF_CONFIG", {"TF_CONFIG": '{"cluster": {"ps": [3]}}'})
@@ -61,6 +70,28 @@ class FlagsTest(ClusterTest):
                                  (["run", "--ps=999", "--", "true"], "--ps"),
                                  (["graph", "g.pb", "--after=lunch"], "--after")]:
             self.mistake([PENSTOCK], arguments, named)
+
+    def test_version(self):
+        for arguments in (["--version"], ["version"]):
+            done = subprocess.run([PENSTOCK] + arguments, capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"^penstock [0-9]+\.[0-9]+\.[0-9]+\n")
+            for part in ("GraphDefs of producer 22", " ops, ", "CUDA", "gRPC 1.", "Protobuf 3."):
+                self.assertIn(part, done.stdout)
+
+    def test_ops_are_found_in_any_case(self):
+        def ops(wanted):
+            return subprocess.run([PENSTOCK, "ops", "--grep=" + wanted], capture_output=True,
+                                  text=True, check=False)
+
+        self.assertIn("\nMaxPool ", "\n" + ops("maxpool").stdout)
+        self.assertEqual(ops("maxpool").stdout, ops("MaxPool").stdout)
+        for wanted, named in [("MatMull", "'MatMul'"), ("maxpooling", "MaxPool")]:
+            done = ops(wanted)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertEqual(done.stdout, "")
+            self.assertRegex(done.stderr, "^penstock: --grep=" + wanted + ": .*" + named)
 
     def test_help_teaches(self):
         for arguments in (["--help"], ["run", "--help"], ["server", "--help"], ["graph", "--help"],

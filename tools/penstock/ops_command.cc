@@ -8,12 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "core/op/registry.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {
 namespace {
+
+constexpr size_t kBeginningMin = 3;
+constexpr size_t kSuggested = 5;
 
 // The types that a kernel's device has for an op: "float double" or, where kernels do not ask,
 // "any".
@@ -67,15 +72,39 @@ void Describe(const Registry& registry, const OpDef& op) {
   std::printf("\nGradient: %s\n", op.gradient != nullptr ? "yes" : "none");
 }
 
-void PrintTable(const Registry& registry, const std::string& filter) {
+// The ops whose names contain `filter`, in any case.
+std::vector<const OpDef*> Matching(const Registry& registry, string_view filter) {
+  const std::string wanted = absl::AsciiStrToLower(filter);
+  std::vector<const OpDef*> matching;
+  for (const OpDef* op : registry.ops()) {
+    if (absl::StrContains(absl::AsciiStrToLower(op->name), wanted)) matching.push_back(op);
+  }
+  return matching;
+}
+
+// Names ops that are spelled like `filter`, or that contain its beginning.
+Status NothingMatches(const Registry& registry, string_view filter) {
+  const Status similar = registry.GetOp(filter).status();
+  if (absl::StrContains(similar.message(), "did you mean")) {
+    return Annotate(similar, StrCat("--grep=", filter));
+  }
+  std::string near;
+  for (size_t size = filter.size() - 1; size >= kBeginningMin && near.empty(); --size) {
+    const auto matching = Matching(registry, filter.substr(0, size));
+    for (size_t i = 0; i < matching.size() && i < kSuggested; ++i) {
+      StrAppend(&near, i == 0 ? "; there are " : ", ", matching[i]->name);
+    }
+  }
+  return NotFound("--grep=", filter, ": no op's name contains it",
+                  near.empty() ? "; `penstock ops` lists all" : near);
+}
+
+void PrintTable(const Registry& registry, const std::vector<const OpDef*>& ops) {
   std::set<std::string> devices = {"CPU"};
   for (const OpDef* op : registry.ops()) {
     for (const KernelDef* kernel : registry.kernels(op->name)) devices.insert(kernel->device);
   }
-  int count = 0;
-  for (const OpDef* op : registry.ops()) {
-    if (op->name.find(filter) == std::string::npos) continue;
-    ++count;
+  for (const OpDef* op : ops) {
     std::printf("%-40s %-9s", op->name.c_str(), op->gradient != nullptr ? "gradient" : "");
     const auto types = TypesByDevice(registry, *op);
     for (const std::string& device : devices) {
@@ -85,7 +114,7 @@ void PrintTable(const Registry& registry, const std::string& filter) {
     }
     std::printf("\n");
   }
-  std::printf("%d ops\n", count);
+  std::printf("%zu ops\n", ops.size());
 }
 
 }  // namespace
@@ -95,15 +124,17 @@ void AddOpsCommand(CLI::App& app, int* exit_code) {
   ops->footer(
       "  penstock ops              the table of all ops\n"
       "  penstock ops MatMul       everything about one\n"
-      "  penstock ops --grep=Pool  those whose names contain Pool\n");
+      "  penstock ops --grep=Pool  those whose names contain Pool, in any case\n");
   auto name = std::make_shared<std::string>();
   auto filter = std::make_shared<std::string>();
   ops->add_option("op", *name, "Describe this op");
-  ops->add_option("--grep", *filter, "Only ops whose names contain this");
+  ops->add_option("--grep", *filter, "Only ops whose names contain this, in any case");
   ops->callback([name, filter, exit_code] {
     const Registry& registry = Registry::Global();
     if (name->empty()) {
-      PrintTable(registry, *filter);
+      const std::vector<const OpDef*> matching = Matching(registry, *filter);
+      if (!matching.empty()) return PrintTable(registry, matching);
+      *exit_code = ExitCodeOf(NothingMatches(registry, *filter));
       return;
     }
     const StatusOr<const OpDef*> op = registry.GetOp(*name);

@@ -19,7 +19,11 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
   for (const char* flag : {"--job_name", "--task_index", "--ps_hosts", "--worker_hosts"}) {
     if (app.count(flag) > 0) return TaskConfigFromFlags(flags);
   }
-  if (tf_config != nullptr && *tf_config != '\0') return TaskConfigFromJson(tf_config);
+  if (tf_config != nullptr && *tf_config != '\0') {
+    ASSIGN_OR_RETURN(TaskConfig task, TaskConfigFromJson(tf_config));
+    task.listen_address = flags.listen_address;
+    return task;
+  }
   return InvalidArgument("--job_name: say which task this is, with --task_index, --ps_hosts and ",
                          "--worker_hosts, or in TF_CONFIG");
 }
@@ -48,6 +52,9 @@ Status Serve(const ServerOptions& options, bool until_stdin_ends) {
     }).detach();
   }
   std::printf("%s serves at %s\n", server->task().c_str(), server->target().c_str());
+  if (server->target() != StrCat("grpc://", server->listens_at())) {
+    std::printf("%s listens at %s\n", server->task().c_str(), server->listens_at().c_str());
+  }
   std::fflush(stdout);
   server->Join();
   stop.cancellation().Deregister(token);
@@ -63,6 +70,11 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server->footer(
       "The task waits for work until SIGTERM or Ctrl-C. The cluster may also be given as JSON in\n"
       "TF_CONFIG. A client reaches it, and through it the whole cluster, at grpc://host:port.\n\n"
+      "It listens on all interfaces, at the port that the cluster gives this task, whatever the\n"
+      "host there is: a name that resolves later, or the address of a gateway. A task at "
+      "localhost\n"
+      "or a loopback address listens there only. Whoever reaches the port can run graphs, which\n"
+      "read and write files: keep it on a trusted network, or restrict it by --listen_address.\n\n"
       "  penstock server --job_name=ps --task_index=0 \\\n"
       "      --ps_hosts=127.0.0.1:2220 --worker_hosts=127.0.0.1:2221,127.0.0.1:2222\n");
   auto flags = std::make_shared<ClusterFlags>();
@@ -70,6 +82,8 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server->add_option("--task_index", flags->task_index, "Which one of them, from 0");
   server->add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
   server->add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
+  server->add_option("--listen_address", flags->listen_address,
+                     "host or host:port to listen at; by default all interfaces");
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,
                      "A ConfigProto in text form, which clients' configurations are merged into");

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/calls/channel.h"
 
+#include <grpc/support/time.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+
+#include "core/base/env.h"
 
 namespace penstock {
 namespace {
@@ -11,6 +16,7 @@ namespace {
 // A restarted peer is found again within a second.
 constexpr int kReconnectMsMin = 100;
 constexpr int kReconnectMsMax = 1000;
+constexpr int64_t kNanosPerMilli = 1'000'000;
 
 }  // namespace
 
@@ -29,6 +35,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMsMin);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMsMax);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
+  // A peer that comes back at another address, too.
+  args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kReconnectMsMax);
   // A connection of its own: two servers in one process must not share one.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args);
@@ -50,10 +58,27 @@ void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* 
 }
 
 std::shared_ptr<grpc::Channel> Channels::To(const std::string& address) {
+  const int64_t now_ns = Env::Real().NowNanos();
   std::lock_guard<std::mutex> lock(mu_);
-  std::shared_ptr<grpc::Channel>& channel = channels_[address];
-  if (channel == nullptr) channel = NewChannel(address, keepalive_);
-  return channel;
+  Entry& entry = channels_[address];
+  const bool stuck = entry.channel != nullptr &&
+                     entry.channel->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE &&
+                     now_ns - entry.made_ns > kReconnectMsMax * kNanosPerMilli;
+  if (entry.channel == nullptr || stuck) entry = {NewChannel(address, keepalive_), now_ns};
+  return entry.channel;
+}
+
+std::shared_ptr<grpc::Channel> Channels::Connect(const std::string& address, int64_t timeout_ms) {
+  Env& env = Env::Real();
+  const int64_t deadline_ns = env.NowNanos() + timeout_ms * kNanosPerMilli;
+  while (true) {
+    const auto channel = To(address);
+    const int64_t left_ms = (deadline_ns - env.NowNanos()) / kNanosPerMilli;
+    const auto until = gpr_time_add(
+        gpr_now(GPR_CLOCK_MONOTONIC),
+        gpr_time_from_millis(std::clamp<int64_t>(left_ms, 0, kReconnectMsMax), GPR_TIMESPAN));
+    if (channel->WaitForConnected(until) || left_ms <= 0) return channel;
+  }
 }
 
 }  // namespace penstock

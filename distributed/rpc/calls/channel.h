@@ -7,6 +7,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/server_builder.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,12 +31,21 @@ void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* 
 class Channels {
  public:
   explicit Channels(const KeepaliveOptions& keepalive) : keepalive_(keepalive) {}
+  // A new one where the last cannot reach the peer and is older than a second. gRPC waits longer
+  // and longer before it resolves a name again, up to two minutes; a new channel does it at once.
+  // So callers that wait for a peer get its channel anew before each attempt.
   std::shared_ptr<grpc::Channel> To(const std::string& address);
+  // Tries to connect until `timeout_ms` are over. The channel may not be connected.
+  std::shared_ptr<grpc::Channel> Connect(const std::string& address, int64_t timeout_ms);
 
  private:
+  struct Entry {
+    std::shared_ptr<grpc::Channel> channel;
+    int64_t made_ns = 0;
+  };
   const KeepaliveOptions keepalive_;
   std::mutex mu_;
-  std::map<std::string, std::shared_ptr<grpc::Channel>> channels_;
+  std::map<std::string, Entry> channels_;
 };
 
 }  // namespace penstock

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace penstock {
+
+constexpr char kVersion[] = "0.1.0";
+
+// What exported GraphDefs say in versions.producer. The format of TensorFlow 1.0: later numbers
+// only forbid ops, and this one has shape inference.
+constexpr int kGraphDefProducer = 22;
+
+}  // namespace penstock
