@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The session protocol: what a client may ask, and how mistakes come back."""
 
+import gc
 import threading
 import time
 
@@ -102,6 +103,20 @@ def reset_ends_sessions(cluster):
     v1.Session.reset(cluster.target())
     after = _error(session, x)[0]
     return before, after
+
+
+def _start_and_forget(cluster):
+    """The address of a task whose Server nobody holds."""
+    return type(cluster.servers["worker"][0]).create_local_server().target
+
+
+@program("ref")
+def tasks_outlive_their_servers(cluster):
+    """tf.estimator.train_and_evaluate makes a server, forgets it and uses its address."""
+    target = _start_and_forget(cluster)
+    gc.collect()
+    with v1.Session(target, config=v1.ConfigProto(operation_timeout_in_ms=20000)) as session:
+        return session.run(tf.constant(1) + 1)
 
 
 @program("ref")
