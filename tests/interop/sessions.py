@@ -165,6 +165,32 @@ def traces(cluster):
 
 
 @program("ref")
+def profiles(cluster):
+    """What tf.profiler makes of a traced step: which ops took time and memory, and how much."""
+    with v1.device("/job:ps/task:0"):
+        w = v1.get_variable("w", initializer=np.ones([300, 200], np.float32))
+    with v1.device("/job:worker/task:0"):
+        x = v1.placeholder(tf.float32, [None, 300], name="x")
+        y = tf.matmul(tf.nn.softplus(tf.matmul(x, w)), np.full([200, 50], 0.5, np.float32))
+    metadata = v1.RunMetadata()
+    with cluster.session() as session:
+        session.run(w.initializer)
+        options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE)
+        session.run(y, {x: np.ones([100, 300])}, options=options, run_metadata=metadata)
+    columns = v1.profiler.ProfileOptionBuilder.time_and_memory()
+    columns["output"] = "none"
+    table = v1.profiler.profile(w.graph, run_meta=metadata, cmd="op", options=columns)
+    ops = {}
+    while table.children:  # a list of ops, each the child of the one before
+        table = table.children[0]
+        ops[table.name] = table
+    products = ops["MatMul"]
+    return (products.exec_micros > 0, products.requested_bytes == products.peak_bytes,
+            products.output_bytes, products.residual_bytes // 1000,
+            ops["VariableV2"].requested_bytes, ops["Softplus"].output_bytes)
+
+
+@program("ref")
 def timeouts(cluster):
     """A step that waits for ever ends when its time is over, and the session goes on."""
     with v1.device("/job:ps/task:0"):
