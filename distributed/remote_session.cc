@@ -17,6 +17,7 @@
 #include "distributed/in_process_sessions.h"
 #include "distributed/session.h"
 #include "distributed/tensor_message.h"
+#include "distributed/timeout.h"
 #include "distributed/transport/grpc/channel.h"
 #include "distributed/transport/grpc/status_proto.h"
 #include "distributed/transport/grpc/unary_call.h"
@@ -352,7 +353,7 @@ class RemoteSession final : public SessionInterface {
               bool wait_for_server = false) {
     grpc::ClientContext context;
     const int64_t given = options_.operation_timeout_ms;
-    SetTimeout(given > 0 ? given + kAnswerSlackMs : default_timeout_ms, &context);
+    SetTimeout(given > 0 ? LimitTimeout(given) + kAnswerSlackMs : default_timeout_ms, &context);
     context.set_wait_for_ready(wait_for_server);
     return FromGrpc((stub_.get()->*method)(&context, request, response), target_);
   }
@@ -363,7 +364,7 @@ class RemoteSession final : public SessionInterface {
     ASSIGN_OR_RETURN(const grpc::ByteBuffer request, writer->Take());
     grpc::ClientContext context;
     const int64_t timeout_ms = TimeoutMs(options);
-    SetTimeout(timeout_ms > 0 ? timeout_ms + kAnswerSlackMs : kDayMs, &context);
+    SetTimeout(timeout_ms > 0 ? LimitTimeout(timeout_ms) + kAnswerSlackMs : kDayMs, &context);
     const CancelCall cancel(options.cancellation, &context);
 
     grpc::CompletionQueue queue;
@@ -427,7 +428,7 @@ Status ResetCluster(const std::string& target, const std::vector<std::string>& c
                                         options.device_filters.end());
   grpc::ClientContext context;
   const int64_t given = options.operation_timeout_ms;
-  SetTimeout(given > 0 ? given : 2 * kMinuteMs, &context);
+  SetTimeout(given > 0 ? LimitTimeout(given) : 2 * kMinuteMs, &context);
   context.set_wait_for_ready(true);
   tensorflow::ResetResponse response;
   return FromGrpc(stub->Reset(&context, request, &response), target);

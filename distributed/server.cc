@@ -14,12 +14,14 @@
 #include <thread>
 #include <utility>
 
+#include "distributed/free_memory.h"
 #include "distributed/in_process_master.h"
 #include "distributed/join.h"
 #include "distributed/listen_address.h"
 #include "distributed/master.h"
 #include "distributed/master_service.h"
 #include "distributed/transport/grpc/channel.h"
+#include "distributed/transport/grpc/connections.h"
 #include "distributed/transport/grpc/grpc_transport.h"
 #include "distributed/transport/grpc/grpc_worker_client.h"
 #include "distributed/transport/grpc/worker_service.h"
@@ -173,7 +175,9 @@ void Server::State::KeepHouse() {
   while (!changed.wait_for(lock, kHousekeepingPeriod, [this] { return stopped; })) {
     lock.unlock();
     worker->ReapSessions();
-    master->CloseIdleSessions();
+    if (master->closes_idle_sessions()) master->CloseIdleSessions(ConnectedClients());
+    const bool closed = master->TakeClosed(), deleted = worker->TakeDeleted();
+    if (closed || deleted) ReturnFreeMemory(/*tensors=*/!worker->has_sessions());
     lock.lock();
   }
 }
