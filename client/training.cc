@@ -22,7 +22,10 @@ bool IsTaskLoss(const Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status);
 }
 
-int64_t Millis(double seconds) { return static_cast<int64_t>(seconds * 1e3); }
+// Longer waits end after a year as well.
+constexpr double kSecondsMax = 365 * 24 * 3600;
+double Limit(double seconds) { return std::min(kSecondsMax, std::max(0.0, seconds)); }
+int64_t Millis(double seconds) { return static_cast<int64_t>(Limit(seconds) * 1e3); }
 
 // "w, b and 3 more".
 std::string Some(std::vector<std::string> names) {
@@ -101,7 +104,7 @@ void TrainingLoop::SayWaiting(const std::string& line) {
 
 // In pieces, so that a request to stop is heard.
 void TrainingLoop::Sleep(double seconds) {
-  const int64_t end = options_.env->NowNanos() + static_cast<int64_t>(seconds * 1e9);
+  const int64_t end = options_.env->NowNanos() + static_cast<int64_t>(Limit(seconds) * 1e9);
   while (!stopping()) {
     const int64_t left = end - options_.env->NowNanos();
     if (left <= 0) return;

@@ -8,17 +8,18 @@ A script that trains between graphs changes one line:
     with tf.compat.v1.train.MonitoredTrainingSession(server.target, ...) as session: ...
 
 The constructor's arguments, .target, .server_def, .start(), .join() and create_local_server() are
-TensorFlow's. The task itself is a process of `penstock server`, which ends with this one. The
-program is $PENSTOCK, else the one of this checkout's build, else the one on the PATH.
+TensorFlow's. The task itself is a process of `penstock server`, which ends with this one, or when
+stop() is called: as TensorFlow's, it lives on when nobody holds the Server any more. The program is
+$PENSTOCK, else the one of this checkout's build, else the one on the PATH.
 """
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
-import weakref
 
 import tensorflow as tf
 
@@ -127,7 +128,7 @@ class Server:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=dict(os.environ, TF_CONFIG=_task_config(self._server_def)))
-        self.stop = weakref.finalize(self, _end, self._process)
+        atexit.register(_end, self._process)
         said = self._process.stdout.readline()  # "/job:.. serves at grpc://host:port"
         if " serves at " not in said:
             self.stop()
@@ -135,6 +136,11 @@ class Server:
                                (self._server_def.job_name, self._server_def.task_index))
         self._target = said.split()[-1]
         threading.Thread(target=_forward, args=(self._process.stdout,), daemon=True).start()
+
+    def stop(self):
+        """Ends the task now."""
+        if self._process is not None:
+            _end(self._process)
 
     def join(self):
         """Waits until the task is asked to end: for a parameter server, the rest of its life."""

@@ -124,7 +124,8 @@ class Execution {
     Ready ready;
     std::unique_ptr<Tensor[]> outputs;  // of the node being run; empty between nodes
     KernelContext::Params params;
-    int nodes_to_clock = 0;  // until the deadline is looked at
+    std::vector<NodeStats::Memory> memory;  // of the node that has run, in traced steps
+    int nodes_to_clock = 0;                 // until the deadline is looked at
   };
   // To a thread of the pool, to help. Until it has come the invitation may be taken back: the step
   // does not wait for threads that are busy elsewhere, perhaps with waiting for this very step.
@@ -178,7 +179,11 @@ class Execution {
   void ArriveAtMerge(Iteration& it, const Program::Edge& edge, Tensor* value, Ready& ready);
   void ArriveAtMerge(Iteration& it, uint32_t node, uint32_t change, Ready& ready);
   void Push(Iteration& it, uint32_t node, Ready& ready);
-  void Observe(Iteration& it, const Item& item, int64_t start_ns, const Tensor* outputs);
+  Status ComputeRecorded(const Item& item, Runner& runner, Tensor* outputs);
+  void Observe(Iteration& it, const Item& item, int64_t start_ns, const Tensor* outputs,
+               std::vector<NodeStats::Memory> memory);
+  static std::vector<NodeStats::Memory> NewOutputs(const Iteration& it, const Item& item,
+                                                   const Tensor* outputs);
   static uint32_t IndexOf(const Iteration& it, const Item& item) {
     return static_cast<uint32_t>(&item - it.items);
   }

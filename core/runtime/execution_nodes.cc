@@ -120,6 +120,7 @@ void Execution::ProcessSpecial(Runner& runner, uint32_t node) {
     if (status.ok() && (special & Program::kAsync) != 0) return StartAsync(it, item, start_ns);
     if (status.ok()) {
       status = (special & Program::kFlow) != 0 ? ComputeFlow(it, item, outputs)
+               : args_.stats != nullptr        ? ComputeRecorded(item, runner, outputs)
                                                : Compute(item, runner, outputs);
     }
   }
@@ -127,7 +128,7 @@ void Execution::ProcessSpecial(Runner& runner, uint32_t node) {
     EmptyAll(outputs, item.num_outputs);
     return Fail(item, status);
   }
-  if (observed_ && !dead) Observe(it, item, start_ns, outputs);
+  if (observed_ && !dead) Observe(it, item, start_ns, outputs, std::exchange(runner.memory, {}));
   ReleaseInputs(it, item);
   if (item.flow > FlowOp::kMerge) return RouteFlow(it, item, outputs, dead, runner.ready);
   Propagate<false>(item, outputs, dead, it, runner.ready);
@@ -209,7 +210,11 @@ void Execution::AsyncEnded(Wait& wait, const Status& ended) {
     Fail(item, status);
     return Leave(/*from_runner=*/false);
   }
-  if (observed_) Observe(it, item, wait.start_ns, outputs);
+  if (observed_) {
+    std::vector<NodeStats::Memory> memory;
+    if (args_.stats != nullptr) memory = NewOutputs(it, item, outputs);
+    Observe(it, item, wait.start_ns, outputs, std::move(memory));
+  }
   ReleaseInputs(it, item);
   const bool dead = item.num_outputs > 0 && !outputs[0].valid();
   if (Ready* const here = ReadyHere(); here != nullptr) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is written down of a node in steps that are observed.
+#include <algorithm>
 #include <atomic>
+#include <typeinfo>
 #include <utility>
 
+#include "core/op/variable.h"
+#include "core/runtime/allocation_record.h"
 #include "core/runtime/execution.h"
 
 namespace penstock {
@@ -20,6 +24,29 @@ std::string Label(const Node& node) {
   return label + ")";
 }
 
+NodeStats::Out Describe(int index, const Tensor& value) {
+  const Buffer* const buffer = value.buffer();
+  const Allocator* const allocator = buffer == nullptr ? nullptr : buffer->allocator();
+  return {.index = index,
+          .dtype = value.dtype(),
+          .shape = value.shape(),
+          .bytes = static_cast<int64_t>(value.bytes()),
+          .allocator = allocator == nullptr ? "" : allocator->name(),
+          .address = buffer == nullptr ? 0 : reinterpret_cast<uint64_t>(buffer->data())};
+}
+
+// Puts the value behind a reference, where there is one yet, in the place of the last output.
+void DescribeVariable(const Tensor& reference, NodeStats* stats) {
+  if (reference.dtype() != DType::kResource) return;
+  const Resource* const resource = reference.scalar<ResourceHandle>().resource.get();
+  if (resource == nullptr || typeid(*resource) != typeid(Variable)) return;
+  NodeStats::Out& out = stats->outputs.back();
+  (void)static_cast<const Variable*>(resource)->Inspect([&](const Tensor& value) {
+    out = Describe(out.index, value);
+    return OkStatus();
+  });
+}
+
 uint32_t ThreadNumber() {
   static std::atomic<uint32_t> last{0};
   static thread_local const uint32_t number = ++last;
@@ -28,25 +55,59 @@ uint32_t ThreadNumber() {
 
 }  // namespace
 
-void Execution::Observe(Iteration& it, const Item& item, int64_t start_ns, const Tensor* outputs) {
+Status Execution::ComputeRecorded(const Item& item, Runner& runner, Tensor* outputs) {
+  const AllocationRecord record(&runner.params);
+  Status status = Compute(item, runner, outputs);
+  runner.memory = record.memory();
+  return status;
+}
+
+// The outputs that are not one of the inputs, passed through.
+std::vector<NodeStats::Memory> Execution::NewOutputs(const Iteration& it, const Item& item,
+                                                     const Tensor* outputs) {
+  const Tensor* const inputs = &it.inputs[item.first_input];
+  std::vector<NodeStats::Memory> memory;
+  for (uint32_t i = 0; i < item.num_outputs; ++i) {
+    const Buffer* const buffer = outputs[i].buffer();
+    if (buffer == nullptr || buffer->allocator() == nullptr) continue;
+    if (std::any_of(inputs, inputs + item.num_inputs,
+                    [&](const Tensor& input) { return input.buffer() == buffer; })) {
+      continue;
+    }
+    const auto bytes = static_cast<int64_t>(buffer->bytes());
+    const std::string& name = buffer->allocator()->name();
+    auto used = std::find_if(memory.begin(), memory.end(),
+                             [&](const NodeStats::Memory& m) { return m.allocator == name; });
+    if (used == memory.end()) used = memory.insert(used, {.allocator = name});
+    used->total_bytes += bytes;
+    used->peak_bytes += bytes;
+    used->live_bytes += bytes;
+  }
+  return memory;
+}
+
+void Execution::Observe(Iteration& it, const Item& item, int64_t start_ns, const Tensor* outputs,
+                        std::vector<NodeStats::Memory> memory) {
   const int64_t end_ns = options_.env->NowNanos();
   const Node& node = *item.node;
   if (item.kernel != nullptr && (item.special & Program::kAsync) == 0) {
     program_.RecordCost(IndexOf(root_, item), end_ns - start_ns);
   }
   if (args_.stats == nullptr) return;
+  // Constants and variables. Nodes that the compiler made bring values from elsewhere.
+  const bool was_there = item.num_inputs == 0 && memory.empty() && node.op_name()[0] != '_';
   NodeStats stats{.node = node.name(),
                   .label = Label(node),
                   .scheduled_ns = it.ready_ns[IndexOf(it, item)] + wall_offset_ns_,
                   .start_ns = start_ns + wall_offset_ns_,
                   .end_ns = end_ns + wall_offset_ns_,
-                  .thread = ThreadNumber()};
+                  .thread = ThreadNumber(),
+                  .memory = std::move(memory)};
   for (uint32_t i = 0; i < item.num_outputs; ++i) {
     if (!outputs[i].valid()) continue;
-    stats.outputs.push_back({.index = static_cast<int>(i),
-                             .dtype = outputs[i].dtype(),
-                             .shape = outputs[i].shape(),
-                             .bytes = static_cast<int64_t>(outputs[i].bytes())});
+    stats.outputs.push_back(Describe(static_cast<int>(i), outputs[i]));
+    if (node.output_type(static_cast<int>(i)).ref) DescribeVariable(outputs[i], &stats);
+    if (was_there) stats.persistent_bytes += stats.outputs.back().bytes;
   }
   args_.stats->Add(device_.name(), std::move(stats));
 }

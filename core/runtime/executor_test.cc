@@ -505,6 +505,39 @@ TEST_P(ExecutorTest, StepsMayRunOnThePoolThatTheyShare) {
   }
 }
 
+TEST_P(ExecutorTest, StepStatsSayWhatMemoryWasTaken) {
+  TestGraph g;
+  Node* const x = g.Feed(0);
+  Node* const made = g.AddSum("TestSum", {x});
+  Node* const in_place = g.AddSum("TestSum", {made});
+  Node* const later = g.AddSum("TestAsync", {in_place});
+  g.Fetch(later, 0);
+  const std::vector<std::string> names = {x->name(), made->name(), in_place->name(), later->name()};
+  const Tensor feed = Int(1);
+  StepStatsCollector stats;
+  TestStep step(1, {feed});
+  step.stats = &stats;
+  ASSERT_TRUE(Run(g.Take(), step).ok());
+  std::map<std::string, NodeStats> nodes;
+  for (const DeviceStats& device : stats.Take()) {
+    for (const NodeStats& node : device.nodes) nodes[node.node] = node;
+  }
+  EXPECT_TRUE(nodes[names[0]].memory.empty());
+  EXPECT_TRUE(nodes[names[2]].memory.empty());
+  for (const std::string& name : {names[1], names[3]}) {
+    const NodeStats& node = nodes[name];
+    ASSERT_EQ(node.memory.size(), 1u) << name;
+    EXPECT_EQ(node.memory[0].allocator, CpuAllocator().name());
+    EXPECT_GE(node.memory[0].total_bytes, 8);
+    EXPECT_EQ(node.memory[0].peak_bytes, node.memory[0].total_bytes);
+    EXPECT_EQ(node.memory[0].live_bytes, node.memory[0].total_bytes);
+    ASSERT_EQ(node.outputs.size(), 1u);
+    EXPECT_EQ(node.outputs[0].bytes, 8);
+    EXPECT_EQ(node.outputs[0].allocator, CpuAllocator().name());
+  }
+  EXPECT_EQ(nodes[names[1]].outputs[0].address, nodes[names[2]].outputs[0].address);
+}
+
 TEST_P(ExecutorTest, StepStatsSayWhatHappened) {
   TestGraph g;
   Node* const x = g.Feed(0);

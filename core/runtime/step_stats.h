@@ -24,13 +24,27 @@ struct NodeStats {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint32_t thread = 0;  // small numbers, one per thread of the process
+  // Of a reference: of its variable's value.
   struct Out {
     int index = 0;  // which output
     DType dtype = DType::kInvalid;
     Shape shape;
     int64_t bytes = 0;
+    std::string allocator;  // of its buffer; "" for foreign memory
+    uint64_t address = 0;   // of its bytes: outputs that share a buffer have the same
   };
   std::vector<Out> outputs;  // those that carried a value
+  // What the kernel took from one allocator, temporary memory included. Of asynchronous kernels,
+  // which may end on other threads: their new outputs.
+  struct Memory {
+    std::string allocator;
+    int64_t total_bytes = 0;  // all allocations
+    int64_t peak_bytes = 0;   // at a time
+    int64_t live_bytes = 0;   // left when the kernel ended
+  };
+  std::vector<Memory> memory;
+  // Outputs that were there before: those of constants and variables.
+  int64_t persistent_bytes = 0;
 };
 
 struct DeviceStats {

@@ -157,6 +157,24 @@ struct FreesLate {
   }
 };
 
+TEST(CachingAllocator, ReturnsWhatIsUnused) {
+  CachingAllocator& allocator = CachingAllocator::Get();
+  const size_t sizes[] = {10'000, 40 << 20};
+  std::vector<std::pair<void*, size_t>> blocks;
+  for (int i = 0; i < 2'000; ++i) {
+    const size_t bytes = sizes[i % 1'000 == 0];
+    blocks.emplace_back(allocator.Allocate(bytes), bytes);
+    memset(blocks.back().first, 1, bytes);
+  }
+  for (const auto& [block, bytes] : blocks) allocator.Deallocate(block, bytes);
+  EXPECT_GT(allocator.stats().bytes_reserved, 90 << 20);
+  allocator.ReturnUnused();
+  EXPECT_LT(allocator.stats().bytes_reserved, 4 << 20);
+  void* const again = allocator.Allocate(10'000);  // it goes on
+  EXPECT_NE(again, nullptr);
+  allocator.Deallocate(again, 10'000);
+}
+
 TEST(CachingAllocator, ThreadsMayFreeWhileTheyEnd) {
   const int64_t before = CachingAllocator::Get().stats().bytes_in_use;
   std::thread([] {

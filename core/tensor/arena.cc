@@ -177,6 +177,11 @@ void Arena::Trim() {
   if (trim_at_ < options_.cached_bytes_max) trim_at_ = SIZE_MAX;
 }
 
+void Arena::ReturnFree() {
+  std::lock_guard<std::mutex> lock(mu_);
+  Trim();
+}
+
 void Arena::Deallocate(void* pointer) {
   std::lock_guard<std::mutex> lock(mu_);
   const auto it = in_use_.find(pointer);

@@ -55,6 +55,8 @@ class Arena {
 
   void* Allocate(size_t bytes);
   void Deallocate(void* pointer);
+  // Returns all memory that is free to the source, whatever cached_bytes_max says.
+  void ReturnFree();
   // What Allocate makes of `bytes`.
   size_t RoundUp(size_t bytes) const;
   Stats stats() const;

@@ -206,11 +206,32 @@ void CachingAllocator::Give(int size_class, Batch batch) {
     central_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     return;
   }
+  Free(size_class, batch);
+}
+
+void CachingAllocator::Free(int size_class, Batch batch) {
+  const int64_t bytes = batch.count * static_cast<int64_t>(ClassBytes(size_class));
   small_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   for (FreeBlock *block = batch.first, *next; block != nullptr; block = next) {
     next = block->next;
     free(block);
   }
+}
+
+void CachingAllocator::ReturnUnused() {
+  for (int size_class = 0; size_class < kNumClasses; ++size_class) {
+    std::vector<Batch> batches;
+    {
+      std::lock_guard<std::mutex> lock(central_[size_class].mu);
+      batches.swap(central_[size_class].batches);
+    }
+    for (const Batch& batch : batches) {
+      central_bytes_.fetch_sub(batch.count * static_cast<int64_t>(ClassBytes(size_class)),
+                               std::memory_order_relaxed);
+      Free(size_class, batch);
+    }
+  }
+  arena_.ReturnFree();
 }
 
 void CachingAllocator::Detach(ThreadCache& cache) {

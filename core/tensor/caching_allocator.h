@@ -35,6 +35,10 @@ class CachingAllocator final : public Allocator {
   void Deallocate(void* pointer, size_t bytes) override;
   AllocatorStats stats() const override;
 
+  // Returns the memory that is kept unused to the system, except for what threads keep of their
+  // own. Takes milliseconds per GB.
+  void ReturnUnused();
+
   static constexpr size_t kSmallBytesMax = 32 << 10;
   static constexpr int64_t kCentralBytesMax = 256 << 20;
 
@@ -63,6 +67,7 @@ class CachingAllocator final : public Allocator {
   void DeallocateSlowly(void* pointer, size_t bytes);
   bool Refill(ThreadCache& cache, int size_class);
   void Give(int size_class, Batch batch);  // to the central list, or to the system
+  void Free(int size_class, Batch batch);  // to the system
   void Detach(ThreadCache& cache);
   void Publish(int64_t bytes);  // in the shared statistics
 

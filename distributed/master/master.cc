@@ -6,14 +6,16 @@
 
 #include "absl/strings/str_join.h"
 #include "core/base/join.h"
+#include "core/base/timeout.h"
 
 namespace penstock {
 namespace {
 
-constexpr int64_t kNanosPerMilli = 1'000'000;
 // A task that does not answer is asked again after this long.
-constexpr int64_t kContactTimeoutMs = 2'000;
 constexpr int64_t kContactPauseMs = 100;
+constexpr int64_t kContactPauseMsPerWait = 5;
+// Each holds a client's graph.
+constexpr size_t kWaitsMax = 1'000;
 constexpr int64_t kResetTimeoutMs = 60'000;
 
 StatusOr<std::vector<DeviceName>> ParseFilters(const std::vector<std::string>& texts) {
@@ -36,13 +38,6 @@ bool Selected(const std::vector<DeviceName>& filters, const DeviceName& name) {
 }
 
 }  // namespace
-
-// What one task answers to a new session.
-struct Master::Contact {
-  TaskId task;
-  std::shared_ptr<WorkerClient> client;
-  StatusOr<TaskStatus> answer = Unavailable("was not asked");
-};
 
 Master::Master(Options options)
     : options_(std::move(options)),
@@ -76,72 +71,100 @@ std::shared_ptr<WorkerClient> Master::ClientOf(const TaskId& task) {
   return client;
 }
 
-StatusOr<std::vector<SessionTask>> Master::ContactTasks(const std::vector<DeviceName>& filters,
-                                                        int64_t timeout_ms) {
-  std::vector<SessionTask> tasks = {
-      {.id = options_.worker->self(), .client = own_, .devices = options_.worker->devices()}};
-  std::vector<Contact> contacts;
-  for (TaskId& task : MatchingTasks(filters)) {
+std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, TasksFound found) {
+  auto filters = ParseFilters(options.device_filters);
+  if (!filters.ok()) {
+    std::move(found)(filters.status());
+    return nullptr;
+  }
+  size_t waiting = 0;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    waiting = waits_.size();
+  }
+  TaskWait::Options wanted{
+      .timeout_ms = options.operation_timeout_ms > 0 ? LimitTimeout(options.operation_timeout_ms)
+                                                     : options_.create_timeout_ms,
+      // However many wait, the tasks are asked a few hundred times a second.
+      .pause_ms = kContactPauseMs + static_cast<int64_t>(waiting) * kContactPauseMsPerWait,
+      .env = options_.services.env,
+      .timer = options_.services.timer};
+  for (TaskId& task : MatchingTasks(*filters)) {
     auto client = ClientOf(task);
-    contacts.push_back({.task = std::move(task), .client = std::move(client)});
+    wanted.tasks.push_back({.id = std::move(task), .client = std::move(client)});
   }
-  Env& env = *options_.services.env;
-  const int64_t deadline_ns = env.NowNanos() + timeout_ms * kNanosPerMilli;
-  while (true) {
-    const int64_t left_ms = (deadline_ns - env.NowNanos()) / kNanosPerMilli;
-    Wait wait;
-    {
-      auto join = std::make_shared<Join>(wait.done());
-      for (Contact& contact : contacts) {
-        if (contact.answer.ok()) continue;
-        contact.client->GetStatus(
-            {.want_devices = true},
-            {.timeout_ms = std::clamp<int64_t>(left_ms, 1, kContactTimeoutMs)},
-            [&contact, part = Join::Part(join)](StatusOr<TaskStatus> answer) mutable {
-              contact.answer = std::move(answer);
-              std::move(part)(contact.answer.status());
-            });
-      }
-    }
-    if (wait.Get().ok()) break;
-    if (stopped()) return Unavailable("the server is shutting down");
-    if (env.NowNanos() + kContactPauseMs * kNanosPerMilli >= deadline_ns) {
-      std::vector<std::string> silent;
-      for (const Contact& contact : contacts) {
-        if (!contact.answer.ok()) {
-          silent.push_back(
-              StrCat(contact.task.ToString(), " (", contact.answer.status().message(), ")"));
-        }
-      }
-      return DeadlineExceeded("CreateSession: no answer within ", timeout_ms, " ms from ",
-                              absl::StrJoin(silent, ", "));
-    }
-    env.SleepForNanos(kContactPauseMs * kNanosPerMilli);
+  const auto self = std::make_shared<std::weak_ptr<TaskWait>>();  // known when it has been made
+  const auto wait = std::make_shared<TaskWait>(
+      wanted, [this, self, tasks = wanted.tasks, filters = *std::move(filters),
+               found = std::move(found)](StatusOr<std::vector<TaskStatus>> answers) mutable {
+        RemoveWait(self->lock());
+        if (!answers.ok()) return std::move(found)(answers.status());
+        std::move(found)(SessionTasksOf(tasks, filters, *std::move(answers)));
+      });
+  *self = wait;
+  const Status added = AddWait(wait);
+  if (!added.ok()) {
+    wait->Cancel(added);
+    return nullptr;
   }
-  for (Contact& contact : contacts) {
-    if (contact.answer->self.name != contact.task.name) {
-      return FailedPrecondition(contact.task.ToString(), " says that it is ",
-                                contact.answer->self.name, ": the tasks' clusters differ");
+  wait->Start();
+  return wait;
+}
+
+Status Master::AddWait(const std::shared_ptr<TaskWait>& wait) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (stopped_) return Unavailable("the server is shutting down");
+  if (waits_.size() >= kWaitsMax) {
+    return ResourceExhausted(kWaitsMax, " new sessions wait for tasks that do not answer");
+  }
+  waits_.insert(wait);
+  return OkStatus();
+}
+
+void Master::RemoveWait(const std::shared_ptr<TaskWait>& wait) {
+  std::lock_guard<std::mutex> lock(mu_);
+  waits_.erase(wait);
+}
+
+StatusOr<std::vector<SessionTask>> Master::SessionTasksOf(const std::vector<TaskWait::Task>& tasks,
+                                                          const std::vector<DeviceName>& filters,
+                                                          std::vector<TaskStatus> answers) const {
+  std::vector<SessionTask> all = {
+      {.id = options_.worker->self(), .client = own_, .devices = options_.worker->devices()}};
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    SessionTask task{.id = tasks[i].id, .client = tasks[i].client};
+    if (answers[i].self.name != task.id.name) {
+      return FailedPrecondition(task.id.ToString(), " says that it is ", answers[i].self.name,
+                                ": the tasks' clusters differ");
     }
-    contact.task.incarnation = contact.answer->self.incarnation;
-    SessionTask task{.id = std::move(contact.task), .client = std::move(contact.client)};
-    for (DeviceInfo& device : contact.answer->devices) {
+    task.id.incarnation = answers[i].self.incarnation;
+    for (DeviceInfo& device : answers[i].devices) {
       if (Selected(filters, device.name)) task.devices.push_back(std::move(device));
     }
-    tasks.push_back(std::move(task));
+    all.push_back(std::move(task));
   }
-  return tasks;
+  return all;
 }
 
 StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOptions& options,
                                                                AddNodes add) {
-  if (stopped()) return Unavailable("the server is shutting down");
-  ASSIGN_OR_RETURN(const std::vector<DeviceName> filters, ParseFilters(options.device_filters));
-  Graph graph(*options_.registry);
+  Graph graph = NewGraph();
   RETURN_IF_ERROR(add(&graph));
-  const int64_t timeout_ms =
-      options.operation_timeout_ms > 0 ? options.operation_timeout_ms : options_.create_timeout_ms;
-  ASSIGN_OR_RETURN(std::vector<SessionTask> tasks, ContactTasks(filters, timeout_ms));
+  StatusOr<std::vector<SessionTask>> tasks = Internal("no tasks");
+  Wait wait;
+  AwaitTasks(options, [&tasks, done = wait.done()](StatusOr<std::vector<SessionTask>> t) mutable {
+    tasks = std::move(t);
+    std::move(done)(tasks.status());
+  });
+  RETURN_IF_ERROR(wait.Get());
+  return CreateSession(options, std::move(graph), *std::move(tasks), "");
+}
+
+StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOptions& options,
+                                                               Graph graph,
+                                                               std::vector<SessionTask> tasks,
+                                                               const std::string& client) {
+  if (stopped()) return Unavailable("the server is shutting down");
   const uint64_t id = options_.services.env->RandomU64();
   ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                    MasterSession::Create({.handle = StrCat(absl::Hex(id, absl::kZeroPad16)),
@@ -150,6 +173,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
                                           .services = options_.services,
                                           .health = &health_,
                                           .registry = options_.registry}));
+  session->CalledFrom(client);
   CHECK_OK(session
                ->Extend(-1,
                         [&](Graph* all) {
@@ -186,7 +210,10 @@ Status Master::CloseSession(const std::string& handle) {
     session = std::move(found->second);
     sessions_.erase(found);
   }
-  return session->Close();
+  const Status closed = session->Close();
+  session = nullptr;
+  closed_ = true;
+  return closed;
 }
 
 std::vector<std::shared_ptr<MasterSession>> Master::TakeSessions() {
@@ -201,6 +228,7 @@ Status Master::Reset(const std::vector<std::string>& containers,
                      const std::vector<std::string>& device_filters) {
   ASSIGN_OR_RETURN(const std::vector<DeviceName> filters, ParseFilters(device_filters));
   for (const auto& session : TakeSessions()) (void)session->Close();
+  closed_ = true;
   options_.worker->Reset(containers);
   Wait wait;
   {
@@ -221,24 +249,28 @@ Status Master::Reset(const std::vector<std::string>& containers,
   return wait.Get();
 }
 
-void Master::CloseIdleSessions() {
-  if (options_.idle_timeout_ms <= 0) return;
+void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected) {
+  if (!closes_idle_sessions()) return;
   std::vector<std::string> idle;
   {
     std::lock_guard<std::mutex> lock(mu_);
     for (const auto& [handle, session] : sessions_) {
-      if (session->idle_ns() > options_.idle_timeout_ms * kNanosPerMilli) idle.push_back(handle);
+      session->CheckClient(connected);
+      if (session->idle_ns() > TimeoutNanos(options_.idle_timeout_ms)) idle.push_back(handle);
     }
   }
   for (const std::string& handle : idle) (void)CloseSession(handle);
 }
 
 void Master::Stop() {
+  absl::flat_hash_set<std::shared_ptr<TaskWait>> waits;
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopped_ = true;
+    waits = waits_;
   }
   const Status why = Unavailable(options_.worker->self().ToString(), " is shutting down");
+  for (const auto& wait : waits) wait->Cancel(why);
   for (const auto& session : TakeSessions()) (void)session->Close(why);
 }
 

@@ -3,9 +3,11 @@
 // Master: the sessions that clients have with one task, and the tasks of the cluster that they use.
 //
 // Any task can be a master; a cluster has as many as clients address. Functions block until they
-// are done, within their deadlines; running steps is the sessions' business. Thread-safe.
+// are done, within their deadlines, except for AwaitTasks; running steps is the sessions' business.
+// Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,10 +16,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/master/health.h"
 #include "distributed/master/master_session.h"
+#include "distributed/master/task_wait.h"
 
 namespace penstock {
 
@@ -33,19 +38,31 @@ class Master {
     HealthOptions health;
     // How long a new session waits for the tasks it needs.
     int64_t create_timeout_ms = 60'000;
-    // A session that nobody has used for so long is closed. 0: never.
+    // A session whose client has been gone for so long is closed: see CloseIdleSessions. 0: never.
     int64_t idle_timeout_ms = 0;
   };
   using AddNodes = absl::FunctionRef<Status(Graph*)>;
+  using TasksFound = absl::AnyInvocable<void(StatusOr<std::vector<SessionTask>>) &&>;
 
   explicit Master(Options options);
   ~Master();
 
   const ClusterSpec& cluster() const { return options_.cluster; }
 
-  // DeadlineExceeded names the tasks that did not answer.
+  // Creates a session in two parts: the first one waits, without a thread, for the tasks that a
+  // session with these options uses, and calls `found` on any thread; DeadlineExceeded names the
+  // tasks that did not answer. The caller may cancel what it returns (null: `found` has been
+  // called with an error).
+  std::shared_ptr<TaskWait> AwaitTasks(const SessionOptions& options, TasksFound found);
+  // `client`: the address that it calls from, as in ConnectedClients; "" for a client in this
+  // process.
+  StatusOr<std::shared_ptr<MasterSession>> CreateSession(const SessionOptions& options, Graph graph,
+                                                         std::vector<SessionTask> tasks,
+                                                         const std::string& client);
+  // Both parts, for clients in this process.
   StatusOr<std::shared_ptr<MasterSession>> CreateSession(const SessionOptions& options,
                                                          AddNodes add);
+  Graph NewGraph() const { return Graph(*options_.registry); }
   // Aborted "Session H is not found.": it was closed, or the master has been restarted.
   StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle) const;
   Status CloseSession(const std::string& handle);
@@ -53,14 +70,21 @@ class Master {
   Status Reset(const std::vector<std::string>& containers,
                const std::vector<std::string>& device_filters);
 
-  void CloseIdleSessions();
+  bool closes_idle_sessions() const { return options_.idle_timeout_ms > 0; }
+  // Closes each session that has run no step, and whose client had no connection, in any call of
+  // this function since idle_timeout_ms. `connected`: the addresses of the clients that have one.
+  void CloseIdleSessions(const absl::flat_hash_set<std::string>& connected);
+  // Whether sessions have been closed since the last call.
+  bool TakeClosed() { return closed_.exchange(false); }
   // Ends all sessions; no new ones.
   void Stop();
 
  private:
-  struct Contact;
-  StatusOr<std::vector<SessionTask>> ContactTasks(const std::vector<DeviceName>& filters,
-                                                  int64_t timeout_ms);
+  StatusOr<std::vector<SessionTask>> SessionTasksOf(const std::vector<TaskWait::Task>& tasks,
+                                                    const std::vector<DeviceName>& filters,
+                                                    std::vector<TaskStatus> answers) const;
+  Status AddWait(const std::shared_ptr<TaskWait>& wait);
+  void RemoveWait(const std::shared_ptr<TaskWait>& wait);
   std::vector<TaskId> MatchingTasks(const std::vector<DeviceName>& filters) const;
   std::shared_ptr<WorkerClient> ClientOf(const TaskId& task);
   std::vector<std::shared_ptr<MasterSession>> TakeSessions();
@@ -73,7 +97,9 @@ class Master {
   mutable std::mutex mu_;
   std::map<std::string, std::shared_ptr<WorkerClient>> clients_;  // by task name
   std::map<std::string, std::shared_ptr<MasterSession>> sessions_;
+  absl::flat_hash_set<std::shared_ptr<TaskWait>> waits_;
   bool stopped_ = false;
+  std::atomic<bool> closed_{false};
 };
 
 }  // namespace penstock

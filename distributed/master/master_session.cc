@@ -3,19 +3,18 @@
 // The life of a session and its steps. How steps are prepared stands in session_prepare.cc.
 #include "distributed/master/master_session.h"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "core/base/join.h"
+#include "core/base/timeout.h"
 #include "distributed/master/health.h"
 
 namespace penstock {
 namespace {
 
-constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // A worker forgets the session of a master that has been silent for so long.
@@ -101,14 +100,14 @@ void MasterSession::EndInTasks() {
 
 int64_t MasterSession::TimeoutMs(int64_t otherwise) const {
   const int64_t given = options_.session.operation_timeout_ms;
-  return given > 0 ? given : otherwise;
+  return given > 0 ? LimitTimeout(given) : otherwise;
 }
 
 int64_t MasterSession::DeadlineOf(const RunOptions& options, bool several_tasks) const {
   const int64_t timeout_ms =
       options.timeout_ms > 0 ? options.timeout_ms : TimeoutMs(several_tasks ? kDayMs : 0);
   if (timeout_ms == 0) return 0;
-  return options_.services.env->NowNanos() + std::min(timeout_ms, 100 * kDayMs) * kNanosPerMilli;
+  return options_.services.env->NowNanos() + TimeoutNanos(timeout_ms);
 }
 
 int64_t MasterSession::NextStepId() {
@@ -239,6 +238,7 @@ void MasterSession::ReturnLocalStep(LocalStep* step) {
 
 void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args, Done done) {
   Status refused = CheckTasks(*step);
+  const bool partial = args.own_step != nullptr;
   const auto running = std::make_shared<MasterStep>(step, args, options_.services);
   if (refused.ok()) {
     std::lock_guard<std::mutex> lock(running_mu_);
@@ -246,22 +246,24 @@ void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args
       refused = Closed();
     } else {
       steps_.emplace(args.id, running);
+      if (partial) ++partial_steps_;
     }
   }
   if (!refused.ok()) return std::move(done)(std::move(refused));
-  running->Start(Done(
-      [self = shared_from_this(), id = args.id, done = std::move(done)](Status status) mutable {
-        self->StepEnded(id);
-        std::move(done)(std::move(status));
-      }));
+  running->Start(Done([self = shared_from_this(), id = args.id, partial,
+                       done = std::move(done)](Status status) mutable {
+    self->StepEnded(id, partial);
+    std::move(done)(std::move(status));
+  }));
 }
 
-void MasterSession::StepEnded(int64_t id) {
+void MasterSession::StepEnded(int64_t id, bool partial) {
   std::shared_ptr<MasterStep> ended;  // destroyed without the lock
   std::lock_guard<std::mutex> lock(running_mu_);
   const auto it = steps_.find(id);
   ended = std::move(it->second);
   steps_.erase(it);
+  if (partial) --partial_steps_;
   last_used_ns_ = options_.services.env->NowNanos();
   if (closed_) none_running_.notify_all();
 }
@@ -407,9 +409,22 @@ Status MasterSession::Close(const Status& why) {
                : DeadlineExceeded("steps of session ", handle(), " did not end in time");
 }
 
+void MasterSession::CalledFrom(const std::string& client) {
+  last_used_ns_ = options_.services.env->NowNanos();
+  std::lock_guard<std::mutex> lock(client_mu_);
+  if (client_ != client) client_ = client;
+}
+
+void MasterSession::CheckClient(const absl::flat_hash_set<std::string>& connected) {
+  std::lock_guard<std::mutex> lock(client_mu_);
+  if (!client_.empty() && !connected.contains(client_)) return;
+  last_used_ns_ = options_.services.env->NowNanos();
+}
+
 int64_t MasterSession::idle_ns() const {
   std::lock_guard<std::mutex> lock(running_mu_);
-  return steps_.empty() ? options_.services.env->NowNanos() - last_used_ns_ : 0;
+  if (steps_.size() > partial_steps_) return 0;
+  return options_.services.env->NowNanos() - last_used_ns_;
 }
 
 }  // namespace penstock

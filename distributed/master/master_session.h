@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "distributed/master/master_step.h"
@@ -96,7 +97,14 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status Close(const Status& why);
   Status Close();
 
-  // How long nothing has been asked of it; 0 while a step runs.
+  // Notes that a client has called from `client`, the address of its connection; "" for a client
+  // in this process, whose session is never idle.
+  void CalledFrom(const std::string& client);
+  // The session is in use where its client's connection is among those that are alive.
+  void CheckClient(const absl::flat_hash_set<std::string>& connected);
+  // How long nothing has been asked of it, and its client has had no connection when that was
+  // checked; 0 while a step runs. A partial run between two instalments is not counted as running:
+  // a client that has gone leaves it behind.
   int64_t idle_ns() const;
   int64_t version() const {
     std::shared_lock<std::shared_mutex> lock(graph_mu_);
@@ -143,7 +151,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   int64_t NextStepId();
   StatusOr<LocalStep*> TakeLocalStep();
   void ReturnLocalStep(LocalStep* step);
-  void StepEnded(int64_t id);
+  void StepEnded(int64_t id, bool partial);
   void TaskLost(const TaskId& task, const Status& why);
   struct Callable {
     Prepared step;
@@ -158,6 +166,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::atomic<uint64_t> steps_begun_{0};
   std::atomic<uint64_t> next_graph_{1};
   std::atomic<int64_t> last_used_ns_{0};
+  std::mutex client_mu_;
+  std::string client_;
 
   mutable std::shared_mutex graph_mu_;
   Graph graph_;
@@ -176,6 +186,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::vector<std::unique_ptr<LocalStep>> local_steps_;
   std::vector<LocalStep*> idle_local_steps_;
   absl::flat_hash_map<int64_t, std::shared_ptr<MasterStep>> steps_;
+  size_t partial_steps_ = 0;  // of steps_
 };
 
 }  // namespace penstock

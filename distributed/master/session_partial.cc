@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a session runs steps in instalments.
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "core/base/join.h"
+#include "core/base/timeout.h"
 #include "distributed/master/master_session.h"
 
 namespace penstock {
 namespace {
 
-constexpr int64_t kNanosPerMilli = 1'000'000;
 // Of those that have not been finished.
 constexpr size_t kPartialRunsMax = 10'000;
 
@@ -35,9 +34,8 @@ class Guard {
     if (options.timeout_ms <= 0) return;
     const Status late = DeadlineExceeded("the partial run's tensors were not there within ",
                                          options.timeout_ms, " ms");
-    timeout_ = timer_->Arm(
-        services.env->NowNanos() + std::min(options.timeout_ms, kYearMs) * kNanosPerMilli,
-        [end, late] { end(late); });
+    timeout_ = timer_->Arm(services.env->NowNanos() + TimeoutNanos(options.timeout_ms),
+                           [end, late] { end(late); });
   }
   ~Guard() {
     if (registered_) cancellation_->Deregister(token_);
@@ -47,8 +45,6 @@ class Guard {
   Guard& operator=(const Guard&) = delete;
 
  private:
-  static constexpr int64_t kYearMs = int64_t{365} * 24 * 3600 * 1000;
-
   Cancellation* const cancellation_;
   DeadlineTimer* const timer_;
   Cancellation::Token token_ = 0;
@@ -84,8 +80,17 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done) {
   const int64_t id = NextStepId();
   const std::string handle = StrCat(absl::Hex(id, absl::kZeroPad16));
   const auto run = std::make_shared<PartialRun>(step, tasks()[0].devices[0].name.ToString());
+  std::vector<std::shared_ptr<PartialRun>> ended;  // destroyed without the lock
   {
     std::lock_guard<std::mutex> lock(partial_mu_);
+    if (partial_runs_.size() >= kPartialRunsMax) {
+      // Those that ended by their time limit, and were never asked for since.
+      absl::erase_if(partial_runs_, [&](auto& entry) {
+        if (!entry.second->finished()) return false;
+        ended.push_back(std::move(entry.second));
+        return true;
+      });
+    }
     if (partial_runs_.size() >= kPartialRunsMax) {
       return std::move(done)(ResourceExhausted("session ", this->handle(), " has ", kPartialRunsMax,
                                                " partial runs that were not finished"));

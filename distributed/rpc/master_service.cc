@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/master/failing_node.h"
 #include "distributed/rpc/value_proto.h"
@@ -43,7 +44,7 @@ StatusOr<SessionOptions> OptionsOf(const tensorflow::ConfigProto& config,
   RETURN_IF_ERROR(CheckCluster(config.cluster_def(), cluster));
   const auto level = config.graph_options().optimizer_options().opt_level();
   return SessionOptions{
-      .operation_timeout_ms = std::max<int64_t>(0, config.operation_timeout_in_ms()),
+      .operation_timeout_ms = LimitTimeout(config.operation_timeout_in_ms()),
       .allow_soft_placement = config.allow_soft_placement(),
       .optimize = level != tensorflow::OptimizerOptions::L0,
       .isolate_state = config.isolate_session_state(),
@@ -91,27 +92,14 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
     if (!started.ok()) call->Finish(started);
   };
   listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
-      &AS::RequestCreateSession, [this, on_thread](auto call) {
-        on_thread(call, [this](auto& c) -> Status {
-          tensorflow::CreateSessionRequest request;
-          tensorflow::CreateSessionResponse response;
-          RETURN_IF_ERROR(Parse(&c.request(), &request));
-          RETURN_IF_ERROR(WithFailingNode(CreateSession(request, &response)));
-          if (c.given_up()) {  // a session that nobody knows of would never be closed
-            RETURN_IF_ERROR(master_->CloseSession(response.session_handle()));
-            return Cancelled("the client does not wait for the session any more");
-          }
-          c.response() = BytesOf(response);
-          return OkStatus();
-        });
-      });
+      &AS::RequestCreateSession, [this](auto call) { CreateSession(std::move(call)); });
   listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
       &AS::RequestExtendSession, [this, on_thread](auto call) {
         on_thread(call, [this](auto& c) -> Status {
           tensorflow::ExtendSessionRequest request;
           tensorflow::ExtendSessionResponse response;
           RETURN_IF_ERROR(Parse(&c.request(), &request));
-          RETURN_IF_ERROR(WithFailingNode(ExtendSession(request, &response)));
+          RETURN_IF_ERROR(WithFailingNode(ExtendSession(request, c.context(), &response)));
           c.response() = BytesOf(response);
           return OkStatus();
         });
@@ -132,15 +120,19 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
       });
   listen.operator()<tensorflow::MakeCallableRequest, tensorflow::MakeCallableResponse>(
       &AS::RequestMakeCallable, [this, on_thread](auto call) {
-        on_thread(call, [this](auto& c) { return MakeCallable(c.request(), &c.response()); });
+        on_thread(call, [this](auto& c) {
+          return MakeCallable(c.request(), c.context(), &c.response());
+        });
       });
   listen.operator()<tensorflow::ReleaseCallableRequest, tensorflow::ReleaseCallableResponse>(
       &AS::RequestReleaseCallable, [this](auto call) {
-        threads_->Schedule([this, call] { call->Finish(ReleaseCallable(call->request())); });
+        threads_->Schedule(
+            [this, call] { call->Finish(ReleaseCallable(call->request(), call->context())); });
       });
   listen.operator()<tensorflow::ListDevicesRequest, tensorflow::ListDevicesResponse>(
-      &AS::RequestListDevices,
-      [this](auto call) { call->Finish(ListDevices(call->request(), &call->response())); });
+      &AS::RequestListDevices, [this](auto call) {
+        call->Finish(ListDevices(call->request(), call->context(), &call->response()));
+      });
   listen.operator()<tensorflow::PartialRunSetupRequest, tensorflow::PartialRunSetupResponse>(
       &AS::RequestPartialRunSetup, [this](auto call) { SetUpPartialRun(std::move(call)); });
   listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
@@ -149,22 +141,74 @@ void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& 
       &AS::RequestRunCallable, [this](auto call) { RunCallable(std::move(call)); });
 }
 
-Status MasterService::CreateSession(const tensorflow::CreateSessionRequest& request,
-                                    tensorflow::CreateSessionResponse* response) {
+struct MasterService::NewSession {
+  std::shared_ptr<GraphCall> call;
+  SessionOptions options;
+  Graph graph;
+
+  void Finish(const Status& status) { call->Finish(WithFailingNode(status)); }
+};
+
+void MasterService::CreateSession(std::shared_ptr<GraphCall> call) {
+  const auto wanted =
+      std::make_shared<NewSession>(NewSession{.call = call, .graph = master_->NewGraph()});
+  const Status started = call_threads_.Run([this, wanted] {
+    const Status read = ReadNewSession(wanted.get());
+    if (!read.ok()) return wanted->Finish(read);
+    const auto wait = master_->AwaitTasks(wanted->options,
+                                          [this, wanted](StatusOr<std::vector<SessionTask>> tasks) {
+                                            if (!tasks.ok()) return wanted->Finish(tasks.status());
+                                            MakeSession(wanted, *std::move(tasks));
+                                          });
+    if (wait == nullptr) return;
+    wanted->call->OnCancel([weak = std::weak_ptr(wait)] {
+      const auto wait = weak.lock();
+      if (wait) wait->Cancel(Cancelled("the client does not wait for the session any more"));
+    });
+  });
+  if (!started.ok()) call->Finish(started);
+}
+
+Status MasterService::ReadNewSession(NewSession* wanted) {
+  tensorflow::CreateSessionRequest request;
+  RETURN_IF_ERROR(Parse(&wanted->call->request(), &request));
   tensorflow::ConfigProto config = default_config_;
   config.MergeFrom(request.config());
-  ASSIGN_OR_RETURN(const SessionOptions options, OptionsOf(config, master_->cluster()));
-  ASSIGN_OR_RETURN(const auto session, master_->CreateSession(options, [&](Graph* graph) {
-    return ImportGraph(request.graph_def(), graph);
-  }));
-  response->set_session_handle(session->handle());
-  response->set_graph_version(session->version());
-  return OkStatus();
+  ASSIGN_OR_RETURN(wanted->options, OptionsOf(config, master_->cluster()));
+  return ImportGraph(request.graph_def(), &wanted->graph);
+}
+
+void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
+                                std::vector<SessionTask> tasks) {
+  const Status started = call_threads_.Run([this, wanted, tasks = std::move(tasks)]() mutable {
+    GraphCall& call = *wanted->call;
+    const auto session = master_->CreateSession(wanted->options, std::move(wanted->graph),
+                                                std::move(tasks), call.context().peer());
+    if (!session.ok()) return wanted->Finish(session.status());
+    if (call.given_up()) {  // a session that nobody knows of would never be closed
+      (void)master_->CloseSession((*session)->handle());
+      return wanted->Finish(Cancelled("the client does not wait for the session any more"));
+    }
+    tensorflow::CreateSessionResponse response;
+    response.set_session_handle((*session)->handle());
+    response.set_graph_version((*session)->version());
+    call.response() = BytesOf(response);
+    wanted->Finish(OkStatus());
+  });
+  if (!started.ok()) wanted->Finish(started);
+}
+
+StatusOr<std::shared_ptr<MasterSession>> MasterService::FindSession(
+    const std::string& handle, const grpc::ServerContext& context) {
+  ASSIGN_OR_RETURN(auto session, master_->FindSession(handle));
+  session->CalledFrom(context.peer());
+  return session;
 }
 
 Status MasterService::ExtendSession(const tensorflow::ExtendSessionRequest& request,
+                                    const grpc::ServerContext& context,
                                     tensorflow::ExtendSessionResponse* response) {
-  ASSIGN_OR_RETURN(const auto session, master_->FindSession(request.session_handle()));
+  ASSIGN_OR_RETURN(const auto session, FindSession(request.session_handle(), context));
   ASSIGN_OR_RETURN(const int64_t version,
                    session->Extend(request.current_graph_version(), [&](Graph* graph) {
                      return ImportGraph(request.graph_def(), graph);
@@ -174,8 +218,9 @@ Status MasterService::ExtendSession(const tensorflow::ExtendSessionRequest& requ
 }
 
 Status MasterService::ListDevices(const tensorflow::ListDevicesRequest& request,
+                                  const grpc::ServerContext& context,
                                   tensorflow::ListDevicesResponse* response) {
-  const auto session = master_->FindSession(request.session_handle());
+  const auto session = FindSession(request.session_handle(), context);
   if (!session.ok()) return InvalidArgument(session.status().message());
   const std::vector<SessionTask>& tasks = (*session)->tasks();
   for (size_t i = 0; i < tasks.size(); ++i) {

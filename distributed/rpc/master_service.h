@@ -61,15 +61,27 @@ class MasterService {
   using PartialSetupCall =
       Call<tensorflow::PartialRunSetupRequest, tensorflow::PartialRunSetupResponse>;
 
-  Status CreateSession(const tensorflow::CreateSessionRequest& request,
-                       tensorflow::CreateSessionResponse* response);
+  using GraphCall = Call<grpc::ByteBuffer, grpc::ByteBuffer>;
+  struct NewSession;
+
+  // A session begins in three parts. The first and the last have a thread; between them it waits
+  // for its tasks without one.
+  void CreateSession(std::shared_ptr<GraphCall> call);
+  Status ReadNewSession(NewSession* wanted);
+  void MakeSession(std::shared_ptr<NewSession> wanted, std::vector<SessionTask> tasks);
+  // The session that a call names. Notes where the call comes from.
+  StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle,
+                                                       const grpc::ServerContext& context);
   Status ExtendSession(const tensorflow::ExtendSessionRequest& request,
+                       const grpc::ServerContext& context,
                        tensorflow::ExtendSessionResponse* response);
   Status MakeCallable(const tensorflow::MakeCallableRequest& request,
+                      const grpc::ServerContext& context,
                       tensorflow::MakeCallableResponse* response);
-  Status ReleaseCallable(const tensorflow::ReleaseCallableRequest& request);
+  Status ReleaseCallable(const tensorflow::ReleaseCallableRequest& request,
+                         const grpc::ServerContext& context);
   Status ListDevices(const tensorflow::ListDevicesRequest& request,
-                     tensorflow::ListDevicesResponse* response);
+                     const grpc::ServerContext& context, tensorflow::ListDevicesResponse* response);
   void SetUpPartialRun(std::shared_ptr<PartialSetupCall> call);
   void RunStep(std::shared_ptr<StepCall> call);
   void RunCallable(std::shared_ptr<StepCall> call);

@@ -5,6 +5,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <limits>
 #include <thread>
 
 #include "core/graph/builder.h"
@@ -189,6 +190,76 @@ TEST_F(MasterServiceTest, TimeoutsEndSteps) {
   EXPECT_EQ(answer_.status_code(), tensorflow::error::DEADLINE_EXCEEDED);
 }
 
+TEST_F(MasterServiceTest, TimeoutsOfAnyLength) {
+  constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
+  for (const int64_t ms : {kLongest, kLongest / 1'000'000 + 1, int64_t{-1}, -kLongest - 1}) {
+    tensorflow::ConfigProto config;
+    config.set_operation_timeout_in_ms(ms);
+    const grpc::Status created = Create(config);
+    ASSERT_TRUE(created.ok()) << ms << ": " << created.error_message();
+    tensorflow::RunStepRequest request = FedStep("Identity:0");
+    ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
+    EXPECT_EQ(answer_.status_code(), 0) << ms << ": " << answer_.status_error_message();
+    request.mutable_options()->set_timeout_in_ms(ms);
+    ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
+    EXPECT_EQ(answer_.status_code(), 0) << ms << ": " << answer_.status_error_message();
+    tensorflow::CloseSessionRequest close;
+    close.set_session_handle(handle_);
+    tensorflow::CloseSessionResponse closed;
+    EXPECT_TRUE(Send(&Stub::CloseSession, close, &closed).ok());
+  }
+}
+
+// More than there are threads for creating sessions.
+TEST_F(MasterServiceTest, ClientsThatWaitForATaskDoNotKeepOthersWaiting) {
+  ServerOptions options = TestCluster::Quick();
+  options.create_session_timeout_ms = 60'000;
+  TestCluster cluster({{"ps", 1}, {"worker", 1}}, options);
+  cluster.Stop("ps", 0);
+  stub_ = tensorflow::MasterService::NewStub(
+      grpc::CreateChannel(cluster.target().substr(7), grpc::InsecureChannelCredentials()));
+  struct Waiting {
+    grpc::ClientContext context;
+    tensorflow::CreateSessionResponse response;
+    grpc::Status status;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<tensorflow::CreateSessionResponse>> reader;
+  };
+  tensorflow::CreateSessionRequest request;
+  ExportGraph(g_.graph(), request.mutable_graph_def());
+  grpc::CompletionQueue queue;
+  std::vector<std::unique_ptr<Waiting>> waiting;
+  for (int i = 0; i < 100; ++i) {
+    waiting.push_back(std::make_unique<Waiting>());
+    Waiting& w = *waiting.back();
+    w.reader = stub_->AsyncCreateSession(&w.context, request, &queue);
+    w.reader->Finish(&w.response, &w.status, &w);
+  }
+  tensorflow::ConfigProto config;
+  config.add_device_filters("/job:worker");
+  for (int i = 0; i < 20; ++i) {  // some before, some after all wait
+    const int64_t begin_ns = Env::Real().NowNanos();
+    const grpc::Status created = Create(config);
+    ASSERT_TRUE(created.ok()) << created.error_message();
+    EXPECT_LT(Env::Real().NowNanos() - begin_ns, 5'000'000'000);
+    Env::Real().SleepForNanos(50'000'000);
+  }
+  // Some give up; the others have their sessions when the task comes.
+  constexpr int kGaveUp = 30;
+  for (int i = 0; i < kGaveUp; ++i) waiting[i]->context.TryCancel();
+  cluster.Restart("ps", 0);
+  int created = 0;
+  void* tag = nullptr;
+  bool ok = false;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    if (static_cast<Waiting*>(tag)->status.ok()) ++created;
+  }
+  EXPECT_EQ(created, static_cast<int>(waiting.size()) - kGaveUp);
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+}
+
 TEST_F(MasterServiceTest, AClientThatHangsUpEndsItsStep) {
   ASSERT_TRUE(Create().ok());
   grpc::ClientContext context;
@@ -262,12 +333,27 @@ TEST_F(MasterServiceTest, TracesAndGraphs) {
   request.mutable_options()->set_output_partition_graphs(true);
   ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
   const auto& stats = answer_.metadata().step_stats();
+  bool found_sum = false;
   ASSERT_EQ(stats.dev_stats_size(), 1);
   EXPECT_EQ(stats.dev_stats(0).device(), "/job:worker/replica:0/task:0/device:CPU:0");
   for (const auto& node : stats.dev_stats(0).node_stats()) {
     EXPECT_THAT(node.timeline_label(), testing::MatchesRegex(".* = .*\\(.*\\)"));
     EXPECT_GT(node.all_start_micros(), 0);
+    if (node.node_name() != sum_) continue;
+    // What profilers of memory read: two floats, taken by the node and still there at its end.
+    ASSERT_EQ(node.memory_size(), 1);
+    EXPECT_GE(node.memory(0).total_bytes(), 8);
+    EXPECT_GE(node.memory(0).peak_bytes(), 8);
+    EXPECT_GE(node.memory(0).live_bytes(), 8);
+    ASSERT_EQ(node.output_size(), 1);
+    const auto& memory = node.output(0).tensor_description().allocation_description();
+    EXPECT_EQ(memory.requested_bytes(), 8);
+    EXPECT_EQ(memory.allocated_bytes(), 8);
+    EXPECT_EQ(memory.allocator_name(), node.memory(0).allocator_name());
+    EXPECT_NE(memory.ptr(), 0);
+    found_sum = true;
   }
+  EXPECT_TRUE(found_sum);
   EXPECT_EQ(answer_.metadata().partition_graphs_size(), 1);
 }
 

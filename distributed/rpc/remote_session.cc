@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/rpc/calls/channel.h"
@@ -354,7 +355,8 @@ class RemoteSession final : public SessionInterface {
               const Request& request, Response* response, int64_t timeout_ms = 0) {
     grpc::ClientContext context;
     const int64_t given = options_.operation_timeout_ms;
-    if (timeout_ms == 0) timeout_ms = (given > 0 ? given : kMinuteMs) + kAnswerSlackMs;
+    if (timeout_ms == 0)
+      timeout_ms = (given > 0 ? LimitTimeout(given) : kMinuteMs) + kAnswerSlackMs;
     SetTimeout(timeout_ms, &context);
     return FromGrpc((stub_.get()->*method)(&context, request, response), target_);
   }
@@ -365,7 +367,7 @@ class RemoteSession final : public SessionInterface {
     ASSIGN_OR_RETURN(const grpc::ByteBuffer request, writer->Take());
     grpc::ClientContext context;
     const int64_t timeout_ms = TimeoutMs(options);
-    SetTimeout(timeout_ms > 0 ? timeout_ms + kAnswerSlackMs : kDayMs, &context);
+    SetTimeout(timeout_ms > 0 ? LimitTimeout(timeout_ms) + kAnswerSlackMs : kDayMs, &context);
     const CancelCall cancel(options.cancellation, &context);
 
     grpc::CompletionQueue queue;
@@ -428,7 +430,7 @@ Status ResetCluster(const std::string& target, const std::vector<std::string>& c
   request.mutable_device_filters()->Add(options.device_filters.begin(),
                                         options.device_filters.end());
   const int64_t given = options.operation_timeout_ms;
-  const int64_t timeout_ms = given > 0 ? given : 2 * kMinuteMs;
+  const int64_t timeout_ms = given > 0 ? LimitTimeout(given) : 2 * kMinuteMs;
   const auto channel = ProcessChannels().Connect(address, timeout_ms);
   const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
   const auto stub = tensorflow::MasterService::NewStub(channel);

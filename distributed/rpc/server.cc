@@ -18,6 +18,8 @@
 #include "distributed/master/in_process_master.h"
 #include "distributed/master/master.h"
 #include "distributed/rpc/calls/channel.h"
+#include "distributed/rpc/calls/connections.h"
+#include "distributed/rpc/free_memory.h"
 #include "distributed/rpc/grpc_worker_client.h"
 #include "distributed/rpc/listen_address.h"
 #include "distributed/rpc/master_service.h"
@@ -178,7 +180,9 @@ void Server::State::KeepHouse() {
   while (!changed.wait_for(lock, kHousekeepingPeriod, [this] { return stopped; })) {
     lock.unlock();
     worker->ReapSessions();
-    master->CloseIdleSessions();
+    if (master->closes_idle_sessions()) master->CloseIdleSessions(ConnectedClients());
+    const bool closed = master->TakeClosed(), deleted = worker->TakeDeleted();
+    if (closed || deleted) ReturnFreeMemory(/*tensors=*/!worker->has_sessions());
     lock.lock();
   }
 }

@@ -34,8 +34,9 @@ struct ServerOptions {
   int64_t keepalive_timeout_ms = 4'000;
   // How long a new session waits for the tasks it needs.
   int64_t create_session_timeout_ms = 60'000;
-  // A session that its client has not used for so long is closed. 0: never.
-  int64_t session_idle_timeout_ms = 0;
+  // A session is closed when its client has had no connection to this task for so long, and none of
+  // its steps was running. 0: never. Clients in this process are not meant.
+  int64_t session_idle_timeout_ms = 3'600'000;
   // A ConfigProto in text form: what a client leaves out of its own. Fields that are not known are
   // ignored, as in what clients send.
   std::string default_session_config = {};

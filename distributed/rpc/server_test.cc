@@ -6,12 +6,14 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <thread>
 
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/tensorflow/master_service.grpc.pb.h"
 
 namespace penstock {
 namespace {
@@ -133,6 +135,42 @@ TEST(ServerTest, JoinEndsWithAShutdownCall) {
   EXPECT_TRUE(ShutdownTask((*server)->address(), "the chief is done", 2000).ok());
   joiner.join();
   EXPECT_EQ((*server)->shutdown_reason(), "the chief is done");
+}
+
+// A client that makes a session and goes, without closing it.
+TEST(ServerTest, SessionsOfClientsThatHaveGoneAreClosed) {
+  ServerOptions options = TestCluster::Quick();
+  options.session_idle_timeout_ms = 500;
+  TestCluster cluster({{"worker", 1}}, options);
+  const auto connect = [&] {
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return tensorflow::MasterService::NewStub(grpc::CreateCustomChannel(
+        cluster.target().substr(7), grpc::InsecureChannelCredentials(), own));
+  };
+  const auto create = [](tensorflow::MasterService::Stub& stub) {
+    grpc::ClientContext context;
+    tensorflow::CreateSessionResponse created;
+    EXPECT_TRUE(stub.CreateSession(&context, {}, &created).ok());
+    return created.session_handle();
+  };
+  const auto silent = connect();
+  auto gone = connect();
+  const std::string kept = create(*silent), left = create(*gone);
+  const auto other = connect();
+  const auto is_open = [&](const std::string& handle) {
+    grpc::ClientContext context;
+    tensorflow::ExtendSessionRequest extend;  // of a version that it does not have: changes nothing
+    extend.set_session_handle(handle);
+    extend.set_current_graph_version(7);
+    tensorflow::ExtendSessionResponse extended;
+    return other->ExtendSession(&context, extend, &extended).error_message().find("not found") ==
+           std::string::npos;
+  };
+  gone = nullptr;
+  Env::Real().SleepForNanos(12'000'000'000);  // sessions are looked at every 5 s
+  EXPECT_FALSE(is_open(left));
+  EXPECT_TRUE(is_open(kept));
 }
 
 TEST(ServerTest, TheClusterMustNameTheServer) {

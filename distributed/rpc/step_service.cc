@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/tensor_message.h"
@@ -25,7 +26,7 @@ constexpr TensorField kCallableFeed = {tensorflow::RunCallableRequest::kFeedFiel
                                        /*named=*/false, "feed"};
 
 RunOptions OptionsOf(const tensorflow::RunOptions& options) {
-  return {.timeout_ms = std::max<int64_t>(0, options.timeout_in_ms()),
+  return {.timeout_ms = LimitTimeout(options.timeout_in_ms()),
           .trace = options.trace_level() != tensorflow::RunOptions::NO_TRACE,
           .partition_graphs = options.output_partition_graphs()};
 }
@@ -113,7 +114,7 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
     call->request().Clear();
     const bool in_body = request.store_errors_in_response_body();
     if (!read.ok()) return Finish(*call, read, in_body);
-    auto session = master_->FindSession(request.session_handle());
+    auto session = FindSession(request.session_handle(), call->context());
     if (!session.ok()) return Finish(*call, session.status(), in_body);
     const Status first = recent_.Add(request.request_id(), "RunStep");
     if (!first.ok()) return Finish(*call, first, in_body);
@@ -143,7 +144,7 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
 
 void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
   const tensorflow::PartialRunSetupRequest& request = call->request();
-  auto session = master_->FindSession(request.session_handle());
+  auto session = FindSession(request.session_handle(), call->context());
   if (!session.ok()) return call->Finish(session.status());
   const Status first = recent_.Add(request.request_id(), "PartialRunSetup");
   if (!first.ok()) return call->Finish(first);
@@ -159,8 +160,9 @@ void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
 }
 
 Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& request,
+                                   const grpc::ServerContext& context,
                                    tensorflow::MakeCallableResponse* response) {
-  ASSIGN_OR_RETURN(const auto session, master_->FindSession(request.session_handle()));
+  ASSIGN_OR_RETURN(const auto session, FindSession(request.session_handle(), context));
   RETURN_IF_ERROR(recent_.Add(request.request_id(), "MakeCallable"));
   const tensorflow::CallableOptions& options = request.options();
   if (options.tensor_connection_size() > 0) {
@@ -175,8 +177,9 @@ Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& reques
   return OkStatus();
 }
 
-Status MasterService::ReleaseCallable(const tensorflow::ReleaseCallableRequest& request) {
-  ASSIGN_OR_RETURN(const auto session, master_->FindSession(request.session_handle()));
+Status MasterService::ReleaseCallable(const tensorflow::ReleaseCallableRequest& request,
+                                      const grpc::ServerContext& context) {
+  ASSIGN_OR_RETURN(const auto session, FindSession(request.session_handle(), context));
   return session->ReleaseCallable(request.handle());
 }
 
@@ -188,7 +191,7 @@ void MasterService::RunCallable(std::shared_ptr<StepCall> call) {
         ReadTensorMessage(&call->request(), kCallableFeed, &request, &step->run.feeds);
     call->request().Clear();
     if (!read.ok()) return Finish(*call, read);
-    auto session = master_->FindSession(request.session_handle());
+    auto session = FindSession(request.session_handle(), call->context());
     if (!session.ok()) return Finish(*call, session.status());
     const Status first = recent_.Add(request.request_id(), "RunCallable");
     if (!first.ok()) return Finish(*call, first);

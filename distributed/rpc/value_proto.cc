@@ -25,14 +25,27 @@ void ToProto(const NodeStats& node, tensorflow::NodeExecStats* proto) {
   proto->set_op_end_rel_micros(duration_ns / kNanosPerMicro);
   proto->set_all_end_rel_nanos(duration_ns);
   proto->set_all_end_rel_micros(duration_ns / kNanosPerMicro);
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const NodeStats::Out& out = node.outputs[i];
+  for (const NodeStats::Memory& used : node.memory) {
+    tensorflow::AllocatorMemoryUsed* const memory = proto->add_memory();
+    memory->set_allocator_name(used.allocator);
+    memory->set_total_bytes(used.total_bytes);
+    memory->set_peak_bytes(used.peak_bytes);
+    memory->set_live_bytes(used.live_bytes);
+  }
+  if (node.persistent_bytes > 0) {
+    proto->mutable_memory_stats()->set_persistent_memory_size(node.persistent_bytes);
+  }
+  for (const NodeStats::Out& out : node.outputs) {
     tensorflow::NodeOutput* const output = proto->add_output();
-    output->set_slot(static_cast<int>(i));
+    output->set_slot(out.index);
     tensorflow::TensorDescription* const tensor = output->mutable_tensor_description();
     tensor->set_dtype(static_cast<tensorflow::DataType>(out.dtype));
     ShapeToProto(out.shape, tensor->mutable_shape());
-    tensor->mutable_allocation_description()->set_requested_bytes(out.bytes);
+    tensorflow::AllocationDescription* const memory = tensor->mutable_allocation_description();
+    memory->set_requested_bytes(out.bytes);
+    memory->set_allocated_bytes(out.bytes);
+    memory->set_allocator_name(out.allocator);
+    memory->set_ptr(out.address);
   }
 }
 
@@ -42,10 +55,15 @@ StatusOr<NodeStats> FromProto(const tensorflow::NodeExecStats& proto) {
                  .scheduled_ns = proto.scheduled_nanos(),
                  .start_ns = proto.all_start_nanos(),
                  .end_ns = proto.all_start_nanos() + proto.all_end_rel_nanos(),
-                 .thread = proto.thread_id()};
+                 .thread = proto.thread_id(),
+                 .persistent_bytes = proto.memory_stats().persistent_memory_size()};
   for (const tensorflow::NodeOutput& output : proto.output()) {
     const tensorflow::TensorDescription& tensor = output.tensor_description();
-    NodeStats::Out out{.bytes = tensor.allocation_description().requested_bytes()};
+    const tensorflow::AllocationDescription& memory = tensor.allocation_description();
+    NodeStats::Out out{.index = output.slot(),
+                       .bytes = memory.requested_bytes(),
+                       .allocator = memory.allocator_name(),
+                       .address = memory.ptr()};
     // An output that a node left dead has no type.
     if (tensor.dtype() != 0) {
       ASSIGN_OR_RETURN(out.dtype, DTypeFromNumber(tensor.dtype()));
@@ -53,6 +71,12 @@ StatusOr<NodeStats> FromProto(const tensorflow::NodeExecStats& proto) {
     ASSIGN_OR_RETURN(const PartialShape shape, ShapeFromProto(tensor.shape()));
     if (shape.fully_known()) out.shape = shape.ToShape();
     node.outputs.push_back(std::move(out));
+  }
+  for (const tensorflow::AllocatorMemoryUsed& memory : proto.memory()) {
+    node.memory.push_back({.allocator = memory.allocator_name(),
+                           .total_bytes = memory.total_bytes(),
+                           .peak_bytes = memory.peak_bytes(),
+                           .live_bytes = memory.live_bytes()});
   }
   return node;
 }

@@ -4,18 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/value_proto.h"
 
 namespace penstock {
-namespace {
-
-constexpr int64_t kNanosPerMilli = 1'000'000;
-
-}  // namespace
-
 void WorkerService::Listen(Options options, CompletionLoop& loop,
                            grpc::ServerCompletionQueue& queue) {
   options_ = std::move(options);
@@ -175,9 +170,7 @@ void WorkerService::RunGraph(const wire::RunGraphRequest& request, RunGraphSink:
                     .step_id = static_cast<int64_t>(request.step_id()),
                     .stats = stats.get()};
   if (request.deadline_ms() > 0) {
-    constexpr int64_t kYearMs = int64_t{365} * 24 * 3600 * 1000;
-    const int64_t ms = std::min(request.deadline_ms(), kYearMs);
-    args.deadline_ns = options_.env->NowNanos() + ms * kNanosPerMilli;
+    args.deadline_ns = options_.env->NowNanos() + TimeoutNanos(request.deadline_ms());
   }
   options_.worker->RunGraph(args, Done([stats, answer = std::move(answer)](const Status& ended) {
                               wire::RunGraphResponse response;

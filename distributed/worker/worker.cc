@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "core/base/timeout.h"
 #include "core/op/private_container.h"
 
 namespace penstock {
 namespace {
-
-constexpr int64_t kNanosPerMilli = 1'000'000;
 
 // What a graph says of the step's traffic.
 struct Traffic {
@@ -100,6 +99,13 @@ void Worker::DeleteSession(const std::string& handle) {
   for (const auto& device : devices_) {
     device->resources().ClearContainer(PrivateContainer(handle));
   }
+  session = nullptr;
+  deleted_ = true;
+}
+
+bool Worker::has_sessions() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return !sessions_.empty();
 }
 
 std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& handles) {
@@ -123,7 +129,7 @@ void Worker::ReapSessions() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     for (const auto& [handle, session] : sessions_) {
-      const int64_t lease_ns = session->options.lease_ms * kNanosPerMilli;
+      const int64_t lease_ns = TimeoutNanos(session->options.lease_ms);
       if (lease_ns > 0 && now - session->last_sign_ns > lease_ns) expired.push_back(handle);
     }
   }

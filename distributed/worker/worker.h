@@ -11,6 +11,7 @@
 // Thread-safe. Owns its devices. Destroy it when no step runs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -82,6 +83,9 @@ class Worker {
   std::vector<std::string> TouchSessions(const std::vector<std::string>& handles);
   // Deletes the sessions whose masters have been silent for longer than their lease.
   void ReapSessions();
+  // Whether sessions have been deleted since the last call.
+  bool TakeDeleted() { return deleted_.exchange(false); }
+  bool has_sessions() const;
 
   Status RegisterGraph(const std::string& session, uint64_t graph,
                        std::vector<Partition> partitions);
@@ -126,6 +130,7 @@ class Worker {
   // Sessions are changed under mu_ only (but for their kernels, which have a lock of their own);
   // their options and stores never change.
   absl::flat_hash_map<std::string, std::shared_ptr<Session>> sessions_;
+  std::atomic<bool> deleted_{false};
 };
 
 }  // namespace penstock

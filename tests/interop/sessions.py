@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The session protocol: what a client may ask, and how mistakes come back."""
 
+import gc
 import threading
 import time
 
@@ -104,6 +105,20 @@ def reset_ends_sessions(cluster):
     return before, after
 
 
+def _start_and_forget(cluster):
+    """The address of a task whose Server nobody holds."""
+    return type(cluster.servers["worker"][0]).create_local_server().target
+
+
+@program("ref")
+def tasks_outlive_their_servers(cluster):
+    """tf.estimator.train_and_evaluate makes a server, forgets it and uses its address."""
+    target = _start_and_forget(cluster)
+    gc.collect()
+    with v1.Session(target, config=v1.ConfigProto(operation_timeout_in_ms=20000)) as session:
+        return session.run(tf.constant(1) + 1)
+
+
 @program("ref")
 def devices(cluster):
     with cluster.session() as session:
@@ -147,6 +162,32 @@ def traces(cluster):
                   for n in g.node}
     tasks = {"/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"}
     return "y" in nodes, tasks <= names, '"name": "y"' in trace, tasks <= partitions
+
+
+@program("ref")
+def profiles(cluster):
+    """What tf.profiler makes of a traced step: which ops took time and memory, and how much."""
+    with v1.device("/job:ps/task:0"):
+        w = v1.get_variable("w", initializer=np.ones([300, 200], np.float32))
+    with v1.device("/job:worker/task:0"):
+        x = v1.placeholder(tf.float32, [None, 300], name="x")
+        y = tf.matmul(tf.nn.softplus(tf.matmul(x, w)), np.full([200, 50], 0.5, np.float32))
+    metadata = v1.RunMetadata()
+    with cluster.session() as session:
+        session.run(w.initializer)
+        options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE)
+        session.run(y, {x: np.ones([100, 300])}, options=options, run_metadata=metadata)
+    columns = v1.profiler.ProfileOptionBuilder.time_and_memory()
+    columns["output"] = "none"
+    table = v1.profiler.profile(w.graph, run_meta=metadata, cmd="op", options=columns)
+    ops = {}
+    while table.children:  # a list of ops, each the child of the one before
+        table = table.children[0]
+        ops[table.name] = table
+    products = ops["MatMul"]
+    return (products.exec_micros > 0, products.requested_bytes == products.peak_bytes,
+            products.output_bytes, products.residual_bytes // 1000,
+            ops["VariableV2"].requested_bytes, ops["Softplus"].output_bytes)
 
 
 @program("ref")

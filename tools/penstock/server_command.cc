@@ -87,14 +87,23 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,
                      "A ConfigProto in text form, which clients' configurations are merged into");
+  auto idle_timeout = std::make_shared<int64_t>(3600);
+  server
+      ->add_option("--session_idle_timeout", *idle_timeout,
+                   "Close a session when its client has had no connection for so many seconds; "
+                   "0: never")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
   auto until_stdin_ends = std::make_shared<bool>(false);
   server->add_flag("--until_stdin_ends", *until_stdin_ends,
                    "Also end when standard input does: with the process that started this one");
-  server->callback([server, flags, config, until_stdin_ends, exit_code] {
+  server->callback([server, flags, config, idle_timeout, until_stdin_ends, exit_code] {
     const StatusOr<TaskConfig> task = FindTask(*server, *flags);
-    const Status served =
-        task.ok() ? Serve({.task = *task, .default_session_config = *config}, *until_stdin_ends)
-                  : task.status();
+    const Status served = task.ok() ? Serve({.task = *task,
+                                             .session_idle_timeout_ms = *idle_timeout * 1000,
+                                             .default_session_config = *config},
+                                            *until_stdin_ends)
+                                    : task.status();
     *exit_code = ExitCodeOf(served);
     // Wrong flags, and an address that cannot be bound, are the command line's fault.
     if (served.code() == StatusCode::kInvalidArgument) *exit_code = 2;

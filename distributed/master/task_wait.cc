@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master/task_wait.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "core/base/join.h"
+#include "core/base/timeout.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kNanosPerMilli = 1'000'000;
+// How long one question may take.
+constexpr int64_t kQuestionMs = 2'000;
+
+}  // namespace
+
+TaskWait::TaskWait(Options options, Answered answered)
+    : options_(std::move(options)),
+      deadline_ns_(options_.env->NowNanos() + TimeoutNanos(options_.timeout_ms)),
+      answered_(std::move(answered)),
+      answers_(options_.tasks.size(), Unavailable("was not asked")) {}
+
+void TaskWait::Ask() {
+  const int64_t left_ms = (deadline_ns_ - options_.env->NowNanos()) / kNanosPerMilli;
+  const CallOptions call{.timeout_ms = std::clamp<int64_t>(left_ms, 1, kQuestionMs)};
+  const auto self = shared_from_this();
+  const auto round = std::make_shared<Join>(Done([self](const Status&) { self->RoundEnded(); }));
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    if (answers_[i].ok()) continue;
+    options_.tasks[i].client->GetStatus(
+        {.want_devices = true}, call,
+        [self, i, part = Join::Part(round)](StatusOr<TaskStatus> answer) mutable {
+          self->answers_[i] = std::move(answer);
+          std::move(part)(OkStatus());
+        });
+  }
+}
+
+void TaskWait::RoundEnded() {
+  Status end;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!answered_.has_value()) return;
+    const bool all = std::all_of(answers_.begin(), answers_.end(),
+                                 [](const auto& answer) { return answer.ok(); });
+    if (!all) {
+      const int64_t next_ns = options_.env->NowNanos() + options_.pause_ms * kNanosPerMilli;
+      if (next_ns < deadline_ns_) {
+        next_round_ = options_.timer->Arm(next_ns, [self = shared_from_this()] { self->Ask(); });
+        return;
+      }
+      end = Silent();
+    }
+  }
+  std::optional<Answered> answered = TakeAnswered();
+  if (!answered.has_value()) return;
+  if (!end.ok()) return (*std::move(answered))(std::move(end));
+  std::vector<TaskStatus> answers;
+  for (StatusOr<TaskStatus>& answer : answers_) answers.push_back(*std::move(answer));
+  (*std::move(answered))(std::move(answers));
+}
+
+Status TaskWait::Silent() const {
+  std::vector<std::string> silent;
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    if (answers_[i].ok()) continue;
+    silent.push_back(
+        StrCat(options_.tasks[i].id.ToString(), " (", answers_[i].status().message(), ")"));
+  }
+  return DeadlineExceeded("CreateSession: no answer within ", options_.timeout_ms, " ms from ",
+                          absl::StrJoin(silent, ", "));
+}
+
+std::optional<TaskWait::Answered> TaskWait::TakeAnswered() {
+  std::lock_guard<std::mutex> lock(mu_);
+  return std::exchange(answered_, std::nullopt);
+}
+
+void TaskWait::Cancel(const Status& why) {
+  std::optional<Answered> answered = TakeAnswered();
+  if (!answered.has_value()) return;
+  // Nothing arms the timer from here on.
+  if (next_round_.has_value()) options_.timer->Disarm(*next_round_);
+  (*std::move(answered))(why);
+}
+
+}  // namespace penstock

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TaskWait: asks the tasks that a new session needs for their status until all have answered.
+//
+// No thread waits: rounds of questions are started by a timer. So any number of sessions may wait
+// for a task that is missing. Thread-safe. Held by shared pointers: calls under way keep it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "core/base/env.h"
+#include "core/runtime/deadline_timer.h"
+#include "distributed/worker/worker_client.h"
+
+namespace penstock {
+
+class TaskWait : public std::enable_shared_from_this<TaskWait> {
+ public:
+  struct Task {
+    TaskId id;  // without an incarnation: whichever it is
+    std::shared_ptr<WorkerClient> client;
+  };
+  struct Options {
+    std::vector<Task> tasks;
+    int64_t timeout_ms = 0;
+    // Tasks that have not answered are asked again after this long.
+    int64_t pause_ms = 0;
+    Env* env = nullptr;
+    DeadlineTimer* timer = nullptr;
+  };
+  // The tasks' answers in their order. DeadlineExceeded names the tasks that did not answer.
+  using Answered = absl::AnyInvocable<void(StatusOr<std::vector<TaskStatus>>) &&>;
+
+  // `answered` is called once, on any thread, and must not block.
+  TaskWait(Options options, Answered answered);
+
+  // Called once.
+  void Start() { Ask(); }
+  // Ends the wait with `why`, unless it has ended. When it returns, no timer is armed any more. Not
+  // to be called by `answered`.
+  void Cancel(const Status& why);
+
+ private:
+  void Ask();
+  void RoundEnded();
+  std::optional<Answered> TakeAnswered();
+  Status Silent() const;
+
+  const Options options_;
+  const int64_t deadline_ns_;
+
+  std::mutex mu_;
+  std::optional<Answered> answered_;  // until it is called
+  std::optional<DeadlineTimer::Token> next_round_;
+  // Written by the calls of a round, each its own, and read between rounds.
+  std::vector<StatusOr<TaskStatus>> answers_;
+};
+
+}  // namespace penstock
