@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,22 +51,36 @@ bool MayUpdate(const Node& node, const std::optional<StateName>& variable) {
   return false;
 }
 
-// By node id: what runs before one of `nodes`, and these.
-std::vector<bool> Before(const Graph& graph, std::vector<const Node*> nodes) {
-  std::vector<bool> before(graph.max_id());
-  for (const Node* node : nodes) before[node->id()] = true;
-  const auto reach = [&](const Node* node) {
-    if (!before[node->id()]) nodes.push_back(node);
-    before[node->id()] = true;
-  };
-  while (!nodes.empty()) {
-    const Node* const node = nodes.back();
-    nodes.pop_back();
-    for (const Endpoint& input : node->inputs()) reach(input.node);
-    for (const Node* control : node->control_inputs()) reach(control);
+// Finds what runs before a node. Walking is bounded: a graph from a stranger may have a million
+// lookups behind a million nodes, and what this pass gains is not worth quadratic time.
+class Ancestors {
+ public:
+  explicit Ancestors(const Graph& graph)
+      : steps_left_(kWalksPerNode * graph.max_id() + 1'000'000), seen_(graph.max_id(), 0) {}
+
+  // The ancestors of `start`, and `start` itself. Nullopt when the walks so far took too long.
+  std::optional<std::vector<const Node*>> Of(const Node* start) {
+    ++walk_;
+    std::vector<const Node*> found;
+    Reach(start, &found);
+    for (size_t next = 0; next < found.size(); ++next) {
+      if (--steps_left_ < 0) return std::nullopt;
+      for (const Endpoint& input : found[next]->inputs()) Reach(input.node, &found);
+      for (const Node* control : found[next]->control_inputs()) Reach(control, &found);
+    }
+    return found;
   }
-  return before;
-}
+
+ private:
+  static constexpr int64_t kWalksPerNode = 100;
+  void Reach(const Node* node, std::vector<const Node*>* found) {
+    if (std::exchange(seen_[node->id()], walk_) != walk_) found->push_back(node);
+  }
+
+  int64_t steps_left_;
+  int walk_ = 0;
+  std::vector<int> seen_;  // by node id: the last walk that found it
+};
 
 // A Gather, and from where its table comes: Identities, the last one first, and the read.
 struct Lookup {
@@ -109,16 +125,22 @@ std::vector<Node*> Replaced(const Lookup& lookup) {
   return nodes;
 }
 
-// True where an update comes before the Gather, but need not come before the read.
-bool MayMissUpdate(const Graph& graph, const Lookup& lookup) {
-  const std::vector<bool> before_read = Before(graph, {lookup.read()});
-  const std::vector<bool> before_gather = Before(graph, {lookup.gather});
+// True where an update comes before the Gather, but need not come before the read; and where
+// finding out would take too long.
+bool MayMissUpdate(const Lookup& lookup, Ancestors* ancestors) {
   const std::optional<StateName> variable = StateBehind(lookup.read()->input(0));
-  for (const Node* node : graph.nodes()) {
-    if (!before_gather[node->id()] || before_read[node->id()]) continue;
-    if (MayUpdate(*node, variable)) return true;
+  const auto before_gather = ancestors->Of(lookup.gather);
+  if (!before_gather) return true;
+  std::vector<const Node*> updates;
+  for (const Node* node : *before_gather) {
+    if (MayUpdate(*node, variable)) updates.push_back(node);
   }
-  return false;
+  if (updates.empty()) return false;
+  const auto before_read = ancestors->Of(lookup.read());
+  if (!before_read) return true;
+  const absl::flat_hash_set<const Node*> ordered(before_read->begin(), before_read->end());
+  return !std::all_of(updates.begin(), updates.end(),
+                      [&](const Node* update) { return ordered.contains(update); });
 }
 
 Status Rewrite(const Lookup& lookup, Graph* graph) {
@@ -172,9 +194,9 @@ Status GatherFromVariables(Graph* graph) {
   for (Node* node : graph->nodes()) {
     if (std::optional<Lookup> lookup = FindLookup(node, beside)) lookups.push_back(*lookup);
   }
-  for (const Lookup& lookup : lookups) {
-    if (!MayMissUpdate(*graph, lookup)) RETURN_IF_ERROR(Rewrite(lookup, graph));
-  }
+  Ancestors ancestors(*graph);
+  std::erase_if(lookups, [&](const Lookup& l) { return MayMissUpdate(l, &ancestors); });
+  for (const Lookup& lookup : lookups) RETURN_IF_ERROR(Rewrite(lookup, graph));
   return OkStatus();
 }
 
