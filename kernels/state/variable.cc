@@ -165,6 +165,7 @@ OP(IsVariableInitialized, {
                               .shape = ScalarShape,
                               .gradient = NoGradient,
                               .allows_uninitialized_input = true,
+                              .only_reads_refs = true,
                           });
 KERNEL_ANY_TYPE(IsVariableInitialized, IsInitializedKernel);
 
