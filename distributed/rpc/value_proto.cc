@@ -25,10 +25,9 @@ void ToProto(const NodeStats& node, tensorflow::NodeExecStats* proto) {
   proto->set_op_end_rel_micros(duration_ns / kNanosPerMicro);
   proto->set_all_end_rel_nanos(duration_ns);
   proto->set_all_end_rel_micros(duration_ns / kNanosPerMicro);
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const NodeStats::Out& out = node.outputs[i];
+  for (const NodeStats::Out& out : node.outputs) {
     tensorflow::NodeOutput* const output = proto->add_output();
-    output->set_slot(static_cast<int>(i));
+    output->set_slot(out.index);
     tensorflow::TensorDescription* const tensor = output->mutable_tensor_description();
     tensor->set_dtype(static_cast<tensorflow::DataType>(out.dtype));
     ShapeToProto(out.shape, tensor->mutable_shape());
@@ -45,7 +44,8 @@ StatusOr<NodeStats> FromProto(const tensorflow::NodeExecStats& proto) {
                  .thread = proto.thread_id()};
   for (const tensorflow::NodeOutput& output : proto.output()) {
     const tensorflow::TensorDescription& tensor = output.tensor_description();
-    NodeStats::Out out{.bytes = tensor.allocation_description().requested_bytes()};
+    NodeStats::Out out{.index = output.slot(),
+                       .bytes = tensor.allocation_description().requested_bytes()};
     // An output that a node left dead has no type.
     if (tensor.dtype() != 0) {
       ASSIGN_OR_RETURN(out.dtype, DTypeFromNumber(tensor.dtype()));
@@ -70,10 +70,12 @@ void ToProto(const DeviceInfo& device, tensorflow::DeviceAttributes* proto) {
 StatusOr<DeviceInfo> FromProto(const tensorflow::DeviceAttributes& proto) {
   ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(proto.name()));
   if (!name.full()) return InvalidArgument("'", proto.name(), "' is not a full device name");
+  const DeviceRates rates = DefaultRates(*name.type);
   return DeviceInfo{.name = std::move(name),
                     .incarnation = proto.incarnation(),
                     .memory_limit = proto.memory_limit(),
-                    .description = proto.physical_device_desc()};
+                    .description = proto.physical_device_desc(),
+                    .rates = rates};
 }
 
 void ToProto(const std::vector<DeviceStats>& stats, tensorflow::StepStats* proto) {
