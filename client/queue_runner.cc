@@ -23,12 +23,12 @@ Status RunUntilItFails(Session& session, const TensorRef& op, const RunOptions& 
 
 // What `node` may do differently each time.
 Status CheckShuffles(const Node& node) {
-  const bool queue =
-      node.op_name() == "RandomShuffleQueue" || node.op_name() == "RandomShuffleQueueV2";
-  if (!queue && node.op_name() != "RandomShuffle") return OkStatus();
+  if (!node.op().shuffles) return OkStatus();
   if (*node.attr<int64_t>("seed") == 0 && *node.attr<int64_t>("seed2") == 0) {
     return InvalidArgument("'", node.name(), "' (", node.op_name(), ") has no seed");
   }
+  const EdgeType made = node.output_type(0);
+  const bool queue = made.ref || made.dtype == DType::kResource;
   if (!queue || node.attr<bool>("_repeatable") != nullptr) return OkStatus();
   return InvalidArgument("'", node.name(), "' (", node.op_name(), ") is not repeatable");
 }

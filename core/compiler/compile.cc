@@ -1,70 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/compile.h"
 
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include <algorithm>
 
-#include "core/compiler/cost_model.h"
-#include "core/compiler/late_reads.h"
-#include "core/compiler/partitioner.h"
+#include "absl/strings/str_join.h"
+#include "core/base/env.h"
 #include "core/compiler/passes/passes.h"
-#include "core/compiler/placer.h"
 
 namespace penstock {
 namespace {
 
-// The optimisations, in order. Each can be run alone; all are off without CompileOptions::optimize.
-struct Optimization {
-  const char* name;
-  Status (*run)(Graph* graph, const CompileOptions& options);
-};
-constexpr Optimization kOptimizations[] = {
-    {"fold", [](Graph* g, const CompileOptions&) { return FoldConstants(g); }},
-    {"merge", [](Graph* g, const CompileOptions&) { return EliminateCommonSubexpressions(g); }},
-    {"sweep", [](Graph* g, const CompileOptions& o) { return RemoveDeadNodes(g, o.targets); }},
-    {"gather", [](Graph* g, const CompileOptions&) { return GatherFromVariables(g); }},
+constexpr Pass kPasses[] = {
+    {"prune", Stage::kGraph, Pass::kRequired, Prune},
+    {"fold", Stage::kGraph, Pass::kOptional, FoldConstants},
+    {"merge", Stage::kGraph, Pass::kOptional, EliminateCommonSubexpressions},
+    {"sweep", Stage::kGraph, Pass::kOptional, RemoveDeadNodes},
+    {"gather", Stage::kGraph, Pass::kOptional, GatherFromVariables},
+    {"place", Stage::kGraph, Pass::kRequired, PlaceNodes},
+    {"read", Stage::kPlaced, Pass::kRequired, ReadVariablesLate},
+    {"partition", Stage::kPlaced, Pass::kRequired, MakePartitions},
 };
 
-Status PlaceAll(const std::vector<DeviceInfo>& devices, const CompileOptions& options,
-                Graph* graph) {
-  const PlaceOptions place{.allow_soft_placement = options.allow_soft_placement,
-                           .client_device = options.client_device};
-  if (options.cost_model != nullptr) return Place(devices, *options.cost_model, place, graph);
-  ASSIGN_OR_RETURN(ShapeMap shapes, InferShapes(*graph));
-  return Place(devices, *NewStaticCostModel(std::move(shapes)), place, graph);
+std::string NamesOf(absl::Span<const Pass> passes, bool optional_only) {
+  std::vector<std::string> names;
+  for (const Pass& pass : passes) {
+    if (!optional_only || pass.need == Pass::kOptional) names.emplace_back(pass.name);
+  }
+  return absl::StrJoin(names, ", ");
 }
 
-Status Verified(string_view pass, const Graph& graph, const CompileOptions& options) {
-  RETURN_IF_ERROR(Annotate(graph.Validate(), StrCat("after pass '", pass, "'")));
-  if (options.dump) options.dump(pass, graph);
+Status CheckDisabled(absl::Span<const Pass> passes, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto pass = std::find_if(passes.begin(), passes.end(),
+                                   [&](const Pass& known) { return known.name == name; });
+    if (pass == passes.end()) {
+      return InvalidArgument("disabled_passes: there is no pass '", name,
+                             "'. The passes are: ", NamesOf(passes, false));
+    }
+    if (pass->need == Pass::kRequired) {
+      return InvalidArgument("disabled_passes: no step runs without the pass '", name,
+                             "'. These can be disabled: ", NamesOf(passes, true));
+    }
+  }
+  return OkStatus();
+}
+
+bool IsDisabled(const Pass& pass, const CompileOptions& options) {
+  const std::vector<std::string>& names = options.disabled_passes;
+  return pass.need == Pass::kOptional &&
+         (!options.optimize || std::find(names.begin(), names.end(), pass.name) != names.end());
+}
+
+Status Run(const Pass& pass, PassContext& context) {
+  if (pass.stage != Stage::kPartition) return pass.run(context);
+  for (Partition& partition : context.partitions) {
+    context.graph = &partition.graph;
+    context.shapes.reset();
+    RETURN_IF_ERROR(Annotate(pass.run(context), StrCat("partition of ", partition.device)));
+  }
+  return OkStatus();
+}
+
+Status Verify(const Pass& pass, const PassContext& context) {
+  const auto verify = [&](const Graph& graph, const std::string& where) -> Status {
+    RETURN_IF_ERROR(Annotate(graph.Validate(), StrCat("after pass '", pass.name, "'", where)));
+    if (context.options.dump) context.options.dump(pass.name, graph);
+    return OkStatus();
+  };
+  if (context.partitions.empty()) return verify(*context.graph, "");
+  for (const Partition& partition : context.partitions) {
+    RETURN_IF_ERROR(verify(partition.graph, StrCat(", partition of ", partition.device)));
+  }
   return OkStatus();
 }
 
 }  // namespace
 
-StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<DeviceInfo>& devices,
-                                         const CompileOptions& options) {
-  ASSIGN_OR_RETURN(Graph g, Prune(graph, options));
-  RETURN_IF_ERROR(Verified("prune", g, options));
-  for (const Optimization& optimization : kOptimizations) {
-    if (!options.optimize) break;
-    RETURN_IF_ERROR(optimization.run(&g, options));
-    RETURN_IF_ERROR(Verified(optimization.name, g, options));
+StatusOr<std::vector<Partition>> RunPasses(absl::Span<const Pass> passes, const Graph& graph,
+                                           const std::vector<DeviceInfo>& devices,
+                                           const CompileOptions& options, CompileReport* report) {
+  RETURN_IF_ERROR(CheckDisabled(passes, options.disabled_passes));
+  CompileReport own;
+  Graph changing(graph.registry());
+  PassContext context{.program = graph,
+                      .devices = devices,
+                      .options = options,
+                      .report = report != nullptr ? *report : own,
+                      .graph = &changing,
+                      .costs = options.costs != nullptr ? *options.costs : CostTable()};
+  context.report = {};
+  for (const Pass& pass : passes) {
+    if (IsDisabled(pass, options)) continue;
+    context.shapes.reset();
+    const int64_t begin_ns = Env::Real().NowNanos();
+    RETURN_IF_ERROR(Run(pass, context));
+    context.report.passes.push_back({pass.name, Env::Real().NowNanos() - begin_ns});
+    RETURN_IF_ERROR(Verify(pass, context));
   }
-  RETURN_IF_ERROR(PlaceAll(devices, options, &g));
-  RETURN_IF_ERROR(Verified("place", g, options));
-  RETURN_IF_ERROR(ReadVariablesLate(&g));
-  RETURN_IF_ERROR(Verified("read", g, options));
-  return PartitionGraph(g, devices);
+  return std::move(context.partitions);
 }
 
+StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<DeviceInfo>& devices,
+                                         const CompileOptions& options, CompileReport* report) {
+  return RunPasses(kPasses, graph, devices, options, report);
+}
+
+absl::Span<const Pass> Passes() { return kPasses; }
+
 std::vector<std::string> PassNames() {
-  std::vector<std::string> names = {"prune"};
-  for (const Optimization& optimization : kOptimizations) names.push_back(optimization.name);
-  names.insert(names.end(), {"place", "read"});
+  std::vector<std::string> names;
+  for (const Pass& pass : kPasses) names.emplace_back(pass.name);
   return names;
+}
+
+Status CheckDisabledPasses(const std::vector<std::string>& names) {
+  return CheckDisabled(kPasses, names);
 }
 
 }  // namespace penstock

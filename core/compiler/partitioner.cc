@@ -31,10 +31,7 @@ class Partitioner {
       RETURN_IF_ERROR(GraphOf(Device(*node)).SetInput(copies_[node->id()], input, source));
     }
     std::vector<Partition> partitions;
-    for (auto& [device, part] : graphs_) {
-      RETURN_IF_ERROR(Annotate(part.Validate(), StrCat("partition of ", device)));
-      partitions.push_back({device, std::move(part)});
-    }
+    for (auto& [device, part] : graphs_) partitions.push_back({device, std::move(part)});
     return partitions;
   }
 
@@ -87,9 +84,9 @@ class Partitioner {
     if (Device(*source.node) == device) return Endpoint{copies_[source.node->id()], source.index};
     Node*& received = received_[{source.node->id(), source.index, device}];
     if (received == nullptr) {
-      if (source.node->op_name() == "Const" && source.node->control_inputs().empty()) {
+      if (source.node->op().is_constant && source.node->control_inputs().empty()) {
         ASSIGN_OR_RETURN(received, Add(device, {.name = source.node->name(),
-                                                .op = "Const",
+                                                .op = source.node->op_name(),
                                                 .attrs = source.node->attrs(),
                                                 .device = device}));
       } else if (FlowOpOf(*source.node) == FlowOp::kEnter && !source.node->output_type(0).ref) {

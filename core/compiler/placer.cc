@@ -15,7 +15,7 @@ namespace {
 
 class Placer {
  public:
-  Placer(const std::vector<DeviceInfo>& devices, const CostModel& costs,
+  Placer(const std::vector<DeviceInfo>& devices, const CostTable& costs,
          const PlaceOptions& options, Graph* graph, ColocationGroups groups)
       : devices_(devices),
         costs_(costs),
@@ -23,20 +23,26 @@ class Placer {
         graph_(*graph),
         groups_(std::move(groups)),
         feasible_(graph->max_id()),
-        choice_(graph->max_id(), -1),
+        decision_(graph->max_id(), -1),
         finish_ns_(graph->max_id(), 0),
         free_ns_(devices.size(), 0) {}
 
-  Status Run() {
+  StatusOr<PlacementReport> Run() {
+    for (const DeviceInfo& device : devices_) report_.devices.push_back(device.name.ToString());
     for (Node* node : graph_.nodes()) RETURN_IF_ERROR(Restrict(*node));
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     for (Node* node : order) {
-      int& chosen = choice_[groups_.Find(node->id())];
-      if (chosen < 0) chosen = Choose(*node);
-      Simulate(*node, chosen);
-      graph_.set_assigned_device(node, devices_[chosen].name.ToString());
+      int& decision = decision_[groups_.Find(node->id())];
+      if (decision < 0) {
+        report_.groups.push_back(Choose(*node));
+        decision = static_cast<int>(report_.groups.size()) - 1;
+      }
+      PlacementReport::Group& group = report_.groups[decision];
+      ++group.num_nodes;
+      Simulate(*node, group.device);
+      graph_.set_assigned_device(node, report_.devices[group.device]);
     }
-    return OkStatus();
+    return std::move(report_);
   }
 
  private:
@@ -72,11 +78,9 @@ class Placer {
     }
     if (!exact.empty()) return exact;
     if (options_.allow_soft_placement && !any_type.empty()) return any_type;
-    std::vector<std::string> names;
-    for (const DeviceInfo& device : devices_) names.push_back(device.name.ToString());
     return InvalidArgument("Cannot place node '", node.name(), "': no device matches '",
                            constraint.ToString(),
-                           "'. The devices are: ", absl::StrJoin(names, ", "),
+                           "'. The devices are: ", absl::StrJoin(report_.devices, ", "),
                            any_type.empty() ? ""
                                             : ". allow_soft_placement would take another device "
                                               "of that task.");
@@ -105,8 +109,9 @@ class Placer {
   double StartNanos(const Node& node, int device) const {
     double ready = 0;
     for (const Endpoint& in : node.inputs()) {
-      const int from = choice_[groups_.Find(in.node->id())];
-      if (from < 0) continue;  // the far end of a loop's back edge
+      const int decision = decision_[groups_.Find(in.node->id())];
+      if (decision < 0) continue;  // the far end of a loop's back edge
+      const int from = report_.groups[decision].device;
       ready = std::max(
           ready, finish_ns_[in.node->id()] +
                      costs_.TransferNanos(*in.node, in.index, devices_[from], devices_[device]));
@@ -117,42 +122,50 @@ class Placer {
     return std::max(ready, free_ns_[device]);
   }
 
-  int Choose(const Node& node) const {
-    const std::vector<int>& devices = feasible_[groups_.Find(node.id())];
-    if (groups_.stateful(node.id())) return devices.front();
-    int best = devices.front();
+  // Decides where the group of `node` goes.
+  PlacementReport::Group Choose(const Node& node) const {
+    using Reason = PlacementReport::Reason;
+    const int id = groups_.Find(node.id());
+    PlacementReport::Group group{.node = node.name(), .device = feasible_[id].front()};
     double soonest = std::numeric_limits<double>::infinity();
-    for (int d : devices) {
-      const double finish = StartNanos(node, d) + costs_.NodeNanos(node, devices_[d]);
-      if (finish < soonest) {
-        soonest = finish;
-        best = d;
-      }
+    group.candidates.reserve(feasible_[id].size());
+    if (feasible_[id].size() > 1) {
+      group.reason = groups_.stateful(node.id()) ? Reason::kHoldsState : Reason::kEndsSoonest;
     }
-    return best;
+    for (const int device : feasible_[id]) {
+      const double end = EndNanos(node, device);
+      group.candidates.push_back({device, end});
+      if (group.reason != Reason::kEndsSoonest || end >= soonest) continue;
+      soonest = end;
+      group.device = device;
+    }
+    return group;
+  }
+
+  double EndNanos(const Node& node, int device) const {
+    return StartNanos(node, device) + costs_.NodeNanos(node, devices_[device]);
   }
 
   void Simulate(const Node& node, int device) {
-    const double finish = StartNanos(node, device) + costs_.NodeNanos(node, devices_[device]);
-    finish_ns_[node.id()] = finish;
-    free_ns_[device] = finish;
+    finish_ns_[node.id()] = free_ns_[device] = EndNanos(node, device);
   }
 
   const std::vector<DeviceInfo>& devices_;
-  const CostModel& costs_;
+  const CostTable& costs_;
   const PlaceOptions& options_;
   Graph& graph_;
   const ColocationGroups groups_;
   std::vector<std::vector<int>> feasible_;  // by group
-  std::vector<int> choice_;                 // by group; -1: not yet
+  std::vector<int> decision_;               // by group: in the report; -1: not yet
   std::vector<double> finish_ns_;           // by node
   std::vector<double> free_ns_;             // by device: when its last node ends
+  PlacementReport report_;
 };
 
 }  // namespace
 
-Status Place(const std::vector<DeviceInfo>& devices, const CostModel& costs,
-             const PlaceOptions& options, Graph* graph) {
+StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
+                                const PlaceOptions& options, Graph* graph) {
   if (devices.empty()) return FailedPrecondition("there are no devices to place the graph on");
   ASSIGN_OR_RETURN(ColocationGroups groups,
                    ColocationGroups::Of(*graph, options.allow_soft_placement));

@@ -10,14 +10,17 @@
 // (2) Nodes that share state are placed together: `_class: loc:@other`, users of a reference edge
 //     or of a resource handle with its owner.
 // (3) Groups that hold state go to the first of their devices, not to the quickest: where a
-//     variable lives must not depend on what else a step computes.
+//     variable lives must depend neither on what else a step computes nor on what was measured.
+// So costs decide only about stateless nodes that the client left open: on which devices of its own
+// task, or of the tasks that a constraint like "/job:worker" allows.
 // Errors name the nodes and the constraints that contradict each other.
 #pragma once
 
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/compiler/cost_model.h"
+#include "core/compiler/compile_report.h"
+#include "core/compiler/cost_table.h"
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
 
@@ -28,8 +31,9 @@ struct PlaceOptions {
   DeviceName client_device;
 };
 
-// Sets assigned_device on every node. `devices` in order of preference within a task.
-Status Place(const std::vector<DeviceInfo>& devices, const CostModel& costs,
-             const PlaceOptions& options, Graph* graph);
+// Sets assigned_device on every node. `devices` in order of preference within a task. REQUIRES
+// estimates for every node in `costs`.
+StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
+                                const PlaceOptions& options, Graph* graph);
 
 }  // namespace penstock

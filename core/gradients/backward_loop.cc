@@ -86,7 +86,7 @@ Output BackwardLoop::Lead(Output outside) {
   if (IsInvariant(node)) {
     return Import(builder_.OutputOf(node.input(0).node, node.input(0).index));
   }
-  if (node.op_name() == "Const") return Constant(builder_, *node.attr<Tensor>("value"));
+  if (node.op().is_constant) return Constant(builder_, *node.attr<Tensor>("value"));
   return PopLike(forward_.StackOf(outside), outside);
 }
 

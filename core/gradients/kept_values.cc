@@ -10,7 +10,7 @@ namespace {
 
 bool LeadsOn(const Node& node) {
   const FlowOp op = FlowOpOf(node);
-  return op == FlowOp::kEnter || op == FlowOp::kSwitch || node.op_name() == "Identity";
+  return op == FlowOp::kEnter || op == FlowOp::kSwitch || node.op().passes_through;
 }
 
 // Data flows in circles only through Merges, which do not lead on.
@@ -39,8 +39,7 @@ KeptValues KeptValues::Find(const Graph& graph) {
   }
   KeptValues found;
   for (const auto& [id, of_stack] : users) {
-    const std::string& op = of_stack.stack->op_name();
-    if (op != "Stack" && op != "StackV2") continue;
+    if (of_stack.stack->op().stack != StackOp::kMake) continue;
     if (of_stack.pushes.size() != 1 || of_stack.pops.size() != 1) continue;
     const Node *push = of_stack.pushes[0], *pop = of_stack.pops[0];
     found.pairs_.emplace_back(push, pop);

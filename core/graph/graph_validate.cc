@@ -65,9 +65,7 @@ Status CycleError(const Graph& graph, const std::vector<int>& pending) {
 }  // namespace
 
 bool IsLoopBackEdge(const Node& src, const Node& dst) {
-  const std::string& from = src.op_name();
-  if (from != "NextIteration" && from != "RefNextIteration") return false;
-  return dst.op_name() == "Merge" || dst.op_name() == "RefMerge";
+  return src.op().flow == FlowOp::kNextIteration && dst.op().flow == FlowOp::kMerge;
 }
 
 StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {

@@ -47,7 +47,7 @@ bool ShapeInference::Ready(Endpoint source, const Node& dst) const {
 }
 
 const Tensor* ShapeInference::ConstantOf(Endpoint source) const {
-  if (source.node->op_name() == "Const") return source.node->attr<Tensor>("value");
+  if (source.node->op().is_constant) return source.node->attr<Tensor>("value");
   const auto it = constants_.find(KeyOf(source));
   return it == constants_.end() ? nullptr : &it->second;
 }
@@ -62,7 +62,6 @@ void ShapeInference::Evaluate(const Node& node) {
   if (node.num_outputs() == 0) return;
   const DType dtype = node.output_type(0).dtype;
   if (dtype != DType::kInt32 && dtype != DType::kInt64) return;
-  const std::string& op = node.op_name();
   for (const Endpoint& input : node.inputs()) {
     if (!Ready(input, node)) return;
   }
@@ -72,26 +71,35 @@ void ShapeInference::Evaluate(const Node& node) {
   const auto set = [&](int output, Tensor value) {
     if (value.valid()) constants_[{node.id(), output}] = std::move(value);
   };
-  if (op == "Shape" || op == "ShapeN") {
-    for (int i = 0; i < node.num_outputs(); ++i) set(i, ShapeAsTensor(input_shape(i), dtype));
-  } else if (op == "Rank") {
-    if (input_shape(0).known_rank()) set(0, Integers(dtype, {}, {input_shape(0).rank()}));
-  } else if (op == "Size") {
-    if (!input_shape(0).fully_known()) return;
-    const StatusOr<int64_t> size = CheckedProduct(input_shape(0).dims());
-    if (size.ok()) set(0, Integers(dtype, {}, {*size}));
-  } else if (op == "Identity" || op == "StopGradient") {
-    const Tensor* value = ConstantOf(node.input(0));
-    if (value != nullptr && value->num_elements() <= kFollowedElementsMax) set(0, *value);
-  } else if (op == "Pack") {
-    std::vector<int64_t> values;
-    for (const Endpoint& input : node.inputs()) {
-      const Tensor* value = ConstantOf(input);
-      if (value == nullptr || value->rank() != 0 || value->dtype() != dtype) return;
-      values.push_back(IntegerAt(*value, 0));
+  switch (node.op().shape_op) {
+    case ShapeOp::kShape:
+      for (int i = 0; i < node.num_outputs(); ++i) set(i, ShapeAsTensor(input_shape(i), dtype));
+      break;
+    case ShapeOp::kRank:
+      if (input_shape(0).known_rank()) set(0, Integers(dtype, {}, {input_shape(0).rank()}));
+      break;
+    case ShapeOp::kSize: {
+      if (!input_shape(0).fully_known()) return;
+      const StatusOr<int64_t> size = CheckedProduct(input_shape(0).dims());
+      if (size.ok()) set(0, Integers(dtype, {}, {*size}));
+      break;
     }
-    if (values.size() > kFollowedElementsMax) return;
-    set(0, Integers(dtype, {static_cast<int64_t>(values.size())}, values));
+    case ShapeOp::kPack: {
+      std::vector<int64_t> values;
+      for (const Endpoint& input : node.inputs()) {
+        const Tensor* value = ConstantOf(input);
+        if (value == nullptr || value->rank() != 0 || value->dtype() != dtype) return;
+        values.push_back(IntegerAt(*value, 0));
+      }
+      if (values.size() > kFollowedElementsMax) return;
+      set(0, Integers(dtype, {static_cast<int64_t>(values.size())}, values));
+      break;
+    }
+    case ShapeOp::kNone: {
+      if (!node.op().passes_through) return;
+      const Tensor* value = ConstantOf(node.input(0));
+      if (value != nullptr && value->num_elements() <= kFollowedElementsMax) set(0, *value);
+    }
   }
 }
 

@@ -5,8 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-
 namespace penstock {
 namespace {
 
@@ -133,32 +131,6 @@ class FrameFinder {
 };
 
 }  // namespace
-
-FlowOp FlowOpOf(const Node& node) {
-  static const auto* const kOps = new absl::flat_hash_map<string_view, FlowOp>{
-      {"Switch", FlowOp::kSwitch},
-      {"RefSwitch", FlowOp::kSwitch},
-      {"_SwitchN", FlowOp::kSwitch},
-      {"Merge", FlowOp::kMerge},
-      {"RefMerge", FlowOp::kMerge},
-      {"Enter", FlowOp::kEnter},
-      {"RefEnter", FlowOp::kEnter},
-      {"Exit", FlowOp::kExit},
-      {"RefExit", FlowOp::kExit},
-      {"NextIteration", FlowOp::kNextIteration},
-      {"RefNextIteration", FlowOp::kNextIteration},
-      {"LoopCond", FlowOp::kLoopCond},
-  };
-  const auto it = kOps->find(node.op_name());
-  return it == kOps->end() ? FlowOp::kNone : it->second;
-}
-
-bool IsStackPush(const Node& node) {
-  return node.op_name() == "StackPush" || node.op_name() == "StackPushV2";
-}
-bool IsStackPop(const Node& node) {
-  return node.op_name() == "StackPop" || node.op_name() == "StackPopV2";
-}
 
 StatusOr<LoopFrames> FindLoopFrames(const Graph& graph) { return FrameFinder(graph).Run(); }
 

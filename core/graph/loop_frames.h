@@ -16,12 +16,9 @@
 
 namespace penstock {
 
-// The reference versions of an op, and _SwitchN, count as the op itself.
-enum class FlowOp : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond };
-FlowOp FlowOpOf(const Node& node);
-// What keeps the values of a loop for its gradient, and gives them back, of either generation.
-bool IsStackPush(const Node& node);
-bool IsStackPop(const Node& node);
+inline FlowOp FlowOpOf(const Node& node) { return node.op().flow; }
+inline bool IsStackPush(const Node& node) { return node.op().stack == StackOp::kPush; }
+inline bool IsStackPop(const Node& node) { return node.op().stack == StackOp::kPop; }
 
 struct LoopFrame {
   std::string name;

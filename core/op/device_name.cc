@@ -140,4 +140,9 @@ bool DeviceName::SameTask(const DeviceName& other) const {
   return job == other.job && replica == other.replica && task == other.task;
 }
 
+DeviceRates DefaultRates(string_view type) {
+  if (type != "GPU") return {};
+  return {.flops_per_ns = 5000, .bytes_per_ns = 1000, .launch_ns = 5000};
+}
+
 }  // namespace penstock

@@ -35,12 +35,30 @@ struct DeviceName {
   bool SameTask(const DeviceName& other) const;
 };
 
+// How fast a device is, roughly: rates rank alternatives, they do not predict times.
+struct DeviceRates {
+  double flops_per_ns = 50;
+  double bytes_per_ns = 10;  // of its memory
+  double launch_ns = 200;    // of a kernel that does nothing
+};
+// The rates of a device of this type: the defaults for "CPU", others for "GPU".
+DeviceRates DefaultRates(string_view type);
+
+struct LinkRates {
+  double bytes_per_ns;
+  double latency_ns;
+};
+
 // What the compiler and clients know of a device of the cluster.
 struct DeviceInfo {
   DeviceName name;           // full
   uint64_t incarnation = 0;  // of the process that owns it; never 0 for a live one
   int64_t memory_limit = 0;  // bytes
   std::string description = "";
+  DeviceRates rates = {};
+  // Copies between devices of its task, and messages to other tasks.
+  LinkRates link_in_task = {.bytes_per_ns = 10, .latency_ns = 10'000};
+  LinkRates link_to_tasks = {.bytes_per_ns = 1, .latency_ns = 100'000};
 };
 
 }  // namespace penstock

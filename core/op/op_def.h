@@ -31,6 +31,7 @@ namespace penstock {
 
 class ShapeScope;     // core/op/shape_scope.h
 class GradientScope;  // core/op/gradient.h
+struct FlopsScope;    // core/op/flops.h
 struct Gradient;      // core/op/gradient.h
 
 // The type of an input or output: a fixed type ("int32"), a type attribute ("T"), N tensors of one
@@ -115,6 +116,8 @@ struct AttrDef {
 };
 
 using ShapeFn = std::function<Status(ShapeScope&)>;
+// Floating-point operations of one execution; core/op/flops.h has those of products.
+using FlopsFn = double (*)(const FlopsScope&);
 // One entry per input, in order; an empty Gradient where none flows.
 using GradientFn = std::function<std::vector<Gradient>(const GradientScope&)>;
 
@@ -134,6 +137,20 @@ struct Example {
   bool check_gradient = true;
 };
 
+// Ops of control flow. The executor runs them itself: it decides which outputs are alive, and in
+// which iteration of which loop. The variants for references, and _SwitchN, count as the op itself.
+enum class FlowOp : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond };
+
+// Ops that the compiler adds where tensors enter and leave a step or a partition.
+enum class EndOp : uint8_t { kNone, kFeed, kFetch, kSend, kRecv };
+
+// Ops on the stacks that keep a loop's values for its gradient.
+enum class StackOp : uint8_t { kNone, kMake, kPush, kPop };
+
+// Ops that programs compute sizes with. Shape inference follows their values. kShape: of each
+// input.
+enum class ShapeOp : uint8_t { kNone, kShape, kRank, kSize, kPack };
+
 struct OpDef {
   std::string name = "";  // filled in by OP
   std::string doc = "";
@@ -151,6 +168,27 @@ struct OpDef {
   bool commutative = false;
   bool aggregate = false;
   bool allows_uninitialized_input = false;  // its ref inputs may not have been assigned yet
+
+  // Traits: what the compiler, the executor and the tests know of single ops. They read these and
+  // compare no names.
+  FlowOp flow = FlowOp::kNone;
+  EndOp end = EndOp::kNone;
+  StackOp stack = StackOp::kNone;
+  ShapeOp shape_op = ShapeOp::kNone;
+  bool is_constant = false;     // its output is its attribute `value`
+  bool is_placeholder = false;  // steps feed its output with values of its attribute `shape`
+  bool passes_through = false;  // output 0 is input 0, unchanged
+  bool only_orders = false;     // has control edges only; the executor runs no kernel for it
+  bool runs_dead = false;       // runs also if an input is dead
+  bool only_reads = false;      // does not change the state behind its ref and handle inputs
+  bool shuffles = false;      // gives elements in an order that its attributes `seed`, `seed2` fix
+  bool in_session = false;    // its state belongs to the session, whatever its attributes say
+  bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
+  // The op that passes a reference on as this op passes a value on. Empty: there is none.
+  std::string ref_form = "";
+  // Why a test of every op cannot call this one alone. Empty: it can.
+  std::string not_alone = "";
+  FlopsFn flops = nullptr;  // null: one per element of output 0
 };
 
 // How many tensors `arg` stands for and their types, given a node's complete attributes.

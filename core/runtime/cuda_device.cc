@@ -136,6 +136,7 @@ StatusOr<DeviceInfo> Describe(const DeviceOptions& options, int ordinal) {
   DeviceInfo info = {.name = options.task, .incarnation = options.incarnation};
   info.name.type = "GPU";
   info.name.index = ordinal;
+  info.rates = DefaultRates("GPU");
   info.memory_limit = static_cast<int64_t>(properties.totalGlobalMem);
   info.description = StrCat("device: ", ordinal, ", name: ", properties.name, ", pci bus id: ", bus,
                             ", compute capability: ", properties.major, ".", properties.minor);

@@ -116,8 +116,8 @@ Status Execution::DeadFetch(const Item& item) const {
   std::vector<bool> seen(item.node->id() + 1);
   const Node* branch = nullptr;
   for (size_t i = 0; i < nodes.size() && branch == nullptr; ++i) {
-    const FlowOp op = FlowOpOf(*nodes[i]);
-    if (op == FlowOp::kSwitch || nodes[i]->op_name() == "_Recv") branch = nodes[i];
+    const OpDef& op = nodes[i]->op();
+    if (op.flow == FlowOp::kSwitch || op.end == EndOp::kRecv) branch = nodes[i];
     const auto add = [&](const Node* input) {
       const auto id = static_cast<size_t>(input->id());
       if (id >= seen.size()) seen.resize(id + 1);

@@ -104,19 +104,19 @@ Status Program::MakeItem(Node* node, Loop& loop, Device& device) {
 }
 
 Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* detail) {
-  const std::string& op = node.op_name();
-  if (op == "NoOp" || op == "ControlTrigger") {
+  const OpDef& op = node.op();
+  if (op.runs_dead) item->special |= kRunsDead;
+  if (op.only_orders) {
     item->special |= kNoOp;
-    if (op == "ControlTrigger") item->special |= kRunsDead;
     if (node.attr<bool>("_commit") != nullptr) item->special |= kCommits;
     return OkStatus();
   }
-  item->flow = FlowOpOf(node);
+  item->flow = op.flow;
   if (item->flow != FlowOp::kNone) {
     item->special |= kFlow;
   } else {
-    const KernelInit init{node.name(),   node.op(),          node.attrs(),
-                          device.name(), node.input_types(), node.output_types()};
+    const KernelInit init{node.name(),        op, node.attrs(), device.name(), node.input_types(),
+                          node.output_types()};
     ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel,
                      cache_->Get(graph_.registry(), device.type(), init));
     item->kernel = kernel.get();
@@ -124,9 +124,8 @@ Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* 
     kernels_.push_back(std::move(kernel));
   }
   if (detail->async != nullptr) item->special |= kAsync;
-  if (op == "_Recv" || op == "_HostRecv") item->special |= kMayBeDead;
-  if (op == "_Send" || op == "_HostSend") item->special |= kRunsDead;
-  if (op == "_Fetch") item->special |= kFetch;
+  if (op.end == EndOp::kRecv) item->special |= kMayBeDead;
+  if (op.end == EndOp::kFetch) item->special |= kFetch;
   if (device.allocator().host_accessible()) return OkStatus();
 
   ASSIGN_OR_RETURN(Placement placement,

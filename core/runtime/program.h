@@ -136,7 +136,9 @@ class Program {
   // Of item `i`.
   uint32_t pending(uint32_t i) const { return pending_[i].load(std::memory_order_relaxed); }
 
-  // What one execution of item `i` was seen to take.
+  // Takes note of how long one execution of item `i` took, to tell whether the item is expensive.
+  // For that samples are cut at twice the limit; StepStats, from which the compiler's CostTable is
+  // fed, holds them whole.
   void RecordCost(uint32_t i, int64_t nanos) const;
 
  private:

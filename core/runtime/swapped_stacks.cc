@@ -68,7 +68,7 @@ SwappedStacks SwappedStacks::Find(const Graph& graph) {
   Values values(graph.max_id());  // a node's outputs count as one value
   for (const Node* node : nodes) {
     const FlowOp flow = FlowOpOf(*node);
-    if (flow != FlowOp::kNone || node->op_name() == "Identity") {
+    if (flow != FlowOp::kNone || node->op().passes_through) {
       // Of other ops than Merge the second input is no value that leads on, but a condition.
       const int num_values = flow == FlowOp::kMerge ? node->num_inputs() : 1;
       for (int i = 0; i < num_values; ++i) values.Unify(node->id(), node->input(i).node->id());

@@ -10,6 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "core/base/join.h"
 #include "core/base/timeout.h"
+#include "core/compiler/compile.h"
 #include "distributed/master/health.h"
 
 namespace penstock {
@@ -44,6 +45,7 @@ MasterSession::MasterSession(Options options)
 MasterSession::~MasterSession() { CHECK(closed_, "session ", handle(), " was not closed"); }
 
 StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) {
+  RETURN_IF_ERROR(CheckDisabledPasses(options.session.disabled_passes));
   std::shared_ptr<MasterSession> session(new MasterSession(std::move(options)));
   const Status begun = session->BeginInTasks();
   if (!begun.ok()) {
@@ -180,7 +182,11 @@ Status MasterSession::Finished(const PreparedStep& step, const RunOptions& optio
     return status;
   }
   if (metadata == nullptr) return OkStatus();
-  if (stats != nullptr) metadata->step_stats = stats->Take();
+  if (stats != nullptr) {
+    metadata->step_stats = stats->Take();
+    std::shared_lock<std::shared_mutex> lock(graph_mu_);
+    costs_.Record(graph_, metadata->step_stats);
+  }
   return options.partition_graphs ? AddPartitionGraphs(step, metadata) : OkStatus();
 }
 

@@ -22,6 +22,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "distributed/master/master_step.h"
+#include "distributed/master/measured_costs.h"
 #include "distributed/master/partial_run.h"
 #include "distributed/master/prepared_step.h"
 #include "distributed/session/session.h"
@@ -174,6 +175,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   int64_t version_ = 0;
 
   StepCache cache_;
+  MeasuredCosts costs_;
   std::mutex callables_mu_;
   absl::flat_hash_map<int64_t, Callable> callables_;
   int64_t next_callable_ = 1;

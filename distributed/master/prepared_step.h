@@ -24,6 +24,7 @@
 
 namespace penstock {
 
+class CostTable;
 class TaskHealth;
 
 // A task, as a session of a master uses it.
@@ -73,6 +74,7 @@ class PreparedStep {
 
   // Written by who prepares it, before Finish; constant once ready.
   std::vector<Feed> feeds;
+  std::shared_ptr<const CostTable> costs;  // that it was compiled with; null: estimates only
   std::string session;
   std::shared_ptr<const SessionTasks> tasks;  // what the parts point into
   std::vector<Part> parts;                    // the master's own task's last

@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "core/base/join.h"
 #include "core/compiler/compile.h"
 #include "distributed/master/failing_node.h"
@@ -18,7 +17,7 @@ constexpr int64_t kRegisterTimeoutMs = 60'000;
 // The shape that feeds of an output must have, as far as the graph says so. Only placeholders make
 // a promise; what else is fed, replaces a value that might have had any shape.
 PartialShape PromisedShape(const Node& node) {
-  if (!absl::StartsWith(node.op_name(), "Placeholder")) return PartialShape();
+  if (!node.op().is_placeholder) return PartialShape();
   const PartialShape* shape = node.attr<PartialShape>("shape");
   // Old clients write a scalar where they know nothing.
   if (shape == nullptr || shape->rank() == 0) return PartialShape();
@@ -55,6 +54,7 @@ void MasterSession::Prepare(const Prepared& step) {
   }
   auto feeds = FeedsOf(*step);
   if (!feeds.ok()) return finish(feeds.status());
+  step->costs = costs_.Get();
   auto partitions = CompileStep(*step);
   if (!partitions.ok()) return finish(partitions.status());
   if (step->partial()) {
@@ -101,8 +101,10 @@ StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) cons
   CompileOptions options{.targets = step.names().targets,
                          .allow_soft_placement = options_.session.allow_soft_placement,
                          .optimize = options_.session.optimize,
+                         .disabled_passes = options_.session.disabled_passes,
                          .partial_run = step.partial(),
-                         .client_device = tasks()[0].devices[0].name};
+                         .client_device = tasks()[0].devices[0].name,
+                         .costs = step.costs.get()};
   for (const std::string& feed : step.names().feeds) {
     ASSIGN_OR_RETURN(TensorName name, TensorName::Parse(feed));
     options.feeds.push_back(std::move(name));

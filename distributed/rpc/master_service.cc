@@ -11,6 +11,7 @@
 #include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/master/failing_node.h"
+#include "distributed/rpc/session_config.h"
 #include "distributed/rpc/value_proto.h"
 #include "proto/tensorflow/config.pb.h"
 #include "proto/tensorflow/master_service.pb.h"
@@ -42,13 +43,7 @@ StatusOr<SessionOptions> OptionsOf(const tensorflow::ConfigProto& config,
     return InvalidArgument("Distributed session does not support session thread pool options.");
   }
   RETURN_IF_ERROR(CheckCluster(config.cluster_def(), cluster));
-  const auto level = config.graph_options().optimizer_options().opt_level();
-  return SessionOptions{
-      .operation_timeout_ms = LimitTimeout(config.operation_timeout_in_ms()),
-      .allow_soft_placement = config.allow_soft_placement(),
-      .optimize = level != tensorflow::OptimizerOptions::L0,
-      .isolate_state = config.isolate_session_state(),
-      .device_filters = {config.device_filters().begin(), config.device_filters().end()}};
+  return FromProto(config);
 }
 
 }  // namespace

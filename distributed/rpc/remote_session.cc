@@ -18,6 +18,7 @@
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/session_config.h"
 #include "distributed/rpc/tensor_message.h"
 #include "distributed/rpc/value_proto.h"
 #include "distributed/session/in_process_sessions.h"
@@ -54,17 +55,6 @@ StatusOr<std::string> AddressOf(const std::string& target) {
   const auto address = HostPort::Parse(absl::StripPrefix(target, kScheme));
   if (!address.ok()) return InvalidArgument("target '", target, "': ", address.status().message());
   return address->ToString();
-}
-
-void SetOptions(const SessionOptions& options, tensorflow::ConfigProto* config) {
-  config->set_operation_timeout_in_ms(options.operation_timeout_ms);
-  config->set_allow_soft_placement(options.allow_soft_placement);
-  config->set_isolate_session_state(options.isolate_state);
-  for (const std::string& filter : options.device_filters) config->add_device_filters(filter);
-  if (!options.optimize) {
-    config->mutable_graph_options()->mutable_optimizer_options()->set_opt_level(
-        tensorflow::OptimizerOptions::L0);
-  }
 }
 
 void SetOptions(const RunOptions& options, int64_t timeout_ms, tensorflow::RunOptions* proto) {
@@ -281,7 +271,7 @@ class RemoteSession final : public SessionInterface {
   Status Create(const Graph* graph) {
     tensorflow::CreateSessionRequest request;
     if (graph != nullptr) ExportGraph(*graph, request.mutable_graph_def());
-    SetOptions(options_, request.mutable_config());
+    ToProto(options_, request.mutable_config());
     request.set_target(target_);
     RETURN_IF_ERROR(CheckSize(request));
     tensorflow::CreateSessionResponse response;

@@ -94,10 +94,12 @@ void ToProto(const DeviceInfo& device, tensorflow::DeviceAttributes* proto) {
 StatusOr<DeviceInfo> FromProto(const tensorflow::DeviceAttributes& proto) {
   ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(proto.name()));
   if (!name.full()) return InvalidArgument("'", proto.name(), "' is not a full device name");
+  const DeviceRates rates = DefaultRates(*name.type);
   return DeviceInfo{.name = std::move(name),
                     .incarnation = proto.incarnation(),
                     .memory_limit = proto.memory_limit(),
-                    .description = proto.physical_device_desc()};
+                    .description = proto.physical_device_desc(),
+                    .rates = rates};
 }
 
 void ToProto(const std::vector<DeviceStats>& stats, tensorflow::StepStats* proto) {

@@ -34,8 +34,12 @@ struct SessionOptions {
   int64_t operation_timeout_ms = 0;
   // A device constraint that cannot be met is relaxed.
   bool allow_soft_placement = false;
-  // Constant folding and common subexpressions.
+  // False: of the compiler's passes only those run without which no step does.
   bool optimize = true;
+  // Optional passes of the compiler that are left out, by name: "fold", "merge", "sweep", ...
+  // (`penstock graph --help` lists them). InvalidArgument, when the session is made, if there is no
+  // such pass or if steps need it.
+  std::vector<std::string> disabled_passes = {};
   // Remote: variables, queues and the like are the session's own and go with it. Local sessions
   // always are so.
   bool isolate_state = false;

@@ -219,6 +219,29 @@ TEST_F(LocalSessionTest, TracesAndPartitions) {
   EXPECT_THAT(metadata.partition_graphs[0].first, HasSubstr("/device:CPU:0"));
 }
 
+TEST_F(LocalSessionTest, PassesThatAreDisabledLeaveTheGraphAlone) {
+  const Output x = Placeholder(g);
+  const Output y = (x + 1.0) * (x + 1.0);
+  for (const std::vector<std::string>& disabled :
+       {std::vector<std::string>{}, std::vector<std::string>{"merge"}}) {
+    session = *NewLocalSession({.disabled_passes = disabled});
+    ASSERT_TRUE(session->Extend(g.graph()).ok());
+    RunMetadata metadata;
+    const Feeds feeds = {{x.name(), Tensor::Scalar(1.0f)}};
+    ASSERT_TRUE(
+        session->Run({.partition_graphs = true}, feeds, {y.name()}, {}, &out, &metadata).ok());
+    EXPECT_EQ(out[0].scalar<float>(), 4);
+    int sums = 0;
+    for (const Node* node : metadata.partition_graphs[0].second.nodes()) {
+      sums += node->op_name() == "AddV2";
+    }
+    EXPECT_EQ(sums, disabled.empty() ? 1 : 2);
+  }
+  const auto unknown = NewLocalSession({.disabled_passes = {"typo"}});
+  EXPECT_EQ(unknown.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("there is no pass 'typo'"));
+}
+
 TEST_F(LocalSessionTest, ListsDevices) {
   const auto devices = session->ListDevices();
   ASSERT_TRUE(devices.ok());

@@ -21,8 +21,8 @@ Traffic TrafficOf(const std::vector<Partition>& partitions, const std::string& s
   Traffic traffic;
   for (const Partition& partition : partitions) {
     for (const Node* node : partition.graph.nodes()) {
-      const bool recv = node->op_name() == "_Recv";
-      if (!recv && node->op_name() != "_Send") continue;
+      const bool recv = node->op().end == EndOp::kRecv;
+      if (!recv && node->op().end != EndOp::kSend) continue;
       traffic.communicates = true;
       const std::string* source = node->attr<std::string>("send_device");
       if (!recv || source == nullptr) continue;
@@ -39,9 +39,7 @@ std::string PrivateContainer(const std::string& session) { return StrCat("sessio
 void MarkPrivateResources(const std::string& session, Graph* graph) {
   for (Node* node : graph->nodes()) {
     const std::string* name = node->attr<std::string>("shared_name");
-    const bool session_tensor =
-        node->op_name().starts_with("GetSession") || node->op_name() == "DeleteSessionTensor";
-    if (!session_tensor && (name == nullptr || !name->empty())) continue;
+    if (!node->op().in_session && (name == nullptr || !name->empty())) continue;
     graph->set_attr(node, kPrivateContainerAttr, PrivateContainer(session));
   }
 }

@@ -68,6 +68,8 @@ OP(Identity, {
                  .types = {{"T", kAnyType}},
                  .shape = EachAsItsInput,
                  .gradient = PassOn,
+                 .passes_through = true,
+                 .ref_form = "RefIdentity",
              });
 OP(IdentityN, {
                   .doc = "Each input; all of them are there before any output is.",
@@ -85,6 +87,8 @@ OP(RefIdentity, {
                     .shape = EachAsItsInput,
                     .gradient = PassOn,
                     .allows_uninitialized_input = true,
+                    .passes_through = true,
+                    .only_reads = true,
                 });
 OP(Snapshot, {
                  .doc = "The input as it is now.",
@@ -101,6 +105,8 @@ OP(StopGradient, {
                      .types = {{"T", kAnyType}},
                      .shape = EachAsItsInput,
                      .gradient = NoGradient,
+                     .passes_through = true,
+                     .ref_form = "RefIdentity",
                  });
 OP(PreventGradient,
    {
@@ -112,6 +118,8 @@ OP(PreventGradient,
        .shape = EachAsItsInput,
        .gradient = Refuse,
        .examples = {{.inputs = {{{{2, 3}}}}, .check_gradient = false}},
+       .passes_through = true,
+       .ref_form = "RefIdentity",
    });
 
 OP(GuaranteeConst, {

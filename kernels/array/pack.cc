@@ -150,6 +150,7 @@ OP(Pack, {
              .gradient = PackGradient,
              .examples = {{.inputs = {{{{2, 3}}, {{2, 3}}}}},
                           {.inputs = {{{{2, 3}}, {{2, 3}}}}, .attrs = {{"axis", -1}}}},
+             .shape_op = ShapeOp::kPack,
          });
 OP(Unpack,
    {

@@ -68,6 +68,7 @@ OP(Shape, {
               .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
               .shape = VectorsOfRank,
               .gradient = NoGradient,
+              .shape_op = ShapeOp::kShape,
           });
 OP(ShapeN, {
                .doc = "The dimensions of each input.",
@@ -77,6 +78,7 @@ OP(ShapeN, {
                .attrs = {{"N", Ints{.min = 1}}},
                .shape = VectorsOfRank,
                .gradient = NoGradient,
+               .shape_op = ShapeOp::kShape,
            });
 OP(Size, {
              .doc = "The number of elements of the input.",
@@ -85,6 +87,7 @@ OP(Size, {
              .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
              .shape = ScalarShape,
              .gradient = NoGradient,
+             .shape_op = ShapeOp::kSize,
          });
 OP(Rank, {
              .doc = "The number of dimensions of the input.",
@@ -93,6 +96,7 @@ OP(Rank, {
              .types = {{"T", kAnyType}},
              .shape = ScalarShape,
              .gradient = NoGradient,
+             .shape_op = ShapeOp::kRank,
          });
 
 KERNEL_ANY_TYPE(Shape, ShapeKernel);

@@ -143,6 +143,7 @@ OP(MutexLock, {
                   .shape = ScalarShape,
                   .gradient = NoGradient,
                   .stateful = true,
+                  .not_alone = "waits for another op: kernels/data has its tests",
               });
 OP(ConsumeMutexLock, {
                          .doc = "Keeps a lock until all that comes before has run.",
@@ -150,6 +151,7 @@ OP(ConsumeMutexLock, {
                          .shape = NoOutputs,
                          .gradient = NoGradient,
                          .stateful = true,
+                         .not_alone = "waits for another op: kernels/data has its tests",
                      });
 KERNEL_ANY_TYPE(MutexV2, MutexKernel);
 KERNEL_ANY_TYPE(MutexLock, MutexLockKernel);

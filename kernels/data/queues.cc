@@ -163,6 +163,7 @@ OpDef RandomQueueOp(HandleForm form) {
                      "A queue that gives back elements in random order, and keeps "
                      "min_after_dequeue of them as long as it is open, so that they mix.");
   op.attrs.insert(op.attrs.begin() + 3, {{"min_after_dequeue", 0}, {"seed", 0}, {"seed2", 0}});
+  op.shuffles = true;
   return op;
 }
 OpDef PriorityQueueOp(HandleForm form) {
@@ -203,12 +204,15 @@ class FakeQueueKernel final : public Kernel {
     return OkStatus();
   }
 };
-OP(FakeQueue, {.doc = "A queue's resource handle as a reference edge.",
-               .inputs = {{"resource", "resource"}},
-               .outputs = {{"handle", Ref("string")}},
-               .shape = RefHandleShape,
-               .gradient = NoGradient,
-               .stateful = true});
+OP(FakeQueue, {
+                  .doc = "A queue's resource handle as a reference edge.",
+                  .inputs = {{"resource", "resource"}},
+                  .outputs = {{"handle", Ref("string")}},
+                  .shape = RefHandleShape,
+                  .gradient = NoGradient,
+                  .stateful = true,
+                  .not_alone = "works on a queue: kernels/data has its tests",
+              });
 KERNEL_ANY_TYPE(FakeQueue, FakeQueueKernel);
 
 }  // namespace

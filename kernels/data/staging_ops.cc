@@ -131,6 +131,7 @@ OpDef UnstageOp(const char* doc) {
   OpDef op = StagingOp(doc, 1);
   op.outputs = {{"values", List("dtypes")}};
   op.shape = UnknownShape;
+  op.not_alone = "waits for another op: kernels/data has its tests";
   return op;
 }
 OpDef StagePeekOp() {

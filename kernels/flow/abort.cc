@@ -38,6 +38,8 @@ OP(Abort, {
               .shape = NoOutputs,
               .gradient = NoGradient,
               .stateful = true,
+              .acts_outside = true,
+              .not_alone = "ends the process",
           });
 KERNEL_ANY_TYPE(Abort, AbortKernel);
 

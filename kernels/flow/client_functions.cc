@@ -53,6 +53,7 @@ OpDef PyFuncOp(const char* doc) {
       .attrs = {{"token", Strings{}}, {"Tin", TypeList{}}, {"Tout", TypeList{}}},
       .shape = UnknownShape,
       .stateful = true,
+      .not_alone = "is only there to be imported: kernels/flow has its tests",
   };
 }
 
@@ -80,6 +81,7 @@ OP(SymbolicGradient,
                  {"Tout", TypeList{.min_length = 1}},
                  {"f", Functions{}}},
        .shape = UnknownShape,
+       .not_alone = "is only there to be imported: kernels/flow has its tests",
    });
 KERNEL_ANY_TYPE(SymbolicGradient, SymbolicGradientKernel);
 

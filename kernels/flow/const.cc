@@ -48,6 +48,7 @@ OP(Const,
        .shape = ConstShape,
        .gradient = NoGradient,
        .examples = {{.attrs = {{"dtype", DType::kFloat}, {"value", Tensor::Scalar<float>(1)}}}},
+       .is_constant = true,
    });
 KERNEL_ANY_TYPE(Const, ConstKernel);
 

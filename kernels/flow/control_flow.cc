@@ -82,7 +82,9 @@ OpDef SwitchOp(bool ref) {
           .outputs = {{"output_false", data}, {"output_true", data}},
           .types = {{"T", kAnyType}},
           .shape = SwitchShape,
-          .allows_uninitialized_input = ref};
+          .allows_uninitialized_input = ref,
+          .flow = FlowOp::kSwitch,
+          .ref_form = ref ? "" : "RefSwitch"};
 }
 
 OpDef MergeOp(bool ref) {
@@ -92,26 +94,29 @@ OpDef MergeOp(bool ref) {
           .outputs = {{"output", data}, {"value_index", "int32"}},
           .types = {{"T", kAnyType}},
           .attrs = {{"N", Ints{.min = 1}}},
-          .shape = MergeShape};
+          .shape = MergeShape,
+          .flow = FlowOp::kMerge};
 }
 
-OpDef PassOp(const char* doc, bool ref) {
+OpDef PassOp(const char* doc, FlowOp flow, bool ref) {
   const ArgType data = ref ? Ref("T") : ArgType("T");
   return {.doc = doc,
           .inputs = {{"data", data}},
           .outputs = {{"output", data}},
           .types = {{"T", kAnyType}},
-          .shape = PassShape};
+          .shape = PassShape,
+          .flow = flow};
 }
 
 OpDef EnterOp(bool ref) {
   OpDef op = PassOp(
       "Passes its input on into the loop `frame_name`: to its first iteration or, "
       "if `is_constant`, to all.",
-      ref);
+      FlowOp::kEnter, ref);
   op.attrs = {{"frame_name", Strings{}},
               {"is_constant", false},
               {"parallel_iterations", Ints{.min = 1}, int64_t{10}}};
+  if (!ref) op.ref_form = "RefEnter";
   return op;
 }
 
@@ -128,20 +133,22 @@ OP(_SwitchN, {
                  .types = {{"T", kAnyType}},
                  .attrs = {{"num_outs", Ints{.min = 1}}},
                  .shape = SwitchShape,
+                 .flow = FlowOp::kSwitch,
              });
 OP(Merge, (MergeOp(false)));
 OP(RefMerge, (MergeOp(true)));
 OP(Enter, (EnterOp(false)));
 OP(RefEnter, (EnterOp(true)));
-OP(Exit, (PassOp(kExitDoc, false)));
-OP(RefExit, (PassOp(kExitDoc, true)));
-OP(NextIteration, (PassOp(kNextDoc, false)));
-OP(RefNextIteration, (PassOp(kNextDoc, true)));
+OP(Exit, (PassOp(kExitDoc, FlowOp::kExit, false)));
+OP(RefExit, (PassOp(kExitDoc, FlowOp::kExit, true)));
+OP(NextIteration, (PassOp(kNextDoc, FlowOp::kNextIteration, false)));
+OP(RefNextIteration, (PassOp(kNextDoc, FlowOp::kNextIteration, true)));
 OP(LoopCond, {
                  .doc = "Says whether a loop goes on: what its Switches go by.",
                  .inputs = {{"input", "bool"}},
                  .outputs = {{"output", "bool"}},
                  .shape = LoopCondShape,
+                 .flow = FlowOp::kLoopCond,
              });
 
 KERNEL_ANY_TYPE(Switch, FlowKernel);

@@ -62,6 +62,7 @@ OP(_Feed, {
               .shape = UnknownShape,
               .gradient = NoGradient,
               .stateful = true,
+              .end = EndOp::kFeed,
           });
 OP(_Fetch, {
                .doc = "Gives its input back to who runs the step, at `index`.",
@@ -71,6 +72,7 @@ OP(_Fetch, {
                .shape = NoOutputs,
                .gradient = NoGradient,
                .stateful = true,
+               .end = EndOp::kFetch,
            });
 KERNEL_ANY_TYPE(_Feed, FeedKernel);
 KERNEL_ANY_TYPE(_Fetch, FetchKernel);

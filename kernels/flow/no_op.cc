@@ -18,11 +18,14 @@ OP(NoOp, {
              .doc = "Does nothing: a place for control edges to meet.",
              .shape = NoOutputs,
              .gradient = NoGradient,
+             .only_orders = true,
          });
 OP(ControlTrigger, {
                        .doc = "Does nothing, also where some of its control inputs are dead.",
                        .shape = NoOutputs,
                        .gradient = NoGradient,
+                       .only_orders = true,
+                       .runs_dead = true,
                    });
 KERNEL_ANY_TYPE(NoOp, NoOpKernel);
 KERNEL_ANY_TYPE(ControlTrigger, NoOpKernel);

@@ -69,6 +69,8 @@ OP(Placeholder, {
                     .attrs = {{"shape", PartialShape()}},
                     .shape = PlaceholderShape,
                     .gradient = NoGradient,
+                    .is_placeholder = true,
+                    .not_alone = "exists to be fed",
                 });
 OP(PlaceholderV2, {
                       .doc = "A value of shape `shape` that each step must be fed with.",
@@ -77,6 +79,8 @@ OP(PlaceholderV2, {
                       .attrs = {{"shape", Shapes{}}},
                       .shape = ShapeFromAttr,
                       .gradient = NoGradient,
+                      .is_placeholder = true,
+                      .not_alone = "exists to be fed",
                   });
 OP(PlaceholderWithDefault,
    {
@@ -88,6 +92,7 @@ OP(PlaceholderWithDefault,
        .shape = PlaceholderWithDefaultShape,
        .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.raw_dy()}; },
        .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
+       .is_placeholder = true,
    });
 
 KERNEL_ANY_TYPE(Placeholder, PlaceholderKernel);

@@ -103,6 +103,7 @@ OP(Print,
        .shape = PrintShape,
        .gradient = PassOn,
        .stateful = true,
+       .acts_outside = true,
    });
 OP(PrintV2, {
                 .doc = "Prints a string.",
@@ -112,6 +113,7 @@ OP(PrintV2, {
                 .gradient = NoGradient,
                 .examples = {{.inputs = {{{{}}}}}},
                 .stateful = true,
+                .acts_outside = true,
             });
 KERNEL_ANY_TYPE(Print, PrintKernel);
 KERNEL_ANY_TYPE(PrintV2, PrintV2Kernel);

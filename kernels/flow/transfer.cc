@@ -82,7 +82,9 @@ OpDef TransferOp(std::string doc, bool send) {
                         {"recv_device", Strings{}},
                         {"client_terminated", false}},
               .gradient = NoGradient,
-              .stateful = true};
+              .stateful = true,
+              .end = send ? EndOp::kSend : EndOp::kRecv,
+              .runs_dead = send};
   if (send) {
     op.inputs = {{"tensor", "T"}};
     op.types = {{"T", kAnyType}};

@@ -233,6 +233,7 @@ OP(DecodePng, {
                   .attrs = {{"channels", 0}},
                   .shape = ImageShape,
                   .gradient = NoGradient,
+                  .not_alone = "needs an image: kernels/image has its tests",
               });
 KERNEL_ANY_TYPE(DecodePng, DecodeKernel);
 
@@ -243,6 +244,7 @@ OP(DecodeJpeg, {
                    .attrs = JpegAttrs(),
                    .shape = ImageShape,
                    .gradient = NoGradient,
+                   .not_alone = "needs an image: kernels/image has its tests",
                });
 KERNEL_ANY_TYPE(DecodeJpeg, DecodeKernel);
 
@@ -253,6 +255,7 @@ OP(DecodeAndCropJpeg, {
                           .attrs = JpegAttrs(),
                           .shape = ImageShape,
                           .gradient = NoGradient,
+                          .not_alone = "needs an image: kernels/image has its tests",
                       });
 KERNEL_ANY_TYPE(DecodeAndCropJpeg, DecodeAndCropJpegKernel);
 
@@ -266,6 +269,7 @@ OP(DecodeGif, {
                         return s.WithRank(0, 0).status();
                       },
                   .gradient = NoGradient,
+                  .not_alone = "needs an image: kernels/image has its tests",
               });
 KERNEL_ANY_TYPE(DecodeGif, DecodeKernel);
 
@@ -276,6 +280,7 @@ OP(DecodeBmp, {
                   .attrs = {{"channels", 0}},
                   .shape = ImageShape,
                   .gradient = NoGradient,
+                  .not_alone = "needs an image: kernels/image has its tests",
               });
 KERNEL_ANY_TYPE(DecodeBmp, DecodeKernel);
 
@@ -293,6 +298,7 @@ OP(DecodeImage,
              return s.WithRank(0, 0).status();
            },
        .gradient = NoGradient,
+       .not_alone = "needs an image: kernels/image has its tests",
    });
 KERNEL_ANY_TYPE(DecodeImage, DecodeKernel);
 
@@ -307,6 +313,7 @@ OP(ExtractJpegShape, {
                                return s.WithRank(0, 0).status();
                              },
                          .gradient = NoGradient,
+                         .not_alone = "needs an image: kernels/image has its tests",
                      });
 KERNEL_BY("output_type", ExtractJpegShape, ExtractJpegShapeKernel, int32_t, int64_t);
 

@@ -83,6 +83,8 @@ OP(ReadFile, {
                  .shape = ReadFileShape,
                  .gradient = NoGradient,
                  .stateful = true,
+                 .acts_outside = true,
+                 .not_alone = "works on files: kernels/io has its tests",
              });
 KERNEL_ANY_TYPE(ReadFile, ReadFileKernel);
 
@@ -92,6 +94,8 @@ OP(WriteFile, {
                   .shape = WriteFileShape,
                   .gradient = NoGradient,
                   .stateful = true,
+                  .acts_outside = true,
+                  .not_alone = "works on files: kernels/io has its tests",
               });
 KERNEL_ANY_TYPE(WriteFile, WriteFileKernel);
 
@@ -103,6 +107,7 @@ OP(MatchingFiles, {
                       .gradient = NoGradient,
                       .examples = {{.inputs = {{{{2}}}}}},
                       .stateful = true,
+                      .acts_outside = true,
                   });
 KERNEL_ANY_TYPE(MatchingFiles, MatchingFilesKernel);
 

@@ -111,6 +111,8 @@ OP(SaveV2, {
                .shape = SaveShape,
                .gradient = NoGradient,
                .stateful = true,
+               .acts_outside = true,
+               .not_alone = "works on files: kernels/io has its tests",
            });
 KERNEL_ANY_TYPE(SaveV2, SaveKernel);
 
@@ -123,6 +125,8 @@ OP(RestoreV2,
        .shape = RestoreShape,
        .gradient = NoGradient,
        .stateful = true,
+       .acts_outside = true,
+       .not_alone = "works on files: kernels/io has its tests",
    });
 KERNEL_ANY_TYPE(RestoreV2, RestoreKernel);
 
@@ -134,6 +138,8 @@ OP(MergeV2Checkpoints,
        .shape = MergeShape,
        .gradient = NoGradient,
        .stateful = true,
+       .acts_outside = true,
+       .not_alone = "works on files: kernels/io has its tests",
    });
 KERNEL_ANY_TYPE(MergeV2Checkpoints, MergeKernel);
 

@@ -90,6 +90,8 @@ OP(Save, {
              .shape = SaveShape,
              .gradient = NoGradient,
              .stateful = true,
+             .acts_outside = true,
+             .not_alone = "works on files: kernels/io has its tests",
          });
 KERNEL_ANY_TYPE(Save, SaveV1Kernel<false>);
 
@@ -103,6 +105,8 @@ OP(SaveSlices, {
                    .shape = SaveSlicesShape,
                    .gradient = NoGradient,
                    .stateful = true,
+                   .acts_outside = true,
+                   .not_alone = "works on files: kernels/io has its tests",
                });
 KERNEL_ANY_TYPE(SaveSlices, SaveV1Kernel<true>);
 
@@ -115,6 +119,8 @@ OP(Restore, {
                 .shape = RestoreShape,
                 .gradient = NoGradient,
                 .stateful = true,
+                .acts_outside = true,
+                .not_alone = "works on files: kernels/io has its tests",
             });
 KERNEL_ANY_TYPE(Restore, RestoreV1Kernel<false>);
 
@@ -129,6 +135,8 @@ OP(RestoreSlice, {
                      .shape = RestoreShape,
                      .gradient = NoGradient,
                      .stateful = true,
+                     .acts_outside = true,
+                     .not_alone = "works on files: kernels/io has its tests",
                  });
 KERNEL_ANY_TYPE(RestoreSlice, RestoreV1Kernel<true>);
 

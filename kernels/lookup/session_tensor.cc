@@ -104,6 +104,7 @@ OpDef HandleOp(const char* type) {
       .shape = ScalarShape,
       .gradient = NoGradient,
       .stateful = true,
+      .in_session = true,
   };
 }
 
@@ -122,6 +123,8 @@ OP(GetSessionTensor, {
                          .shape = UnknownShape,
                          .gradient = NoGradient,
                          .stateful = true,
+                         .in_session = true,
+                         .not_alone = "reads what another op kept: kernels/lookup has its tests",
                      });
 KERNEL_ANY_TYPE(GetSessionTensor, GetSessionTensorKernel);
 
@@ -131,6 +134,8 @@ OP(DeleteSessionTensor, {
                             .shape = NoOutputs,
                             .gradient = NoGradient,
                             .stateful = true,
+                            .in_session = true,
+                            .not_alone = "reads what another op kept: kernels/lookup has its tests",
                         });
 KERNEL_ANY_TYPE(DeleteSessionTensor, DeleteSessionTensorKernel);
 

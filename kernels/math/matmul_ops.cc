@@ -3,6 +3,7 @@
 // MatMul, BatchMatMul, BatchMatMulV2, BatchMatMulV3 and their kernels on the CPU.
 #include <complex>
 
+#include "core/op/flops.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/broadcast.h"
@@ -133,6 +134,7 @@ OpDef BatchMatMulOp(const char* doc, ShapeFn shape, GradientFn gradient) {
       .examples = {{.inputs = {{{{2, 3, 4}}}, {{{2, 4, 2}}}}},
                    {.inputs = {{{{2, 4, 3}}}, {{{2, 2, 4}}}},
                     .attrs = {{"adj_x", true}, {"adj_y", true}}}},
+      .flops = MatMulFlops,
   };
 }
 
@@ -169,6 +171,7 @@ OP(MatMul,
                     {.inputs = {{{{2, 3}}}, {{{2, 3}}}}, .attrs = {{"transpose_b", true}}},
                     {.inputs = {{{{3, 2}}}, {{{2, 3}}}},
                      .attrs = {{"transpose_a", true}, {"transpose_b", true}}}},
+       .flops = MatMulFlops,
    });
 KERNEL(MatMul, MatMulOnCpu, FLOATING_TYPES, int32_t, int64_t, COMPLEX_TYPES);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Conv2D and its two gradients, over NHWC images with HWIO filters.
+#include "core/op/flops.h"
 #include "kernels/nn/conv_kernels.h"
 
 namespace penstock {
@@ -30,6 +31,7 @@ OP(Conv2D, {
                              .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)},
                             {.inputs = {{{{1, 4, 3, 1}}}, {{{2, 2, 1, 2}}}},
                              .attrs = ConvExampleAttrs(ConvOf::kImages, "VALID", 1)}},
+               .flops = ConvolutionFlops,
            });
 KERNEL(Conv2D, ConvForwardKernel, half, bfloat16, float, double, int32_t);
 
@@ -47,6 +49,7 @@ OP(Conv2DBackpropInput,
        },
        .examples = {{.inputs = {{{{4}, {2, 4, 3, 2}}}, {{{3, 2, 2, 3}}}, {{{2, 2, 3, 3}}}},
                      .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)}},
+       .flops = ConvolutionFlops,
    });
 KERNEL(Conv2DBackpropInput, ConvBackpropInputKernel, half, bfloat16, float, double, int32_t);
 
@@ -64,6 +67,7 @@ OP(Conv2DBackpropFilter,
        },
        .examples = {{.inputs = {{{{2, 4, 3, 2}}}, {{{4}, {3, 2, 2, 3}}}, {{{2, 2, 3, 3}}}},
                      .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)}},
+       .flops = ConvolutionFlops,
    });
 KERNEL(Conv2DBackpropFilter, ConvBackpropFilterKernel, half, bfloat16, float, double, int32_t);
 

@@ -2,6 +2,7 @@
 //
 // Conv3D and its two gradients, over NDHWC volumes with DHWIO filters. The first versions of the
 // gradients take the tensor whose gradient they compute, only for its shape, the second its sizes.
+#include "core/op/flops.h"
 #include "kernels/nn/conv_kernels.h"
 
 namespace penstock {
@@ -46,6 +47,7 @@ OP(Conv3D,
                  FilterGradientNode(g, kVolumes, g.x(0), g.x(1), g.dy())};
        },
        .examples = {{.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs()}},
+       .flops = ConvolutionFlops,
    });
 KERNEL(Conv3D, ConvForwardKernel, half, bfloat16, float, double);
 
@@ -59,6 +61,7 @@ OP(Conv3DBackpropInput,
        .shape = SameShape,
        .gradient = BackpropInputGradient,
        .examples = {{.inputs = {{kImage}, {kFilter}, {kResult}}, .attrs = ExampleAttrs()}},
+       .flops = ConvolutionFlops,
    });
 KERNEL(Conv3DBackpropInput, ConvBackpropInputKernel, half, float, double);
 
@@ -76,6 +79,7 @@ OP(Conv3DBackpropFilter,
            },
        .gradient = BackpropFilterGradient,
        .examples = {{.inputs = {{kImage}, {kFilter}, {kResult}}, .attrs = ExampleAttrs()}},
+       .flops = ConvolutionFlops,
    });
 KERNEL(Conv3DBackpropFilter, ConvBackpropFilterKernel, half, float, double);
 
@@ -90,6 +94,7 @@ OP(Conv3DBackpropInputV2,
        .gradient = BackpropInputGradient,
        .examples = {{.inputs = {{{{5}, {2, 4, 3, 2, 2}}}, {kFilter}, {kResult}},
                      .attrs = ExampleAttrs()}},
+       .flops = ConvolutionFlops,
    });
 KERNEL(Conv3DBackpropInputV2, ConvBackpropInputKernel, half, bfloat16, float, double);
 
@@ -104,6 +109,7 @@ OP(Conv3DBackpropFilterV2,
        .gradient = BackpropFilterGradient,
        .examples = {{.inputs = {{kImage}, {{{5}, {3, 2, 1, 2, 3}}}, {kResult}},
                      .attrs = ExampleAttrs()}},
+       .flops = ConvolutionFlops,
    });
 KERNEL(Conv3DBackpropFilterV2, ConvBackpropFilterKernel, half, bfloat16, float, double);
 

@@ -59,6 +59,7 @@ OP(ParseTensor, {
                     .types = {{"out_type", kAnyType}},
                     .shape = UnknownShape,
                     .gradient = NoGradient,
+                    .not_alone = "needs serialized bytes: kernels/parsing has its tests",
                 });
 KERNEL_ANY_TYPE(SerializeTensor, SerializeTensorKernel);
 KERNEL_ANY_TYPE(ParseTensor, ParseTensorKernel);

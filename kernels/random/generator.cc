@@ -73,6 +73,7 @@ OP(RngReadAndSkip, {
                        .shape = [](ShapeScope& s) { return SetOutput(s, 0, {kStateSize}); },
                        .gradient = NoGradient,
                        .stateful = true,
+                       .not_alone = "works on a generator's state: tests/interop has its program",
                    });
 OP(RngSkip, {
                 .doc = "Leaves out delta numbers of a random number generator.",
@@ -80,6 +81,7 @@ OP(RngSkip, {
                 .shape = NoOutputs,
                 .gradient = NoGradient,
                 .stateful = true,
+                .not_alone = "works on a generator's state: tests/interop has its program",
             });
 KERNEL_ANY_TYPE(RngReadAndSkip, ReadAndSkipKernel);
 KERNEL_ANY_TYPE(RngSkip, SkipKernel);

@@ -61,6 +61,7 @@ OP(RandomShuffle, {
                       .shape = SameShape,
                       .gradient = NoGradient,
                       .stateful = true,
+                      .shuffles = true,
                   });
 KERNEL_ANY_TYPE(RandomShuffle, RandomShuffleKernel);
 

@@ -200,6 +200,7 @@ OP(DeserializeSparse,
                    {"sparse_shape", "int64"}},
        .types = {{"dtype", Serializable()}, {"Tserialized", {DType::kString}, DType::kString}},
        .shape = DeserializeShape,
+       .not_alone = "reads what another op wrote: kernels/sparse has its tests",
    });
 OP(DeserializeManySparse,
    {
@@ -210,6 +211,7 @@ OP(DeserializeManySparse,
                    {"sparse_shape", "int64"}},
        .types = {{"dtype", Serializable()}},
        .shape = DeserializeShape,
+       .not_alone = "reads what another op wrote: kernels/sparse has its tests",
    });
 KERNEL_ANY_TYPE(DeserializeSparse, DeserializeSparseKernel<false>);
 KERNEL_ANY_TYPE(DeserializeManySparse, DeserializeSparseKernel<true>);

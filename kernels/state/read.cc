@@ -144,6 +144,7 @@ OP(ReadVariableOp, {
                        .shape = ReadShape,
                        .gradient = ReadGradient,
                        .stateful = true,
+                       .only_reads = true,
                    });
 KERNEL_ANY_TYPE(ReadVariableOp, ReadKernel);
 
@@ -164,6 +165,7 @@ OP(VariableShape, {
                       .shape = VariableShapeShape,
                       .gradient = NoGradient,
                       .stateful = true,
+                      .only_reads = true,
                   });
 KERNEL_ANY_TYPE(VariableShape, VariableShapeKernel);
 
@@ -177,6 +179,7 @@ OP(ResourceGather, {
                        .gradient = GatherGradient,
                        .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}}}},
                        .stateful = true,
+                       .only_reads = true,
                    });
 KERNEL_ANY_TYPE(ResourceGather, GatherKernel);
 

@@ -155,6 +155,7 @@ OP(ResourceGatherNd, {
                          .gradient = GatherNdGradient,
                          .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}}}},
                          .stateful = true,
+                         .only_reads = true,
                      });
 KERNEL_ANY_TYPE(ResourceGatherNd, GatherNdKernel);
 

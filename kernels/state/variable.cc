@@ -165,6 +165,7 @@ OP(IsVariableInitialized, {
                               .shape = ScalarShape,
                               .gradient = NoGradient,
                               .allows_uninitialized_input = true,
+                              .only_reads = true,
                           });
 KERNEL_ANY_TYPE(IsVariableInitialized, IsInitializedKernel);
 
@@ -175,6 +176,7 @@ OP(VarIsInitializedOp, {
                            .shape = ScalarShape,
                            .gradient = NoGradient,
                            .stateful = true,
+                           .only_reads = true,
                        });
 KERNEL_ANY_TYPE(VarIsInitializedOp, IsInitializedKernel);
 

@@ -150,7 +150,7 @@ class StackCloseKernel final : public Kernel {
   }
 };
 
-OpDef StackOp(Generation generation) {
+OpDef NewStackOp(Generation generation) {
   OpDef op = {.doc = "A new, empty stack of tensors of type elem_type.",
               .outputs = {HandleArg(generation)},
               .types = {{"elem_type", kAnyType}},
@@ -161,7 +161,8 @@ OpDef StackOp(Generation generation) {
                 return OkStatus();
               },
               .gradient = NoGradient,
-              .stateful = true};
+              .stateful = true,
+              .stack = StackOp::kMake};
   if (generation == Generation::kResource) {
     op.inputs = {{"max_size", "int32"}};
     op.examples = {{.inputs = {{{.shape = {}, .values = {-1}}}}}};
@@ -180,7 +181,8 @@ OpDef StackPushOp(Generation generation) {
             return OkStatus();
           },
           .gradient = NoGradient,
-          .stateful = true};
+          .stateful = true,
+          .stack = StackOp::kPush};
 }
 
 OpDef StackPopOp(Generation generation) {
@@ -195,7 +197,8 @@ OpDef StackPopOp(Generation generation) {
             return OkStatus();
           },
           .gradient = NoGradient,
-          .stateful = true};
+          .stateful = true,
+          .stack = StackOp::kPop};
 }
 
 OpDef StackCloseOp(Generation generation) {
@@ -206,8 +209,8 @@ OpDef StackCloseOp(Generation generation) {
           .stateful = true};
 }
 
-OP(Stack, (StackOp(Generation::kReference)));
-OP(StackV2, (StackOp(Generation::kResource)));
+OP(Stack, (NewStackOp(Generation::kReference)));
+OP(StackV2, (NewStackOp(Generation::kResource)));
 OP(StackPush, (StackPushOp(Generation::kReference)));
 OP(StackPushV2, (StackPushOp(Generation::kResource)));
 OP(StackPop, (StackPopOp(Generation::kReference)));

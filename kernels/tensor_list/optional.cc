@@ -202,13 +202,15 @@ OP(OptionalNone, {
                      .shape = ScalarShape,
                      .gradient = NoGradient,
                  });
-OP(OptionalHasValue, {
-                         .doc = "Whether an optional has a value.",
-                         .inputs = {{"optional", "variant"}},
-                         .outputs = {{"has_value", "bool"}},
-                         .shape = HasValueShape,
-                         .gradient = NoGradient,
-                     });
+OP(OptionalHasValue,
+   {
+       .doc = "Whether an optional has a value.",
+       .inputs = {{"optional", "variant"}},
+       .outputs = {{"has_value", "bool"}},
+       .shape = HasValueShape,
+       .gradient = NoGradient,
+       .not_alone = "reads what another op made: kernels/tensor_list has its tests",
+   });
 OP(OptionalGetValue,
    {
        .doc = "The tensors of an optional; an error where it has none.",
@@ -221,6 +223,7 @@ OP(OptionalGetValue,
        .examples = {{.inputs = {{{{2, 3}}}},
                      .attrs = {{"output_types", std::vector<DType>{DType::kFloat}},
                                {"output_shapes", std::vector<PartialShape>{{}}}}}},
+       .not_alone = "reads what another op made: kernels/tensor_list has its tests",
    });
 
 KERNEL_ANY_TYPE(OptionalFromValue, OptionalFromValueKernel);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "proto/tensorflow/checkpoint.pb.h"
+#include "proto/tensorflow/config.pb.h"
 #include "proto/tensorflow/graph.pb.h"
 #include "proto/tensorflow/master.pb.h"
 #include "proto/tensorflow/master_service.grpc.pb.h"
@@ -96,6 +97,14 @@ TEST(Wire, Master) {
             "3 status_code: error.Code; 4 status_error_message: string");
   EXPECT_EQ(Fields(CreateSessionRequest::descriptor()),
             "1 graph_def: GraphDef; 2 config: ConfigProto; 3 target: string");
+  EXPECT_EQ(Fields(RewriterConfig::descriptor()),
+            "3 constant_folding: RewriterConfig.Toggle; "
+            "24 common_subgraph_elimination: RewriterConfig.Toggle; "
+            "200 custom_optimizers: rep RewriterConfig.CustomGraphOptimizer");
+  EXPECT_EQ(Fields(RewriterConfig::CustomGraphOptimizer::descriptor()),
+            "1 name: string; 2 parameter_map: map<string,AttrValue>");
+  EXPECT_EQ(RewriterConfig::OFF, 2);
+  EXPECT_EQ(GraphOptions::kRewriteOptionsFieldNumber, 10);
   EXPECT_EQ(Fields(ExtendSessionResponse::descriptor()), "4 new_graph_version: int64");
   EXPECT_EQ(Fields(NamedTensorProto::descriptor()), "1 name: string; 2 tensor: TensorProto");
   EXPECT_EQ(error::UNAUTHENTICATED, 16);

@@ -24,63 +24,23 @@
 namespace penstock {
 namespace {
 
-// Ops that cannot run alone, with the reason. Everything else must have samples that work.
-const char* CannotRunAlone(const std::string& op) {
-  if (op[0] == '_') return "the runtime's own: it has no meaning outside a partition";
-  if (op == "Placeholder" || op == "PlaceholderV2") return "exists to be fed";
-  if (op == "Abort") return "ends the process";
-  for (const char* flow : {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"}) {
-    if (op == flow || op == StrCat("Ref", flow)) return "the executor runs it, in a graph";
-  }
-  if (op == "GetSessionTensor" || op == "DeleteSessionTensor") {
-    return "reads what another op kept: kernels/lookup has its tests";
-  }
-  if (op == "DeserializeSparse" || op == "DeserializeManySparse") {
-    return "reads what another op wrote: kernels/sparse has its tests";
-  }
-  if (op == "DestroyTemporaryVariable") return "ends what another op of the same step made";
-  for (const char* format : {"Png", "Jpeg", "AndCropJpeg", "Gif", "Bmp", "Image"}) {
-    if (op == StrCat("Decode", format)) return "needs an image: kernels/image has its tests";
-  }
-  if (op == "ParseSingleExample" || op == "ParseSingleSequenceExample" || op == "ParseTensor") {
-    return "needs serialized bytes: kernels/parsing has its tests";
-  }
-  if (op == "OptionalHasValue" || op == "OptionalGetValue") {
-    return "reads what another op made: kernels/tensor_list has its tests";
-  }
-  if (op == "ExtractJpegShape") return "needs an image: kernels/image has its tests";
-  for (const char* files : {"Save", "SaveSlices", "SaveV2", "Restore", "RestoreSlice", "RestoreV2",
-                            "MergeV2Checkpoints", "ReadFile", "WriteFile"}) {
-    if (op == files) return "works on files: kernels/io has its tests";
-  }
-  if (op == "ImmutableConst" || op == "Skipgram") return "reads a file: its folder has its tests";
-  for (const char* call : {"PyFunc", "PyFuncStateless", "EagerPyFunc", "SymbolicGradient"}) {
-    if (op == call) return "is only there to be imported: kernels/flow has its tests";
-  }
-  if (op == "SparseCross" || op == "SparseCrossV2" || op == "SparseCrossHashed") {
-    return "has lists of types that samples have not: kernels/sparse has its tests";
-  }
-  const OpDef* const def = Registry::Global().FindOp(op);
-  for (const ArgDef& input : def->inputs) {
+// Why an op cannot run alone. Empty: it can, and must have samples that work.
+std::string WhyNotAlone(const OpDef& op) {
+  if (op.name[0] == '_') return "the runtime's own: it has no meaning outside a partition";
+  if (op.flow != FlowOp::kNone) return "the executor runs it, in a graph";
+  for (const ArgDef& input : op.inputs) {
     const bool handle = input.name == "handle" || input.name.ends_with("_handle");
     if (handle && (input.type.type == "resource" || input.type.type == "string")) {
       return "works on a queue or its like: kernels/data has its tests";
     }
   }
-  if (op == "RngSkip" || op == "RngReadAndSkip") {
-    return "works on a generator's state: tests/interop has its program";
-  }
-  if (op == "FakeQueue") return "works on a queue: kernels/data has its tests";
-  if (op == "Unstage" || op == "StagePeek" || op == "MutexLock" || op == "ConsumeMutexLock") {
-    return "waits for another op: kernels/data has its tests";
-  }
-  return nullptr;
+  return op.not_alone;
 }
 
 std::vector<const OpDef*> RunnableOps() {
   std::vector<const OpDef*> ops;
   for (const OpDef* op : Registry::Global().ops()) {
-    if (CannotRunAlone(op->name) == nullptr) ops.push_back(op);
+    if (WhyNotAlone(*op).empty()) ops.push_back(op);
   }
   return ops;
 }

@@ -16,8 +16,8 @@ namespace {
 
 struct GraphOptions {
   std::string path, after, out;
-  bool dot = false;
-  std::vector<std::string> feeds, fetches, targets;
+  bool dot = false, explain = false;
+  std::vector<std::string> feeds, fetches, targets, disabled_passes;
   std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
 };
 
@@ -69,30 +69,38 @@ StatusOr<std::vector<TensorName>> Parse(const std::vector<std::string>& texts) {
 }
 
 Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
-  CompileOptions compile{.targets = options.targets};
+  CompileOptions compile{.targets = options.targets, .disabled_passes = options.disabled_passes};
   ASSIGN_OR_RETURN(compile.feeds, Parse(options.feeds));
   ASSIGN_OR_RETURN(compile.fetches, Parse(options.fetches));
   std::vector<DeviceInfo> devices;
   for (const std::string& text : options.devices) {
     ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(text));
     if (!name.full()) return InvalidArgument("--devices: '", text, "' is not a full device name");
-    devices.push_back({.name = std::move(name), .incarnation = 1});
+    const DeviceRates rates = DefaultRates(*name.type);
+    devices.push_back({.name = std::move(name), .incarnation = 1, .rates = rates});
   }
   compile.client_device = devices.front().name;
   Status shown;
+  bool seen = false, partitioned = false;
   compile.dump = [&](string_view pass, const Graph& g) {
-    if (pass == options.after) shown = Show(g, options);
+    partitioned |= pass == "partition";
+    if (pass != options.after || !shown.ok()) return;
+    seen = true;
+    if (partitioned) std::printf("# %s\n", g.nodes().front()->assigned_device().c_str());
+    shown = Show(g, options);
   };
-  ASSIGN_OR_RETURN(const std::vector<Partition> partitions, Compile(graph, devices, compile));
-  if (options.after != "partition") return shown;
-  for (const Partition& partition : partitions) {
-    std::printf("# %s\n", partition.device.c_str());
-    RETURN_IF_ERROR(Show(partition.graph, options));
-  }
-  return OkStatus();
+  CompileReport report;
+  RETURN_IF_ERROR(Compile(graph, devices, compile, &report).status());
+  if (!seen) return InvalidArgument("--after=", options.after, ": --disable_passes leaves it out");
+  if (options.explain) std::fputs(ToString(report).c_str(), stdout);
+  return shown;
 }
 
 Status RunGraphCommand(const GraphOptions& options) {
+  if (options.after.empty() && (options.explain || !options.disabled_passes.empty())) {
+    return InvalidArgument(
+        "--explain and --disable_passes tell of a compilation: give --after too");
+  }
   ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(options.path, Registry::Global()));
   return options.after.empty() ? Show(graph, options) : ShowAfterPass(graph, options);
 }
@@ -100,18 +108,19 @@ Status RunGraphCommand(const GraphOptions& options) {
 }  // namespace
 
 void AddGraphCommand(CLI::App& app, int* exit_code) {
-  std::vector<std::string> passes = PassNames();
-  passes.push_back("partition");
   CLI::App* graph = app.add_subcommand("graph", "Print or convert a graph, as written or compiled");
   graph->footer(
       "  penstock graph model.pb                                    its nodes, a line each\n"
       "  penstock graph model.pb --out=model.pbtxt                  as text\n"
       "  penstock graph model.pb --after=place --fetch=loss:0       what the compiler makes of it\n"
+      "  penstock graph model.pb --after=place --fetch=loss:0 --explain\n"
+      "                                                             and why each node is where it "
+      "is\n"
       "  penstock graph model.pb --dot | dot -Tsvg > model.svg      a picture\n");
   auto options = std::make_shared<GraphOptions>();
   graph->add_option("file", options->path, "A GraphDef, binary or text")->required();
   graph->add_option("--after", options->after, "Compile, and show the graph after this pass")
-      ->check(CLI::IsMember(passes));
+      ->check(CLI::IsMember(PassNames()));
   graph->add_option("--feed", options->feeds, "Tensors that are fed, when compiling")
       ->delimiter(',');
   graph->add_option("--fetch", options->fetches, "Tensors to fetch, when compiling")
@@ -120,6 +129,10 @@ void AddGraphCommand(CLI::App& app, int* exit_code) {
   graph->add_option("--devices", options->devices, "Full names of the devices to compile for")
       ->delimiter(',')
       ->capture_default_str();
+  graph->add_option("--disable_passes", options->disabled_passes, "Passes to leave out: fold, ...")
+      ->delimiter(',');
+  graph->add_flag("--explain", options->explain,
+                  "Also print how long each pass took, and why each node is where it is");
   graph->add_option("--out", options->out, "Write it here (.pbtxt: as text) instead of printing");
   graph->add_flag("--dot", options->dot, "Print in Graphviz's language");
   graph->callback([options, exit_code] { *exit_code = ExitCodeOf(RunGraphCommand(*options)); });

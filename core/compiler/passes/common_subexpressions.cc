@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
@@ -15,7 +14,7 @@ namespace {
 
 bool MayMerge(const Node& node) {
   if (node.op().stateful || node.op_name()[0] == '_') return false;
-  if (node.num_inputs() == 0 && node.op_name() != "Const") return false;  // placeholders have names
+  if (node.num_inputs() == 0 && !node.op().is_constant) return false;  // placeholders have names
   if (FlowOpOf(node) != FlowOp::kNone) return false;
   const auto is_ref = [](const EdgeType& type) { return type.ref; };
   return std::none_of(node.input_types().begin(), node.input_types().end(), is_ref) &&
@@ -55,7 +54,8 @@ bool Same(const Node& a, const Node& b) {
 
 }  // namespace
 
-Status EliminateCommonSubexpressions(Graph* graph) {
+Status EliminateCommonSubexpressions(PassContext& context) {
+  Graph* const graph = context.graph;
   ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
   absl::flat_hash_map<size_t, std::vector<Node*>> seen;
   for (Node* node : order) {
@@ -76,34 +76,6 @@ Status EliminateCommonSubexpressions(Graph* graph) {
     }
     // What remains of the node is dead unless it is a target; RemoveDeadNodes knows.
   }
-  return OkStatus();
-}
-
-Status RemoveDeadNodes(Graph* graph, const std::vector<std::string>& targets) {
-  const absl::flat_hash_set<string_view> wanted(targets.begin(), targets.end());
-  std::vector<const Node*> needed;  // also the queue
-  std::vector<bool> seen(graph->max_id());
-  const auto need = [&](const Node* node) {
-    if (!seen[node->id()]) needed.push_back(node);
-    seen[node->id()] = true;
-  };
-  for (const Node* node : graph->nodes()) {
-    if (node->op().stateful || node->op_name() == "_Fetch" || wanted.contains(node->name())) {
-      need(node);
-    }
-  }
-  for (size_t i = 0; i < needed.size(); ++i) {
-    for (const Endpoint& input : needed[i]->inputs()) need(input.node);
-    for (const Node* input : needed[i]->control_inputs()) need(input);
-  }
-  // Loops depend on themselves: so first all of their edges, then the nodes.
-  std::vector<Node*> dead;
-  for (Node* node : graph->nodes()) {
-    if (seen[node->id()]) continue;
-    dead.push_back(node);
-    for (int i = 0; i < node->num_inputs(); ++i) RETURN_IF_ERROR(graph->SetInput(node, i, {}));
-  }
-  for (Node* node : dead) graph->RemoveNode(node);
   return OkStatus();
 }
 

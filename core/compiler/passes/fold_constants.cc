@@ -21,13 +21,11 @@ constexpr int64_t kFoldedBytesMax = 10 << 20;
 
 // One that waits for another node may be on a branch that is not taken, or in a loop: what is made
 // of it must be, too.
-bool IsConst(const Node& node) {
-  return node.op_name() == "Const" && node.control_inputs().empty();
-}
+bool IsConst(const Node& node) { return node.op().is_constant && node.control_inputs().empty(); }
 
 bool MayFold(const Node& node) {
   if (node.op().stateful || node.name().empty() || node.op_name()[0] == '_') return false;
-  if (node.op_name() == "Const" || node.num_outputs() == 0) return false;
+  if (node.op().is_constant || node.num_outputs() == 0) return false;
   if (!node.control_inputs().empty() || FlowOpOf(node) != FlowOp::kNone) return false;
   for (const EdgeType& type : node.output_types()) {
     const bool data = IsPlain(type.dtype) || type.dtype == DType::kString;
@@ -53,8 +51,7 @@ class Folder {
  public:
   explicit Folder(Graph* graph) : graph_(*graph), threads_("fold", 1) {}
 
-  Status Run() {
-    ASSIGN_OR_RETURN(const ShapeMap shapes, InferShapes(graph_));
+  Status Run(const ShapeMap& shapes) {
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     // A shape may be known of what is never computed; a constant would be there all the same.
     const bool branches = std::any_of(order.begin(), order.end(), [](const Node* node) {
@@ -73,22 +70,22 @@ class Folder {
  private:
   // Shape, Size and Rank of a tensor whose shape inference knows.
   std::vector<Tensor> KnownShape(const Node& node, const ShapeMap& shapes) {
-    const std::string& op = node.op_name();
-    if (op != "Shape" && op != "Size" && op != "Rank") return {};
+    const ShapeOp op = node.op().shape_op;
+    if (op == ShapeOp::kNone || op == ShapeOp::kPack || node.num_inputs() != 1) return {};
     const Endpoint in = node.input(0);
     // Constants that this pass added are younger than the inference.
     if (static_cast<size_t>(in.node->id()) >= shapes.size()) return {};
     const PartialShape& shape = shapes[in.node->id()][in.index];
-    if (op == "Rank") {
+    if (op == ShapeOp::kRank) {
       if (!shape.known_rank()) return {};
       return {Tensor::Scalar<int32_t>(shape.rank())};
     }
     if (!shape.fully_known()) return {};
     const Shape known = shape.ToShape();
     std::vector<int64_t> numbers(known.dims().begin(), known.dims().end());
-    if (op == "Size") numbers = {known.num_elements()};
+    if (op == ShapeOp::kSize) numbers = {known.num_elements()};
     const Shape result_shape =
-        op == "Size" ? Shape() : Shape({static_cast<int64_t>(numbers.size())});
+        op == ShapeOp::kSize ? Shape() : Shape({static_cast<int64_t>(numbers.size())});
     if (node.output_type(0).dtype == DType::kInt64) {
       return {Tensor::Of<int64_t>(result_shape, numbers)};
     }
@@ -163,6 +160,9 @@ class Folder {
 
 }  // namespace
 
-Status FoldConstants(Graph* graph) { return Folder(graph).Run(); }
+Status FoldConstants(PassContext& context) {
+  ASSIGN_OR_RETURN(const ShapeMap* const shapes, context.Shapes());
+  return Folder(context.graph).Run(*shapes);
+}
 
 }  // namespace penstock

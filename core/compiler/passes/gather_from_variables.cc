@@ -14,6 +14,11 @@ namespace {
 
 bool IsState(EdgeType type) { return type.ref || type.dtype == DType::kResource; }
 
+// A handle that goes in comes out.
+bool PassesOn(const OpDef& op) {
+  return op.passes_through || op.flow == FlowOp::kSwitch || op.flow == FlowOp::kEnter;
+}
+
 // Which variable, queue, ... a handle names: its container and its name there.
 using StateName = std::pair<std::string, std::string>;
 
@@ -21,10 +26,7 @@ using StateName = std::pair<std::string, std::string>;
 std::optional<StateName> StateBehind(Endpoint handle) {
   const Node* maker = handle.node;
   while (maker->num_inputs() > 0) {
-    const string_view op = maker->op_name();
-    const bool passes_on = op == "Identity" || op == "RefIdentity" || op == "Switch" ||
-                           op == "RefSwitch" || op == "Enter" || op == "RefEnter";
-    if (!passes_on) return std::nullopt;
+    if (!PassesOn(maker->op())) return std::nullopt;
     maker = maker->input(0).node;
   }
   const auto* container = maker->attr<std::string>("container");
@@ -33,16 +35,9 @@ std::optional<StateName> StateBehind(Endpoint handle) {
   return StateName(*container, shared->empty() ? maker->name() : *shared);
 }
 
-bool OnlyReads(const Node& node) {
-  static const auto* const kOps = new absl::flat_hash_set<string_view>{
-      "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp",
-      "Identity",       "RefIdentity",    "Switch",           "RefSwitch",     "Merge",
-      "Enter",          "RefEnter",       "NextIteration",    "Exit"};
-  return kOps->contains(node.op_name());
-}
-
 bool MayUpdate(const Node& node, const std::optional<StateName>& variable) {
-  if (OnlyReads(node)) return false;
+  const OpDef& op = node.op();
+  if (op.only_reads || op.passes_through || op.flow != FlowOp::kNone) return false;
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!IsState(node.input_type(i))) continue;
     const std::optional<StateName> other = StateBehind(node.input(i));
@@ -93,7 +88,7 @@ bool TakesRows(const Node& gather) {
   if (gather.op_name() == "Gather") return true;
   if (gather.op_name() != "GatherV2" || *gather.attr<int64_t>("batch_dims") != 0) return false;
   const Node& axis = *gather.input(2).node;
-  const Tensor* value = axis.op_name() == "Const" ? axis.attr<Tensor>("value") : nullptr;
+  const Tensor* value = axis.op().is_constant ? axis.attr<Tensor>("value") : nullptr;
   if (value == nullptr || value->num_elements() != 1) return false;
   return value->dtype() == DType::kInt64 ? value->flat<int64_t>()[0] == 0
                                          : value->flat<int32_t>()[0] == 0;
@@ -108,7 +103,7 @@ std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::st
     if (!only_feeds_this || beside.contains(node->name())) return std::nullopt;
     lookup.path.push_back(node);
     if (node->op_name() == "ReadVariableOp") break;
-    if (node->op_name() != "Identity") return std::nullopt;
+    if (!node->op().passes_through) return std::nullopt;
   }
   const auto* group = gather->attr<std::vector<std::string>>("_class");
   const auto* reads = lookup.read()->attr<std::vector<std::string>>("_class");
@@ -188,7 +183,8 @@ absl::flat_hash_set<std::string> PlacedBeside(const Graph& graph) {
 
 }  // namespace
 
-Status GatherFromVariables(Graph* graph) {
+Status GatherFromVariables(PassContext& context) {
+  Graph* const graph = context.graph;
   const absl::flat_hash_set<std::string> beside = PlacedBeside(*graph);
   std::vector<Lookup> lookups;
   for (Node* node : graph->nodes()) {

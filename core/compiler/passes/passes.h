@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The passes of Compile that change a graph before it is placed. One file each; compile.cc lists
-// them. Errors name the node. A pass leaves the graph valid.
+// The passes: one file each. core/compiler/compile.cc lists them in the order in which they run.
+// Errors name the node. A pass leaves the graph valid.
 #pragma once
 
 #include "core/base/status.h"
-#include "core/compiler/compile.h"
-#include "core/graph/graph.h"
+#include "core/compiler/pass.h"
 
 namespace penstock {
 
-// A new graph of what feeds, fetches and targets need (white paper 4.2), with _Feed nodes in the
-// place of fed tensors and a _Fetch node for each fetch, both pinned to the client's device. What
-// is inside a loop can be neither fed nor fetched nor a target.
-StatusOr<Graph> Prune(const Graph& graph, const CompileOptions& options);
+// Makes the graph: what feeds, fetches and targets need of the program (white paper 4.2), with
+// _Feed nodes in the place of fed tensors and a _Fetch node for each fetch, both pinned to the
+// client's device. InvalidArgument if a feed, fetch or target is inside a loop.
+Status Prune(PassContext& context);
 
 // Computes at compile time what depends on constants alone, and the shapes that inference knows.
-// Nodes that are stateful, too large, or fail when tried stay as they are; so does what may not run
-// at all, or many times: a constant that waits for something, and the nodes of control flow.
-Status FoldConstants(Graph* graph);
+// Leaves nodes that are stateful, too large, or fail when tried; and those that may not run at all,
+// or many times: constants that wait for another node, and the nodes of control flow.
+Status FoldConstants(PassContext& context);
 
 // Merges nodes that compute the same from the same inputs under the same constraints (Click's
 // global value numbering over one topological walk). Stateful nodes are never merged.
-Status EliminateCommonSubexpressions(Graph* graph);
+Status EliminateCommonSubexpressions(PassContext& context);
 
 // Drops what nothing needs any more after folding and merging: stateless nodes without consumers
-// that no one asked for. `targets` are kept.
-Status RemoveDeadNodes(Graph* graph, const std::vector<std::string>& targets);
+// that are not targets.
+Status RemoveDeadNodes(PassContext& context);
 
 // Makes a ResourceGather of each Gather (or GatherV2 of dimension 0) whose table is a variable that
 // was read for it alone, perhaps by way of Identities. Then only the rows leave the variable's
@@ -34,6 +33,19 @@ Status RemoveDeadNodes(Graph* graph, const std::vector<std::string>& targets);
 // the read or waits for it, or if an update of the variable comes before the Gather and need not
 // come before the read. A Gather stays, too, if `_class` attributes place it with other nodes than
 // the variable's.
-Status GatherFromVariables(Graph* graph);
+Status GatherFromVariables(PassContext& context);
+
+// Gives every node a device (core/compiler/placer.h), by measured and estimated costs. Fills in
+// CompileReport::placement.
+Status PlaceNodes(PassContext& context);
+
+// Connects a consumer to a variable itself if the graph says that it comes after an update of the
+// variable and takes the value from an op that only passes it on (Identity, Switch, Enter, ...) and
+// does not come after the update. All others keep their snapshot. Only on the variable's device.
+Status ReadVariablesLate(PassContext& context);
+
+// Cuts the graph into PassContext::partitions (core/compiler/partitioner.h), with a small control
+// loop on each device of a loop that is spread over several (core/compiler/control_loops.h).
+Status MakePartitions(PassContext& context);
 
 }  // namespace penstock

@@ -79,13 +79,17 @@ std::vector<OpDef> Arithmetic() {
                    .shape = SameShape,
                    .gradient = std::move(gradient)});
   };
+  const auto same = [&](const char* name, GradientFn gradient) {
+    unary(name, std::move(gradient));
+    ops.back().passes_through = true;
+  };
   binary("AddV2", Twice);
   binary("Mul", MulGradient);
-  unary("Identity", PassOn);
+  same("Identity", PassOn);
   unary("Opaque", nullptr);
   unary("OnesLike", NoGradient);
   unary("ZerosLike", NoGradient);
-  unary("StopGradient", NoGradient);
+  same("StopGradient", NoGradient);
   unary("WrongCount", [](const GradientScope& g) { return std::vector<Gradient>(3); });
   unary("WrongShape", [](const GradientScope& g) -> std::vector<Gradient> {
     return {g.Const(Tensor(DType::kFloat, {7}))};
@@ -121,7 +125,8 @@ std::vector<OpDef> Arrays() {
        .outputs = {{"output", "dtype"}},
        .types = {{"dtype", kAllTypes}},
        .attrs = {{"value", Tensors{}}},
-       .shape = ConstShape},
+       .shape = ConstShape,
+       .is_constant = true},
       {.name = "Placeholder",
        .outputs = {{"output", "dtype"}},
        .types = {{"dtype", kAllTypes}},
@@ -144,12 +149,14 @@ std::vector<OpDef> Arrays() {
            [](ShapeScope& s) {
              s.set_output(0, PartialShape({s.input(0).rank()}));
              return OkStatus();
-           }},
+           },
+       .shape_op = ShapeOp::kShape},
       {.name = "Pack",
        .inputs = {{"values", Repeat("N", "T")}},
        .outputs = {{"output", "T"}},
        .types = {{"T", kAllTypes}},
-       .attrs = {{"N", Ints{.min = 1}}, {"axis", 0}}},
+       .attrs = {{"N", Ints{.min = 1}}, {"axis", 0}},
+       .shape_op = ShapeOp::kPack},
       {.name = "Reshape",
        .inputs = {{"tensor", "T"}, {"shape", "Tshape"}},
        .outputs = {{"output", "T"}},
@@ -187,22 +194,24 @@ std::vector<OpDef> State() {
                       .types = {{"T", kAllTypes}},
                       .shape = SameShape,
                       .gradient = PassOn};
-  const auto named = [](OpDef op, const char* name) {
+  const auto named = [](OpDef op, const char* name, FlowOp flow) {
     op.name = name;
+    op.flow = flow;
     return op;
   };
-  OpDef enter = named(loop, "Enter");
+  OpDef enter = named(loop, "Enter", FlowOp::kEnter);
   enter.attrs = {{"frame_name", Strings{}}};
   return {
       enter,
-      named(loop, "Exit"),
-      named(loop, "NextIteration"),
+      named(loop, "Exit", FlowOp::kExit),
+      named(loop, "NextIteration", FlowOp::kNextIteration),
       {.name = "Merge",
        .inputs = {{"inputs", Repeat("N", "T")}},
        .outputs = {{"output", "T"}, {"value_index", "int32"}},
        .types = {{"T", kAllTypes}},
        .attrs = {{"N", Ints{.min = 1}}},
-       .gradient = AddNGradient},
+       .gradient = AddNGradient,
+       .flow = FlowOp::kMerge},
       {.name = "VariableV2",
        .outputs = {{"ref", Ref("dtype")}},
        .types = {{"dtype", kAllTypes}},

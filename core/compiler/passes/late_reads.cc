@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/late_reads.h"
-
+//
+// In TensorFlow the value behind a reference edge shares the variable's memory, so whoever comes
+// after an update sees what the update left, even by way of an Identity that ran before it.
+// Programs rely on that: SyncReplicasOptimizer puts the global step into its token queue after the
+// update, through a read that nothing orders. A snapshot taken by that Identity would be the old
+// value.
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
 
 namespace penstock {
 namespace {
-
-// The op that passes a reference on as `op` does a value; null where `op` does more than that.
-const char* ReferenceForm(string_view op) {
-  if (op == "Identity" || op == "StopGradient" || op == "PreventGradient") return "RefIdentity";
-  if (op == "Switch") return "RefSwitch";
-  if (op == "Enter") return "RefEnter";
-  return nullptr;
-}
 
 bool MakesReference(const Node* node) {
   return node->num_outputs() > 0 && node->output_type(0).ref;
@@ -27,8 +24,7 @@ bool TakesReference(const Node& node) { return node.num_inputs() > 0 && node.inp
 
 // Of nodes that are given references.
 bool OnlyPassesOn(const Node& node) {
-  return FlowOpOf(node) != FlowOp::kNone || node.op_name() == "RefIdentity" ||
-         node.op_name() == "IsVariableInitialized";
+  return FlowOpOf(node) != FlowOp::kNone || node.op().only_reads;
 }
 
 class LateReads {
@@ -68,7 +64,7 @@ class LateReads {
     for (Node* node : order) {
       if (MakesReference(node)) {
         variable_of_[node->id()] = TakesReference(*node) ? ReferredTo(*node) : node;
-      } else if (node->num_inputs() > 0 && ReferenceForm(node->op_name()) != nullptr) {
+      } else if (node->num_inputs() > 0 && !node->op().ref_form.empty()) {
         const Endpoint in = node->input(0);
         const Node* const variable = variable_of_[in.node->id()];
         if (variable == nullptr || node->assigned_device() != variable->assigned_device()) continue;
@@ -149,7 +145,7 @@ class LateReads {
     Attrs attrs = view->attrs();
     attrs.erase("message");  // of PreventGradient
     ASSIGN_OR_RETURN(Node * reference, graph_.AddNode({.name = graph_.UniqueName(view->name()),
-                                                       .op = ReferenceForm(view->op_name()),
+                                                       .op = view->op().ref_form,
                                                        .inputs = std::move(inputs),
                                                        .control_inputs = view->control_inputs(),
                                                        .attrs = std::move(attrs),
@@ -168,6 +164,6 @@ class LateReads {
 
 }  // namespace
 
-Status ReadVariablesLate(Graph* graph) { return LateReads(graph).Run(); }
+Status ReadVariablesLate(PassContext& context) { return LateReads(context.graph).Run(); }
 
 }  // namespace penstock

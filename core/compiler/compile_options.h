@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CompileOptions: what a step asks of the compiler, and under which rules.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/op/device_name.h"
+
+namespace penstock {
+
+class CostTable;
+
+struct CompileOptions {
+  std::vector<TensorName> feeds;
+  std::vector<TensorName> fetches;
+  std::vector<std::string> targets;   // node names
+  bool allow_soft_placement = false;  // a device constraint that cannot be met is relaxed
+  bool optimize = true;               // false: only the passes run without which no step does
+  // Optional passes that are left out, by name. InvalidArgument if there is no such pass, or if
+  // steps need it.
+  std::vector<std::string> disabled_passes = {};
+  // Feeds come and fetches leave one by one while the step runs: by its rendezvous, as PartialFeed
+  // and PartialFetch name them, from and to the client's device itself.
+  bool partial_run = false;
+  // The device that feeds enter and fetches leave by: the client's side of the master's task.
+  DeviceName client_device;
+  // What earlier steps were measured to take. Borrowed. Null: static estimates only.
+  const CostTable* costs = nullptr;
+  // Called with the graph after each pass, by the pass's name ("prune", "place", ...); from
+  // "partition" on once for each partition.
+  std::function<void(string_view pass, const Graph&)> dump = nullptr;
+};
+
+}  // namespace penstock

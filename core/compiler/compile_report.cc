@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/compile_report.h"
+
+#include "absl/strings/str_format.h"
+#include "core/base/status.h"
+
+namespace penstock {
+namespace {
+
+const char* Text(PlacementReport::Reason reason) {
+  switch (reason) {
+    case PlacementReport::Reason::kOnlyDevice:
+      return "no other device can run it";
+    case PlacementReport::Reason::kHoldsState:
+      return "holds state: the first device that can run it";
+    case PlacementReport::Reason::kEndsSoonest:
+      return "ends soonest";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ToString(const CompileReport& report) {
+  std::string text;
+  for (const auto& [pass, nanos] : report.passes) {
+    absl::StrAppendFormat(&text, "pass %s: %.3f ms\n", pass, static_cast<double>(nanos) / 1e6);
+  }
+  const PlacementReport& placement = report.placement;
+  for (const PlacementReport::Group& group : placement.groups) {
+    const std::string others =
+        group.num_nodes > 1 ? StrCat(" and ", group.num_nodes - 1, " more") : "";
+    absl::StrAppendFormat(&text, "%s%s @ %s: %s\n", group.node, others,
+                          placement.devices[group.device], Text(group.reason));
+    for (const auto& [device, end_ns] : group.candidates) {
+      absl::StrAppendFormat(&text, "    %s  ends after %.3f us\n", placement.devices[device],
+                            end_ns / 1e3);
+    }
+  }
+  return text;
+}
+
+}  // namespace penstock

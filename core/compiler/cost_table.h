@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CostTable: how long nodes take on devices and how large their outputs are: what the placer asks.
+// A value, keyed by the names of nodes and devices, so that what one step was measured to take
+// serves the compilation of the next.
+//
+// A node's time on a device is, in this order: the one measured there; the one measured on another
+// device of the same type; an estimate from the node's work and the device's rates. Thread-safe
+// while it is const.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/graph/graph.h"
+#include "core/op/device_name.h"
+
+namespace penstock {
+
+class CostTable {
+ public:
+  // Estimates the work of each node of `graph` from its op, types and shapes. Measurements stay.
+  void Estimate(const Graph& graph, const ShapeMap& shapes);
+
+  // One execution of a node, and the size of what one of its outputs held. The table follows times
+  // down quickly and up slowly, because noise only adds to them.
+  void RecordNode(string_view node, const DeviceName& device, double nanos);
+  void RecordOutput(string_view node, int output, double bytes);
+
+  double NodeNanos(const Node& node, const DeviceInfo& device) const;
+  // From `src`'s device to another. 0 on the same device.
+  double TransferNanos(const Node& src, int output, const DeviceInfo& from,
+                       const DeviceInfo& to) const;
+  // 0 if the output was neither estimated nor measured.
+  double OutputBytes(const Node& node, int output) const;
+
+ private:
+  struct Time {
+    DeviceName device;
+    double nanos = 0;
+  };
+  struct Output {
+    double bytes = 0;
+    bool measured = false;
+  };
+  struct Entry {
+    double flops = 0;
+    double bytes = 0;  // read and written
+    std::vector<Output> outputs;
+    std::vector<Time> measured;
+  };
+  static Output& OutputOf(Entry& entry, int output);
+
+  absl::flat_hash_map<std::string, Entry> nodes_;  // by name
+};
+
+}  // namespace penstock

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/cost_table.h"
+
+#include "core/compiler/testing/world.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+DeviceInfo Device(const char* name) {
+  DeviceInfo device = {.name = *DeviceName::Parse(name)};
+  device.rates = DefaultRates(*device.name.type);
+  return device;
+}
+
+class CostTableTest : public testing::Test {
+ protected:
+  // A product of [2, 100] and [100, 3].
+  CostTableTest() {
+    Node* a = w_.Add("a", "Input");
+    Node* b = w_.Add("b", "Input");
+    product_ = w_.Add("product", "Product", {{a, 0}, {b, 0}});
+    shapes_ = {{PartialShape({2, 100})}, {PartialShape({100, 3})}, {PartialShape({2, 3})}};
+  }
+
+  World w_;
+  Node* product_;
+  ShapeMap shapes_;
+  CostTable costs_;
+  const DeviceInfo cpu_ = Device("/job:a/replica:0/task:0/device:CPU:0");
+  const DeviceInfo other_cpu_ = Device("/job:a/replica:0/task:1/device:CPU:0");
+  const DeviceInfo gpu_ = Device("/job:a/replica:0/task:0/device:GPU:0");
+};
+
+TEST_F(CostTableTest, EstimatesComeFromWorkAndRates) {
+  costs_.Estimate(w_.graph, shapes_);
+  EXPECT_EQ(costs_.OutputBytes(*product_, 0), 2 * 3 * 4);
+  // Memory takes longer than the 2 * 2 * 3 * 100 operations.
+  EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 200 + (200 + 300 + 6) * 4 / 10.0);
+  EXPECT_EQ(costs_.NodeNanos(*product_, gpu_), 5000 + (200 + 300 + 6) * 4 / 1000.0);
+  DeviceInfo slow = cpu_;
+  slow.rates = {.flops_per_ns = 1, .bytes_per_ns = 1e9, .launch_ns = 0};
+  EXPECT_EQ(costs_.NodeNanos(*product_, slow), 2 * 2 * 3 * 100);
+}
+
+TEST_F(CostTableTest, UnknownShapesAreGuessed) {
+  costs_.Estimate(w_.graph, {});
+  EXPECT_EQ(costs_.OutputBytes(*product_, 0), 64 * 64 * 4);
+  DeviceInfo slow = cpu_;
+  slow.rates = {.flops_per_ns = 1, .bytes_per_ns = 1e9, .launch_ns = 0};
+  EXPECT_EQ(costs_.NodeNanos(*product_, slow), 2.0 * 64 * 64 * 64);
+}
+
+TEST_F(CostTableTest, WhatWasMeasuredComesFirst) {
+  costs_.RecordNode("product", cpu_.name, 7'000'000);
+  costs_.RecordOutput("product", 0, 48);
+  costs_.Estimate(w_.graph, shapes_);
+  EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 7'000'000) << "however long it is";
+  EXPECT_EQ(costs_.NodeNanos(*product_, other_cpu_), 7'000'000) << "of the same type";
+  EXPECT_LT(costs_.NodeNanos(*product_, gpu_), 6000) << "still an estimate";
+  EXPECT_EQ(costs_.OutputBytes(*product_, 0), 48);
+}
+
+TEST_F(CostTableTest, TimesGoDownQuicklyAndUpSlowly) {
+  costs_.RecordNode("product", cpu_.name, 1000);
+  costs_.RecordNode("product", cpu_.name, 500);
+  EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 750);
+  costs_.RecordNode("product", cpu_.name, 1150);
+  EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 850);
+}
+
+TEST_F(CostTableTest, TheSlowerEndOfALinkCounts) {
+  costs_.Estimate(w_.graph, shapes_);
+  EXPECT_EQ(costs_.TransferNanos(*product_, 0, cpu_, cpu_), 0);
+  EXPECT_EQ(costs_.TransferNanos(*product_, 0, cpu_, gpu_), 10'000 + 24 / 10.0);
+  DeviceInfo far = other_cpu_;
+  EXPECT_EQ(costs_.TransferNanos(*product_, 0, cpu_, far), 100'000 + 24);
+  far.link_to_tasks.latency_ns = 1'000'000;
+  EXPECT_EQ(costs_.TransferNanos(*product_, 0, cpu_, far), 1'000'000 + 24);
+  EXPECT_EQ(costs_.TransferNanos(*product_, 0, far, cpu_), 1'000'000 + 24);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pass: one named step of the compiler; PassContext: all that a pass sees. compile.cc holds the
+// table of passes, in the order in which they run.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/compiler/compile_options.h"
+#include "core/compiler/compile_report.h"
+#include "core/compiler/cost_table.h"
+#include "core/compiler/partition.h"
+#include "core/graph/graph.h"
+#include "core/op/device_name.h"
+
+namespace penstock {
+
+// What a pass is given: the whole graph; the whole graph, with a device for each node; the graph of
+// one partition, for each partition in turn.
+enum class Stage { kGraph, kPlaced, kPartition };
+
+struct PassContext {
+  // The shapes of `graph` as it was when the pass first asked for them. Valid until the pass ends.
+  StatusOr<const ShapeMap*> Shapes() {
+    if (!shapes.has_value()) {
+      ASSIGN_OR_RETURN(shapes, InferShapes(*graph));
+    }
+    return &*shapes;
+  }
+
+  const Graph& program;  // the client's, which no pass changes
+  const std::vector<DeviceInfo>& devices;
+  const CompileOptions& options;
+  CompileReport& report;
+  Graph* graph;     // what the pass changes; empty before "prune"
+  CostTable costs;  // what was measured; from "place" on with estimates for every node of its graph
+  std::vector<Partition> partitions = {};  // in order of device name; empty before "partition"
+  std::optional<ShapeMap> shapes = {};     // see Shapes
+};
+
+struct Pass {
+  // No step runs without a required pass. An optional one may be left out, and is without
+  // CompileOptions::optimize: the step computes the same.
+  enum Need { kRequired, kOptional };
+
+  const char* name;
+  Stage stage;
+  Need need;
+  // Errors name the node. Leaves the graph valid.
+  Status (*run)(PassContext& context);
+};
+
+}  // namespace penstock

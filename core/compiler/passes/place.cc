@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/passes/passes.h"
+#include "core/compiler/placer.h"
+
+namespace penstock {
+
+Status PlaceNodes(PassContext& context) {
+  ASSIGN_OR_RETURN(const ShapeMap* const shapes, context.Shapes());
+  context.costs.Estimate(*context.graph, *shapes);
+  const PlaceOptions options{.allow_soft_placement = context.options.allow_soft_placement,
+                             .client_device = context.options.client_device};
+  ASSIGN_OR_RETURN(context.report.placement,
+                   Place(context.devices, context.costs, options, context.graph));
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "core/compiler/testing/world.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PruneTest, KeepsOnlyWhatFeedsAndFetchesNeed) {
+  // The white paper's figure: feed b, fetch f; d and e do not run.
+  World w;
+  Node* a = w.Add("a", "Input");
+  Node* b = w.Add("b", "Heavy", {{a, 0}});
+  Node* c = w.Add("c", "Heavy", {{b, 0}});
+  Node* d = w.Add("d", "Heavy", {{a, 0}});
+  w.Add("e", "Heavy", {{d, 0}});
+  w.Add("f", "Heavy", {{c, 0}});
+  const auto partitions = w.Compile({"b:0"}, {"f:0"});
+  ASSERT_TRUE(partitions.ok()) << partitions.status();
+  ASSERT_EQ(partitions->size(), 1u);
+  const Graph& g = (*partitions)[0].graph;
+  for (const char* gone : {"a", "b", "d", "e"}) EXPECT_EQ(g.FindNode(gone), nullptr) << gone;
+  for (const char* kept : {"c", "f"}) EXPECT_NE(g.FindNode(kept), nullptr) << kept;
+  EXPECT_EQ(CountOps((*partitions)[0].graph, "_Feed"), 1);
+  EXPECT_EQ(CountOps((*partitions)[0].graph, "_Fetch"), 1);
+}
+
+TEST(PruneTest, WrongNamesAreNamed) {
+  const auto error = [](std::vector<std::string> feeds, std::vector<std::string> fetches,
+                        std::vector<std::string> targets) {
+    World w;
+    w.Add("a", "Input");
+    return std::string(w.Compile(feeds, fetches, targets).status().message());
+  };
+  EXPECT_THAT(error({"x:0"}, {"a:0"}, {}), HasSubstr("unable to find feed output x:0"));
+  EXPECT_THAT(error({"a:1"}, {"a:0"}, {}), HasSubstr("unable to find feed output a:1"));
+  EXPECT_THAT(error({}, {"a:7"}, {}), HasSubstr("FetchOutputs node a:7: not found"));
+  EXPECT_THAT(error({}, {}, {"p", "q"}), HasSubstr("target nodes not found: p q"));
+  EXPECT_THAT(error({}, {}, {}), HasSubstr("at least one target"));
+  EXPECT_THAT(error({"a:0"}, {"a:0"}, {}), HasSubstr("both fed and fetched"));
+  EXPECT_THAT(error({"a:0", "a:0"}, {}, {"a"}), HasSubstr("fed twice"));
+}
+
+TEST(PruneTest, TheRuntimesOwnOpsAreNotForPrograms) {
+  World w;
+  w.Add("mine", "_Feed", {}, {.attrs = {{"index", 0}, {"T", DType::kFloat}}});
+  const Status status = w.Compile({}, {"mine:0"}).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("node 'mine': op _Feed"));
+}
+
+TEST(PruneTest, NothingInsideALoopIsFedOrFetched) {
+  const struct {
+    std::vector<std::string> feeds, fetches, targets;
+    std::string error;
+  } kCases[] = {
+      {{}, {"sum:0"}, {}, "Fetch 'sum:0' is inside the loop 'f'"},
+      {{}, {"enter:0"}, {}, "Fetch 'enter:0' is inside the loop 'f'"},
+      {{"plus:0"}, {"exit:0"}, {}, "Feed 'plus:0' is inside the loop 'f'"},
+      {{}, {}, {"next"}, "Target 'next' is inside the loop 'f'"},
+      {{"x:0"}, {"exit:0"}, {"k"}, ""},
+  };
+  for (const auto& c : kCases) {
+    LoopWorld w;
+    EXPECT_THAT(w.Compile(c.feeds, c.fetches, c.targets).status().ToString(),
+                HasSubstr(c.error.empty() ? "OK" : c.error));
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "core/compiler/passes/passes.h"
+
+namespace penstock {
+
+Status RemoveDeadNodes(PassContext& context) {
+  Graph* const graph = context.graph;
+  const std::vector<std::string>& targets = context.options.targets;
+  const absl::flat_hash_set<string_view> wanted(targets.begin(), targets.end());
+  std::vector<const Node*> needed;  // also the queue
+  std::vector<bool> seen(graph->max_id());
+  const auto need = [&](const Node* node) {
+    if (!seen[node->id()]) needed.push_back(node);
+    seen[node->id()] = true;
+  };
+  for (const Node* node : graph->nodes()) {
+    const OpDef& op = node->op();
+    if (op.stateful || op.end == EndOp::kFetch || wanted.contains(node->name())) need(node);
+  }
+  for (size_t i = 0; i < needed.size(); ++i) {
+    for (const Endpoint& input : needed[i]->inputs()) need(input.node);
+    for (const Node* input : needed[i]->control_inputs()) need(input);
+  }
+  // Loops depend on themselves: so first all of their edges, then the nodes.
+  std::vector<Node*> dead;
+  for (Node* node : graph->nodes()) {
+    if (seen[node->id()]) continue;
+    dead.push_back(node);
+    for (int i = 0; i < node->num_inputs(); ++i) RETURN_IF_ERROR(graph->SetInput(node, i, {}));
+  }
+  for (Node* node : dead) graph->RemoveNode(node);
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of the compiler share: a registry of small ops with kernels, a cluster of three
+// devices, and World, which builds graphs from one-liners and compiles them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/compiler/compile.h"
+#include "core/graph/graph.h"
+#include "core/op/device_name.h"
+#include "core/op/registry.h"
+
+namespace penstock {
+
+// Unless noted, ops work on floats and have no shape function.
+//
+//   Const, Shape, Identity, PreventGradient, RefIdentity, _Feed, _Fetch, _Send, _Recv and the ops
+//     of control flow: as the real ones (LoopCond and predicates are floats here)
+//   Input: a value.  Noise: a stateful one.  Group: no inputs and outputs
+//   Sum2: a + b, commutative.  Heavy: one input, one output; also for a GPU
+//   Use: as Heavy, stateful.  Huge: an output of 4 GB; sets HugeRan when it runs
+//   Product: a MatMul, with its flops
+//   Var: a variable.  Update: ref, by -> ref.  Bump: ref -> ref
+//
+// Const, Sum2 and Merge (a sum here) run at compile time; the others fail when they do.
+const Registry& CompilerTestOps();
+bool HugeRan();
+
+inline constexpr char kPs[] = "/job:ps/replica:0/task:0/device:CPU:0";
+inline constexpr char kWorker[] = "/job:worker/replica:0/task:0/device:CPU:0";
+inline constexpr char kWorker1[] = "/job:worker/replica:0/task:1/device:CPU:0";
+
+// kPs, kWorker and kWorker1, of incarnations 11, 22 and 33.
+std::vector<DeviceInfo> TestCluster();
+
+struct NodeOptions {
+  std::string device = "";
+  Attrs attrs = {};
+  std::vector<Node*> after = {};  // control inputs
+};
+
+struct World {
+  // Dies if the node cannot be added.
+  Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs = {},
+            const NodeOptions& more = {});
+  Node* Constant(const std::string& name, std::vector<float> values, const NodeOptions& more = {});
+
+  // Compiles for a client on kWorker and keeps the graph of each pass.
+  StatusOr<std::vector<Partition>> Compile(const std::vector<std::string>& feeds,
+                                           const std::vector<std::string>& fetches,
+                                           const std::vector<std::string>& targets = {});
+  // REQUIRES that Compile has run that pass. From "partition" on: the last partition's.
+  const Graph& After(const std::string& pass) const { return after.at(pass); }
+  // After "place".
+  std::string DeviceOf(const std::string& node) const {
+    return After("place").FindNode(node)->assigned_device();
+  }
+
+  Graph graph{CompilerTestOps()};
+  std::vector<DeviceInfo> devices = TestCluster();
+  CompileOptions options{.client_device = *DeviceName::Parse(kWorker)};
+  CompileReport report;
+  std::map<std::string, Graph> after;  // by pass
+};
+
+// while (x) x = x + x + k on kWorker, but for "sum" and "plus", which are on kPs, and "next", which
+// asks for kWorker1; k enters as a constant. "exit" leaves the loop "f".
+struct LoopWorld : World {
+  LoopWorld();
+};
+
+int CountOps(const Graph& graph, const std::string& op);
+
+}  // namespace penstock

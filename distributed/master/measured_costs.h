@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MeasuredCosts: what the traced steps of one session took, for the compilation of its later steps.
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/compiler/cost_table.h"
+#include "core/graph/graph.h"
+#include "core/runtime/step_stats.h"
+
+namespace penstock {
+
+class MeasuredCosts {
+ public:
+  // Takes over what a step of `graph` was seen to take: the sizes of outputs, and the times of
+  // stateless nodes on CPUs. The times of stateful nodes include waiting (for a queue, a lock, a
+  // message), and those of other devices are the times of launching a kernel. Nodes that the
+  // compiler added are left out.
+  void Record(const Graph& graph, const std::vector<DeviceStats>& stats);
+
+  // A snapshot; null before anything was recorded.
+  std::shared_ptr<const CostTable> Get() const;
+
+ private:
+  mutable std::mutex mu_;
+  std::shared_ptr<const CostTable> costs_;
+};
+
+}  // namespace penstock

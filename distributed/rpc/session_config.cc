@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/session_config.h"
+
+#include <string>
+#include <vector>
+
+#include "core/base/timeout.h"
+#include "proto/tensorflow/config.pb.h"
+
+namespace penstock {
+namespace {
+
+using tensorflow::RewriterConfig;
+
+constexpr char kOurOptimizer[] = "penstock";
+constexpr char kDisabledPasses[] = "disabled_passes";
+
+std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
+  std::vector<std::string> passes;
+  if (config.constant_folding() == RewriterConfig::OFF) passes.push_back("fold");
+  if (config.common_subgraph_elimination() == RewriterConfig::OFF) passes.push_back("merge");
+  for (const auto& optimizer : config.custom_optimizers()) {
+    if (optimizer.name() != kOurOptimizer) continue;
+    const auto given = optimizer.parameter_map().find(kDisabledPasses);
+    if (given == optimizer.parameter_map().end()) continue;
+    const auto& names = given->second.list().s();
+    passes.insert(passes.end(), names.begin(), names.end());
+  }
+  return passes;
+}
+
+}  // namespace
+
+void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
+  config->set_operation_timeout_in_ms(options.operation_timeout_ms);
+  config->set_allow_soft_placement(options.allow_soft_placement);
+  config->set_isolate_session_state(options.isolate_state);
+  for (const std::string& filter : options.device_filters) config->add_device_filters(filter);
+  tensorflow::GraphOptions& graph = *config->mutable_graph_options();
+  if (!options.optimize) {
+    graph.mutable_optimizer_options()->set_opt_level(tensorflow::OptimizerOptions::L0);
+  }
+  if (options.disabled_passes.empty()) return;
+  auto* const ours = graph.mutable_rewrite_options()->add_custom_optimizers();
+  ours->set_name(kOurOptimizer);
+  auto* const names = (*ours->mutable_parameter_map())[kDisabledPasses].mutable_list();
+  for (const std::string& pass : options.disabled_passes) names->add_s(pass);
+}
+
+SessionOptions FromProto(const tensorflow::ConfigProto& config) {
+  const auto level = config.graph_options().optimizer_options().opt_level();
+  return {.operation_timeout_ms = LimitTimeout(config.operation_timeout_in_ms()),
+          .allow_soft_placement = config.allow_soft_placement(),
+          .optimize = level != tensorflow::OptimizerOptions::L0,
+          .disabled_passes = DisabledPasses(config.graph_options().rewrite_options()),
+          .isolate_state = config.isolate_session_state(),
+          .device_filters = {config.device_filters().begin(), config.device_filters().end()}};
+}
+
+}  // namespace penstock

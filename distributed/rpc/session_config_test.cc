@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/session_config.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/tensorflow/config.pb.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(SessionConfigTest, ComesBackAsItWas) {
+  tensorflow::ConfigProto config;
+  ToProto({.operation_timeout_ms = 7,
+           .allow_soft_placement = true,
+           .optimize = false,
+           .disabled_passes = {"merge", "sweep"},
+           .isolate_state = true,
+           .device_filters = {"/job:ps"}},
+          &config);
+  const SessionOptions options = FromProto(config);
+  EXPECT_EQ(options.operation_timeout_ms, 7);
+  EXPECT_TRUE(options.allow_soft_placement);
+  EXPECT_FALSE(options.optimize);
+  EXPECT_THAT(options.disabled_passes, ElementsAre("merge", "sweep"));
+  EXPECT_TRUE(options.isolate_state);
+  EXPECT_THAT(options.device_filters, ElementsAre("/job:ps"));
+}
+
+TEST(SessionConfigTest, TogglesOfRewritesDisablePasses) {
+  tensorflow::ConfigProto config;
+  EXPECT_THAT(FromProto(config).disabled_passes, IsEmpty());
+  auto& rewrites = *config.mutable_graph_options()->mutable_rewrite_options();
+  rewrites.set_constant_folding(tensorflow::RewriterConfig::OFF);
+  rewrites.add_custom_optimizers()->set_name("elsewhere");
+  EXPECT_THAT(FromProto(config).disabled_passes, ElementsAre("fold"));
+  rewrites.set_constant_folding(tensorflow::RewriterConfig::ON);
+  rewrites.set_common_subgraph_elimination(tensorflow::RewriterConfig::OFF);
+  EXPECT_THAT(FromProto(config).disabled_passes, ElementsAre("merge"));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/value_proto.h"
+
+#include "gtest/gtest.h"
+#include "proto/tensorflow/cluster.pb.h"
+#include "proto/tensorflow/step_stats.pb.h"
+
+namespace penstock {
+namespace {
+
+TEST(ValueProtoTest, StatsSayWhichOutputHeldWhat) {
+  tensorflow::StepStats proto;
+  // Output 0 carried no value.
+  const NodeStats::Out out = {.index = 1, .dtype = DType::kFloat, .shape = {2}, .bytes = 8};
+  ToProto(std::vector<DeviceStats>{{"/job:a/replica:0/task:0/device:CPU:0",
+                                    {{.node = "n", .start_ns = 5, .end_ns = 9, .outputs = {out}}}}},
+          &proto);
+  const auto stats = FromProto(proto);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  const NodeStats& node = stats->at(0).nodes.at(0);
+  EXPECT_EQ(node.end_ns - node.start_ns, 4);
+  ASSERT_EQ(node.outputs.size(), 1u);
+  EXPECT_EQ(node.outputs[0].index, 1);
+  EXPECT_EQ(node.outputs[0].bytes, 8);
+}
+
+TEST(ValueProtoTest, ADeviceHasTheRatesOfItsType) {
+  for (const char* type : {"CPU", "GPU"}) {
+    tensorflow::DeviceAttributes proto;
+    const std::string name = StrCat("/job:a/replica:0/task:0/device:", type, ":0");
+    ToProto({.name = *DeviceName::Parse(name), .incarnation = 3}, &proto);
+    const StatusOr<DeviceInfo> device = FromProto(proto);
+    ASSERT_TRUE(device.ok()) << device.status();
+    EXPECT_EQ(device->name.ToString(), name);
+    EXPECT_EQ(device->incarnation, 3);
+    EXPECT_EQ(device->rates.flops_per_ns, DefaultRates(type).flops_per_ns);
+  }
+  EXPECT_GT(DefaultRates("GPU").flops_per_ns, DefaultRates("CPU").flops_per_ns);
+}
+
+}  // namespace
+}  // namespace penstock
