@@ -93,6 +93,8 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
   app.add_option("--task_index", flags->task_index, "which one of them, from 0");
   app.add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
   app.add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
+  app.add_option("--protocol", flags->protocol, "how tensors move between tasks")
+      ->capture_default_str();
 }
 
 StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
@@ -107,6 +109,7 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
   } else if (tf_config != nullptr && *tf_config != '\0') {
     ASSIGN_OR_RETURN(task, TaskConfigFromJson(tf_config));
   }
+  if (app.count("--protocol") > 0) task.protocol = flags.protocol;
   RETURN_IF_ERROR(CheckJob(task));
   return task;
 }

@@ -40,6 +40,8 @@ struct TaskConfig {
   ClusterSpec cluster;
   std::string job;
   int task = 0;
+  // How tensors move between tasks: the name of a transport. All tasks of a cluster use the same.
+  std::string protocol = "grpc";
 
   std::string address() const { return cluster.Address(job, task); }
   // "/job:ps/replica:0/task:1".
@@ -55,6 +57,7 @@ struct ClusterFlags {
   std::string worker_hosts;  //
   std::string job_name;      // "ps" or "worker"
   int task_index = 0;
+  std::string protocol = "grpc";
 };
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags);
 

@@ -123,6 +123,12 @@ StatusOr<std::vector<SessionTask>> Master::ContactTasks(const std::vector<Device
       return FailedPrecondition(contact.task.ToString(), " says that it is ",
                                 contact.answer->self.name, ": the tasks' clusters differ");
     }
+    if (contact.answer->protocol != options_.worker->protocol()) {
+      return FailedPrecondition(contact.task.ToString(), " moves tensors by protocol '",
+                                contact.answer->protocol, "', ", options_.worker->self().ToString(),
+                                " by '", options_.worker->protocol(),
+                                "': start both with the same --protocol");
+    }
     contact.task.incarnation = contact.answer->self.incarnation;
     SessionTask task{.id = std::move(contact.task), .client = std::move(contact.client)};
     for (DeviceInfo& device : contact.answer->devices) {

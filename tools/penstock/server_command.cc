@@ -19,7 +19,11 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
   for (const char* flag : {"--job_name", "--task_index", "--ps_hosts", "--worker_hosts"}) {
     if (app.count(flag) > 0) return TaskConfigFromFlags(flags);
   }
-  if (tf_config != nullptr && *tf_config != '\0') return TaskConfigFromJson(tf_config);
+  if (tf_config != nullptr && *tf_config != '\0') {
+    ASSIGN_OR_RETURN(TaskConfig task, TaskConfigFromJson(tf_config));
+    if (app.count("--protocol") > 0) task.protocol = flags.protocol;
+    return task;
+  }
   return InvalidArgument("--job_name: say which task this is, with --task_index, --ps_hosts and ",
                          "--worker_hosts, or in TF_CONFIG");
 }
@@ -70,6 +74,10 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server->add_option("--task_index", flags->task_index, "Which one of them, from 0");
   server->add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
   server->add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
+  server
+      ->add_option("--protocol", flags->protocol,
+                   "How tensors move between tasks, the same in all of them")
+      ->capture_default_str();
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,
                      "A ConfigProto in text form, which clients' configurations are merged into");
