@@ -63,13 +63,15 @@ TEST(ClusterTest, TrainsAVariableAcrossTasks) {
   EXPECT_TRUE(cluster.Idle());
 }
 
-// With sessions over the network, and without.
-class TwoTasksTest : public testing::TestWithParam<bool> {
+// With sessions over the network, and without; and with tensors that do not go over it.
+enum Network { kForAll, kForTensors, kForSessions };
+class TwoTasksTest : public testing::TestWithParam<Network> {
  protected:
   static void SetUpTestSuite() {
-    for (const bool direct : {false, true}) {
-      clusters_[direct] = new TestCluster({{"ps", 1}, {"worker", 2}},
-                                          direct ? TestCluster::Direct() : TestCluster::Quick());
+    for (const Network network : {kForAll, kForTensors, kForSessions}) {
+      ServerOptions options = network == kForTensors ? TestCluster::Direct() : TestCluster::Quick();
+      if (network == kForSessions) options.task.protocol = "local";
+      clusters_[network] = new TestCluster({{"ps", 1}, {"worker", 2}}, options);
     }
   }
   static void TearDownTestSuite() {
@@ -88,14 +90,18 @@ class TwoTasksTest : public testing::TestWithParam<bool> {
     RETURN_IF_ERROR(session.Extend(g.graph()));
     return session.Run(options, feeds, fetches, targets, &out, nullptr);
   }
-  static TestCluster* clusters_[2];
+  static TestCluster* clusters_[3];
   TestCluster* cluster_ = nullptr;
   std::vector<Tensor> out;
 };
-TestCluster* TwoTasksTest::clusters_[2] = {};
+TestCluster* TwoTasksTest::clusters_[3] = {};
 
-INSTANTIATE_TEST_SUITE_P(Sessions, TwoTasksTest, testing::Bool(),
-                         [](const auto& info) { return info.param ? "Direct" : "OverTheNetwork"; });
+std::string NameOf(const testing::TestParamInfo<Network>& info) {
+  const char* const names[] = {"ForAll", "ForTensors", "ForSessions"};
+  return names[info.param];
+}
+INSTANTIATE_TEST_SUITE_P(Network, TwoTasksTest, testing::Values(kForAll, kForTensors, kForSessions),
+                         NameOf);
 
 TEST_P(TwoTasksTest, TensorsOfAllKindsCrossTasks) {
   auto session = cluster_->NewSession();

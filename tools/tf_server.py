@@ -60,8 +60,6 @@ def _make_server_def(what, job_name, task_index, protocol, config):
         raise ValueError("task_index %d is not a task of job %r" %
                          (server_def.task_index, server_def.job_name))
     server_def.protocol = server_def.protocol or "grpc"
-    if server_def.protocol != "grpc":
-        raise ValueError("protocol %r: Penstock's clients speak grpc" % server_def.protocol)
     return server_def
 
 
@@ -121,7 +119,8 @@ class Server:
     def start(self):
         if self._process is not None:
             return
-        command = [_program(), "server", "--until_stdin_ends"]
+        command = [_program(), "server", "--until_stdin_ends",
+                   "--protocol=" + self._server_def.protocol]
         config = str(self._server_def.default_session_config)
         if config:
             command.append("--default_session_config=" + config)

@@ -101,6 +101,8 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
   app.add_option("--listen_address", flags->listen_address,
                  "host or host:port to listen at; by default all interfaces, and the loopback "
                  "interface for a task at localhost or a loopback address");
+  app.add_option("--protocol", flags->protocol, "how tensors move between tasks")
+      ->capture_default_str();
 }
 
 StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
@@ -121,6 +123,7 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
                            "listen; give the cluster with --job_name, --task_index, --ps_hosts ",
                            "and --worker_hosts, or in TF_CONFIG");
   }
+  if (app.count("--protocol") > 0) task.protocol = flags.protocol;
   RETURN_IF_ERROR(CheckJob(task));
   return task;
 }

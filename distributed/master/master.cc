@@ -137,6 +137,12 @@ StatusOr<std::vector<SessionTask>> Master::SessionTasksOf(const std::vector<Task
       return FailedPrecondition(task.id.ToString(), " says that it is ", answers[i].self.name,
                                 ": the tasks' clusters differ");
     }
+    if (answers[i].protocol != options_.worker->protocol()) {
+      return FailedPrecondition(task.id.ToString(), " moves tensors by protocol '",
+                                answers[i].protocol, "', ", options_.worker->self().ToString(),
+                                " by '", options_.worker->protocol(),
+                                "': start both with the same --protocol");
+    }
     task.id.incarnation = answers[i].self.incarnation;
     for (DeviceInfo& device : answers[i].devices) {
       if (Selected(filters, device.name)) task.devices.push_back(std::move(device));

@@ -179,6 +179,7 @@ class GrpcWorkerClient final : public WorkerClient {
     TaskStatus status{
         .self = {self.task(), self.address(), self.incarnation()},
         .serving = response.serving(),
+        .protocol = response.protocol(),
         .running_steps = {response.running_step().begin(), response.running_step().end()},
         .unknown_sessions = {response.unknown_session().begin(), response.unknown_session().end()}};
     if (response.protocol_version() != kProtocolVersion) {

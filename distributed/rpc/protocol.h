@@ -3,7 +3,7 @@
 
 namespace penstock {
 
-// Of proto/penstock/worker.proto. Two tasks of one cluster must agree.
-inline constexpr int kProtocolVersion = 2;
+// The version of proto/penstock/worker.proto. Two tasks of one cluster must agree.
+inline constexpr int kProtocolVersion = 3;
 
 }  // namespace penstock

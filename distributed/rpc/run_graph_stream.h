@@ -21,10 +21,12 @@
 #include "absl/functional/any_invocable.h"
 #include "core/base/status.h"
 #include "distributed/rpc/calls/completion_loop.h"
-#include "distributed/transport/grpc/exchange_sink.h"
 #include "proto/penstock/worker.grpc.pb.h"
 
 namespace penstock {
+
+// Graphs come as bytes.
+using WorkerGrpcService = wire::Worker::WithRawMethod_RegisterGraph<wire::Worker::AsyncService>;
 
 class RunGraphStream final : public Operation, public std::enable_shared_from_this<RunGraphStream> {
  public:

@@ -19,12 +19,13 @@
 #include "distributed/master/master.h"
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/connections.h"
+#include "distributed/rpc/calls/grpc_host.h"
 #include "distributed/rpc/free_memory.h"
 #include "distributed/rpc/grpc_worker_client.h"
 #include "distributed/rpc/listen_address.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/worker_service.h"
-#include "distributed/transport/grpc/grpc_transport.h"
+#include "distributed/transport/transport_factory.h"
 
 namespace penstock {
 namespace {
@@ -66,11 +67,11 @@ struct Server::State {
   Channels channels;
   WorkerService worker_service;
   MasterService master_service;
+  GrpcHost grpc_host;
+  std::unique_ptr<Transport> transport;  // outlives the server, which may know its service
   std::unique_ptr<grpc::Server> grpc_server;
-  grpc::ServerCompletionQueue* queue = nullptr;  // the loop's
   std::optional<CompletionLoop> loop;
   std::optional<Worker> worker;
-  std::optional<GrpcTransport> transport;
   std::optional<Master> master;
   std::optional<InProcessMaster> in_process;
 
@@ -86,13 +87,38 @@ struct Server::State {
   ThreadPool threads;
 
   Status Bind();
+  Status MakeTransport(grpc::ServerBuilder* builder);
+  Status CheckHosts() const;
   Status MakeWorker();
   void MakeMaster();
-  void Listen();
+  Status Listen();
   void KeepHouse();
   void SetServing(bool serving);
   void RequestShutdown(const std::string& reason);
 };
+
+Status Server::State::MakeTransport(grpc::ServerBuilder* builder) {
+  grpc_host = {.channels = &channels, .builder = builder};
+  ASSIGN_OR_RETURN(transport,
+                   TransportFactory::Global().Make(options.task.protocol, {.grpc = &grpc_host}));
+  return OkStatus();
+}
+
+// InvalidArgument if the protocol does not reach a task of the cluster.
+Status Server::State::CheckHosts() const {
+  if (!transport->capabilities().needs_same_host) return OkStatus();
+  ASSIGN_OR_RETURN(const HostPort own, HostPort::Parse(self.address));
+  for (const auto& [job, tasks] : cluster.jobs()) {
+    for (const auto& [index, address] : tasks) {
+      ASSIGN_OR_RETURN(const HostPort other, HostPort::Parse(address));
+      if (other.host == own.host) continue;
+      return InvalidArgument("--protocol: '", transport->protocol(),
+                             "' joins tasks of one host; /job:", job, "/task:", index, " is at ",
+                             address, ", ", self.ToString());
+    }
+  }
+  return OkStatus();
+}
 
 Status Server::State::Bind() {
   const std::string wanted = options.task.address();
@@ -110,10 +136,13 @@ Status Server::State::Bind() {
   builder.AddListeningPort(bound.ToString(), grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&worker_service.service());
   builder.RegisterService(&master_service.service());
+  RETURN_IF_ERROR(MakeTransport(&builder));
   std::unique_ptr<grpc::ServerCompletionQueue> made = builder.AddCompletionQueue();
-  queue = made.get();
+  grpc_host.queue = made.get();
   grpc_server = builder.BuildAndStart();
   loop.emplace(std::move(made), kPollingThreads);
+  grpc_host.builder = nullptr;
+  grpc_host.loop = &*loop;
   if (grpc_server == nullptr || port == 0) {
     return InvalidArgument("cannot listen on ", bound.ToString());
   }
@@ -133,8 +162,7 @@ Status Server::State::MakeWorker() {
       made.devices,
       MakeDevices({.task = task, .incarnation = self.incarnation, .gpus_max = options.gpus_max}));
   worker.emplace(std::move(made));
-  transport.emplace(self, worker->steps(), channels, *loop);
-  worker->set_transport(&*transport);
+  worker->set_transport(transport.get());
   return OkStatus();
 }
 
@@ -152,20 +180,22 @@ void Server::State::MakeMaster() {
       .idle_timeout_ms = options.session_idle_timeout_ms});
 }
 
-void Server::State::Listen() {
+Status Server::State::Listen() {
+  RETURN_IF_ERROR(transport->Serve(self, worker->steps()));
   worker_service.Listen(
       {.worker = &*worker,
        .threads = &threads,
        .env = &env,
        .registry = &Registry::Global(),
        .shutdown = [this](const std::string& reason) { RequestShutdown(reason); }},
-      *loop, *queue);
-  master_service.Listen(*master, threads, *loop, *queue);
+      *loop, *grpc_host.queue);
+  master_service.Listen(*master, threads, *loop, *grpc_host.queue);
   // Defaults of the server are merged with what a client leaves out, which its messages alone show.
   if (options.direct_sessions && options.default_session_config.empty()) {
     in_process.emplace(self.address, *master);
   }
   SetServing(true);
+  return OkStatus();
 }
 
 void Server::State::SetServing(bool serving) {
@@ -229,8 +259,9 @@ Status Server::Start() {
     if (state_->stopped) return FailedPrecondition("Start: the server has been stopped");
     if (std::exchange(state_->started, true)) return OkStatus();
   }
+  RETURN_IF_ERROR(state_->CheckHosts());
   state_->MakeMaster();
-  state_->Listen();
+  RETURN_IF_ERROR(state_->Listen());
   state_->housekeeping = std::thread([state = state_.get()] { state->KeepHouse(); });
   return OkStatus();
 }
@@ -266,6 +297,7 @@ void Server::Stop() {
     s.grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     s.master_service.WaitForCalls();
     s.in_process.reset();
+    s.transport->Stop();
   }
   s.loop->Stop();
 }

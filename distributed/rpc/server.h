@@ -22,7 +22,7 @@ namespace penstock {
 class Registry;
 
 struct ServerOptions {
-  TaskConfig task;
+  TaskConfig task;  // and its protocol, which must be one that TransportFactory knows
   // How many devices of each kind to offer, at most.
   int gpus_max = 64;
   // Of the pool that runs kernels; 0: one per core.

@@ -10,6 +10,7 @@
 
 #include <thread>
 
+#include "core/graph/builder.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -49,7 +50,10 @@ TEST(ServerTest, MistakesAreOneLine) {
   ASSERT_TRUE(first.ok());
   ServerOptions unknown = At("127.0.0.1:0");
   unknown.task.task = 3;
+  ServerOptions rdma = At("127.0.0.1:0");
+  rdma.task.protocol = "rdma";
   const std::pair<ServerOptions, std::string> cases[] = {
+      {rdma, "--protocol: 'rdma' is not known; write one of grpc, local"},
       {At((*first)->address()), "Address already in use; is this task running already?"},
       {ListeningAt("a:2222", "no-such-host.invalid"), "cannot listen on no-such-host.invalid:2222"},
       {ListeningAt("a:2222", "192.0.2.1"),
@@ -179,6 +183,49 @@ TEST(ServerTest, TheClusterMustNameTheServer) {
   ClusterSpec other;
   CHECK_OK(other.AddTask("ps", 0, "127.0.0.1:1"));
   EXPECT_EQ((*server)->SetCluster(other).code(), StatusCode::kInvalidArgument);
+}
+
+TEST(ServerTest, TasksOfOneClusterUseOneProtocol) {
+  ServerOptions options[2] = {At("127.0.0.1:0"), At("127.0.0.1:0")};
+  options[1].task = {.job = "worker", .protocol = "local"};
+  CHECK_OK(options[1].task.cluster.AddTask("worker", 0, "127.0.0.1:0"));
+  auto ps = Server::Create(options[0]);
+  auto worker = Server::Create(options[1]);
+  ASSERT_TRUE(ps.ok() && worker.ok());
+  ClusterSpec cluster;
+  CHECK_OK(cluster.AddTask("ps", 0, (*ps)->address()));
+  CHECK_OK(cluster.AddTask("worker", 0, (*worker)->address()));
+  for (Server* server : {ps->get(), worker->get()}) {
+    ASSERT_TRUE(server->SetCluster(cluster).ok());
+    ASSERT_TRUE(server->Start().ok());
+  }
+  auto session = NewRemoteSession((*worker)->target(), {});
+  ASSERT_TRUE(session.ok()) << session.status();
+  GraphBuilder g;
+  CallIn(g, "NoOp", {});
+  const Status status = (*session)->Extend(g.graph());
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(StrCat("/job:ps/replica:0/task:0 at ", (*ps)->address(),
+                               " moves tensors by protocol 'grpc', /job:worker/replica:0/task:0 "
+                               "at ",
+                               (*worker)->address(), " by 'local'")));
+}
+
+TEST(ServerTest, AProtocolMayNeedTasksOfOneHost) {
+  ServerOptions options = At("127.0.0.1:0");
+  options.task.protocol = "local";
+  auto server = Server::Create(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  ClusterSpec cluster;
+  CHECK_OK(cluster.AddTask("ps", 0, (*server)->address()));
+  CHECK_OK(cluster.AddTask("worker", 3, "another-host:2222"));
+  ASSERT_TRUE((*server)->SetCluster(cluster).ok());
+  const Status status = (*server)->Start();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("--protocol: 'local' joins tasks of one host; /job:worker/task:3 is at "
+                        "another-host:2222"));
 }
 
 // grpc.health.v1 by hand: the answer's field 1 is 1 when serving.

@@ -84,12 +84,6 @@ void WorkerService::Listen(Options options, CompletionLoop& loop,
         call->Finish(status);
         if (status.ok()) options_.shutdown(reason);
       });
-  ExchangeSink::Listen(std::make_shared<const ExchangeSink::Endpoint>(
-      ExchangeSink::Endpoint{.service = &service_,
-                             .loop = &loop,
-                             .queue = &queue,
-                             .steps = &options_.worker->steps(),
-                             .self = options_.worker->self()}));
   const auto abort = [worker = options_.worker](int64_t step_id) {
     worker->AbortStep(step_id, Cancelled("the master does not wait for the step any more"));
   };
@@ -117,6 +111,7 @@ Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
   response->mutable_self()->set_address(self.address);
   response->set_serving(true);
   response->set_protocol_version(kProtocolVersion);
+  response->set_protocol(std::string(options_.worker->protocol()));
   for (const int64_t id : options_.worker->steps().running()) {
     response->add_running_step(static_cast<uint64_t>(id));
   }

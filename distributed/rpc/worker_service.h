@@ -10,7 +10,6 @@
 #include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/run_graph_stream.h"
-#include "distributed/transport/grpc/exchange_sink.h"
 #include "distributed/worker/worker.h"
 
 namespace penstock {

@@ -24,7 +24,7 @@ class TestCluster {
     for (const auto& [job, count] : jobs) {
       for (int i = 0; i < count; ++i) {
         ServerOptions own = options_;
-        own.task = {.job = job, .task = i};
+        own.task = {.job = job, .task = i, .protocol = options_.task.protocol};
         CHECK_OK(own.task.cluster.AddTask(job, i, "127.0.0.1:0"));
         auto server = Server::Create(own);
         CHECK_OK(server.status());
@@ -71,7 +71,7 @@ class TestCluster {
   void Restart(const std::string& job, int task) {
     Stop(job, task);
     ServerOptions own = options_;
-    own.task = {.cluster = cluster_, .job = job, .task = task};
+    own.task = {.cluster = cluster_, .job = job, .task = task, .protocol = options_.task.protocol};
     auto server = Server::Create(own);
     CHECK_OK(server.status());
     CHECK_OK((*server)->Start());

@@ -16,6 +16,7 @@ class DirectWorkerClient final : public WorkerClient {
     if (!status.ok()) return std::move(answer)(status);
     TaskStatus task{.self = worker_.self(),
                     .serving = true,
+                    .protocol = std::string(worker_.protocol()),
                     .running_steps = worker_.steps().running(),
                     .unknown_sessions = worker_.TouchSessions(question.sessions)};
     if (question.want_devices) task.devices = worker_.devices();

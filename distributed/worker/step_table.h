@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepTable: the steps that run in one task, by id, and what transports need to find them.
+// StepTable: the steps that run in one task, by id; where transports find them.
 //
 // A consumer's subscription may come before the producer's part of the step has begun: it is
 // parked, but not many per consumer and not for long. Whatever comes for a step that has ended is
@@ -23,7 +23,7 @@
 
 namespace penstock {
 
-class StepTable {
+class StepTable final : public TaskSteps {
  public:
   // Of subscriptions for steps that have not begun here.
   static constexpr int64_t kParkedPerConsumerMax = 10'000;
@@ -46,11 +46,11 @@ class StepTable {
   void AbortSession(const std::string& session, const Status& why);
   void AbortAll(const Status& why);
 
-  // What transports call.
-  void Subscribe(const std::string& consumer, int64_t step_id, std::shared_ptr<TensorSink> sink);
-  void Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead);
-  // A producer, or the way to it, is lost to the step.
-  void Fail(int64_t step_id, const Status& why);
+  // TaskSteps. Tensors are received into the CPU's memory.
+  void Subscribe(const std::string& consumer, int64_t step_id,
+                 std::shared_ptr<TensorSink> sink) override;
+  void Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) override;
+  void Fail(int64_t step_id, const Status& why) override;
 
   struct Counts {
     int64_t running = 0;

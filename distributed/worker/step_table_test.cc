@@ -22,9 +22,8 @@ HashedKey Key(const std::string& tensor, const std::string& from, const std::str
 // Keeps what it is given.
 class FakeSink : public TensorSink {
  public:
-  void Send(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead,
-            HandedOver handed_over) override {
-    sent.emplace_back(step_id, key.key().tensor);
+  void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override {
+    sent.emplace_back(tensor.step_id(), tensor.key().key().tensor);
     if (holds) {
       held.push_back(std::move(handed_over));
     } else {

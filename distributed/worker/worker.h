@@ -71,6 +71,8 @@ class Worker {
 
   // How tensors of other tasks are asked for. Before any session with several tasks.
   void set_transport(Transport* transport) { transport_ = transport; }
+  // How it moves tensors to and from other tasks; "" without a transport.
+  string_view protocol() const { return transport_ == nullptr ? "" : transport_->protocol(); }
 
   const TaskId& self() const { return self_; }
   std::vector<DeviceInfo> devices() const;

@@ -29,6 +29,7 @@ struct CallOptions {
 struct TaskStatus {
   TaskId self;
   bool serving = false;
+  std::string protocol;                       // of its transport
   std::vector<DeviceInfo> devices;            // if asked for
   std::vector<int64_t> running_steps;         // ids
   std::vector<std::string> unknown_sessions;  // of those named in the question

@@ -29,6 +29,8 @@ class FlagsTest(ClusterTest):
                     (HOSTS + ["--job_name=boss", "--task_index=0"], "--job_name"),
                     (HOSTS + ["--job_name=worker", "--task_index=2"], "--task_index"),
                     (HOSTS + ["--job_name=worker", "--task_index=-1"], "--task_index"),
+                    (HOSTS + ["--job_name=worker", "--task_index=0", "--protocol=pigeon"],
+                     "--protocol"),
                     (["--ps_hosts=nowhere", "--worker_hosts=127.0.0.1:0", "--job_name=ps",
                       "--task_index=0"], "--ps_hosts"),
                     (["--ps_hosts=127.0.0.1:99999", "--worker_hosts=127.0.0.1:0", "--job_name=ps",

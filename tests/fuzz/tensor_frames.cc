@@ -12,8 +12,11 @@
 namespace penstock {
 namespace {
 
+class CpuLanding final : public Landing {};
+
 void Read(string_view input) {
-  FrameReader reader;
+  CpuLanding landing;
+  FrameReader reader(landing);
   std::vector<FrameReader::Received> received;
   std::vector<FrameReader::Refused> refused;
   while (input.size() >= 2) {

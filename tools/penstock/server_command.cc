@@ -22,6 +22,7 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
   if (tf_config != nullptr && *tf_config != '\0') {
     ASSIGN_OR_RETURN(TaskConfig task, TaskConfigFromJson(tf_config));
     task.listen_address = flags.listen_address;
+    if (app.count("--protocol") > 0) task.protocol = flags.protocol;
     return task;
   }
   return InvalidArgument("--job_name: say which task this is, with --task_index, --ps_hosts and ",
@@ -84,6 +85,10 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server->add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
   server->add_option("--listen_address", flags->listen_address,
                      "host or host:port to listen at; by default all interfaces");
+  server
+      ->add_option("--protocol", flags->protocol,
+                   "How tensors move between tasks, the same in all of them")
+      ->capture_default_str();
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,
                      "A ConfigProto in text form, which clients' configurations are merged into");

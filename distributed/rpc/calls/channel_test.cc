@@ -1,109 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/calls/channel.h"
 
-#include <arpa/inet.h>
-#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/client_context.h>
 #include <grpcpp/security/server_credentials.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <grpcpp/server.h>
 
-#include <atomic>
-#include <string>
-#include <thread>
+#include <chrono>
 
-#include "core/base/check.h"
 #include "core/base/status.h"
 #include "gtest/gtest.h"
+#include "proto/penstock/worker.grpc.pb.h"
 
 namespace penstock {
 namespace {
 
-// A name server that answers "there is no such name" to the first questions for addresses of
-// "late", and 127.0.0.1 after that.
-class NameServer {
- public:
-  explicit NameServer(int refusals) : refusals_(refusals) {
-    CHECK(fd_ >= 0);
-    sockaddr_in address = {.sin_family = AF_INET};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    socklen_t size = sizeof(address);
-    CHECK(bind(fd_, generic, size) == 0 && getsockname(fd_, generic, &size) == 0);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] { Serve(); });
+// Answers with the session that it is asked for.
+class Echo final : public wire::Worker::Service {
+  grpc::Status GetStatus(grpc::ServerContext*, const wire::GetStatusRequest* request,
+                         wire::GetStatusResponse* response) override {
+    response->add_unknown_session(request->session_handle(0));
+    return grpc::Status::OK;
   }
-  ~NameServer() {
-    stop_ = true;
-    shutdown(fd_, SHUT_RDWR);  // ends the receiving
-    thread_.join();
-    close(fd_);
-  }
-  int port() const { return port_; }
-  int questions() const { return questions_; }
-
- private:
-  static constexpr size_t kHeader = 12;
-
-  void Serve() {
-    char message[512];
-    while (!stop_) {
-      sockaddr_in from;
-      socklen_t size = sizeof(from);
-      auto* const generic = reinterpret_cast<sockaddr*>(&from);
-      const ssize_t count = recvfrom(fd_, message, sizeof(message), 0, generic, &size);
-      if (count < static_cast<ssize_t>(kHeader)) continue;
-      const std::string answer = Answer(std::string(message, count));
-      (void)sendto(fd_, answer.data(), answer.size(), 0, generic, size);
-    }
-  }
-
-  std::string Answer(const std::string& query) {
-    const size_t name_end = query.find('\0', kHeader);
-    const std::string name = query.substr(kHeader, name_end - kHeader);
-    const std::string question = query.substr(kHeader, name_end + 5 - kHeader);
-    const bool wants_v4 = query[name_end + 2] == 1;
-    const bool wanted = wants_v4 && name == "\4late";
-    if (wanted) ++questions_;
-    const bool known = name == "\4late" && questions_ > refusals_;
-    const char answers = wanted && known ? 1 : 0;
-    const std::string flags = {'\x81', known ? '\x80' : '\x83'};
-    std::string answer = StrCat(query.substr(0, 2), flags, std::string{0, 1, 0, answers},
-                                std::string(4, '\0'), question);
-    if (answers == 0) return answer;
-    // The name above, type A, class IN, for no time, four bytes.
-    return answer + std::string{'\xc0', kHeader, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1};
-  }
-
-  const int refusals_;
-  const int fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  int port_ = 0;
-  std::atomic<bool> stop_{false};
-  std::atomic<int> questions_{0};
-  std::thread thread_;
 };
 
-// gRPC alone would ask for the sixth time after 12 s at the earliest.
-TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
-  grpc::CallbackGenericService any_call;
+// Null if the port is not to be had.
+std::unique_ptr<grpc::Server> Serve(Echo* echo, int* port) {
   grpc::ServerBuilder builder;
-  builder.RegisterCallbackGenericService(&any_call);
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  const auto server = builder.BuildAndStart();
-  ASSERT_NE(server, nullptr);
-  NameServer names(/*refusals=*/5);
-  Channels channels{KeepaliveOptions()};
-  const std::string address = StrCat("dns://127.0.0.1:", names.port(), "/late.:", port);
-  const auto channel = channels.Connect(address, 10'000);
-  EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
-  EXPECT_EQ(names.questions(), 6);
-  EXPECT_EQ(channels.To(address), channel);
+  SetServerArguments({}, &builder);
+  builder.AddListeningPort(StrCat("127.0.0.1:", *port), grpc::InsecureServerCredentials(), port);
+  builder.RegisterService(echo);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  return *port == 0 ? nullptr : std::move(server);
 }
 
-TEST(ChannelsTest, WaitingEnds) {
-  Channels channels{KeepaliveOptions()};
-  const auto channel = channels.Connect("no-such-host.invalid:1", 300);
-  EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
+grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& text,
+                  std::string* echoed) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  wire::GetStatusRequest request;
+  request.add_session_handle(text);
+  wire::GetStatusResponse response;
+  const grpc::Status status =
+      wire::Worker::NewStub(channel)->GetStatus(&context, request, &response);
+  if (status.ok()) *echoed = response.unknown_session(0);
+  return status;
+}
+
+TEST(ChannelTest, MessagesMayBeLong) {
+  Echo echo;
+  int port = 0;
+  const auto server = Serve(&echo, &port);
+  const std::string text(20'000'000, 'x');
+  std::string echoed;
+  EXPECT_TRUE(Call(NewChannel(StrCat("127.0.0.1:", port), {}), text, &echoed).ok());
+  EXPECT_TRUE(echoed == text);
+}
+
+TEST(ChannelTest, ARestartedPeerIsFoundWithinSeconds) {
+  Echo echo;
+  int port = 0;
+  auto server = Serve(&echo, &port);
+  const auto channel = NewChannel(StrCat("127.0.0.1:", port), {});
+  std::string echoed;
+  ASSERT_TRUE(Call(channel, "first", &echoed).ok());
+  server->Shutdown();
+  server = nullptr;
+  EXPECT_EQ(Call(channel, "second", &echoed).error_code(), grpc::StatusCode::UNAVAILABLE);
+  Echo again;
+  server = Serve(&again, &port);
+  ASSERT_NE(server, nullptr);
+  const auto start = std::chrono::steady_clock::now();
+  while (!Call(channel, "third", &echoed).ok() &&
+         std::chrono::steady_clock::now() - start < std::chrono::seconds(20)) {
+  }
+  EXPECT_EQ(echoed, "third");
+}
+
+TEST(ChannelTest, APortIsNotShared) {
+  Echo first, second;
+  int port = 0;
+  const auto server = Serve(&first, &port);
+  ASSERT_NE(server, nullptr);
+  int taken = port;
+  EXPECT_EQ(Serve(&second, &taken), nullptr);
+}
+
+TEST(ChannelsTest, OnePerAddress) {
+  Channels channels({});
+  const auto a = channels.To("127.0.0.1:1");
+  EXPECT_EQ(channels.To("127.0.0.1:1"), a);
+  EXPECT_NE(channels.To("127.0.0.1:2"), a);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/base/status.h"
-#include "proto/penstock/worker.pb.h"
+#include "proto/penstock/common.pb.h"
 
 namespace penstock {
 

@@ -8,100 +8,61 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/wire/tensor_proto.h"
 #include "distributed/rpc/calls/status_proto.h"
-#include "proto/tensorflow/tensor.pb.h"
 
 namespace penstock {
 namespace {
 
 // Below this a copy costs less than a reference-counted slice and its entry in the socket's list.
 constexpr size_t kCopiedBytesMax = 4096;
-// A stream names at most so many keys by number.
-constexpr size_t kNumberedKeysMax = size_t{1} << 20;
-// Protobuf's own limit.
-constexpr uint64_t kProtoBytesMax = (uint64_t{1} << 31) - 1;
 constexpr uint32_t kHeaderTag = 1 << 3 | 2;  // field 1, length-delimited
 constexpr uint32_t kBodyTag = 2 << 3 | 2;
 
 }  // namespace
 
-OutgoingTensor::OutgoingTensor(int64_t step_id, HashedKey key, Tensor value, bool is_dead)
-    : step_id_(step_id), key_(std::move(key)), value_(std::move(value)), is_dead_(is_dead) {
-  if (!value_.valid()) return;  // dead
-  if (IsPlain(value_.dtype())) {
-    total_ = value_.bytes();
-    return;
-  }
-  tensorflow::TensorProto proto;
-  status_ = TensorToProto(value_, &proto);
-  total_ = proto.ByteSizeLong();
-  if (status_.ok() && total_ > kProtoBytesMax) {
-    status_ = ResourceExhausted("a tensor ", Name(value_.dtype()), value_.shape().ToString(),
-                                " of ", total_, " bytes: at most ", kProtoBytesMax, " can be sent");
-  }
-  if (!status_.ok()) return;
-  proto_ = std::make_shared<const std::string>(proto.SerializeAsString());
-}
-
-bool FrameWriter::Add(OutgoingTensor* tensor) {
+bool FrameWriter::Add(const OutgoingTensor& tensor, size_t* sent) {
   const size_t room = kFrameBytes - std::min(kFrameBytes, body_bytes_);
-  const size_t count = std::min(room, tensor->total_ - tensor->sent_);
+  const size_t count = std::min(room, tensor.bytes() - *sent);
   wire::TensorPart* const part = header_.add_part();
-  part->set_step_id(static_cast<uint64_t>(tensor->step_id_));
-  NameKey(tensor->key_, part);
-  if (tensor->sent_ == 0) {
-    part->set_is_dead(tensor->is_dead_);
-    part->set_is_proto(tensor->proto_ != nullptr);
-    part->set_total_bytes(tensor->total_);
-    if (tensor->value_.valid()) {
-      part->set_dtype(static_cast<tensorflow::DataType>(tensor->value_.dtype()));
-      for (const int64_t dim : tensor->value_.shape().dims()) part->add_dim(dim);
-    }
+  part->set_step_id(static_cast<uint64_t>(tensor.step_id()));
+  NameKey(tensor.key(), part);
+  if (*sent == 0) {
+    const TensorHeader header = tensor.header();
+    part->set_is_dead(header.is_dead);
+    part->set_is_proto(header.is_encoded);
+    part->set_total_bytes(header.bytes);
+    part->set_dtype(static_cast<tensorflow::DataType>(header.dtype));
+    for (const int64_t dim : header.dims) part->add_dim(dim);
   }
-  part->set_offset(tensor->sent_);
+  part->set_offset(*sent);
   part->set_bytes(count);
-  AddBytes(*tensor, count);
-  tensor->sent_ += count;
-  return tensor->sent_ == tensor->total_;
+  AddBytes(tensor, *sent, count);
+  *sent += count;
+  return *sent == tensor.bytes();
 }
 
 void FrameWriter::NameKey(const HashedKey& key, wire::TensorPart* part) {
   part->set_frame(key.frame());
   part->set_iteration(key.iteration());
-  const HashedKey base = key.In(0, 0);
-  const auto known = keys_.find(base);
-  if (known != keys_.end()) return part->set_key(known->second);
-  part->set_key_text(base.key().ToString());
-  if (keys_.size() >= kNumberedKeysMax) return;
-  part->set_key(static_cast<uint32_t>(keys_.size() + 1));
-  keys_.emplace(base, part->key());
+  const KeyNumbers::Number number = keys_.NumberOf(key);
+  part->set_key(number.value);
+  if (number.is_new) part->set_key_text(KeyNumbers::TextOf(key));
 }
 
-void FrameWriter::AddBytes(const OutgoingTensor& tensor, size_t count) {
+void FrameWriter::AddBytes(const OutgoingTensor& tensor, size_t from, size_t count) {
   body_bytes_ += count;
   if (count == 0) return;
-  const char* const from =
-      (tensor.proto_ != nullptr ? tensor.proto_->data()
-                                : static_cast<const char*>(tensor.value_.raw_data())) +
-      tensor.sent_;
+  const char* const bytes = tensor.data() + from;
   if (count <= kCopiedBytesMax) {
-    small_.append(from, count);
+    small_.append(bytes, count);
     return;
   }
   FlushSmall();
-  // The slice keeps what it points into.
-  void* const bytes = const_cast<char*>(from);
-  if (tensor.proto_ != nullptr) {
-    using Kept = std::shared_ptr<const std::string>;
-    body_.emplace_back(
-        bytes, count, [](void* kept) { delete static_cast<Kept*>(kept); }, new Kept(tensor.proto_));
-  } else {
-    tensor.value_.buffer()->Ref();
-    body_.emplace_back(
-        bytes, count, [](void* kept) { static_cast<Buffer*>(kept)->Unref(); },
-        tensor.value_.buffer());
-  }
+  Buffer* const buffer = tensor.body().buffer();  // the slice keeps what it points into
+  buffer->Ref();
+  body_.emplace_back(
+      const_cast<char*>(bytes), count, [](void* kept) { static_cast<Buffer*>(kept)->Unref(); },
+      buffer);
 }
 
 void FrameWriter::FlushSmall() {
@@ -213,32 +174,17 @@ Status FrameReader::Read(const grpc::ByteBuffer& frame, absl::FunctionRef<bool(i
     RETURN_IF_ERROR(ReadPart(part, keep, &cursor, received, refused));
   }
   for (const wire::Refusal& refusal : header.refusal()) {
-    refused->push_back({static_cast<int64_t>(refusal.step_id()), FromProto(refusal.cause())});
+    const int64_t step_id = static_cast<int64_t>(refusal.step_id());
+    if (wanted(step_id)) refused->push_back({step_id, FromProto(refusal.cause())});
   }
   return OkStatus();
-}
-
-StatusOr<HashedKey> FrameReader::KeyOf(const wire::TensorPart& part) {
-  const size_t number = part.key();
-  if (!part.key_text().empty()) {
-    ASSIGN_OR_RETURN(RendezvousKey parsed, RendezvousKey::Parse(part.key_text()));
-    const HashedKey key(std::move(parsed));
-    if (number != 0) {
-      if (number != keys_.size() + 1 || number > kNumberedKeysMax) {
-        return DataLoss("key ", number, " is out of order");
-      }
-      keys_.push_back(key);
-    }
-    return key.In(part.frame(), part.iteration());
-  }
-  if (number == 0 || number > keys_.size()) return DataLoss("key ", number, " has no name");
-  return keys_[number - 1].In(part.frame(), part.iteration());
 }
 
 Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* body,
                              std::vector<Received>* received, std::vector<Refused>* refused) {
   if (part.bytes() > body->left()) return DataLoss("a tensor is longer than its message");
-  ASSIGN_OR_RETURN(HashedKey key, KeyOf(part));
+  ASSIGN_OR_RETURN(HashedKey key,
+                   keys_.Find(part.key(), part.key_text(), part.frame(), part.iteration()));
   const int64_t step_id = static_cast<int64_t>(part.step_id());
   if (!wanted) {
     body->Read(part.bytes(), nullptr);
@@ -248,36 +194,30 @@ Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* 
     refused->push_back({step_id, Annotate(why, StrCat("receiving '", key.key().tensor, "'"))});
   };
   const PartialKey id(step_id, key.hash());
-  Partial partial;
   const auto begun = partials_.find(id);
-  if (begun != partials_.end()) {
-    partial = std::move(begun->second);
-    partials_.erase(begun);
-  } else {
-    // The rest of a tensor may come of which the beginning was refused, or not wanted.
-    StatusOr<Partial> first = part.offset() == 0 ? Begin(part) : Cancelled("not wanted");
-    if (!first.ok()) {
-      body->Read(part.bytes(), nullptr);
-      if (part.offset() == 0) refuse(first.status());
-      return OkStatus();
-    }
-    partial = *std::move(first);
-  }
-  if (part.offset() != partial.filled || part.bytes() > partial.total - partial.filled) {
-    return DataLoss("parts of '", key.key().tensor, "' do not fit together");
-  }
-  // Grows with what comes, not with what was promised.
-  if (partial.is_proto) partial.proto.resize(partial.filled + part.bytes());
-  char* const to = partial.is_proto ? partial.proto.data()
-                                    : static_cast<char*>(partial.value.mutable_raw_data());
-  body->Read(part.bytes(), part.bytes() == 0 ? nullptr : to + partial.filled);
-  partial.filled += part.bytes();
-  if (partial.filled < partial.total) {
-    partials_.emplace(id, std::move(partial));
+  if (begun == partials_.end() && part.offset() != 0) {
+    // The rest of a tensor whose beginning was refused, or not wanted.
+    body->Read(part.bytes(), nullptr);
     return OkStatus();
   }
-  const bool is_dead = partial.is_dead;
-  StatusOr<Tensor> value = Finish(std::move(partial));
+  StatusOr<IncomingTensor> tensor =
+      begun == partials_.end() ? Begin(part, key) : std::move(begun->second);
+  if (begun != partials_.end()) partials_.erase(begun);
+  if (!tensor.ok()) {
+    body->Read(part.bytes(), nullptr);
+    refuse(tensor.status());
+    return OkStatus();
+  }
+  if (part.offset() != tensor->filled() || part.bytes() > tensor->missing()) {
+    return DataLoss("parts of '", key.key().tensor, "' do not fit together");
+  }
+  body->Read(part.bytes(), tensor->Next(part.bytes()));
+  if (tensor->missing() > 0) {
+    partials_.emplace(id, *std::move(tensor));
+    return OkStatus();
+  }
+  const bool is_dead = tensor->is_dead();
+  StatusOr<Tensor> value = (*std::move(tensor)).Finish();
   if (value.ok()) {
     received->push_back({step_id, std::move(key), *std::move(value), is_dead});
   } else {
@@ -286,35 +226,14 @@ Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* 
   return OkStatus();
 }
 
-StatusOr<FrameReader::Partial> FrameReader::Begin(const wire::TensorPart& part) {
-  Partial partial{
-      .is_proto = part.is_proto(), .is_dead = part.is_dead(), .total = part.total_bytes()};
-  if (partial.is_dead && part.dtype() == 0) {
-    if (partial.total == 0 && part.bytes() == 0) return partial;
-    return DataLoss("a dead value of ", partial.total, " bytes");
-  }
-  if (partial.is_proto) {
-    if (partial.total <= kProtoBytesMax) return partial;
-    return ResourceExhausted("a tensor of strings, handles or variants of ", partial.total,
-                             " bytes");
-  }
-  ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(part.dtype()));
-  ASSIGN_OR_RETURN(const Shape shape,
-                   Shape::Make(absl::MakeConstSpan(part.dim().data(), part.dim().size())));
-  // Division, because the product of foreign numbers may overflow.
-  if (!IsPlain(dtype) || partial.total % SizeOf(dtype) != 0 ||
-      static_cast<uint64_t>(shape.num_elements()) != partial.total / SizeOf(dtype)) {
-    return DataLoss("a tensor ", Name(dtype), shape.ToString(), " of ", partial.total, " bytes");
-  }
-  ASSIGN_OR_RETURN(partial.value, Tensor::Make(CpuAllocator(), dtype, shape));
-  return partial;
-}
-
-StatusOr<Tensor> FrameReader::Finish(Partial partial) {
-  if (!partial.is_proto) return std::move(partial.value);
-  tensorflow::TensorProto proto;
-  if (!proto.ParseFromString(partial.proto)) return DataLoss("a malformed tensor");
-  return TensorFromProto(proto);
+StatusOr<IncomingTensor> FrameReader::Begin(const wire::TensorPart& part, const HashedKey& key) {
+  const TensorHeader header = {
+      .dtype = part.dtype(),
+      .dims = absl::MakeConstSpan(part.dim().data(), static_cast<size_t>(part.dim().size())),
+      .is_dead = part.is_dead(),
+      .is_encoded = part.is_proto(),
+      .bytes = part.total_bytes()};
+  return IncomingTensor::Begin(static_cast<int64_t>(part.step_id()), key, header, landing_);
 }
 
 }  // namespace penstock

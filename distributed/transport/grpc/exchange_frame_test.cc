@@ -37,14 +37,15 @@ grpc::ByteBuffer FrameOf(const std::string& bytes) {
   return grpc::ByteBuffer(slices, 2);
 }
 
+class CpuLanding final : public Landing {};
+
 class ExchangeFrameTest : public testing::Test {
  protected:
   // Sends a tensor in as many frames as it takes.
   void Send(OutgoingTensor tensor) {
     bool all = false;
-    while (!all) {
-      all = writer.Add(&tensor);
-      ++frames;
+    for (size_t sent = 0; !all; ++frames) {
+      all = writer.Add(tensor, &sent);
       ASSERT_TRUE(Receive(FrameOf(Bytes(writer.Take()))).ok());
     }
   }
@@ -52,8 +53,14 @@ class ExchangeFrameTest : public testing::Test {
     return reader.Read(
         frame, [this](int64_t step) { return step != unwanted; }, &received, &refused);
   }
+  // Adds one that fits into the frame.
+  void Add(const OutgoingTensor& tensor) {
+    size_t sent = 0;
+    ASSERT_TRUE(writer.Add(tensor, &sent));
+  }
+  CpuLanding landing;
   FrameWriter writer;
-  FrameReader reader;
+  FrameReader reader{landing};
   std::vector<FrameReader::Received> received;
   std::vector<FrameReader::Refused> refused;
   int64_t unwanted = -1;
@@ -89,8 +96,7 @@ TEST_F(ExchangeFrameTest, SaysWhichVariantsCannotBeSent) {
 
 TEST_F(ExchangeFrameTest, ManySmallTensorsInOneFrame) {
   for (int i = 0; i < 1000; ++i) {
-    OutgoingTensor tensor(i % 3, Key(StrCat("t", i)), Tensor::Scalar(i), i % 7 == 0);
-    ASSERT_TRUE(writer.Add(&tensor));
+    Add(OutgoingTensor(i % 3, Key(StrCat("t", i)), Tensor::Scalar(i), i % 7 == 0));
   }
   writer.Refuse(9, Aborted("restarted"));
   ASSERT_TRUE(Receive(writer.Take()).ok());
@@ -109,11 +115,11 @@ TEST_F(ExchangeFrameTest, KeysAreSpelledOutOnce) {
   OutgoingTensor again(2, Key("edge"), Tensor::Scalar(2.0f), false);
   OutgoingTensor loop(2, Key("edge", 3), Tensor::Scalar(3.0f), false);
   OutgoingTensor dead(3, Key("edge"), Tensor(), true);
-  writer.Add(&first);
+  Add(first);
   const auto frame = writer.Take();
-  writer.Add(&again);
-  writer.Add(&loop);
-  writer.Add(&dead);
+  Add(again);
+  Add(loop);
+  Add(dead);
   const auto later = writer.Take();
   EXPECT_LT(later.Length(), frame.Length());
   ASSERT_TRUE(Receive(frame).ok());
@@ -128,12 +134,15 @@ TEST_F(ExchangeFrameTest, KeysAreSpelledOutOnce) {
 TEST_F(ExchangeFrameTest, UnwantedStepsAreSkipped) {
   Tensor large(DType::kFloat, Shape({3 << 17}));  // a frame and a half
   OutgoingTensor a(1, Key("a"), large, false), b(2, Key("b"), Tensor::Scalar(1.0f), false);
-  ASSERT_FALSE(writer.Add(&a));
+  size_t sent = 0;
+  ASSERT_FALSE(writer.Add(a, &sent));
   ASSERT_TRUE(Receive(writer.Take()).ok());
   unwanted = 1;
-  ASSERT_TRUE(writer.Add(&a));
-  ASSERT_TRUE(writer.Add(&b));
+  ASSERT_TRUE(writer.Add(a, &sent));
+  writer.Refuse(1, Aborted("not wanted either"));
+  Add(b);
   ASSERT_TRUE(Receive(writer.Take()).ok());
+  EXPECT_TRUE(refused.empty());
   ASSERT_EQ(received.size(), 1);
   EXPECT_EQ(received[0].step_id, 2);
 }
@@ -185,8 +194,8 @@ TEST_F(ExchangeFrameTest, AWrongTensorIsTheEndOfItsStepOnly) {
 TEST_F(ExchangeFrameTest, AnyBytesAreSafe) {
   OutgoingTensor a(1, Key("a"), Tensor::Vector<float>({1, 2, 3}), false);
   OutgoingTensor s(1, Key("s"), Tensor::Vector<std::string>({"x", "yz"}), false);
-  writer.Add(&a);
-  writer.Add(&s);
+  Add(a);
+  Add(s);
   const std::string good = Bytes(writer.Take());
   google::protobuf::LogSilencer quiet;
   std::mt19937 random(1);
@@ -195,7 +204,7 @@ TEST_F(ExchangeFrameTest, AnyBytesAreSafe) {
     std::string bytes = good;
     for (int n = random() % 4; n >= 0; --n) bytes[random() % bytes.size()] = random();
     if (random() % 4 == 0) bytes.resize(random() % bytes.size());
-    FrameReader fresh;
+    FrameReader fresh(landing);
     std::vector<FrameReader::Received> tensors;
     if (!fresh
              .Read(

@@ -7,13 +7,6 @@
 #include "distributed/rpc/calls/status_proto.h"
 
 namespace penstock {
-namespace {
-
-// Tensors up to this size overtake larger ones: together they cost a large one less time than one
-// of its own pieces.
-constexpr size_t kSmallBytesMax = size_t{64} << 10;
-
-}  // namespace
 
 ExchangeSink::ExchangeSink(std::shared_ptr<const Endpoint> endpoint)
     : endpoint_(std::move(endpoint)), stream_(&context_) {}
@@ -61,20 +54,15 @@ Status ExchangeSink::Understand(const grpc::ByteBuffer& message) {
   return OkStatus();
 }
 
-void ExchangeSink::Send(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead,
-                        HandedOver handed_over) {
-  Item item{OutgoingTensor(step_id, key, std::move(value), is_dead), std::move(handed_over)};
-  if (const Status sendable = item.tensor.status(); !sendable.ok()) {
-    Refuse(step_id, Annotate(sendable, StrCat("sending '", key.key().tensor, "'")));
-    return std::move(item.handed_over)();
-  }
+void ExchangeSink::SendEncoded(OutgoingTensor tensor, HandedOver handed_over) {
   Ended ended;
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (closing_) {
-      ended.push_back(std::move(item.handed_over));
+      ended.push_back(std::move(handed_over));
     } else {
-      (item.tensor.bytes() <= kSmallBytesMax ? small_ : large_).push_back(std::move(item));
+      std::deque<Item>& queue = tensor.bytes() <= kSmallBytesMax ? small_ : large_;
+      queue.push_back({std::move(tensor), std::move(handed_over)});
       if (!writing_) WriteFrame(&ended);
     }
   }
@@ -116,7 +104,7 @@ void ExchangeSink::WriteFrame(Ended* ended) {
   for (std::deque<Item>* queue : {&small_, &large_}) {
     while (!queue->empty() && !frame_.full()) {
       Item& item = queue->front();
-      if (!frame_.Add(&item.tensor)) break;
+      if (!frame_.Add(item.tensor, &item.sent)) break;
       ended->push_back(std::move(item.handed_over));
       queue->pop_front();
     }

@@ -21,24 +21,28 @@
 
 #include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/transport/grpc/exchange_frame.h"
-#include "distributed/worker/step_table.h"
-#include "proto/penstock/worker.grpc.pb.h"
+#include "distributed/transport/transport.h"
+#include "proto/penstock/exchange.grpc.pb.h"
 
 namespace penstock {
 
-// Tensors and graphs come as bytes.
-using WorkerGrpcService = wire::Worker::WithRawMethod_Exchange<
-    wire::Worker::WithRawMethod_RegisterGraph<wire::Worker::AsyncService>>;
+// Messages are bytes: frames are written and read without protobuf's copies.
+using ExchangeService =
+    wire::TensorExchange::WithRawMethod_Exchange<wire::TensorExchange::AsyncService>;
+
+// Tensors up to this size overtake larger ones: together they cost a large one less time than one
+// of its own pieces.
+inline constexpr size_t kSmallBytesMax = size_t{64} << 10;
 
 class ExchangeSink final : public TensorSink,
                            public Operation,
                            public std::enable_shared_from_this<ExchangeSink> {
  public:
   struct Endpoint {
-    WorkerGrpcService* service;
+    ExchangeService* service;
     CompletionLoop* loop;
     grpc::ServerCompletionQueue* queue;  // the loop's
-    StepTable* steps;
+    TaskSteps* steps;
     TaskId self;
   };
   // Takes the next stream, and so on until the server shuts down.
@@ -46,8 +50,6 @@ class ExchangeSink final : public TensorSink,
 
   explicit ExchangeSink(std::shared_ptr<const Endpoint> endpoint);
 
-  void Send(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead,
-            HandedOver handed_over) override;
   void Refuse(int64_t step_id, const Status& why) override;
   void Drop(int64_t step_id) override;
   void Cancel() override { context_.TryCancel(); }
@@ -56,9 +58,11 @@ class ExchangeSink final : public TensorSink,
   struct Item {
     OutgoingTensor tensor;
     HandedOver handed_over;
+    size_t sent = 0;  // of its bytes
   };
   using Ended = std::vector<HandedOver>;  // to be called without the lock
 
+  void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
   void Received(bool ok);
   void Read(bool ok);
   void Written(bool ok);

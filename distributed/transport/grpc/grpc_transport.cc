@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/transport/grpc/exchange_frame.h"
+#include "distributed/transport/transport_factory.h"
 
 namespace penstock {
 namespace {
@@ -33,15 +34,16 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   ExchangeStream(GrpcTransport& transport, const TaskId& producer)
       : transport_(transport),
         producer_(producer),
-        channel_(transport.channels_.To(producer.address)),
-        stub_(channel_) {}
+        channel_(transport.host_.channels->To(producer.address)),
+        stub_(channel_),
+        reader_(*transport.steps_) {}
 
   const TaskId& producer() const { return producer_; }
 
   void Open() {
-    if (!transport_.loop_.Begin(this)) return Lose(Cancelled("this process is shutting down"));
-    stream_ =
-        stub_.PrepareCall(&context_, "/penstock.wire.Worker/Exchange", &transport_.loop_.queue());
+    CompletionLoop& loop = *transport_.host_.loop;
+    if (!loop.Begin(this)) return Lose(Cancelled("this process is shutting down"));
+    stream_ = stub_.PrepareCall(&context_, "/penstock.wire.TensorExchange/Exchange", &loop.queue());
     stream_->StartCall(started_.TagFor(shared_from_this()));
   }
 
@@ -112,9 +114,9 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
     }
     stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
     for (FrameReader::Received& r : received) {
-      transport_.steps_.Deliver(r.step_id, r.key, std::move(r.value), r.is_dead);
+      transport_.steps_->Deliver(r.step_id, r.key, std::move(r.value), r.is_dead);
     }
-    for (const FrameReader::Refused& r : refused) transport_.steps_.Fail(r.step_id, r.why);
+    for (const FrameReader::Refused& r : refused) transport_.steps_->Fail(r.step_id, r.why);
   }
 
   void Finish() { stream_->Finish(&status_, finished_.TagFor(shared_from_this())); }
@@ -126,7 +128,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
         absl::IsAborted(why) || absl::IsDataLoss(why) ? why.code() : StatusCode::kUnavailable;
     Lose(Status(code, StrCat("lost the connection to ", producer_.ToString(), why.ok() ? "" : ": ",
                              why.message())));
-    transport_.loop_.End(this);
+    transport_.host_.loop->End(this);
   }
 
   void Lose(const Status& why) {
@@ -138,7 +140,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
       lost_ = true;
       steps.swap(steps_);
     }
-    for (const int64_t step_id : steps) transport_.steps_.Fail(step_id, why);
+    for (const int64_t step_id : steps) transport_.steps_->Fail(step_id, why);
   }
 
   GrpcTransport& transport_;
@@ -165,13 +167,24 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   bool lost_ = false;
 };
 
-GrpcTransport::GrpcTransport(const TaskId& self, StepTable& steps, Channels& channels,
-                             CompletionLoop& loop)
-    : self_(self), steps_(steps), channels_(channels), loop_(loop) {
+GrpcTransport::GrpcTransport(GrpcHost& host) : host_(host) {
   KeepReceiveMemory();
+  host_.builder->RegisterService(&service_);
 }
 
 GrpcTransport::~GrpcTransport() = default;
+
+Status GrpcTransport::Serve(const TaskId& self, TaskSteps& steps) {
+  self_ = self;
+  steps_ = &steps;
+  ExchangeSink::Listen(
+      std::make_shared<const ExchangeSink::Endpoint>(ExchangeSink::Endpoint{.service = &service_,
+                                                                            .loop = host_.loop,
+                                                                            .queue = host_.queue,
+                                                                            .steps = steps_,
+                                                                            .self = self_}));
+  return OkStatus();
+}
 
 void GrpcTransport::Subscribe(const TaskId& producer, int64_t step_id) {
   std::shared_ptr<ExchangeStream> opened;
@@ -203,5 +216,25 @@ void GrpcTransport::Forget(const ExchangeStream* stream) {
   const auto found = streams_.find(stream->producer().name);
   if (found != streams_.end() && found->second.get() == stream) streams_.erase(found);
 }
+
+void GrpcTransport::Stop() {
+  std::vector<std::shared_ptr<ExchangeStream>> streams;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& [name, stream] : streams_) streams.push_back(stream);
+  }
+  for (const auto& stream : streams) stream->Cancel();
+}
+
+namespace {
+
+StatusOr<std::unique_ptr<Transport>> Make(const TransportHost& host) {
+  if (host.grpc == nullptr) return FailedPrecondition("protocol grpc: this process has no server");
+  return std::make_unique<GrpcTransport>(*host.grpc);
+}
+
+const bool added [[maybe_unused]] = TransportFactory::Global().Add("grpc", Make);
+
+}  // namespace
 
 }  // namespace penstock

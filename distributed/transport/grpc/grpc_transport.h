@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcTransport: the consumer's end of the Exchange streams: one per producer, opened when it is
-// first needed, and again after it was lost.
+// GrpcTransport: tensors move on Exchange streams, over the connections and the port that a task
+// has for calls. One stream per producer: opened by the consumer when it is first needed, and again
+// after it was lost.
 #pragma once
 
 #include <map>
@@ -9,10 +10,9 @@
 #include <mutex>
 #include <string>
 
-#include "distributed/rpc/calls/channel.h"
-#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/rpc/calls/grpc_host.h"
+#include "distributed/transport/grpc/exchange_sink.h"
 #include "distributed/transport/transport.h"
-#include "distributed/worker/step_table.h"
 
 namespace penstock {
 
@@ -20,21 +20,30 @@ class ExchangeStream;
 
 class GrpcTransport final : public Transport {
  public:
-  // All borrowed. What arrives goes to `steps`. Destroy it when the loop has been stopped.
-  GrpcTransport(const TaskId& self, StepTable& steps, Channels& channels, CompletionLoop& loop);
+  // Registers its service with the host's builder. `host` is borrowed. Destroy the transport when
+  // the host's server and loop have been stopped.
+  explicit GrpcTransport(GrpcHost& host);
   ~GrpcTransport() override;
 
+  string_view protocol() const override { return "grpc"; }
+  TransportCapabilities capabilities() const override {
+    return {.inline_bytes_max = kSmallBytesMax};
+  }
+  // REQUIRES that the host's server has been started.
+  Status Serve(const TaskId& self, TaskSteps& steps) override;
   void Subscribe(const TaskId& producer, int64_t step_id) override;
   void Unsubscribe(const TaskId& producer, int64_t step_id) override;
+  // Ends the streams to producers. Those to consumers end with the host's server.
+  void Stop() override;
 
  private:
   friend class ExchangeStream;
   void Forget(const ExchangeStream* stream);
 
-  const TaskId self_;
-  StepTable& steps_;
-  Channels& channels_;
-  CompletionLoop& loop_;
+  GrpcHost& host_;
+  ExchangeService service_;
+  TaskId self_;                 // from Serve on
+  TaskSteps* steps_ = nullptr;  // from Serve on
   std::mutex mu_;
   std::map<std::string, std::shared_ptr<ExchangeStream>> streams_;  // by task name
 };

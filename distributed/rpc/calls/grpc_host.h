@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GrpcHost: the gRPC server of a task's process, as it is lent to what shares it.
+//
+// Before the server is built: register services with the builder. Once it runs: take calls from
+// `queue`, which `loop` polls.
+#pragma once
+
+#include <grpcpp/server_builder.h>
+
+#include "distributed/rpc/calls/channel.h"
+#include "distributed/rpc/calls/completion_loop.h"
+
+namespace penstock {
+
+struct GrpcHost {
+  Channels* channels = nullptr;
+  grpc::ServerBuilder* builder = nullptr;        // until the server is built
+  CompletionLoop* loop = nullptr;                // from then on
+  grpc::ServerCompletionQueue* queue = nullptr;  // the loop's
+};
+
+}  // namespace penstock

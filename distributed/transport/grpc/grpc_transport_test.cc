@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The consumer's end against a producer that is written out: a plain TensorExchange service.
+#include "distributed/transport/grpc/grpc_transport.h"
+
+#include <deque>
+#include <optional>
+
+#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/transport/testing/recording_steps.h"
+#include "distributed/transport/transport_factory.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+
+// Records the requests, and answers each with what the test has prepared.
+class Producer final : public wire::TensorExchange::Service {
+ public:
+  struct Answer {
+    std::optional<wire::TensorBatch> batch;
+    grpc::Status end = grpc::Status::OK;  // without a batch
+  };
+
+  Producer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~Producer() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  TaskId id(uint64_t incarnation = 7) const {
+    return {.name = "/job:ps/replica:0/task:0",
+            .address = StrCat("127.0.0.1:", port_),
+            .incarnation = incarnation};
+  }
+  // The first requests of streams, and all steps that were subscribed to, so far.
+  std::vector<wire::ExchangeRequest> WaitForStreams(size_t count) {
+    std::unique_lock<std::mutex> lock(mu_);
+    CHECK(changed_.wait_for(lock, std::chrono::seconds(30),
+                            [&] { return streams_.size() >= count; }));
+    return streams_;
+  }
+  std::vector<uint64_t> WaitForSteps(size_t count) {
+    std::unique_lock<std::mutex> lock(mu_);
+    CHECK(
+        changed_.wait_for(lock, std::chrono::seconds(30), [&] { return steps_.size() >= count; }));
+    return steps_;
+  }
+  void Prepare(Answer answer) {
+    std::lock_guard<std::mutex> lock(mu_);
+    answers_.push_back(std::move(answer));
+  }
+
+ private:
+  grpc::Status Exchange(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<wire::TensorBatch, wire::ExchangeRequest>* stream) override {
+    wire::ExchangeRequest request;
+    for (bool first = true; stream->Read(&request); first = false) {
+      std::optional<Answer> answer;
+      {
+        std::lock_guard<std::mutex> lock(mu_);
+        if (first) streams_.push_back(request);
+        steps_.insert(steps_.end(), request.subscribe().begin(), request.subscribe().end());
+        changed_.notify_all();
+        if (!answers_.empty()) {
+          answer = std::move(answers_.front());
+          answers_.pop_front();
+        }
+      }
+      if (!answer.has_value()) continue;
+      if (!answer->batch.has_value()) return answer->end;
+      stream->Write(*answer->batch);
+    }
+    return grpc::Status::OK;
+  }
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::vector<wire::ExchangeRequest> streams_;
+  std::vector<uint64_t> steps_;
+  std::deque<Answer> answers_;
+};
+
+class GrpcTransportTest : public testing::Test {
+ protected:
+  GrpcTransportTest() {
+    host.Start();
+    CHECK_OK(transport.Serve(
+        {.name = "/job:worker/replica:0/task:0", .address = host.address(), .incarnation = 9},
+        steps));
+  }
+  ~GrpcTransportTest() override {
+    transport.Stop();
+    host.Stop();
+  }
+
+  Producer producer;
+  RecordingSteps steps;
+  TestHost host;
+  GrpcTransport transport{host.host()};
+};
+
+TEST_F(GrpcTransportTest, StepsShareOneStream) {
+  transport.Subscribe(producer.id(), 1);
+  EXPECT_EQ(producer.WaitForSteps(1), (std::vector<uint64_t>{1}));
+  transport.Subscribe(producer.id(), 2);
+  transport.Subscribe(producer.id(), 3);
+  EXPECT_EQ(producer.WaitForSteps(3), (std::vector<uint64_t>{1, 2, 3}));
+  const auto streams = producer.WaitForStreams(1);
+  ASSERT_EQ(streams.size(), 1);
+  EXPECT_EQ(streams[0].consumer().task(), "/job:worker/replica:0/task:0");
+  EXPECT_EQ(streams[0].consumer().address(), host.address());
+  EXPECT_EQ(streams[0].consumer().incarnation(), 9);
+  EXPECT_EQ(streams[0].incarnation(), 7);
+}
+
+TEST_F(GrpcTransportTest, AnotherIncarnationHasAStreamOfItsOwn) {
+  transport.Subscribe(producer.id(7), 1);
+  producer.WaitForStreams(1);
+  transport.Subscribe(producer.id(8), 2);
+  const auto streams = producer.WaitForStreams(2);
+  EXPECT_EQ(streams[0].incarnation(), 7);
+  EXPECT_EQ(streams[1].incarnation(), 8);
+}
+
+TEST_F(GrpcTransportTest, AStreamThatEndsFailsItsStepsAndIsOpenedAgain) {
+  producer.Prepare({.end = grpc::Status(grpc::StatusCode::INTERNAL, "out of order")});
+  transport.Subscribe(producer.id(), 1);
+  EXPECT_EQ(steps.WaitForFailure(1),
+            Unavailable("lost the connection to ", producer.id().ToString(), ": out of order"));
+  transport.Subscribe(producer.id(), 2);
+  EXPECT_EQ(producer.WaitForStreams(2)[1].subscribe(0), 2);
+  EXPECT_FALSE(steps.has_failed(2));
+}
+
+TEST_F(GrpcTransportTest, AnAbortKeepsItsCode) {
+  producer.Prepare({.end = grpc::Status(grpc::StatusCode::ABORTED, "it has restarted")});
+  transport.Subscribe(producer.id(), 1);
+  EXPECT_EQ(steps.WaitForFailure(1).code(), StatusCode::kAborted);
+}
+
+TEST_F(GrpcTransportTest, AMessageThatCannotBeUnderstoodEndsTheStream) {
+  wire::TensorBatch batch;
+  batch.mutable_header()->add_part()->set_key(5);  // a number that was never given
+  batch.set_body("x");
+  producer.Prepare({.batch = batch});
+  transport.Subscribe(producer.id(), 1);
+  const Status why = steps.WaitForFailure(1);
+  EXPECT_EQ(why.code(), StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(why.message()), HasSubstr("key 5 has no name"));
+  EXPECT_THAT(std::string(why.message()), HasSubstr(producer.id().ToString()));
+}
+
+TEST_F(GrpcTransportTest, NeedsAServer) {
+  EXPECT_EQ(TransportFactory::Global().Make("grpc", {}).status().code(),
+            StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace penstock

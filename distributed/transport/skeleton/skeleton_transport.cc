@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The transport "skeleton": where to begin with a new one. It is complete and passes the
+// conformance suite, but joins only tasks of one process: each has a mailbox, which is a queue and
+// a thread.
+//
+// To write a transport: copy this folder, rename what is called skeleton, let tests/transport link
+// it, and replace the parts marked WIRE, one after the other. ../README.md lists the steps.
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "distributed/transport/transport_factory.h"
+
+namespace penstock {
+namespace {
+
+class Mailbox;
+
+// What tasks say to each other. WIRE: becomes bytes; proto/penstock/exchange.proto is an example.
+struct Message {
+  enum Kind {
+    kSubscribe,  // consumer to producer: send me what the step has for me
+    kTensor,     // producer to consumer, as are the following
+    kRefusal,    // the step has failed
+    kLost,       // all steps have: the producer has gone. WIRE: the connection breaks instead
+  };
+  Kind kind;
+  TaskId producer;  // as the consumer knows it
+  int64_t step_id = 0;
+  std::shared_ptr<Mailbox> consumer;  // kSubscribe
+  Status why;                         // kRefusal, kLost
+  // kTensor. WIRE: the header's fields and the key are written into a message (key_numbers.h spells
+  // each key out only once); the consumer's end reads the bytes from a stream, from shared memory,
+  // or from the producer's memory. A tensor waits as a reference until there is room for it.
+  std::string key;
+  std::optional<OutgoingTensor> tensor;
+  TensorSink::HandedOver handed_over;
+};
+
+// One task: takes what other tasks send it, message by message.
+class Mailbox : public std::enable_shared_from_this<Mailbox> {
+ public:
+  Mailbox(const TaskId& self, TaskSteps& steps) : self_(self), steps_(steps) {}
+
+  const TaskId& self() const { return self_; }
+
+  void Open() {
+    thread_ = std::thread([this] { Run(); });
+  }
+
+  // Returns the message to its sender if this task has gone.
+  void Post(Message message) {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (!closed_) {
+        queue_.push_back(std::move(message));
+        changed_.notify_one();
+        return;
+      }
+    }
+    Return(message);
+  }
+
+  // Drops the producer's tensors of the step that still wait here.
+  void Drop(const TaskId& producer, int64_t step_id) {
+    std::deque<Message> dropped;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      const auto kept = std::stable_partition(queue_.begin(), queue_.end(), [&](const Message& m) {
+        return m.kind != Message::kTensor || m.producer != producer || m.step_id != step_id;
+      });
+      dropped.insert(dropped.end(), std::make_move_iterator(kept),
+                     std::make_move_iterator(queue_.end()));
+      queue_.erase(kept, queue_.end());
+    }
+    for (Message& m : dropped) std::move(m.handed_over)();
+  }
+
+  // As a consumer: which steps are waiting for which producers.
+  void Want(int64_t step_id, const TaskId& producer) {
+    std::lock_guard<std::mutex> lock(mu_);
+    wanted_[step_id].push_back(producer);
+  }
+  void Forget(int64_t step_id, const TaskId& producer) {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto producers = wanted_.find(step_id);
+    if (producers == wanted_.end()) return;
+    std::erase(producers->second, producer);
+    if (producers->second.empty()) wanted_.erase(producers);
+  }
+
+  void Close() {
+    std::deque<Message> left;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      closed_ = true;
+      left.swap(queue_);
+      changed_.notify_one();
+    }
+    if (!thread_.joinable()) return;  // closed before
+    thread_.join();
+    for (Message& m : left) Return(m);
+    for (const auto& consumer : consumers_) {
+      consumer->Post({.kind = Message::kLost, .producer = self_, .why = Gone()});
+    }
+    consumers_.clear();
+  }
+
+ private:
+  // WIRE: a loop that polls, or callbacks of a library. Nothing here may block.
+  void Run() {
+    while (true) {
+      std::unique_lock<std::mutex> lock(mu_);
+      changed_.wait(lock, [this] { return closed_ || !queue_.empty(); });
+      if (closed_) return;
+      Message message = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      Handle(message);
+    }
+  }
+
+  Status Gone() const {
+    return Unavailable("lost the connection to ", self_.ToString(), ": it has stopped");
+  }
+
+  // Deals with a message that this task will not handle any more.
+  void Return(Message& message) {
+    if (message.handed_over) std::move(message.handed_over)();
+    if (message.kind == Message::kSubscribe) Refuse(message, Gone());
+  }
+
+  static void Refuse(const Message& subscription, const Status& why) {
+    subscription.consumer->Post({.kind = Message::kRefusal,
+                                 .producer = subscription.producer,
+                                 .step_id = subscription.step_id,
+                                 .why = why});
+  }
+
+  void Handle(Message& message) {
+    switch (message.kind) {
+      case Message::kSubscribe:
+        return HandleSubscribe(message);
+      case Message::kTensor:
+        if (Wants(message)) HandleTensor(*message.tensor, message.key);
+        return std::move(message.handed_over)();
+      case Message::kRefusal:
+        if (Wants(message)) steps_.Fail(message.step_id, message.why);
+        return;
+      case Message::kLost:
+        for (const int64_t step_id : StepsOf(message.producer)) steps_.Fail(step_id, message.why);
+    }
+  }
+
+  void HandleSubscribe(const Message& message);
+
+  // Takes memory where the consumer wants it, and copies the bytes there. WIRE: as they come, in as
+  // many pieces as they come in.
+  void HandleTensor(const OutgoingTensor& sent, const std::string& key_text) {
+    const auto received = [&]() -> Status {
+      ASSIGN_OR_RETURN(RendezvousKey parsed, RendezvousKey::Parse(key_text));
+      const HashedKey key(std::move(parsed));
+      ASSIGN_OR_RETURN(IncomingTensor tensor,
+                       IncomingTensor::Begin(sent.step_id(), key, sent.header(), steps_));
+      if (sent.bytes() > 0) std::memcpy(tensor.Next(sent.bytes()), sent.data(), sent.bytes());
+      const bool is_dead = tensor.is_dead();
+      ASSIGN_OR_RETURN(Tensor value, std::move(tensor).Finish());
+      steps_.Deliver(sent.step_id(), key, std::move(value), is_dead);
+      return OkStatus();
+    };
+    const Status status = received();
+    if (status.ok()) return;
+    steps_.Fail(sent.step_id(), Annotate(status, StrCat("receiving '", key_text, "'")));
+  }
+
+  bool Wants(const Message& message) {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto producers = wanted_.find(message.step_id);
+    return producers != wanted_.end() &&
+           std::find(producers->second.begin(), producers->second.end(), message.producer) !=
+               producers->second.end();
+  }
+  std::vector<int64_t> StepsOf(const TaskId& producer) {
+    std::lock_guard<std::mutex> lock(mu_);
+    std::vector<int64_t> steps;
+    for (const auto& [step_id, producers] : wanted_) {
+      if (std::find(producers.begin(), producers.end(), producer) != producers.end()) {
+        steps.push_back(step_id);
+      }
+    }
+    return steps;
+  }
+
+  const TaskId self_;
+  TaskSteps& steps_;
+  std::thread thread_;
+  std::vector<std::shared_ptr<Mailbox>> consumers_;  // of the thread alone, until it has ended
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::deque<Message> queue_;
+  std::map<int64_t, std::vector<TaskId>> wanted_;  // by step
+  bool closed_ = false;
+};
+
+// The producer's end of the way to one consumer. Steps keep it for as long as they run.
+class SkeletonSink final : public TensorSink {
+ public:
+  SkeletonSink(const TaskId& producer, std::shared_ptr<Mailbox> consumer)
+      : producer_(producer), consumer_(std::move(consumer)) {}
+
+  void Refuse(int64_t step_id, const Status& why) override {
+    consumer_->Post(
+        {.kind = Message::kRefusal, .producer = producer_, .step_id = step_id, .why = why});
+  }
+  void Drop(int64_t step_id) override { consumer_->Drop(producer_, step_id); }
+
+ private:
+  void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override {
+    Message message{.kind = Message::kTensor,
+                    .producer = producer_,
+                    .step_id = tensor.step_id(),
+                    .key = tensor.key().ToString(),
+                    .handed_over = std::move(handed_over)};
+    message.tensor.emplace(std::move(tensor));
+    consumer_->Post(std::move(message));
+  }
+
+  const TaskId producer_;
+  const std::shared_ptr<Mailbox> consumer_;
+};
+
+void Mailbox::HandleSubscribe(const Message& message) {
+  if (message.producer.incarnation != self_.incarnation) {
+    return Refuse(message, Aborted(message.producer.ToString(), " has restarted"));
+  }
+  if (std::find(consumers_.begin(), consumers_.end(), message.consumer) == consumers_.end()) {
+    consumers_.push_back(message.consumer);
+  }
+  steps_.Subscribe(message.consumer->self().name, message.step_id,
+                   std::make_shared<SkeletonSink>(self_, message.consumer));
+}
+
+// WIRE: addresses lead to other processes. A transport that needs a connection of its own may agree
+// on it over the task's gRPC server (TransportHost).
+struct Mailboxes {
+  std::mutex mu;
+  std::map<std::string, std::shared_ptr<Mailbox>> by_address;
+
+  std::shared_ptr<Mailbox> Find(const std::string& address) {
+    std::lock_guard<std::mutex> lock(mu);
+    const auto mailbox = by_address.find(address);
+    return mailbox == by_address.end() ? nullptr : mailbox->second;
+  }
+  static Mailboxes& Get() {
+    static Mailboxes& mailboxes = *new Mailboxes;
+    return mailboxes;
+  }
+};
+
+class SkeletonTransport final : public Transport {
+ public:
+  ~SkeletonTransport() override { Stop(); }
+
+  string_view protocol() const override { return "skeleton"; }
+  // The conformance suite checks each of them.
+  TransportCapabilities capabilities() const override { return {.needs_same_host = true}; }
+
+  Status Serve(const TaskId& self, TaskSteps& steps) override {
+    Mailboxes& all = Mailboxes::Get();
+    std::lock_guard<std::mutex> lock(all.mu);
+    const auto [mailbox, is_new] = all.by_address.emplace(self.address, nullptr);
+    if (!is_new) return AlreadyExists(mailbox->second->self().ToString(), " serves already");
+    own_ = mailbox->second = std::make_shared<Mailbox>(self, steps);
+    own_->Open();
+    return OkStatus();
+  }
+
+  void Subscribe(const TaskId& producer, int64_t step_id) override {
+    own_->Want(step_id, producer);
+    if (const auto mailbox = Mailboxes::Get().Find(producer.address)) {
+      return mailbox->Post({.kind = Message::kSubscribe,
+                            .producer = producer,
+                            .step_id = step_id,
+                            .consumer = own_});
+    }
+    const Status why = Unavailable("lost the connection to ", producer.ToString(),
+                                   ": no task serves there in this process");
+    own_->Post({.kind = Message::kRefusal, .producer = producer, .step_id = step_id, .why = why});
+  }
+
+  void Unsubscribe(const TaskId& producer, int64_t step_id) override {
+    own_->Forget(step_id, producer);
+  }
+
+  void Stop() override {
+    if (own_ == nullptr) return;  // has never served
+    {
+      Mailboxes& all = Mailboxes::Get();
+      std::lock_guard<std::mutex> lock(all.mu);
+      const auto mailbox = all.by_address.find(own_->self().address);
+      if (mailbox != all.by_address.end() && mailbox->second == own_) all.by_address.erase(mailbox);
+    }
+    own_->Close();
+  }
+
+ private:
+  std::shared_ptr<Mailbox> own_;  // from Serve on
+};
+
+StatusOr<std::unique_ptr<Transport>> Make(const TransportHost&) {
+  return std::make_unique<SkeletonTransport>();
+}
+
+const bool added [[maybe_unused]] = TransportFactory::Global().Add("skeleton", Make);
+
+}  // namespace
+}  // namespace penstock

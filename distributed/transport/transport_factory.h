@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TransportFactory: makes transports by the name of their protocol.
+//
+// A transport's source file adds itself to the global factory with a static initialiser:
+//   const bool added = TransportFactory::Global().Add("grpc", MakeGrpcTransport);
+// and a program knows the protocols that it is linked with. Other factories are values. Thread-safe
+// once main runs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "distributed/transport/transport.h"
+
+namespace penstock {
+
+struct GrpcHost;
+
+// What the task's process lends to its transport. Borrowed as long as the transport lives.
+struct TransportHost {
+  // The server that the task has for calls, before it listens: a transport may register a service
+  // with it. Null in a process without one.
+  GrpcHost* grpc = nullptr;
+};
+
+class TransportFactory {
+ public:
+  using Maker = StatusOr<std::unique_ptr<Transport>> (*)(const TransportHost& host);
+
+  static TransportFactory& Global();
+
+  // Returns true. REQUIRES that the protocol is new.
+  bool Add(const std::string& protocol, Maker maker);
+  // InvalidArgument lists the protocols that are known; FailedPrecondition says what `host` lacks.
+  StatusOr<std::unique_ptr<Transport>> Make(const std::string& protocol,
+                                            const TransportHost& host) const;
+  std::vector<std::string> protocols() const;
+
+ private:
+  std::map<std::string, Maker> makers_;
+};
+
+}  // namespace penstock
