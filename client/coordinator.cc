@@ -11,7 +11,7 @@ Coordinator::~Coordinator() {
 }
 
 void Coordinator::Start(std::function<Status()> body) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   threads_.emplace_back([this, body = std::move(body)] {
     const Status status = body();
     if (!status.ok()) RequestStop(status);
@@ -20,7 +20,7 @@ void Coordinator::Start(std::function<Status()> body) {
 
 void Coordinator::RequestStop(const Status& why) {
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (std::exchange(stopping_, true)) return;
     if (!absl::IsOutOfRange(why)) first_error_ = why;
   }
@@ -31,7 +31,7 @@ Status Coordinator::Join() {
   for (;;) {
     std::vector<std::thread> threads;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       threads.swap(threads_);
       if (threads.empty()) return first_error_;
     }

@@ -15,12 +15,12 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/base/cancellation.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 
 namespace penstock::client {
@@ -35,24 +35,24 @@ class Coordinator {
 
   // Runs `body` on a thread of its own. Its error requests a stop; if it just ends, the others go
   // on. It has to end soon after a stop is requested.
-  void Start(std::function<Status()> body);
+  void Start(std::function<Status()> body) ABSL_LOCKS_EXCLUDED(mu_);
 
   // OK, and OutOfRange (the end of the input), are a good end. Of other errors the first is kept;
   // those that come after a stop was requested are its consequences.
-  void RequestStop(const Status& why = OkStatus());
+  void RequestStop(const Status& why = OkStatus()) ABSL_LOCKS_EXCLUDED(mu_);
   bool should_stop() const { return cancellation_.cancelled(); }
   // For RunOptions.
   Cancellation& cancellation() { return cancellation_; }
 
   // Waits until every thread has ended. OK, or the first error.
-  Status Join();
+  Status Join() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   Cancellation cancellation_;
-  std::mutex mu_;
-  bool stopping_ = false;
-  Status first_error_;
-  std::vector<std::thread> threads_;
+  Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  Status first_error_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::client

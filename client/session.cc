@@ -86,7 +86,7 @@ Status Session::Extend() {
   RETURN_IF_ERROR(graph_.status());
   const int num_nodes = graph_.graph().max_id();
   if (nodes_sent_.load(std::memory_order_acquire) == num_nodes) return OkStatus();
-  const std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (nodes_sent_.load(std::memory_order_relaxed) == num_nodes) return OkStatus();
   RETURN_IF_ERROR(session_->Extend(graph_.graph()));
   nodes_sent_.store(num_nodes, std::memory_order_release);

@@ -13,12 +13,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "client/tensor_ref.h"
+#include "core/base/mutex.h"
 #include "core/graph/builder.h"
 #include "distributed/session/session.h"
 
@@ -121,12 +121,12 @@ class Session {
   Status Close() { return session_->Close(); }
 
  private:
-  Status Extend();
+  Status Extend() ABSL_LOCKS_EXCLUDED(mu_);
 
   const GraphBuilder& graph_;
   const std::unique_ptr<SessionInterface> session_;
-  std::mutex mu_;
-  std::atomic<int> nodes_sent_{0};
+  Mutex mu_;                        // one Extend at a time; locked before session_'s
+  std::atomic<int> nodes_sent_{0};  // changed under mu_
   int64_t run_timeout_ms_ = 0;
 };
 

@@ -125,19 +125,19 @@ int64_t Start(const std::vector<TracedStep>& steps) {
 }  // namespace
 
 bool StepTrace::Take(int64_t step) {
-  const std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (step < options_.first_step || taken_ >= options_.steps) return false;
   ++taken_;
   return true;
 }
 
 void StepTrace::Add(TracedStep step) {
-  const std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   steps_.push_back(std::move(step));
 }
 
 StepTrace::Use StepTrace::use() const {
-  const std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   Use use;
   if (steps_.empty()) return use;
   int64_t end_ns = INT64_MIN, sum_ns = 0;
@@ -172,7 +172,7 @@ std::string StepTrace::Describe() const {
 }
 
 Status StepTrace::WriteJson(Env& env, const std::string& path) const {
-  const std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   json events = json::array();
   const int64_t origin_ns = steps_.empty() ? 0 : Start(steps_);
   int number = 0;

@@ -13,11 +13,11 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/runtime/step_stats.h"
 
 namespace penstock::client {
@@ -59,9 +59,9 @@ class StepTrace {
 
  private:
   const Options options_;
-  mutable std::mutex mu_;
-  int64_t taken_ = 0;
-  std::vector<TracedStep> steps_;
+  mutable Mutex mu_;
+  int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<TracedStep> steps_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::client

@@ -42,10 +42,10 @@ StopSignal::~StopSignal() {
   sigaction(SIGINT, &old_int_, nullptr);
   signal_pipe.store(-1);
   {
-    const std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     end_ = true;
   }
-  ended_.notify_one();
+  ended_.NotifyOne();
   close(pipe_[1]);  // the watcher reads the end of file
   watcher_.join();
   close(pipe_[0]);
@@ -59,10 +59,13 @@ void StopSignal::Watch(double grace_seconds) {
   } while (count < 0 && errno == EINTR);
   if (count <= 0) return;
   requested_.store(true, std::memory_order_release);
-  std::unique_lock<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto grace = std::chrono::duration<double>(grace_seconds);
-  if (ended_.wait_for(lock, grace, [this] { return end_; })) return;
-  lock.unlock();
+  const auto deadline = std::chrono::steady_clock::now() + grace;
+  while (!end_ && ended_.WaitUntil(mu_, deadline)) {
+  }
+  if (end_) return;
+  lock.Unlock();
   cancellation_.Cancel(Cancelled("the process was told to end, and the step did not end within ",
                                  grace_seconds, " s"));
 }

@@ -10,11 +10,11 @@
 #include <signal.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "core/base/cancellation.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 
 namespace penstock::client {
 
@@ -34,9 +34,9 @@ class StopSignal {
 
   std::atomic<bool> requested_{false};
   Cancellation cancellation_;
-  std::mutex mu_;
-  std::condition_variable ended_;
-  bool end_ = false;
+  Mutex mu_;
+  CondVar ended_;
+  bool end_ ABSL_GUARDED_BY(mu_) = false;
   int pipe_[2] = {-1, -1};
   struct sigaction old_term_, old_int_;
   std::thread watcher_;

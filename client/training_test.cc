@@ -6,11 +6,11 @@
 #include <signal.h>
 
 #include <fstream>
-#include <mutex>
 #include <utility>
 
 #include "client/optimizers.h"
 #include "client/run_queue_runners.h"
+#include "core/base/mutex.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/op/gradient.h"
 #include "gmock/gmock.h"
@@ -35,16 +35,19 @@ class Server {
   Server() { Restart(); }
   void Restart() { variables_ = *NewLocalSession({}); }
   void FailNext(int calls, Status why) {
-    const std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     failures_ = calls;
     why_ = std::move(why);
   }
   StatusOr<std::unique_ptr<SessionInterface>> NewSession();
-  int sessions() const { return sessions_; }
+  int sessions() const {
+    MutexLock lock(mu_);
+    return sessions_;
+  }
 
   // What a call should do first: an error, or OK.
   Status Check(int session) {
-    const std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (failures_ > 0) {
       --failures_;
       return why_;
@@ -55,9 +58,9 @@ class Server {
 
  private:
   std::shared_ptr<SessionInterface> variables_;
-  std::mutex mu_;
-  int sessions_ = 0, failures_ = 0;
-  Status why_;
+  mutable Mutex mu_;
+  int sessions_ ABSL_GUARDED_BY(mu_) = 0, failures_ ABSL_GUARDED_BY(mu_) = 0;
+  Status why_ ABSL_GUARDED_BY(mu_);
 };
 
 class ServerSession : public SessionInterface {
@@ -99,6 +102,7 @@ class ServerSession : public SessionInterface {
 };
 
 StatusOr<std::unique_ptr<SessionInterface>> Server::NewSession() {
+  MutexLock lock(mu_);
   return std::make_unique<ServerSession>(*this, ++sessions_);
 }
 

@@ -11,13 +11,13 @@ namespace penstock {
 
 Status Cancellation::status() const {
   if (!cancelled()) return OkStatus();
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return status_;
 }
 
 void Cancellation::Cancel(const Status& why) {
   CHECK(!why.ok(), "cancelled with an OK status");
-  std::unique_lock<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (cancelled()) return;
   status_ = why;
   cancelled_.store(true, std::memory_order_release);
@@ -34,17 +34,17 @@ void Cancellation::Cancel(const Status& why) {
     Callback callback = std::move(it->second);
     callbacks_.erase(it);
     running_ = token;
-    lock.unlock();
+    lock.Unlock();
     callback(why);
     callback = nullptr;  // what it captured goes before Deregister may return
-    lock.lock();
+    lock.Lock();
     running_ = 0;
-    callback_done_.notify_all();
+    callback_done_.NotifyAll();
   }
 }
 
 bool Cancellation::Register(Callback callback, Token* token) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (cancelled()) return false;
   *token = next_token_++;
   callbacks_.emplace(*token, std::move(callback));
@@ -53,19 +53,19 @@ bool Cancellation::Register(Callback callback, Token* token) {
 
 void Cancellation::Deregister(Token token) {
   Callback removed;  // destroyed after the lock is released
-  std::unique_lock<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto it = callbacks_.find(token);
   if (it != callbacks_.end()) {
     removed = std::move(it->second);
     callbacks_.erase(it);
-    lock.unlock();
+    lock.Unlock();
     return;
   }
-  callback_done_.wait(lock, [&] { return running_ != token; });
+  while (running_ == token) callback_done_.Wait(mu_);
 }
 
 void Cancellation::Reset() {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   CHECK(callbacks_.empty() && running_ == 0, "reset while callbacks are registered");
   status_ = OkStatus();
   cancelled_.store(false, std::memory_order_release);

@@ -12,12 +12,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 
 namespace penstock {
@@ -34,27 +34,27 @@ class Cancellation {
   // One load, for the hot path.
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   // OK until cancelled.
-  Status status() const;
+  Status status() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Calls every registered callback on this thread, oldest first. `why` must not be OK. Later calls
   // do nothing, and may return before the first one's callbacks have run.
-  void Cancel(const Status& why);
+  void Cancel(const Status& why) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns false, registering nothing, when already cancelled: the caller then ends with status().
-  [[nodiscard]] bool Register(Callback callback, Token* token);
-  void Deregister(Token token);
+  [[nodiscard]] bool Register(Callback callback, Token* token) ABSL_LOCKS_EXCLUDED(mu_);
+  void Deregister(Token token) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Makes it new for the next step. REQUIRES: nothing registered, nobody else using it.
-  void Reset();
+  void Reset() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  std::atomic<bool> cancelled_{false};
-  mutable std::mutex mu_;
-  std::condition_variable callback_done_;
-  Status status_;
-  Token running_ = 0;  // the callback now being called; 0: none
-  Token next_token_ = 1;
-  absl::flat_hash_map<Token, Callback> callbacks_;
+  std::atomic<bool> cancelled_{false};  // changed under mu_
+  mutable Mutex mu_;
+  CondVar callback_done_;
+  Status status_ ABSL_GUARDED_BY(mu_);
+  Token running_ ABSL_GUARDED_BY(mu_) = 0;  // the callback now being called; 0: none
+  Token next_token_ ABSL_GUARDED_BY(mu_) = 1;
+  absl::flat_hash_map<Token, Callback> callbacks_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

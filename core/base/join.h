@@ -4,12 +4,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "core/base/cond_var.h"
 #include "core/base/done.h"
+#include "core/base/mutex.h"
 
 namespace penstock {
 
@@ -27,12 +27,12 @@ class Join {
 
  private:
   void Ended(Status status) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (status_.ok()) status_ = std::move(status);
   }
 
-  std::mutex mu_;
-  Status status_;
+  Mutex mu_;
+  Status status_ ABSL_GUARDED_BY(mu_);
   Done done_;
 };
 
@@ -41,25 +41,25 @@ class Wait {
   // To be handed to the one operation. REQUIRES Get to be called before the Wait is destroyed.
   Done done() {
     return Done([this](Status status) {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       status_ = std::move(status);
       ended_.store(true, std::memory_order_release);
-      wake_.notify_one();
+      wake_.NotifyOne();
     });
   }
   // Blocks until it has ended. The operation has a deadline of its own.
   Status Get() {
-    std::unique_lock<std::mutex> lock(mu_);
-    wake_.wait(lock, [this] { return ended_.load(std::memory_order_relaxed); });
+    MutexLock lock(mu_);
+    while (!ended_.load(std::memory_order_relaxed)) wake_.Wait(mu_);
     return std::move(status_);
   }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
-  std::mutex mu_;
-  std::condition_variable wake_;
-  std::atomic<bool> ended_{false};
-  Status status_;
+  Mutex mu_;
+  CondVar wake_;
+  std::atomic<bool> ended_{false};  // changed under mu_
+  Status status_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "core/base/spin.h"
 
 namespace penstock {
@@ -56,30 +56,29 @@ struct Loop {
 
 }  // namespace
 
-// Idle threads look at `open` (queued closures and places in loops) without the lock; everything
-// else changes under it.
 struct ThreadPool::State {
-  std::mutex mu;
-  std::condition_variable work_available;
-  std::condition_variable helper_left;
-  std::deque<absl::AnyInvocable<void() &&>> queue;
-  std::vector<Loop*> loops;  // that want threads; the youngest last
+  Mutex mu;
+  CondVar work_available;
+  CondVar helper_left;
+  std::deque<absl::AnyInvocable<void() &&>> queue ABSL_GUARDED_BY(mu);
+  std::vector<Loop*> loops ABSL_GUARDED_BY(mu);  // that want threads; the youngest last
+  // Queued closures and places in loops. Changed under the lock; idle threads look at it without.
   std::atomic<int64_t> open{0};
-  int spinning = 0;
-  int sleeping = 0;
-  int callers_blocked = 0;
-  bool stopping = false;
+  int spinning ABSL_GUARDED_BY(mu) = 0;
+  int sleeping ABSL_GUARDED_BY(mu) = 0;
+  int callers_blocked ABSL_GUARDED_BY(mu) = 0;
+  bool stopping ABSL_GUARDED_BY(mu) = false;
   std::vector<std::thread> threads;
 
-  void Run();
-  // Does one thing, and reports whether there was any. Enters and leaves with the lock held.
-  bool RunOne(std::unique_lock<std::mutex>& lock);
-  void Help(Loop* loop, std::unique_lock<std::mutex>& lock);
+  void Run() ABSL_LOCKS_EXCLUDED(mu);
+  // Does one thing without the lock, and reports whether there was any.
+  bool RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void Help(Loop* loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Waits for something to do: false when there is nothing and the pool is stopping.
-  bool WaitForWork(std::unique_lock<std::mutex>& lock);
-  // Wakes as many as `open` asks for beyond those who are looking anyway. REQUIRES the lock.
-  void Wake();
-  void Share(Loop& loop);
+  bool WaitForWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Wakes as many as `open` asks for beyond those who are looking anyway.
+  void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void Share(Loop& loop) ABSL_LOCKS_EXCLUDED(mu);
 };
 
 ThreadPool::ThreadPool(const std::string& name, int num_threads)
@@ -95,9 +94,9 @@ ThreadPool::ThreadPool(const std::string& name, int num_threads)
 
 ThreadPool::~ThreadPool() {
   {
-    std::lock_guard<std::mutex> lock(state_->mu);
+    MutexLock lock(state_->mu);
     state_->stopping = true;
-    state_->work_available.notify_all();
+    state_->work_available.NotifyAll();
   }
   for (std::thread& thread : state_->threads) thread.join();
 }
@@ -105,7 +104,7 @@ ThreadPool::~ThreadPool() {
 int ThreadPool::num_threads() const { return static_cast<int>(state_->threads.size()); }
 
 void ThreadPool::Schedule(absl::AnyInvocable<void() &&> closure) {
-  std::lock_guard<std::mutex> lock(state_->mu);
+  MutexLock lock(state_->mu);
   state_->queue.push_back(std::move(closure));
   state_->open.fetch_add(1, std::memory_order_relaxed);
   state_->Wake();
@@ -130,14 +129,14 @@ void ThreadPool::ParallelFor(int64_t total, double cost_ns,
 
 void ThreadPool::State::Share(Loop& loop) {
   {
-    std::lock_guard<std::mutex> lock(mu);
+    MutexLock lock(mu);
     loops.push_back(&loop);
     open.fetch_add(loop.wanted, std::memory_order_relaxed);
     Wake();
   }
   loop.Work();
   {
-    std::lock_guard<std::mutex> lock(mu);
+    MutexLock lock(mu);
     if (loop.wanted > 0) {
       open.fetch_sub(loop.wanted, std::memory_order_relaxed);
       loops.erase(std::find(loops.begin(), loops.end(), &loop));
@@ -145,30 +144,30 @@ void ThreadPool::State::Share(Loop& loop) {
   }
   const auto all_left = [&loop] { return loop.helpers.load(std::memory_order_acquire) == 0; };
   if (!SpinUntil(all_left, kSpin)) {
-    std::unique_lock<std::mutex> lock(mu);
+    MutexLock lock(mu);
     ++callers_blocked;
-    helper_left.wait(lock, all_left);
+    while (!all_left()) helper_left.Wait(mu);
     --callers_blocked;
   }
   if (loop.error) std::rethrow_exception(loop.error);
 }
 
-void ThreadPool::State::Help(Loop* loop, std::unique_lock<std::mutex>& lock) {
+void ThreadPool::State::Help(Loop* loop) {
   loop->helpers.fetch_add(1, std::memory_order_relaxed);
   open.fetch_sub(1, std::memory_order_relaxed);
   if (--loop->wanted == 0) loops.erase(std::find(loops.begin(), loops.end(), loop));
-  lock.unlock();
+  mu.Unlock();
   loop->Work();
-  lock.lock();
+  mu.Lock();
   // The caller may return, and the loop be gone, as soon as this is zero.
   if (loop->helpers.fetch_sub(1, std::memory_order_release) == 1 && callers_blocked > 0) {
-    helper_left.notify_all();
+    helper_left.NotifyAll();
   }
 }
 
-bool ThreadPool::State::RunOne(std::unique_lock<std::mutex>& lock) {
+bool ThreadPool::State::RunOne() {
   if (!loops.empty()) {
-    Help(loops.back(), lock);
+    Help(loops.back());
     return true;
   }
   if (queue.empty()) return false;
@@ -176,39 +175,39 @@ bool ThreadPool::State::RunOne(std::unique_lock<std::mutex>& lock) {
     absl::AnyInvocable<void()&&> closure = std::move(queue.front());
     queue.pop_front();
     open.fetch_sub(1, std::memory_order_relaxed);
-    lock.unlock();
+    mu.Unlock();
     std::move(closure)();
   }
-  lock.lock();
+  mu.Lock();
   return true;
 }
 
 void ThreadPool::State::Wake() {
   const int64_t wanted = open.load(std::memory_order_relaxed) - spinning;
-  for (int64_t n = std::min<int64_t>(wanted, sleeping); n > 0; --n) work_available.notify_one();
+  for (int64_t n = std::min<int64_t>(wanted, sleeping); n > 0; --n) work_available.NotifyOne();
 }
 
-bool ThreadPool::State::WaitForWork(std::unique_lock<std::mutex>& lock) {
+bool ThreadPool::State::WaitForWork() {
   const auto has_work = [this] { return open.load(std::memory_order_relaxed) > 0; };
   if (stopping) return false;
   ++spinning;
-  lock.unlock();
+  mu.Unlock();
   thread_local SpinHabit habit;
   habit.Until(has_work, kSpin);
-  lock.lock();
+  mu.Lock();
   --spinning;
   ++sleeping;
-  work_available.wait(lock, [&] { return has_work() || stopping; });
+  while (!has_work() && !stopping) work_available.Wait(mu);
   --sleeping;
   return true;
 }
 
 void ThreadPool::State::Run() {
-  std::unique_lock<std::mutex> lock(mu);
+  MutexLock lock(mu);
   do {
-    while (RunOne(lock)) {
+    while (RunOne()) {
     }
-  } while (WaitForWork(lock));
+  } while (WaitForWork());
 }
 
 }  // namespace penstock

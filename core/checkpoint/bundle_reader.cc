@@ -147,7 +147,7 @@ Status BundleReader::CheckDataFiles() const {
 
 StatusOr<const RandomAccessFile*> BundleReader::DataFile(const BundleEntry& entry) const {
   const std::string path = DataPath(prefix(), entry.shard, num_shards_);
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   std::unique_ptr<RandomAccessFile>& file = files_[entry.shard];
   if (file == nullptr) {
     ASSIGN_OR_RETURN(file, env_.OpenFile(path));

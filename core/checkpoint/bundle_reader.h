@@ -7,11 +7,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/checkpoint/bundle_entry.h"
 #include "core/checkpoint/checkpoint_reader.h"
@@ -64,7 +64,8 @@ class BundleReader final : public CheckpointReader {
   Status AddEntry(string_view key, string_view value);
   Status CheckSlices(const std::string& name, const BundleEntry& entry) const;
   Status CheckOwnBytes(const std::string& name, const BundleEntry& entry) const;
-  StatusOr<const RandomAccessFile*> DataFile(const BundleEntry& entry) const;
+  StatusOr<const RandomAccessFile*> DataFile(const BundleEntry& entry) const
+      ABSL_LOCKS_EXCLUDED(mu_);
   // The parts that have elements in `box`, which they cover.
   StatusOr<std::vector<Part>> PartsOf(string_view name, const BundleEntry& entry,
                                       const TensorSlice& box) const;
@@ -73,8 +74,8 @@ class BundleReader final : public CheckpointReader {
   int num_shards_ = 0;
   Entries tensors_;
   Entries slices_;  // by SliceKey
-  mutable std::mutex mu_;
-  mutable std::map<int, std::unique_ptr<RandomAccessFile>> files_;  // by shard; guarded by mu_
+  mutable Mutex mu_;
+  mutable std::map<int, std::unique_ptr<RandomAccessFile>> files_ ABSL_GUARDED_BY(mu_);  // by shard
 };
 
 }  // namespace penstock

@@ -18,7 +18,7 @@ StatusOr<std::shared_ptr<Resource>> ResourceStore::LookupOrCreate(string_view co
                                                                   string_view name,
                                                                   string_view type, Factory make) {
   Key key = MakeKey(container, name);
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto it = resources_.find(key);
   if (it != resources_.end()) {
     if (it->second->TypeName() == type) return it->second;
@@ -33,7 +33,7 @@ StatusOr<std::shared_ptr<Resource>> ResourceStore::LookupOrCreate(string_view co
 StatusOr<std::shared_ptr<Resource>> ResourceStore::Lookup(string_view container,
                                                           string_view name) const {
   const Key key = MakeKey(container, name);
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto it = resources_.find(key);
   if (it != resources_.end()) return it->second;
   return NotFound("there is no resource ", Named(key.first, key.second));
@@ -43,7 +43,7 @@ Status ResourceStore::Remove(string_view container, string_view name) {
   const Key key = MakeKey(container, name);
   std::shared_ptr<Resource> removed;  // ends outside the lock
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto it = resources_.find(key);
     if (it == resources_.end()) {
       return NotFound("there is no resource ", Named(key.first, key.second));
@@ -59,7 +59,7 @@ void ResourceStore::ClearContainer(string_view container) {
   const std::string wanted(container.empty() ? kDefaultContainer : container);
   std::vector<std::shared_ptr<Resource>> removed;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto begin = resources_.lower_bound({wanted, ""});
     auto end = begin;
     for (; end != resources_.end() && end->first.first == wanted; ++end) {
@@ -73,14 +73,14 @@ void ResourceStore::ClearContainer(string_view container) {
 void ResourceStore::ClearAll() {
   std::map<Key, std::shared_ptr<Resource>> removed;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     removed.swap(resources_);
   }
   for (const auto& [key, resource] : removed) resource->Shutdown();
 }
 
 std::vector<std::pair<std::string, std::string>> ResourceStore::List() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   std::vector<Key> keys;
   for (const auto& [key, resource] : resources_) keys.push_back(key);
   return keys;

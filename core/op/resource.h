@@ -10,12 +10,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/tensor/resource_handle.h"
 
@@ -36,23 +36,26 @@ class ResourceStore {
  public:
   using Factory = absl::FunctionRef<StatusOr<std::shared_ptr<Resource>>()>;
 
-  // The resource, made by `make` on first use (under the lock: it must be quick).
+  // The resource, made by `make` on first use (under the lock: it must be quick, and not call
+  // back).
   // InvalidArgument where it exists with another type name than `type`.
   StatusOr<std::shared_ptr<Resource>> LookupOrCreate(string_view container, string_view name,
-                                                     string_view type, Factory make);
+                                                     string_view type, Factory make)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // NotFound where there is none.
-  StatusOr<std::shared_ptr<Resource>> Lookup(string_view container, string_view name) const;
-  Status Remove(string_view container, string_view name);
+  StatusOr<std::shared_ptr<Resource>> Lookup(string_view container, string_view name) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  Status Remove(string_view container, string_view name) ABSL_LOCKS_EXCLUDED(mu_);
   // Drops everything in `container`; OK where there is no such container.
-  void ClearContainer(string_view container);
-  void ClearAll();
+  void ClearContainer(string_view container) ABSL_LOCKS_EXCLUDED(mu_);
+  void ClearAll() ABSL_LOCKS_EXCLUDED(mu_);
   // (container, name) of everything, sorted.
-  std::vector<std::pair<std::string, std::string>> List() const;
+  std::vector<std::pair<std::string, std::string>> List() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   using Key = std::pair<std::string, std::string>;
-  mutable std::mutex mu_;
-  std::map<Key, std::shared_ptr<Resource>> resources_;
+  mutable Mutex mu_;  // locked after those of kernels
+  std::map<Key, std::shared_ptr<Resource>> resources_ ABSL_GUARDED_BY(mu_);
 };
 
 // The resource of a handle as type R: the attached one, else by name from `store`. The error names

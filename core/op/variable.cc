@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/container/inlined_vector.h"
 
 namespace penstock {
@@ -13,30 +14,30 @@ Variable::Variable(std::string name, DType dtype, PartialShape shape)
     : name_(std::move(name)), dtype_(dtype), shape_(std::move(shape)) {}
 
 std::string Variable::DebugString() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return StrCat("Variable '", name_, "' ", Name(dtype_), shape_.ToString(), " version ", version_,
                 value_.valid() ? "" : ", not initialized");
 }
 
 PartialShape Variable::shape() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return shape_;
 }
 
 bool Variable::initialized() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return value_.valid();
 }
 
 int64_t Variable::version() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return version_;
 }
 
 void Variable::Shutdown() {
   removed_.store(true, std::memory_order_release);
   Tensor old;  // ends after the lock is released
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   std::swap(old, value_);
 }
 
@@ -46,13 +47,13 @@ Status Variable::CheckInitialized() const {
 }
 
 StatusOr<Tensor> Variable::Read() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   RETURN_IF_ERROR(CheckInitialized());
   return value_;
 }
 
 Status Variable::Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   RETURN_IF_ERROR(CheckInitialized());
   return fn(value_);
 }
@@ -66,7 +67,7 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
   }
   // The old value ends after the lock is released: freeing much memory takes time.
   Tensor old;
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (!shape_.Compatible(value.shape())) {
     if (validate_shape) {
       return InvalidArgument(
@@ -97,8 +98,10 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
   std::sort(once.begin(), once.end(), std::less<>());
   once.erase(std::unique(once.begin(), once.end()), once.end());
 
-  absl::InlinedVector<std::unique_lock<std::mutex>, 4> locks;
-  for (Variable* variable : once) locks.emplace_back(variable->mu_);
+  for (Variable* variable : once) variable->mu_.Lock();
+  const absl::Cleanup unlock = [&once]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for (Variable* variable : once) variable->mu_.Unlock();
+  };
   // All or none: no copy is made for an update that cannot happen.
   for (Variable* variable : once) RETURN_IF_ERROR(variable->CheckInitialized());
   for (Variable* variable : once) RETURN_IF_ERROR(variable->MakeExclusive());

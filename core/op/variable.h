@@ -13,11 +13,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/op/resource.h"
 #include "core/tensor/tensor.h"
@@ -36,49 +36,50 @@ class Variable final : public Resource {
   Variable(std::string name, DType dtype, PartialShape shape);
 
   const char* TypeName() const override { return "Variable"; }
-  std::string DebugString() const override;
+  std::string DebugString() const override ABSL_LOCKS_EXCLUDED(mu_);
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
-  PartialShape shape() const;
-  bool initialized() const;
-  int64_t version() const;
+  PartialShape shape() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool initialized() const ABSL_LOCKS_EXCLUDED(mu_);
+  int64_t version() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Taken out of its container: the value is dropped at once, whoever still holds the object.
-  void Shutdown() override;
+  void Shutdown() override ABSL_LOCKS_EXCLUDED(mu_);
   // One load: what a kept handle is checked with, so that its variable is not looked up every step.
   bool removed() const { return removed_.load(std::memory_order_acquire); }
 
   // FailedPrecondition "Attempting to use uninitialized value NAME" before the first assignment
   // (client programs depend on these words).
-  StatusOr<Tensor> Read() const;
+  StatusOr<Tensor> Read() const ABSL_LOCKS_EXCLUDED(mu_);
   // Calls `fn` with the value under the lock, without sharing the buffer: what Gather uses, so that
   // reading a few rows never makes a concurrent update copy the table. `fn` must not call back.
-  Status Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const;
+  Status Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Replaces the value (Assign). A new shape is taken where `validate_shape` is false.
-  Status Assign(Tensor value, bool validate_shape, const UpdateOrigin& origin);
+  Status Assign(Tensor value, bool validate_shape, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // Changes the values of `variables` together: locks them (in address order, so that no two
   // updates deadlock; one variable named twice is locked once), makes each buffer exclusively its
   // own, and calls `fn` with the tensors in the order given. Uninitialized ones are
   // FailedPrecondition. If `fn` fails, versions stay, and so must the tensors: fn validates before
-  // it writes.
+  // it writes. (The analysis cannot follow locks whose number is not known.)
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
-                       absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
+                       absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
-  // These need the lock.
-  Status CheckInitialized() const;
-  Status MakeExclusive();
+  Status CheckInitialized() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status MakeExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Where every change passes through.
-  void Changed(const UpdateOrigin& origin);
+  void Changed(const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string name_;
   const DType dtype_;
-  mutable std::mutex mu_;
-  PartialShape shape_;
-  Tensor value_;  // invalid until assigned
-  int64_t version_ = 0;
+  mutable Mutex mu_;
+  PartialShape shape_ ABSL_GUARDED_BY(mu_);
+  Tensor value_ ABSL_GUARDED_BY(mu_);  // invalid until assigned
+  int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<bool> removed_{false};
 };
 

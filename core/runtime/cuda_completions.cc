@@ -30,9 +30,9 @@ CudaCompletions::CudaCompletions(int ordinal) : ordinal_(ordinal), thread_([this
 
 CudaCompletions::~CudaCompletions() {
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stopping_ = true;
-    added_.notify_one();
+    added_.NotifyOne();
   }
   thread_.join();
   for (cudaEvent_t event : spare_) cudaEventDestroy(event);
@@ -41,7 +41,7 @@ CudaCompletions::~CudaCompletions() {
 StatusOr<cudaEvent_t> CudaCompletions::Record(cudaStream_t stream) {
   cudaEvent_t event = nullptr;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (!spare_.empty()) {
       event = spare_.back();
       spare_.pop_back();
@@ -59,7 +59,7 @@ StatusOr<cudaEvent_t> CudaCompletions::Record(cudaStream_t stream) {
 }
 
 void CudaCompletions::GiveBack(cudaEvent_t event) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   spare_.push_back(event);
 }
 
@@ -70,9 +70,9 @@ void CudaCompletions::After(cudaStream_t stream, Tensor used, Done done) {
     const cudaError_t error = cudaStreamSynchronize(stream);
     return std::move(done)(error == cudaSuccess ? OkStatus() : event.status());
   }
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   waiting_.push_back({*event, std::move(used), std::move(done)});
-  added_.notify_one();
+  added_.NotifyOne();
 }
 
 Status CudaCompletions::Order(cudaStream_t first, cudaStream_t second) {
@@ -84,18 +84,18 @@ Status CudaCompletions::Order(cudaStream_t first, cudaStream_t second) {
 
 void CudaCompletions::Run() {
   cudaSetDevice(ordinal_);
-  std::unique_lock<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   for (;;) {
-    added_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    while (!stopping_ && waiting_.empty()) added_.Wait(mu_);
     if (waiting_.empty()) return;
     Waiting first = std::move(waiting_.front());
     waiting_.pop_front();
-    lock.unlock();
+    lock.Unlock();
     const cudaError_t error = Await(first.event);
     first.used = Tensor();
     GiveBack(first.event);
     std::move(first.done)(EventError(error));
-    lock.lock();
+    lock.Lock();
   }
 }
 

@@ -9,13 +9,13 @@
 
 #include <cuda_runtime_api.h>
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "core/base/cond_var.h"
 #include "core/base/done.h"
+#include "core/base/mutex.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
@@ -36,16 +36,16 @@ class CudaCompletions {
     Tensor used;
     Done done;
   };
-  StatusOr<cudaEvent_t> Record(cudaStream_t stream);
-  void GiveBack(cudaEvent_t event);
+  StatusOr<cudaEvent_t> Record(cudaStream_t stream) ABSL_LOCKS_EXCLUDED(mu_);
+  void GiveBack(cudaEvent_t event) ABSL_LOCKS_EXCLUDED(mu_);
   void Run();
 
   const int ordinal_;
-  std::mutex mu_;
-  std::condition_variable added_;
-  std::deque<Waiting> waiting_;
-  std::vector<cudaEvent_t> spare_;
-  bool stopping_ = false;
+  Mutex mu_;
+  CondVar added_;
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mu_);
+  std::vector<cudaEvent_t> spare_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };
 

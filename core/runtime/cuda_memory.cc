@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "core/base/mutex.h"
 
 namespace penstock {
 namespace {
@@ -81,7 +82,7 @@ class PinnedBlocks final : public Allocator {
     const int size_class = ClassOf(bytes);
     counters_.Allocated(bytes);
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       std::vector<void*>& free = free_[size_class];
       if (!free.empty()) {
         void* const pointer = free.back();
@@ -103,7 +104,7 @@ class PinnedBlocks final : public Allocator {
     counters_.Freed(bytes);
     const int size_class = ClassOf(bytes);
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (kept_ + (size_t{1} << size_class) <= kKeptMax) {
         free_[size_class].push_back(pointer);
         kept_ += size_t{1} << size_class;
@@ -115,7 +116,7 @@ class PinnedBlocks final : public Allocator {
 
   AllocatorStats stats() const override {
     AllocatorStats stats = counters_.stats();
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stats.bytes_reserved = stats.bytes_in_use + static_cast<int64_t>(kept_);
     return stats;
   }
@@ -130,9 +131,9 @@ class PinnedBlocks final : public Allocator {
 
   const std::string name_ = "page-locked CPU memory";
   Counters counters_;
-  mutable std::mutex mu_;
-  std::vector<void*> free_[64];  // by size class
-  size_t kept_ = 0;
+  mutable Mutex mu_;
+  std::vector<void*> free_[64] ABSL_GUARDED_BY(mu_);  // by size class
+  size_t kept_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <thread>
+
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 
 namespace penstock {
 namespace {
@@ -24,71 +25,71 @@ class ThreadTimer final : public DeadlineTimer {
 
   ~ThreadTimer() override {
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       stopping_ = true;
-      wake_.notify_all();
+      wake_.NotifyAll();
     }
     if (thread_.joinable()) thread_.join();
   }
 
   Token Arm(int64_t deadline_ns, std::function<void()> expired) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const Token token{deadline_ns, next_number_++};
     armed_.emplace(token, std::move(expired));
     if (!thread_.joinable()) {
       thread_ = std::thread([this] { Run(); });
     } else if (deadline_ns < sleeps_until_) {
-      wake_.notify_all();
+      wake_.NotifyAll();
     }
     return token;
   }
 
   void Disarm(const Token& token) override {
     std::function<void()> removed;  // destroyed after the lock is released
-    std::unique_lock<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto it = armed_.find(token);
     if (it != armed_.end()) {
       removed = std::move(it->second);
       armed_.erase(it);
-      lock.unlock();
+      lock.Unlock();
       return;
     }
-    ran_.wait(lock, [&] { return running_ != token; });
+    while (running_ == token) ran_.Wait(mu_);
   }
 
  private:
   void Run() {
-    std::unique_lock<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     while (!stopping_) {
       const int64_t now = env_.NowNanos();
       const int64_t next = armed_.empty() ? kForever : armed_.begin()->first.first;
       if (next > now) {
         const int64_t nanos = std::min(next - std::max<int64_t>(now, 0), kSleepNanosMax);
         sleeps_until_ = next;
-        wake_.wait_for(lock, std::chrono::nanoseconds(nanos));
+        wake_.WaitFor(mu_, std::chrono::nanoseconds(nanos));
         sleeps_until_ = 0;
         continue;
       }
       auto first = armed_.extract(armed_.begin());
       running_ = first.key();
-      lock.unlock();
+      lock.Unlock();
       first.mapped()();
       first.mapped() = nullptr;
-      lock.lock();
+      lock.Lock();
       running_ = {0, 0};
-      ran_.notify_all();
+      ran_.NotifyAll();
     }
   }
 
   Env& env_;
-  std::mutex mu_;
-  std::condition_variable wake_, ran_;
-  std::map<Token, std::function<void()>> armed_;
-  uint64_t next_number_ = 1;
-  Token running_{0, 0};
-  int64_t sleeps_until_ = 0;  // while asleep
-  bool stopping_ = false;
-  std::thread thread_;
+  Mutex mu_;
+  CondVar wake_, ran_;
+  std::map<Token, std::function<void()>> armed_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 1;
+  Token running_ ABSL_GUARDED_BY(mu_){0, 0};
+  int64_t sleeps_until_ ABSL_GUARDED_BY(mu_) = 0;  // while asleep
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mu_);  // changed by the first Arm only
 };
 
 }  // namespace

@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 
 namespace penstock {
 namespace {
@@ -18,20 +19,22 @@ constexpr int64_t kMilli = 1'000'000;
 class Notes {
  public:
   void Add(int number) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     numbers_.push_back(number);
-    added_.notify_all();
+    added_.NotifyAll();
   }
   std::vector<int> WaitFor(size_t n) {
-    std::unique_lock<std::mutex> lock(mu_);
-    added_.wait_for(lock, std::chrono::seconds(10), [&] { return numbers_.size() >= n; });
+    MutexLock lock(mu_);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (numbers_.size() < n && added_.WaitUntil(mu_, deadline)) {
+    }
     return numbers_;
   }
 
  private:
-  std::mutex mu_;
-  std::condition_variable added_;
-  std::vector<int> numbers_;
+  Mutex mu_;
+  CondVar added_;
+  std::vector<int> numbers_ ABSL_GUARDED_BY(mu_);
 };
 
 TEST(DeadlineTimerTest, RingsInOrderAndNotEarly) {

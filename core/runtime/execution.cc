@@ -31,6 +31,7 @@ Execution::Execution(const Program& program, const ExecutorOptions& options)
 }
 
 void Execution::Begin(const StepArgs& args) {
+  AssertAlone();
   args_ = args;
   cancellation_ = args.cancellation != nullptr ? args.cancellation : &own_cancellation_;
   step_ = {
@@ -94,6 +95,7 @@ void Execution::RunAsync(const StepArgs& args, Ended ended) {
 
 Status Execution::End() {
   if (armed_.has_value()) timer_.Disarm(*std::exchange(armed_, std::nullopt));
+  AssertAlone();
   if (abort_registered_.load(std::memory_order_relaxed)) {
     cancellation_->Deregister(abort_token_);
     abort_registered_.store(false, std::memory_order_relaxed);
@@ -122,6 +124,7 @@ Status Execution::End() {
 
 // A failed step leaves no value behind.
 void Execution::Clear() {
+  AssertAlone();
   const Program::Loop& outside = *root_.loop;
   for (uint32_t i = 0; i < outside.num_slots; ++i) root_.inputs[i] = Tensor();
   for (size_t i = 0; i < outside.waits.size(); ++i) root_.waits[i].copied = false;
@@ -148,7 +151,7 @@ void Execution::CheckDeadline() {
 }
 
 std::string Execution::DescribeWaits() {
-  const auto lock = LockFlow();
+  const FlowLock lock(*this);
   std::vector<std::string> names;
   size_t waiting = 0;
   const auto describe = [&](const Iteration& it) {
@@ -174,7 +177,7 @@ std::string Execution::DescribeWaits() {
 bool Execution::RegisterAbort() {
   Rendezvous* const rendezvous = args_.rendezvous;
   if (rendezvous == nullptr || abort_registered_.load(std::memory_order_acquire)) return true;
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (abort_registered_.load(std::memory_order_relaxed)) return true;
   if (!cancellation_->Register([rendezvous](const Status& why) { rendezvous->Abort(why); },
                                &abort_token_)) {

@@ -15,16 +15,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "core/runtime/deadline_timer.h"
 #include "core/runtime/executor.h"
 #include "core/runtime/program.h"
@@ -142,8 +142,8 @@ class Execution {
   void Fail(const Item& item, const Status& status);
   void Stop(const Status& why);
   void CheckDeadline();
-  std::string DescribeWaits();
-  bool RegisterAbort();
+  std::string DescribeWaits() ABSL_LOCKS_EXCLUDED(flow_mu_);
+  bool RegisterAbort() ABSL_LOCKS_EXCLUDED(mu_);
 
   // execution_threads.cc: who runs what.
   void InitRunner(Runner* runner);
@@ -155,7 +155,7 @@ class Execution {
   void TurnElsewhere(Runner& runner);
   void Offer(Ready& ready);
   void Share(absl::Span<const Task> tasks);
-  void TakeBackInvitations();
+  void TakeBackInvitations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RunOnPool();
   void WaitForOthers();
   Signal AwaitSignal();
@@ -196,19 +196,31 @@ class Execution {
   void Exit(Iteration& it, const Item& item, Tensor* outputs, Ready& ready);
   Status DeadFetch(const Item& item) const;
 
-  // execution_loops.cc: when iterations and runs of loops begin and end. REQUIRES flow_mu_ where
-  // the step is shared.
-  std::unique_lock<std::mutex> LockFlow();
+  // Holds flow_mu_ if the step is shared. In a step that is not there is one thread.
+  class ABSL_SCOPED_LOCKABLE FlowLock {
+   public:
+    explicit FlowLock(Execution& execution) ABSL_EXCLUSIVE_LOCK_FUNCTION(execution.flow_mu_);
+    ~FlowLock() ABSL_UNLOCK_FUNCTION();
+    FlowLock(const FlowLock&) = delete;
+    FlowLock& operator=(const FlowLock&) = delete;
+
+   private:
+    Mutex* const mu_;  // null: not locked
+  };
+  // Does nothing. Before a step begins and after it has ended nothing of it needs a lock.
+  void AssertAlone() const ABSL_ASSERT_EXCLUSIVE_LOCK(mu_, flow_mu_) {}
+
+  // execution_loops.cc: when iterations and runs of loops begin and end.
   void InitIteration(const Program::Loop& loop, Iteration* it);
   void ResetCounts(Iteration* it, bool first);
-  Frame& FrameOf(Iteration& parent, uint32_t loop);
-  Iteration* BeginIteration(Frame& frame, Ready& ready);
-  Iteration* EndIteration(Iteration& it, Ready& ready);
-  Iteration* EndFrame(Frame& frame, Ready& ready);
+  Frame& FrameOf(Iteration& parent, uint32_t loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flow_mu_);
+  Iteration* BeginIteration(Frame& frame, Ready& ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flow_mu_);
+  Iteration* EndIteration(Iteration& it, Ready& ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flow_mu_);
+  Iteration* EndFrame(Frame& frame, Ready& ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flow_mu_);
   void Hold(Iteration& it, int count);
   bool LetGo(Iteration& it);
-  void LetGoLocked(Iteration* it, Ready& ready);
-  void Release(Iteration& it, Ready& ready);
+  void LetGoLocked(Iteration* it, Ready& ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flow_mu_);
+  void Release(Iteration& it, Ready& ready) ABSL_LOCKS_EXCLUDED(flow_mu_);
   void ClearLoops();
   std::string DescribeLoops();
 
@@ -233,10 +245,10 @@ class Execution {
   Cancellation* cancellation_ = nullptr;
   Cancellation own_cancellation_;
   ResourceStore own_step_resources_;
-  Iteration root_;               // outside of loops
-  std::mutex flow_mu_;           // where loops begin and end
-  std::vector<LoopPool> pools_;  // by loop
-  int frames_running_ = 0;
+  Iteration root_;                                         // outside of loops
+  Mutex flow_mu_;                                          // where loops begin and end
+  std::vector<LoopPool> pools_ ABSL_GUARDED_BY(flow_mu_);  // by loop
+  int frames_running_ ABSL_GUARDED_BY(flow_mu_) = 0;
   uint64_t steps_ = 0;
   bool observed_ = false;  // times are wanted, by the caller or to learn costs
   int64_t wall_offset_ns_ = 0;
@@ -248,19 +260,19 @@ class Execution {
   std::atomic<int> active_{0};
   std::optional<DeadlineTimer::Token> armed_;
   std::atomic<bool> abort_registered_{false};
-  Cancellation::Token abort_token_ = 0;
+  Cancellation::Token abort_token_ ABSL_GUARDED_BY(mu_) = 0;
 
   Runner first_runner_;
-  std::mutex mu_;
-  std::vector<std::unique_ptr<Runner>> runners_;  // all others
-  std::vector<Runner*> idle_runners_;             // of them
-  std::vector<Task> shared_tasks_;                // offered; last in, first out
-  std::vector<std::shared_ptr<Invitation>> invitations_;
-  int num_running_ = 0;       // threads in RunLoop, or invited
-  bool caller_idle_ = false;  // Run's thread has nothing to do
-  bool caller_blocked_ = false;
+  Mutex mu_;  // locked before the cancellation's; never together with flow_mu_
+  std::vector<std::unique_ptr<Runner>> runners_ ABSL_GUARDED_BY(mu_);  // all others
+  std::vector<Runner*> idle_runners_ ABSL_GUARDED_BY(mu_);             // of them
+  std::vector<Task> shared_tasks_ ABSL_GUARDED_BY(mu_);  // offered; last in, first out
+  std::vector<std::shared_ptr<Invitation>> invitations_ ABSL_GUARDED_BY(mu_);
+  int num_running_ ABSL_GUARDED_BY(mu_) = 0;       // threads in RunLoop, or invited
+  bool caller_idle_ ABSL_GUARDED_BY(mu_) = false;  // Run's thread has nothing to do
+  bool caller_blocked_ ABSL_GUARDED_BY(mu_) = false;
   std::atomic<Signal> signal_{Signal::kNone};  // to Run's thread; changed under mu_
-  std::condition_variable caller_wakes_;
+  CondVar caller_wakes_;
 
   static constinit thread_local Runner* running_here_;
 };

@@ -63,7 +63,7 @@ void Execution::RouteFlow(Iteration& it, const Item& item, Tensor* outputs, bool
 }
 
 void Execution::Enter(Iteration& from, const Item& item, Tensor* outputs, bool dead, Ready& ready) {
-  const auto lock = LockFlow();
+  const FlowLock lock(*this);
   const Program::Detail& detail = program_.detail(item);
   Frame& frame = FrameOf(from, detail.loop);
   if (frame.oldest == nullptr) {
@@ -84,7 +84,7 @@ void Execution::Enter(Iteration& from, const Item& item, Tensor* outputs, bool d
 }
 
 void Execution::NextIteration(Iteration& it, const Item& item, Tensor* outputs, Ready& ready) {
-  const auto lock = LockFlow();
+  const FlowLock lock(*this);
   Frame& frame = *it.frame;
   if (it.next == nullptr) {
     if (!frame.deferred.empty() || frame.in_flight >= frame.loop->parallel_iterations) {
@@ -99,7 +99,7 @@ void Execution::NextIteration(Iteration& it, const Item& item, Tensor* outputs, 
 void Execution::Exit(Iteration& it, const Item& item, Tensor* outputs, Ready& ready) {
   Frame& frame = *it.frame;
   {
-    const auto lock = LockFlow();
+    const FlowLock lock(*this);
     std::vector<bool>::reference left = frame.left[program_.detail(item).exit];
     if (!left) {
       left = true;

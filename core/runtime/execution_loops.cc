@@ -15,8 +15,13 @@ constexpr int kLoopsShownMax = 5;
 
 }  // namespace
 
-std::unique_lock<std::mutex> Execution::LockFlow() {
-  return shared_ ? std::unique_lock(flow_mu_) : std::unique_lock<std::mutex>();
+Execution::FlowLock::FlowLock(Execution& execution)
+    : mu_(execution.shared_ ? &execution.flow_mu_ : nullptr) {
+  if (mu_ != nullptr) mu_->Lock();
+}
+
+Execution::FlowLock::~FlowLock() {
+  if (mu_ != nullptr) mu_->Unlock();
 }
 
 void Execution::InitIteration(const Program::Loop& loop, Iteration* it) {
@@ -165,12 +170,13 @@ void Execution::LetGoLocked(Iteration* it, Ready& ready) {
 
 void Execution::Release(Iteration& it, Ready& ready) {
   if (!LetGo(it)) return;
-  const auto lock = LockFlow();
+  const FlowLock lock(*this);
   LetGoLocked(EndIteration(it, ready), ready);
 }
 
 // After a failure, when nobody is at work any more.
 void Execution::ClearLoops() {
+  AssertAlone();
   for (LoopPool& pool : pools_) {
     pool.idle_iterations.clear();
     for (const auto& it : pool.iterations) {
@@ -192,7 +198,7 @@ void Execution::ClearLoops() {
 }
 
 std::string Execution::DescribeLoops() {
-  const auto lock = LockFlow();
+  const FlowLock lock(*this);
   std::string text;
   int shown = 0;
   for (const LoopPool& pool : pools_) {

@@ -118,7 +118,7 @@ void Execution::TurnElsewhere(Runner& runner) {
 // offers a node later knows that it has to find another thread for it.
 bool Execution::TakeShared(Runner& runner) {
   if (!shared_) return false;
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (!shared_tasks_.empty()) {
     const Task task = shared_tasks_.back();
     shared_tasks_.pop_back();
@@ -153,7 +153,7 @@ void Execution::Offer(Ready& ready) {
 void Execution::Share(absl::Span<const Task> tasks) {
   absl::InlinedVector<std::shared_ptr<Invitation>, 4> invited;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     shared_tasks_.insert(shared_tasks_.end(), tasks.begin(), tasks.end());
     int threads = std::min(static_cast<int>(tasks.size()), runners_max_ - num_running_);
     if (threads <= 0) return;
@@ -162,7 +162,7 @@ void Execution::Share(absl::Span<const Task> tasks) {
     if (caller_idle_) {
       caller_idle_ = false;
       signal_.store(Signal::kWork, std::memory_order_release);
-      if (caller_blocked_) caller_wakes_.notify_one();
+      if (caller_blocked_) caller_wakes_.NotifyOne();
       --threads;
     }
     for (; threads > 0; --threads) invited.push_back(std::make_shared<Invitation>(this));
@@ -177,7 +177,7 @@ void Execution::Share(absl::Span<const Task> tasks) {
   }
 }
 
-// Where no node is left to share. REQUIRES mu_, and that the caller itself is active.
+// Where no node is left to share. REQUIRES that the caller itself is active.
 void Execution::TakeBackInvitations() {
   for (const std::shared_ptr<Invitation>& invitation : invitations_) {
     if (invitation->execution.exchange(nullptr, std::memory_order_acq_rel) == nullptr) continue;
@@ -190,7 +190,7 @@ void Execution::TakeBackInvitations() {
 void Execution::RunOnPool() {
   Runner* runner = nullptr;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (idle_runners_.empty()) {
       runners_.push_back(std::make_unique<Runner>());
       InitRunner(runners_.back().get());
@@ -201,7 +201,7 @@ void Execution::RunOnPool() {
   }
   RunLoop(*runner);
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     idle_runners_.push_back(runner);
   }
   Leave(/*from_runner=*/true);
@@ -216,9 +216,9 @@ void Execution::AddActive() {
 void Execution::Leave(bool from_runner) {
   if (active_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (!runs_async_) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     signal_.store(Signal::kEnded, std::memory_order_release);
-    if (caller_blocked_) caller_wakes_.notify_one();
+    if (caller_blocked_) caller_wakes_.NotifyOne();
     return;
   }
   const auto end = [this] {
@@ -247,20 +247,20 @@ Execution::Signal Execution::AwaitSignal() {
   // Also after a successful spin: who signals holds the lock, and must be out of it before the step
   // can go away.
   Env& env = *options_.env;
-  std::unique_lock<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   while (!signalled()) {
     caller_blocked_ = true;
     if (args_.deadline_ns == 0 || cancellation_->cancelled()) {
-      caller_wakes_.wait(lock, signalled);
+      while (!signalled()) caller_wakes_.Wait(mu_);
     } else {
       const auto left = std::chrono::nanoseconds(args_.deadline_ns - env.NowNanos());
-      caller_wakes_.wait_for(lock, std::min<std::chrono::nanoseconds>(left, std::chrono::hours(1)));
+      caller_wakes_.WaitFor(mu_, std::min<std::chrono::nanoseconds>(left, std::chrono::hours(1)));
     }
     caller_blocked_ = false;
     if (signalled() || args_.deadline_ns == 0) break;
-    lock.unlock();
+    lock.Unlock();
     CheckDeadline();
-    lock.lock();
+    lock.Lock();
   }
   return signal_.exchange(Signal::kNone, std::memory_order_relaxed);
 }

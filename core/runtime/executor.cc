@@ -2,11 +2,11 @@
 #include "core/runtime/executor.h"
 
 #include <atomic>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/mutex.h"
 #include "core/runtime/execution.h"
 #include "core/runtime/program.h"
 
@@ -38,7 +38,7 @@ class ProgramExecutor final : public Executor {
   // Steps mostly come one after the other: one execution changes hands without a lock.
   Execution* Acquire() {
     if (Execution* const spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (idle_.empty()) return new Execution(*program_, options_);
     Execution* const execution = idle_.back().release();
     idle_.pop_back();
@@ -48,15 +48,15 @@ class ProgramExecutor final : public Executor {
   void Release(Execution* execution) {
     Execution* none = nullptr;
     if (spare_.compare_exchange_strong(none, execution, std::memory_order_release)) return;
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     idle_.emplace_back(execution);
   }
 
   const std::unique_ptr<Program> program_;
   const ExecutorOptions options_;
   std::atomic<Execution*> spare_{nullptr};
-  std::mutex mu_;
-  std::vector<std::unique_ptr<Execution>> idle_;
+  Mutex mu_;
+  std::vector<std::unique_ptr<Execution>> idle_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

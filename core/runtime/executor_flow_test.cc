@@ -6,13 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdio>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 
+#include "core/base/join.h"
 #include "core/runtime/testing/test_flow.h"
 #include "core/runtime/testing/test_ops.h"
 
@@ -27,17 +26,9 @@ enum class How { kRun, kRunAsync };
 
 Status RunStep(Executor& executor, const StepArgs& args, How how) {
   if (how == How::kRun) return executor.Run(args);
-  std::mutex mu;
-  std::condition_variable changed;
-  std::optional<Status> ended;
-  executor.RunAsync(args, Done([&](Status status) {
-                      std::lock_guard<std::mutex> lock(mu);
-                      ended = std::move(status);
-                      changed.notify_all();
-                    }));
-  std::unique_lock<std::mutex> lock(mu);
-  changed.wait(lock, [&] { return ended.has_value(); });
-  return *ended;
+  Wait wait;
+  executor.RunAsync(args, wait.done());
+  return wait.Get();
 }
 
 class ExecutorFlowTest : public testing::TestWithParam<How> {

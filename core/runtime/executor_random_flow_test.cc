@@ -5,11 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <thread>
 
+#include "core/base/join.h"
 #include "core/runtime/testing/random_program.h"
 #include "core/runtime/testing/test_ops.h"
 
@@ -18,17 +17,9 @@ namespace {
 
 Status RunSomehow(Executor& executor, const StepArgs& args, bool async) {
   if (!async) return executor.Run(args);
-  std::optional<Status> ended;
-  std::mutex mu;
-  std::condition_variable changed;
-  executor.RunAsync(args, Done([&](Status status) {
-                      std::lock_guard<std::mutex> lock(mu);
-                      ended = std::move(status);
-                      changed.notify_all();
-                    }));
-  std::unique_lock<std::mutex> lock(mu);
-  changed.wait(lock, [&] { return ended.has_value(); });
-  return *ended;
+  Wait wait;
+  executor.RunAsync(args, wait.done());
+  return wait.Get();
 }
 
 std::vector<int64_t> Numbers(const std::vector<Tensor>& tensors) {

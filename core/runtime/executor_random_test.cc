@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "core/base/join.h"
 #include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
@@ -171,17 +172,9 @@ void ExpectOrder(const RandomGraph& graph, const std::vector<DeviceStats>& stats
 
 Status RunSomehow(Executor& executor, const StepArgs& args, bool async) {
   if (!async) return executor.Run(args);
-  std::optional<Status> ended;
-  std::mutex mu;
-  std::condition_variable changed;
-  executor.RunAsync(args, Done([&](Status status) {
-                      std::lock_guard<std::mutex> lock(mu);
-                      ended = std::move(status);
-                      changed.notify_all();
-                    }));
-  std::unique_lock<std::mutex> lock(mu);
-  changed.wait(lock, [&] { return ended.has_value(); });
-  return *ended;
+  Wait wait;
+  executor.RunAsync(args, wait.done());
+  return wait.Get();
 }
 
 void CheckFetches(const std::vector<std::optional<int64_t>>& expected,

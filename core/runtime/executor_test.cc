@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "core/base/join.h"
 #include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
@@ -21,17 +22,9 @@ enum class How { kRun, kRunAsync };
 
 Status RunStep(Executor& executor, const StepArgs& args, How how) {
   if (how == How::kRun) return executor.Run(args);
-  std::mutex mu;
-  std::condition_variable changed;
-  std::optional<Status> ended;
-  executor.RunAsync(args, Done([&](Status status) {
-                      std::lock_guard<std::mutex> lock(mu);
-                      ended = std::move(status);
-                      changed.notify_all();
-                    }));
-  std::unique_lock<std::mutex> lock(mu);
-  changed.wait(lock, [&] { return ended.has_value(); });
-  return *ended;
+  Wait wait;
+  executor.RunAsync(args, wait.done());
+  return wait.Get();
 }
 
 class ExecutorTest : public testing::TestWithParam<How> {

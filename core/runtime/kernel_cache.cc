@@ -7,7 +7,7 @@ StatusOr<std::shared_ptr<Kernel>> KernelCache::Get(const Registry& registry,
                                                    string_view device_type,
                                                    const KernelInit& node) {
   const bool shared = node.op.stateful && node.op.name[0] != '_';
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto key = std::pair(node.device, node.name);
   if (shared) {
     const auto found = kernels_.find(key);

@@ -8,11 +8,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/op/registry.h"
 
 namespace penstock {
@@ -31,8 +31,9 @@ class KernelCache {
     std::vector<EdgeType> input_types;
     std::shared_ptr<Kernel> kernel;
   };
-  std::mutex mu_;
-  std::map<std::pair<std::string, std::string>, Entry> kernels_;  // by device and node
+  Mutex mu_;
+  std::map<std::pair<std::string, std::string>, Entry> kernels_
+      ABSL_GUARDED_BY(mu_);  // by device and node
 };
 
 }  // namespace penstock

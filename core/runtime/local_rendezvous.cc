@@ -3,13 +3,13 @@
 // Who comes first leaves its value or its continuation in a table, who comes second takes it. Of
 // pairs that have met only the hash of the key is kept, to refuse a second Send or Recv, and in
 // loops not even that. (A false refusal needs two keys of one step with equal 64-bit hashes.)
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "core/base/check.h"
+#include "core/base/mutex.h"
 #include "core/runtime/rendezvous.h"
 
 namespace penstock {
@@ -30,10 +30,10 @@ class LocalRendezvous final : public Rendezvous {
  public:
   ~LocalRendezvous() override { Abort(Cancelled("the step's rendezvous was destroyed")); }
 
-  Status Send(const HashedKey& key, Tensor value, bool is_dead) override {
+  Status Send(const HashedKey& key, Tensor value, bool is_dead) override ABSL_LOCKS_EXCLUDED(mu_) {
     Received received;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (!aborted_.ok()) return aborted_;
       if (met_.contains(key.hash())) return Twice("sent", key);
       const auto [it, first] = waiting_.try_emplace(key);
@@ -51,21 +51,21 @@ class LocalRendezvous final : public Rendezvous {
     return OkStatus();
   }
 
-  void Recv(const HashedKey& key, Received received) override {
+  void Recv(const HashedKey& key, Received received) override ABSL_LOCKS_EXCLUDED(mu_) {
     Waiting sent;
     Status status;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       status = TakeOrWait(key, &received, &sent);
     }
     if (received) std::move(received)(std::move(status), std::move(sent.value), sent.is_dead);
   }
 
-  void Abort(const Status& why) override {
+  void Abort(const Status& why) override ABSL_LOCKS_EXCLUDED(mu_) {
     CHECK(!why.ok(), "rendezvous aborted with an OK status");
     absl::flat_hash_map<HashedKey, Waiting, KeyHash> ended;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (!aborted_.ok()) return;
       aborted_ = why;
       ended.swap(waiting_);
@@ -80,13 +80,13 @@ class LocalRendezvous final : public Rendezvous {
     return Internal("rendezvous key ", key.ToString(), " was ", what, " twice in one step");
   }
 
-  // REQUIRES mu_.
-  void Met(const HashedKey& key) {
+  void Met(const HashedKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (key.frame() == 0) met_.insert(key.hash());
   }
 
-  // Leaves `*received` in the table, or what it is to be called with. REQUIRES mu_.
-  Status TakeOrWait(const HashedKey& key, Received* received, Waiting* sent) {
+  // Leaves `*received` in the table, or what it is to be called with.
+  Status TakeOrWait(const HashedKey& key, Received* received, Waiting* sent)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (!aborted_.ok()) return aborted_;
     if (met_.contains(key.hash())) return Twice("received", key);
     const auto [it, first] = waiting_.try_emplace(key);
@@ -101,10 +101,10 @@ class LocalRendezvous final : public Rendezvous {
     return OkStatus();
   }
 
-  std::mutex mu_;
-  Status aborted_;
-  absl::flat_hash_map<HashedKey, Waiting, KeyHash> waiting_;
-  absl::flat_hash_set<uint64_t> met_;
+  Mutex mu_;
+  Status aborted_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<HashedKey, Waiting, KeyHash> waiting_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<uint64_t> met_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace penstock {
 
 void StepStatsCollector::Add(const std::string& device, NodeStats stats) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   auto it = std::find_if(devices_.begin(), devices_.end(),
                          [&](const DeviceStats& d) { return d.device == device; });
   if (it == devices_.end()) it = devices_.insert(it, DeviceStats{device, {}});
@@ -15,7 +15,7 @@ void StepStatsCollector::Add(const std::string& device, NodeStats stats) {
 }
 
 std::vector<DeviceStats> StepStatsCollector::Take() {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   std::sort(devices_.begin(), devices_.end(),
             [](const DeviceStats& a, const DeviceStats& b) { return a.device < b.device; });
   return std::exchange(devices_, {});

@@ -8,10 +8,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/shape.h"
 
@@ -59,8 +59,8 @@ class StepStatsCollector {
   std::vector<DeviceStats> Take();
 
  private:
-  std::mutex mu_;
-  std::vector<DeviceStats> devices_;
+  Mutex mu_;
+  std::vector<DeviceStats> devices_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

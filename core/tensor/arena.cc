@@ -115,7 +115,7 @@ void Arena::Split(Block* block, size_t bytes) {
 void* Arena::Allocate(size_t bytes) {
   const size_t rounded = RoundUp(bytes);
   if (rounded < bytes) return nullptr;
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   Block* block = FindFree(rounded);
   if (block != nullptr) {
     RemoveFree(block);
@@ -134,7 +134,7 @@ void* Arena::Allocate(size_t bytes) {
 }
 
 Arena::Block* Arena::JoinNeighbours(Block* block) {
-  const auto absorb = [this](Block* first, Block* second) {
+  const auto absorb = [this](Block* first, Block* second) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     first->bytes += second->bytes;
     first->touched += second->touched;
     first->after = second->after;
@@ -183,7 +183,7 @@ void Arena::ReturnFree() {
 }
 
 void Arena::Deallocate(void* pointer) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto it = in_use_.find(pointer);
   CHECK(it != in_use_.end(), "freed memory that is not in use");
   Block* block = it->second;
@@ -197,7 +197,7 @@ void Arena::Deallocate(void* pointer) {
 }
 
 Arena::Stats Arena::stats() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return stats_;
 }
 

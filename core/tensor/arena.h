@@ -17,9 +17,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/base/mutex.h"
 
 namespace penstock {
 
@@ -53,13 +53,13 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  void* Allocate(size_t bytes);
-  void Deallocate(void* pointer);
+  void* Allocate(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void Deallocate(void* pointer) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns all memory that is free to the source, whatever cached_bytes_max says.
-  void ReturnFree();
+  void ReturnFree() ABSL_LOCKS_EXCLUDED(mu_);
   // What Allocate makes of `bytes`.
   size_t RoundUp(size_t bytes) const;
-  Stats stats() const;
+  Stats stats() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Block {
@@ -74,30 +74,30 @@ class Arena {
   static constexpr int kNumBins = 64 * kBinsPerDoubling;
 
   static int BinOf(size_t bytes);
-  void AddFree(Block* block);
-  void RemoveFree(Block* block);
-  Block* FindFree(size_t bytes);
-  Block* MapRegion(size_t bytes);
+  void AddFree(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RemoveFree(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Block* FindFree(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Block* MapRegion(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Cuts what is above `bytes` off a block that is in no bin, and frees it.
-  void Split(Block* block, size_t bytes);
-  Block* JoinNeighbours(Block* block);
+  void Split(Block* block, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Block* JoinNeighbours(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives the memory of a block that is in no bin back. True where the block is gone with its
   // region.
-  bool Release(Block* block);
+  bool Release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Releases whatever is free.
-  void Trim();
-  Block* NewBlock();
+  void Trim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Block* NewBlock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   MemorySource& source_;
   const Options options_;
-  mutable std::mutex mu_;
-  Stats stats_;
-  size_t trim_at_;  // cached bytes that call for a Trim
-  std::array<Block*, kNumBins> bins_{};
-  std::array<uint64_t, kNumBins / 64> nonempty_{};  // one bit a bin
-  absl::flat_hash_map<void*, Block*> in_use_;
-  std::deque<Block> blocks_;  // all that were ever needed at once
-  Block* spare_blocks_ = nullptr;
+  mutable Mutex mu_;
+  Stats stats_ ABSL_GUARDED_BY(mu_);
+  size_t trim_at_ ABSL_GUARDED_BY(mu_);  // cached bytes that call for a Trim
+  std::array<Block*, kNumBins> bins_ ABSL_GUARDED_BY(mu_){};
+  std::array<uint64_t, kNumBins / 64> nonempty_ ABSL_GUARDED_BY(mu_){};  // one bit a bin
+  absl::flat_hash_map<void*, Block*> in_use_ ABSL_GUARDED_BY(mu_);
+  std::deque<Block> blocks_ ABSL_GUARDED_BY(mu_);  // all that were ever needed at once
+  Block* spare_blocks_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
 }  // namespace penstock

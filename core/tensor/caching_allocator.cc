@@ -67,7 +67,7 @@ struct CachingAllocator::ThreadCacheOwner {
   ThreadCache cache;
   ThreadCacheOwner() {
     CachingAllocator& allocator = Get();
-    std::lock_guard<std::mutex> lock(allocator.threads_mu_);
+    MutexLock lock(allocator.threads_mu_);
     allocator.threads_.push_back(&cache);
   }
   ~ThreadCacheOwner() {
@@ -177,7 +177,7 @@ bool CachingAllocator::Refill(ThreadCache& cache, int size_class) {
   const int64_t bytes = ClassBytes(size_class);
   Central& central = central_[size_class];
   {
-    std::lock_guard<std::mutex> lock(central.mu);
+    MutexLock lock(central.mu);
     if (!central.batches.empty()) {
       const Batch batch = central.batches.back();
       central.batches.pop_back();
@@ -201,7 +201,7 @@ void CachingAllocator::Give(int size_class, Batch batch) {
   const int64_t bytes = batch.count * static_cast<int64_t>(ClassBytes(size_class));
   if (central_bytes_.load(std::memory_order_relaxed) + bytes <= kCentralBytesMax) {
     Central& central = central_[size_class];
-    std::lock_guard<std::mutex> lock(central.mu);
+    MutexLock lock(central.mu);
     central.batches.push_back(batch);
     central_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     return;
@@ -239,7 +239,7 @@ void CachingAllocator::Detach(ThreadCache& cache) {
     FreeList& list = cache.lists[i];
     if (list.count > 0) Give(i, list.Take(list.count));
   }
-  std::lock_guard<std::mutex> lock(threads_mu_);
+  MutexLock lock(threads_mu_);
   Publish(cache.unpublished.load(std::memory_order_relaxed));
   allocations_.fetch_add(cache.allocations.load(std::memory_order_relaxed),
                          std::memory_order_relaxed);
@@ -254,7 +254,7 @@ void CachingAllocator::Publish(int64_t bytes) {
 }
 
 AllocatorStats CachingAllocator::stats() const {
-  std::lock_guard<std::mutex> lock(threads_mu_);
+  MutexLock lock(threads_mu_);
   AllocatorStats stats;
   stats.bytes_in_use = in_use_.load(std::memory_order_relaxed);
   stats.num_allocations = allocations_.load(std::memory_order_relaxed);

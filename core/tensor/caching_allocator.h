@@ -17,10 +17,10 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/tensor/allocator.h"
 #include "core/tensor/arena.h"
 
@@ -53,8 +53,8 @@ class CachingAllocator final : public Allocator {
     int count;
   };
   struct Central {
-    std::mutex mu;
-    std::vector<Batch> batches;
+    Mutex mu;
+    std::vector<Batch> batches ABSL_GUARDED_BY(mu);
   };
 
   CachingAllocator();
@@ -82,8 +82,8 @@ class CachingAllocator final : public Allocator {
   std::atomic<int64_t> in_use_{0};       // without what threads have not published yet
   std::atomic<int64_t> peak_{0};
   std::atomic<int64_t> allocations_{0};  // of threads that ended, and of uncommon paths
-  mutable std::mutex threads_mu_;
-  std::vector<ThreadCache*> threads_;
+  mutable Mutex threads_mu_;             // locked before the arena's
+  std::vector<ThreadCache*> threads_ ABSL_GUARDED_BY(threads_mu_);
 };
 
 }  // namespace penstock

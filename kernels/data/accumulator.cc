@@ -14,6 +14,7 @@ class Accumulator::TakeOperation final : public Operation {
         receive_(std::move(receive)) {}
 
   StatusOr<Progress> Try() override {
+    accumulator_.mu_.AssertHeld();
     if (accumulator_.count_ < required_) return Progress::kNone;
     taken_ = std::exchange(accumulator_.sum_, accumulator_.NewSum());
     accumulator_.count_ = 0;
@@ -40,7 +41,7 @@ Status Accumulator::Add(int64_t step, SummedGradient gradient) {
   }
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (step < global_step_) return OkStatus();
     RETURN_IF_ERROR(sum_->Add(std::move(gradient)));
     ++count_;
@@ -56,17 +57,17 @@ void Accumulator::Take(int64_t required, Receive receive, Cancellation* cancella
 }
 
 int64_t Accumulator::num_accumulated() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return count_;
 }
 
 void Accumulator::set_global_step(int64_t step) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   global_step_ = step;
 }
 
 std::string Accumulator::DebugString() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return StrCat(TypeName(), " '", name(), "' of ", Name(spec_.dtype), spec_.shape.ToString(), ", ",
                 count_, " gradients of step ", global_step_, " or later");
 }

@@ -52,9 +52,9 @@ class Accumulator final : public Blocking {
   }
 
   const AccumulatorSpec spec_;
-  std::unique_ptr<GradientSum> sum_;
-  int64_t count_ = 0;
-  int64_t global_step_ = 0;
+  std::unique_ptr<GradientSum> sum_ ABSL_GUARDED_BY(mu_);
+  int64_t count_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t global_step_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace penstock

@@ -17,6 +17,7 @@ class Barrier::TakeOperation final : public Operation {
         receive_(std::move(receive)) {}
 
   StatusOr<Progress> Try() override {
+    barrier_.mu_.AssertHeld();
     const int64_t ready = barrier_.ready_->size();
     int64_t wanted = count_;
     if (barrier_.closed_) {
@@ -80,7 +81,7 @@ Status Barrier::Insert(int c, absl::Span<const std::string> keys, std::vector<El
   Ended ended;
   Status status;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     status = CheckKeys(keys);
     for (size_t i = 0; i < keys.size() && status.ok(); ++i) {
       status = InsertOne(c, keys[i], std::move(values[i][0]));
@@ -102,7 +103,7 @@ void Barrier::Take(int64_t count, const TakeOptions& options, Receive receive,
 Status Barrier::Close(bool drop_incomplete) {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closed_ && (dropping_ || !drop_incomplete)) {
       return Cancelled("Barrier '", name(), "' is already closed.");
     }
@@ -116,12 +117,12 @@ Status Barrier::Close(bool drop_incomplete) {
 }
 
 int64_t Barrier::ready_size() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return ready_->size();
 }
 
 int64_t Barrier::incomplete_size() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return static_cast<int64_t>(incomplete_.size());
 }
 

@@ -58,14 +58,14 @@ class Barrier final : public Blocking {
     int64_t index;
     Element components;  // invalid: not there yet
   };
-  Status CheckKeys(absl::Span<const std::string> keys) const;
-  Status InsertOne(int c, const std::string& key, Tensor value);
+  Status CheckKeys(absl::Span<const std::string> keys) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status InsertOne(int c, const std::string& key, Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Spec spec_;
-  std::map<std::string, Tuple> incomplete_;
-  const std::unique_ptr<ElementStore> ready_ = NewPriorityStore();
-  int64_t next_index_ = INT64_MIN;
-  bool closed_ = false, dropping_ = false;
+  std::map<std::string, Tuple> incomplete_ ABSL_GUARDED_BY(mu_);
+  const std::unique_ptr<ElementStore> ready_ ABSL_PT_GUARDED_BY(mu_) = NewPriorityStore();
+  int64_t next_index_ ABSL_GUARDED_BY(mu_) = INT64_MIN;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false, dropping_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock

@@ -6,7 +6,7 @@ namespace penstock {
 void Blocking::Start(int line, std::shared_ptr<Operation> operation) {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     Operation& op = *operation;
     op.line_ = &lines_[line];
     op.position_ = op.line_->insert(op.line_->end(), operation);
@@ -61,7 +61,7 @@ void Blocking::EndAll(int line, const Status& why, Ended* ended) {
 void Blocking::Withdraw(const std::shared_ptr<Operation>& operation, const Status& why) {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (operation->line_ == nullptr) return;
     operation->registered_ = false;  // this is the callback
     End(operation, why, &ended);
@@ -82,7 +82,7 @@ void Blocking::Finish(const Ended& ended) {
 void Blocking::Shutdown() {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     dropped_ = true;
     const Status why = Cancelled(type_, " '", name_, "' was dropped");
     for (size_t line = 0; line < lines_.size(); ++line) EndAll(static_cast<int>(line), why, &ended);

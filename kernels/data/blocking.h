@@ -11,7 +11,6 @@
 
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "absl/container/inlined_vector.h"
 #include "core/base/cancellation.h"
 #include "core/base/done.h"
+#include "core/base/mutex.h"
 #include "core/op/resource.h"
 
 namespace penstock {
@@ -39,9 +39,10 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
     virtual ~Operation() = default;
 
     // Does as much as the state allows. kNone: the state is what it was. An error ends the
-    // operation. REQUIRES the lock.
+    // operation. REQUIRES the resource's mu_, as AssertHeld says in overriding functions: the
+    // analysis does not know here which one that is.
     virtual StatusOr<Progress> Try() = 0;
-    // Gives back what it has taken: it will not come to an end. REQUIRES the lock.
+    // Gives back what it has taken: it will not come to an end. REQUIRES mu_ as well.
     virtual void Undo() {}
     // Hands over its results. Without the lock, after kDone.
     virtual Status Deliver() { return OkStatus(); }
@@ -60,7 +61,7 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
   const std::string& name() const { return name_; }
   const char* TypeName() const override { return type_; }
   // Ends all that wait, and all that come later, with Cancelled.
-  void Shutdown() override;
+  void Shutdown() override ABSL_LOCKS_EXCLUDED(mu_);
 
  protected:
   using Ended = absl::InlinedVector<std::shared_ptr<Operation>, 4>;
@@ -70,27 +71,29 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
       : type_(type), name_(std::move(name)), lines_(lines) {}
 
   // Puts `operation` at the end of a line and does what can be done.
-  void Start(int line, std::shared_ptr<Operation> operation);
-  // Ends everything that waits in `line`, by their Undo and `why`. REQUIRES mu_; then Finish.
-  void EndAll(int line, const Status& why, Ended* ended);
-  // Tries the heads of the lines until nothing changes any more. REQUIRES mu_; then Finish.
-  void Advance(Ended* ended);
-  // REQUIRES that the lock is not held.
+  void Start(int line, std::shared_ptr<Operation> operation) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends everything that waits in `line`, by their Undo and `why`. Then call Finish.
+  void EndAll(int line, const Status& why, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Tries the heads of the lines until nothing changes any more. Then call Finish.
+  void Advance(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // REQUIRES that no lock is held: calls each Done.
   static void Finish(const Ended& ended);
 
-  // Whether anything waits. REQUIRES mu_.
-  const Line& line(int i) const { return lines_[i]; }
+  // Whether anything waits.
+  const Line& line(int i) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return lines_[i]; }
 
-  mutable std::mutex mu_;
+  mutable Mutex mu_;  // locked before a Cancellation's
 
  private:
-  void End(const std::shared_ptr<Operation>& operation, Status status, Ended* ended);
-  void Withdraw(const std::shared_ptr<Operation>& operation, const Status& why);
+  void End(const std::shared_ptr<Operation>& operation, Status status, Ended* ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Withdraw(const std::shared_ptr<Operation>& operation, const Status& why)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   const char* const type_;
   const std::string name_;
-  std::vector<Line> lines_;
-  bool dropped_ = false;
+  std::vector<Line> lines_ ABSL_GUARDED_BY(mu_);
+  bool dropped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock

@@ -20,7 +20,7 @@ Status HandleKernel::Compute(KernelContext& ctx) {
   const auto make = [&] { return Make(ctx); };
   ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
                    ctx.resources().LookupOrCreate(container_, name_, Type(), make));
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (!handle_.valid() || handle_.scalar<ResourceHandle>().resource != resource) {
     RETURN_IF_ERROR(Check(*resource));
     ResourceHandle handle{.device = ctx.device_name(),

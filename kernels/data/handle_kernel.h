@@ -8,10 +8,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/op/kernel.h"
 #include "core/op/resource.h"
 #include "core/op/shape_scope.h"
@@ -35,8 +35,8 @@ class HandleKernel : public Kernel {
  private:
   std::string container_, name_;
   bool is_ref_ = false;
-  std::mutex mu_;
-  Tensor handle_;  // of the last step
+  Mutex mu_;
+  Tensor handle_ ABSL_GUARDED_BY(mu_);  // of the last step
 };
 
 // The resource of handle input i as type R.

@@ -14,11 +14,11 @@
 namespace penstock {
 namespace {
 
-class Mutex final : public Blocking {
+class GraphMutex final : public Blocking {
  public:
   using Receive = absl::AnyInvocable<void(Variant) &&>;
 
-  explicit Mutex(std::string name) : Blocking("Mutex", std::move(name), 1) {}
+  explicit GraphMutex(std::string name) : Blocking("Mutex", std::move(name), 1) {}
 
   std::string DebugString() const override { return StrCat("Mutex '", name(), "'"); }
   void Lock(Receive receive, Cancellation* cancellation, Done done);
@@ -28,12 +28,12 @@ class Mutex final : public Blocking {
   class LockOperation;
   void Unlock();
 
-  bool locked_ = false;
+  bool locked_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-class Mutex::LockValue final : public VariantValue {
+class GraphMutex::LockValue final : public VariantValue {
  public:
-  explicit LockValue(std::shared_ptr<Mutex> mutex) : mutex_(std::move(mutex)) {}
+  explicit LockValue(std::shared_ptr<GraphMutex> mutex) : mutex_(std::move(mutex)) {}
   ~LockValue() override { mutex_->Unlock(); }
   const char* TypeName() const override { return "MutexLock"; }
   std::string ToString() const override { return StrCat("a lock of mutex '", mutex_->name(), "'"); }
@@ -42,18 +42,19 @@ class Mutex::LockValue final : public VariantValue {
   }
 
  private:
-  const std::shared_ptr<Mutex> mutex_;
+  const std::shared_ptr<GraphMutex> mutex_;
 };
 
-class Mutex::LockOperation final : public Operation {
+class GraphMutex::LockOperation final : public Operation {
  public:
-  LockOperation(std::shared_ptr<Mutex> mutex, Receive receive, Cancellation* cancellation,
+  LockOperation(std::shared_ptr<GraphMutex> mutex, Receive receive, Cancellation* cancellation,
                 Done done)
       : Operation(cancellation, std::move(done)),
         mutex_(std::move(mutex)),
         receive_(std::move(receive)) {}
 
   StatusOr<Progress> Try() override {
+    mutex_->mu_.AssertHeld();
     if (mutex_->locked_) return Progress::kNone;
     mutex_->locked_ = true;
     return Progress::kDone;
@@ -64,20 +65,20 @@ class Mutex::LockOperation final : public Operation {
   }
 
  private:
-  const std::shared_ptr<Mutex> mutex_;
+  const std::shared_ptr<GraphMutex> mutex_;
   Receive receive_;
 };
 
-void Mutex::Lock(Receive receive, Cancellation* cancellation, Done done) {
-  auto self = std::static_pointer_cast<Mutex>(shared_from_this());
+void GraphMutex::Lock(Receive receive, Cancellation* cancellation, Done done) {
+  auto self = std::static_pointer_cast<GraphMutex>(shared_from_this());
   Start(0, std::make_shared<LockOperation>(std::move(self), std::move(receive), cancellation,
                                            std::move(done)));
 }
 
-void Mutex::Unlock() {
+void GraphMutex::Unlock() {
   Ended ended;
   {
-    const std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     locked_ = false;
     Advance(&ended);
   }
@@ -88,14 +89,14 @@ class MutexKernel final : public HandleKernel {
  protected:
   const char* Type() const override { return "Mutex"; }
   StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const override {
-    return std::make_shared<Mutex>(resource_name());
+    return std::make_shared<GraphMutex>(resource_name());
   }
 };
 
 class MutexLockKernel final : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, Done done) override {
-    auto mutex = ResourceInput<Mutex>(ctx, 0);
+    auto mutex = ResourceInput<GraphMutex>(ctx, 0);
     if (!mutex.ok()) return std::move(done)(mutex.status());
     const auto receive = [&ctx](Variant lock) { ctx.SetOutput(0, Tensor::Scalar(lock)); };
     (*mutex)->Lock(receive, ctx.step().cancellation, OnPool(ctx.threads(), std::move(done)));

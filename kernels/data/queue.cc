@@ -59,6 +59,7 @@ class Queue::EnqueueOperation final : public Operation {
       : Operation(cancellation, std::move(done)), queue_(queue), elements_(std::move(elements)) {}
 
   StatusOr<Progress> Try() override {
+    queue_.mu_.AssertHeld();
     if (queue_.closed_) return Cancelled(queue_.TypeName(), " '", queue_.name(), "' is closed.");
     ElementStore& store = *queue_.store_;
     const int64_t capacity = queue_.spec_.capacity;
@@ -87,6 +88,7 @@ class Queue::DequeueOperation final : public Operation {
         receive_(std::move(receive)) {}
 
   StatusOr<Progress> Try() override {
+    queue_.mu_.AssertHeld();
     ElementStore& store = *queue_.store_;
     const bool closed = queue_.closed_;
     const int64_t there = store.size() + taken();
@@ -100,7 +102,10 @@ class Queue::DequeueOperation final : public Operation {
     if (taken() == count_) return Progress::kDone;
     return elements_.size() == before ? Progress::kNone : Progress::kSome;
   }
-  void Undo() override { queue_.store_->PutBack(std::move(elements_)); }
+  void Undo() override {
+    queue_.mu_.AssertHeld();
+    queue_.store_->PutBack(std::move(elements_));
+  }
   Status Deliver() override { return std::move(receive_)(std::move(elements_)); }
 
  private:
@@ -124,6 +129,7 @@ class Queue::CloseOperation final : public Operation {
   CloseOperation(Queue& queue, Cancellation* cancellation, Done done)
       : Operation(cancellation, std::move(done)), queue_(queue) {}
   StatusOr<Progress> Try() override {
+    queue_.mu_.AssertHeld();
     if (queue_.closed_) return Cancelled("Queue '", queue_.name(), "' is already closed.");
     queue_.closed_ = true;
     return Progress::kDone;
@@ -152,7 +158,7 @@ void Queue::Close(bool cancel_pending, Cancellation* cancellation, Done done) {
   }
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     closed_ = true;
     EndAll(kEnqueues, Cancelled("Enqueue operation was cancelled"), &ended);
     Advance(&ended);
@@ -162,17 +168,17 @@ void Queue::Close(bool cancel_pending, Cancellation* cancellation, Done done) {
 }
 
 int64_t Queue::size() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return store_->size();
 }
 
 bool Queue::closed() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return closed_;
 }
 
 std::string Queue::DebugString() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return StrCat(TypeName(), " '", name(), "' of ", TypesText(spec_.types), ", ", store_->size(),
                 " elements", closed_ ? ", closed" : "", ", ", line(kEnqueues).size(),
                 " enqueues and ", line(kDequeues).size(), " dequeues wait");

@@ -48,19 +48,21 @@ class Queue final : public Blocking {
         store_(std::move(store)) {}
 
   const QueueSpec& spec() const { return spec_; }
-  std::string DebugString() const override;
+  std::string DebugString() const override ABSL_LOCKS_EXCLUDED(mu_);
 
   // Puts `elements` in, one at a time as there is room. Cancelled once the queue is closed.
-  void Enqueue(std::vector<Element> elements, Cancellation* cancellation, Done done);
+  void Enqueue(std::vector<Element> elements, Cancellation* cancellation, Done done)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Takes `count` elements, or with `up_to` what is left of a queue that is closed, and hands them
   // to `receive`, whose status is the end's. OutOfRange where a closed queue has not enough.
-  void Dequeue(int64_t count, bool up_to, Receive receive, Cancellation* cancellation, Done done);
+  void Dequeue(int64_t count, bool up_to, Receive receive, Cancellation* cancellation, Done done)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing enters any more. Waits for the enqueues that wait already, or cancels them. Cancelled
   // where it is closed already and nothing is to be cancelled.
-  void Close(bool cancel_pending, Cancellation* cancellation, Done done);
+  void Close(bool cancel_pending, Cancellation* cancellation, Done done) ABSL_LOCKS_EXCLUDED(mu_);
 
-  int64_t size() const;
-  bool closed() const;
+  int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool closed() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   enum Lines { kEnqueues, kDequeues, kNumLines };
@@ -69,8 +71,8 @@ class Queue final : public Blocking {
   class CloseOperation;
 
   const QueueSpec spec_;
-  const std::unique_ptr<ElementStore> store_;
-  bool closed_ = false;
+  const std::unique_ptr<ElementStore> store_ ABSL_PT_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock

@@ -231,6 +231,7 @@ class Traffic {
     for (std::thread& thread : producers) thread.join();
     queue_->Close(false, nullptr, Done([](const Status& s) { CHECK_OK(s); }));
     for (std::thread& thread : consumers) thread.join();
+    MutexLock lock(mu_);
     std::sort(taken_.begin(), taken_.end());
     ASSERT_EQ(taken_.size(), static_cast<size_t>(per_producer_ * kProducers));
     for (size_t i = 0; i < taken_.size(); ++i) {
@@ -284,7 +285,7 @@ class Traffic {
   }
 
   Status Receive(const std::vector<Element>& elements) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (const Element& e : elements) taken_.push_back(e[0].scalar<int64_t>());
     for (size_t i = 1; fifo_ && i < elements.size(); ++i) {
       const int64_t a = elements[i - 1][0].scalar<int64_t>(), b = elements[i][0].scalar<int64_t>();
@@ -296,8 +297,8 @@ class Traffic {
   const std::shared_ptr<Queue> queue_;
   const int64_t per_producer_;
   const bool fifo_;
-  std::mutex mu_;
-  std::vector<int64_t> taken_;
+  Mutex mu_;
+  std::vector<int64_t> taken_ ABSL_GUARDED_BY(mu_);
 };
 
 int64_t PerProducer() {

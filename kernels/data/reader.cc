@@ -31,6 +31,7 @@ class Reader::Turn final : public Operation {
   Turn(Reader& reader, Cancellation* cancellation, Done done)
       : Operation(cancellation, std::move(done)), reader_(reader) {}
   StatusOr<Progress> Try() override {
+    reader_.mu_.AssertHeld();
     if (reader_.busy_) return Progress::kNone;
     reader_.busy_ = true;
     return Progress::kDone;
@@ -58,7 +59,7 @@ void Reader::Use(Cancellation* cancellation, absl::AnyInvocable<void(Done) &&> b
 void Reader::EndTurn() {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     busy_ = false;
     Advance(&ended);
   }

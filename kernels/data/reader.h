@@ -66,7 +66,7 @@ class Reader final : public Blocking {
 
   const OpenSource open_;
   Env& env_;
-  bool busy_ = false;  // under mu_
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;
 
   std::string work_;
   std::unique_ptr<RecordSource> source_;  // of work_; null: there is none in progress

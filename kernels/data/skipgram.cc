@@ -5,12 +5,12 @@
 // their Compositionality. NIPS 2013.
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_split.h"
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -151,7 +151,7 @@ class SkipgramKernel : public FileKernel {
  protected:
   // Batches follow each other through the text: one step at a time.
   Status Run(KernelContext& ctx) const override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (reader_ == nullptr) RETURN_IF_ERROR(Open(*ctx.step().env));
     Tensor *examples, *labels;
     RETURN_IF_ERROR(ctx.Allocate(5, Shape{batch_}, &examples));
@@ -170,7 +170,7 @@ class SkipgramKernel : public FileKernel {
   }
 
  private:
-  Status Open(Env& env) const {
+  Status Open(Env& env) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     ASSIGN_OR_RETURN(const std::string contents, env.ReadFile(path_));
     corpus_ = ReadCorpus(contents, min_count_);
     const auto words = static_cast<int64_t>(corpus_.text.size());
@@ -188,10 +188,10 @@ class SkipgramKernel : public FileKernel {
   std::string path_;
   int64_t batch_ = 0, window_ = 0, min_count_ = 0;
   float subsample_ = 0;
-  mutable std::mutex mu_;  // guards what follows
-  mutable Corpus corpus_;
-  mutable Tensor words_, counts_;
-  mutable std::unique_ptr<PairReader> reader_;  // null until the file was read
+  mutable Mutex mu_;
+  mutable Corpus corpus_ ABSL_GUARDED_BY(mu_);
+  mutable Tensor words_ ABSL_GUARDED_BY(mu_), counts_ ABSL_GUARDED_BY(mu_);
+  mutable std::unique_ptr<PairReader> reader_ ABSL_GUARDED_BY(mu_);  // null until the file was read
 };
 
 Status SkipgramShape(ShapeScope& s) {

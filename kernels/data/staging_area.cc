@@ -24,6 +24,7 @@ class StagingArea::StageOperation final : public Operation {
         element_(std::move(element)) {}
 
   StatusOr<Progress> Try() override {
+    area_.mu_.AssertHeld();
     const Limits& limits = area_.limits_;
     if (limits.bytes > 0 && bytes_ > limits.bytes) {
       return ResourceExhausted("Attempted to insert tensors with combined size of '", bytes_,
@@ -55,6 +56,7 @@ class StagingArea::UnstageOperation final : public Operation {
         receive_(std::move(receive)) {}
 
   StatusOr<Progress> Try() override {
+    area_.mu_.AssertHeld();
     if (area_.elements_.empty()) return Progress::kNone;
     RETURN_IF_ERROR(area_.CheckTypes(area_.elements_.front(), types_));
     element_ = std::move(area_.elements_.front());
@@ -85,6 +87,7 @@ class StagingArea::PeekOperation final : public Operation {
         receive_(std::move(receive)) {}
 
   StatusOr<Progress> Try() override {
+    area_.mu_.AssertHeld();
     if (static_cast<int64_t>(area_.elements_.size()) <= index_) return Progress::kNone;
     RETURN_IF_ERROR(area_.CheckTypes(area_.elements_[index_], types_));
     element_ = area_.elements_[index_];
@@ -131,7 +134,7 @@ void StagingArea::Clear() {
   std::deque<Element> dropped;  // their memory is given back without the lock
   Ended ended;
   {
-    const std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     dropped.swap(elements_);
     bytes_ = 0;
     Advance(&ended);
@@ -140,7 +143,7 @@ void StagingArea::Clear() {
 }
 
 int64_t StagingArea::size() const {
-  const std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return static_cast<int64_t>(elements_.size());
 }
 

@@ -50,8 +50,8 @@ class StagingArea final : public Blocking {
   Status CheckTypes(const Element& element, const Types& types) const;
 
   const Limits limits_;
-  std::deque<Element> elements_;
-  int64_t bytes_ = 0;  // of elements_
+  std::deque<Element> elements_ ABSL_GUARDED_BY(mu_);
+  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of elements_
 };
 
 }  // namespace penstock

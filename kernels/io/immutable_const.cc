@@ -2,9 +2,9 @@
 //
 // ImmutableConst: a constant whose bytes stand in a file, which must be readable on the task that
 // runs the op.
-#include <mutex>
 
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -32,7 +32,7 @@ class ImmutableConstKernel : public FileKernel {
  protected:
   // Read by the first step and shared with all: whoever wants to write it copies it first.
   Status Run(KernelContext& ctx) const override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (!value_.valid()) {
       ASSIGN_OR_RETURN(value_, Read(*ctx.step().env));
     }
@@ -62,8 +62,8 @@ class ImmutableConstKernel : public FileKernel {
   DType dtype_ = DType::kInvalid;
   Shape shape_;
   std::string path_;
-  mutable std::mutex mu_;
-  mutable Tensor value_;  // invalid until the file was read
+  mutable Mutex mu_;
+  mutable Tensor value_ ABSL_GUARDED_BY(mu_);  // invalid until the file was read
 };
 
 OP(ImmutableConst, {

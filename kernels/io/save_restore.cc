@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Saving tensors to checkpoints, restoring them, and merging what several tasks have saved.
-#include <mutex>
 
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/checkpoint/bundle_writer.h"
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/checkpoint/merge_bundles.h"
@@ -38,14 +38,14 @@ class RestoreKernel : public FileKernel {
     const int count = ctx.num_outputs();
     ASSIGN_OR_RETURN(const SliceRequest request, SliceRequest::Parse(ctx, count));
     ASSIGN_OR_RETURN(const auto reader, OpenCheckpoint(*ctx.step().env, request.file));
-    std::mutex mu;
+    Mutex mu;
     Status status;
     // 100 us: about what opening, reading and checking a few hundred KB takes.
     FileThreads().ParallelFor(count, 100'000, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Status restored = Restore(ctx, *reader, request, static_cast<int>(i));
         if (restored.ok()) continue;
-        std::lock_guard<std::mutex> lock(mu);
+        MutexLock lock(mu);
         if (status.ok()) status = std::move(restored);
         return;
       }

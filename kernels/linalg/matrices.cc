@@ -2,8 +2,8 @@
 #include "kernels/linalg/matrices.h"
 
 #include <algorithm>
-#include <mutex>
 
+#include "core/base/mutex.h"
 #include "core/op/shape_scope.h"
 #include "kernels/engine/broadcast_index.h"
 
@@ -65,7 +65,7 @@ Status MatrixKernelBase::Compute(KernelContext& ctx) {
     out_sizes.push_back({dims[i].empty() ? 1 : dims[i][0], dims[i].size() < 2 ? 1 : dims[i][1]});
   }
   const int64_t element = static_cast<int64_t>(SizeOf(ctx.input(0).dtype()));
-  std::mutex mu;
+  Mutex mu;
   Status failed;
   const auto compute = [&](int64_t begin, int64_t end) {
     std::vector<const void*> in(in_sizes.size());
@@ -84,7 +84,7 @@ Status MatrixKernelBase::Compute(KernelContext& ctx) {
       }
       const Status status = ComputeRaw(in, in_sizes, out, out_sizes, scalar);
       if (status.ok()) continue;
-      std::lock_guard<std::mutex> lock(mu);
+      MutexLock lock(mu);
       failed.Update(status);
       return;
     }

@@ -2,8 +2,8 @@
 #include "kernels/lookup/lookup_table.h"
 
 #include <cstring>
-#include <mutex>
 
+#include "core/base/mutex.h"
 #include "kernels/array/elements.h"
 
 namespace penstock {
@@ -203,7 +203,7 @@ StatusOr<Tensor> LookupTable::Find(const Tensor& keys, const Tensor& default_val
   }
   ASSIGN_OR_RETURN(Tensor values, Tensor::Make(allocator, spec_.value, shape));
   const int64_t n = spec_.value_shape.num_elements();
-  std::shared_lock<std::shared_mutex> lock(mu_);
+  ReaderMutexLock lock(mu_);
   if (spec_.kind == Kind::kHash && !initialized_) {
     return FailedPrecondition("Table not initialized.");
   }
@@ -228,7 +228,7 @@ Status LookupTable::Insert(const Tensor& keys, const Tensor& values) {
   RETURN_IF_ERROR(CheckValues(keys, values));
   const int64_t count = *CountKeys(keys);
   for (int64_t i = 0; i < count; ++i) RETURN_IF_ERROR(CheckAllowed(KeyAt(keys, i)));
-  std::lock_guard<std::shared_mutex> lock(mu_);
+  WriterMutexLock lock(mu_);
   for (int64_t i = 0; i < count; ++i) Put(keys, i, values);
   return OkStatus();
 }
@@ -239,7 +239,7 @@ Status LookupTable::Remove(const Tensor& keys) {
   }
   ASSIGN_OR_RETURN(const int64_t count, CountKeys(keys));
   for (int64_t i = 0; i < count; ++i) RETURN_IF_ERROR(CheckAllowed(KeyAt(keys, i)));
-  std::lock_guard<std::shared_mutex> lock(mu_);
+  WriterMutexLock lock(mu_);
   for (int64_t i = 0; i < count; ++i) Erase(KeyAt(keys, i));
   return OkStatus();
 }
@@ -248,7 +248,7 @@ Status LookupTable::Import(const Tensor& keys, const Tensor& values) {
   if (spec_.kind == Kind::kHash) return Initialize(keys, values);
   RETURN_IF_ERROR(CheckValues(keys, values));
   const int64_t count = *CountKeys(keys);
-  std::lock_guard<std::shared_mutex> lock(mu_);
+  WriterMutexLock lock(mu_);
   Clear();
   for (int64_t i = 0; i < count; ++i) {
     // What TensorFlow exports holds the reserved keys for its free places.
@@ -270,7 +270,7 @@ Status LookupTable::Initialize(const Tensor& keys, const Tensor& values) {
   }
   RETURN_IF_ERROR(CheckValues(keys, values));
   const int64_t count = keys.dim(0);
-  std::lock_guard<std::shared_mutex> lock(mu_);
+  WriterMutexLock lock(mu_);
   if (initialized_) {
     if (count == static_cast<int64_t>(keys_.size())) return OkStatus();
     return FailedPrecondition("Table already initialized.");
@@ -296,12 +296,12 @@ Status LookupTable::Initialize(const Tensor& keys, const Tensor& values) {
 }
 
 int64_t LookupTable::size() const {
-  std::shared_lock<std::shared_mutex> lock(mu_);
+  ReaderMutexLock lock(mu_);
   return static_cast<int64_t>(keys_.size());
 }
 
 Status LookupTable::Export(Tensor* keys, Tensor* values, Allocator& allocator) const {
-  std::shared_lock<std::shared_mutex> lock(mu_);
+  ReaderMutexLock lock(mu_);
   if (spec_.kind == Kind::kHash && !initialized_) {
     return FailedPrecondition("Table not initialized.");
   }

@@ -9,11 +9,11 @@
 #pragma once
 
 #include <cstdint>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/base/mutex.h"
 #include "core/op/resource.h"
 #include "core/tensor/allocator.h"
 #include "core/tensor/tensor.h"
@@ -36,22 +36,22 @@ class LookupTable final : public Resource {
 
   static const char* TypeOf(Kind kind);
   const char* TypeName() const override { return TypeOf(spec_.kind); }
-  std::string DebugString() const override;
+  std::string DebugString() const override ABSL_LOCKS_EXCLUDED(mu_);
   const Spec& spec() const { return spec_; }
   const std::string& name() const { return name_; }
 
   // The values of `keys`; `default_value` (one value, or one for each key) for those not there.
-  StatusOr<Tensor> Find(const Tensor& keys, const Tensor& default_value,
-                        Allocator& allocator) const;
-  Status Insert(const Tensor& keys, const Tensor& values);
+  StatusOr<Tensor> Find(const Tensor& keys, const Tensor& default_value, Allocator& allocator) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  Status Insert(const Tensor& keys, const Tensor& values) ABSL_LOCKS_EXCLUDED(mu_);
   // Keys that are not there are passed over.
-  Status Remove(const Tensor& keys);
+  Status Remove(const Tensor& keys) ABSL_LOCKS_EXCLUDED(mu_);
   // Replaces everything (in a kHash table: once).
-  Status Import(const Tensor& keys, const Tensor& values);
+  Status Import(const Tensor& keys, const Tensor& values) ABSL_LOCKS_EXCLUDED(mu_);
   // kHash only; a second time only if it brings as many entries, and then it changes nothing.
-  Status Initialize(const Tensor& keys, const Tensor& values);
-  int64_t size() const;
-  Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const;
+  Status Initialize(const Tensor& keys, const Tensor& values) ABSL_LOCKS_EXCLUDED(mu_);
+  int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
+  Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   // How many keys a tensor holds, or what is wrong with it.
@@ -62,21 +62,20 @@ class LookupTable final : public Resource {
   bool Reserved(const std::string& key) const;
   // A key as bytes: a string itself, the elements of all else.
   std::string KeyAt(const Tensor& keys, int64_t i) const;
-  // These need the lock.
-  void Put(const Tensor& keys, int64_t i, const Tensor& values);
-  void Erase(const std::string& key);
-  void Clear();
-  void CopyRow(int64_t row, Tensor* values, int64_t i) const;
+  void Put(const Tensor& keys, int64_t i, const Tensor& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Erase(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CopyRow(int64_t row, Tensor* values, int64_t i) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const std::string name_;
   const Spec spec_;
-  mutable std::shared_mutex mu_;
-  bool initialized_ = false;  // kHash
-  absl::flat_hash_map<std::string, int64_t> rows_;
-  std::vector<std::string> keys_;  // of each row
+  mutable SharedMutex mu_;
+  bool initialized_ ABSL_GUARDED_BY(mu_) = false;  // kHash
+  absl::flat_hash_map<std::string, int64_t> rows_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> keys_ ABSL_GUARDED_BY(mu_);  // of each row
   // Values row by row: strings, or the bytes of all else.
-  std::vector<std::string> strings_;
-  std::string bytes_;
+  std::vector<std::string> strings_ ABSL_GUARDED_BY(mu_);
+  std::string bytes_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

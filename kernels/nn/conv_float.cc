@@ -8,10 +8,10 @@
 #include <cstring>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "dnnl.hpp"
 #include "kernels/nn/conv_geometry.h"
 
@@ -173,7 +173,7 @@ class PrimitiveCache {
  public:
   // Null where oneDNN cannot do it.
   std::shared_ptr<const Primitive> Get(Kind kind, const ConvGeometry& g) {
-    const std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
       return e.kind == kind && e.geometry == g;
     });
@@ -199,8 +199,8 @@ class PrimitiveCache {
     ConvGeometry geometry;
     std::shared_ptr<const Primitive> primitive;
   };
-  std::mutex mu_;
-  std::list<Entry> entries_;
+  Mutex mu_;
+  std::list<Entry> entries_ ABSL_GUARDED_BY(mu_);
 };
 
 PrimitiveCache& Primitives() {

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/parsing/features.h"
 
-#include <mutex>
 #include <utility>
+
+#include "core/base/mutex.h"
 
 namespace penstock {
 
 Status ForEachRow(const ColumnRows& rows, int64_t count, int64_t nanos, KernelContext& ctx,
                   absl::FunctionRef<Status(int64_t i)> parse) {
-  std::mutex mutex;
+  Mutex mutex;
   int64_t first = count;
   Status error;
   ctx.threads().ParallelFor(count, nanos, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Status status = parse(i);
       if (status.ok()) continue;
-      const std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       if (i > first) return;
       first = i;
       error = std::move(status);

@@ -3,12 +3,11 @@
 // The candidate samplers: classes drawn once for a whole batch, with how often each, and each true
 // class, is expected among them.
 #include <cmath>
-#include <mutex>
-#include <shared_mutex>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "core/base/mutex.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -85,7 +84,7 @@ class DrawingSampler : public CandidateSampler {
   virtual StatusOr<std::unique_ptr<Sampler>> MakeSampler(Env& env) const = 0;
 
   StatusOr<int64_t> Range(KernelContext& ctx) override {
-    std::lock_guard<std::shared_mutex> lock(mu_);
+    WriterMutexLock lock(mu_);
     if (sampler_ == nullptr) {
       ASSIGN_OR_RETURN(sampler_, MakeSampler(*ctx.step().env));
     }
@@ -93,22 +92,24 @@ class DrawingSampler : public CandidateSampler {
   }
 
   Status Sample(KernelContext& ctx, const Batch& batch) override {
-    if (unique_ && num_sampled_ > sampler_->possible()) {
-      return InvalidArgument("Sampler's range is too small.");
-    }
+    bool learns = false;
     {
-      std::shared_lock<std::shared_mutex> lock(mu_);
+      ReaderMutexLock lock(mu_);
+      if (unique_ && num_sampled_ > sampler_->possible()) {
+        return InvalidArgument("Sampler's range is too small.");
+      }
       RETURN_IF_ERROR(Draw(ctx, batch));
+      learns = sampler_->learns();
     }
-    if (sampler_->learns()) {
-      std::lock_guard<std::shared_mutex> lock(mu_);
+    if (learns) {
+      WriterMutexLock lock(mu_);
       sampler_->Learn(batch.true_classes);
     }
     return OkStatus();
   }
 
  private:
-  Status Draw(KernelContext& ctx, const Batch& batch) {
+  Status Draw(KernelContext& ctx, const Batch& batch) ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     // What TensorFlow reserves, so that the next step's candidates are the same as well.
     BoundedNumbers numbers(
         stream_.Reserve(static_cast<uint64_t>(num_sampled_) * 512, *ctx.step().env));
@@ -118,7 +119,7 @@ class DrawingSampler : public CandidateSampler {
     } else {
       for (int64_t i = 0; i < num_sampled_; ++i) batch.candidates[i] = sampler_->Draw(numbers);
     }
-    const auto expected = [&](int64_t candidate) {
+    const auto expected = [&](int64_t candidate) ABSL_SHARED_LOCKS_REQUIRED(mu_) {
       return ExpectedCount(sampler_->Probability(candidate), num_sampled_, draws);
     };
     for (int64_t i = 0; i < num_sampled_; ++i) batch.counts[i] = expected(batch.candidates[i]);
@@ -129,7 +130,8 @@ class DrawingSampler : public CandidateSampler {
   }
 
   // The number of draws that it took.
-  StatusOr<int64_t> DrawUnique(KernelContext& ctx, BoundedNumbers* numbers, int64_t* candidates) {
+  StatusOr<int64_t> DrawUnique(KernelContext& ctx, BoundedNumbers* numbers, int64_t* candidates)
+      ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     constexpr int64_t kDrawsBetweenLooks = 1 << 16;
     absl::flat_hash_set<int64_t> drawn;
     drawn.reserve(num_sampled_);
@@ -146,8 +148,8 @@ class DrawingSampler : public CandidateSampler {
     return draws;
   }
 
-  std::shared_mutex mu_;  // of what sampler_ learns
-  std::unique_ptr<Sampler> sampler_;
+  SharedMutex mu_;
+  std::unique_ptr<Sampler> sampler_ ABSL_GUARDED_BY(mu_) ABSL_PT_GUARDED_BY(mu_);  // learns
 };
 
 template <class MakeFromRange>

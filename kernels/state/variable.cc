@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ops that make variables, tell whether they have a value, and drop them.
-#include <mutex>
 
+#include "core/base/mutex.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/state/variable_kernel.h"
@@ -26,7 +26,7 @@ class VariableKernel : public Kernel {
   }
 
   Status Compute(KernelContext& ctx) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (variable_ == nullptr || variable_->removed() || store_ != &ctx.resources()) {
       RETURN_IF_ERROR(MakeHandle(ctx));
     }
@@ -35,7 +35,7 @@ class VariableKernel : public Kernel {
   }
 
  private:
-  Status MakeHandle(const KernelContext& ctx) {
+  Status MakeHandle(const KernelContext& ctx) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const auto make = [this]() -> StatusOr<std::shared_ptr<Resource>> {
       return std::make_shared<Variable>(name_, dtype_, shape_);
     };
@@ -63,10 +63,10 @@ class VariableKernel : public Kernel {
 
   // The handle of the last step, which the next one gets again: looking the variable up by name and
   // making a handle costs more than most ops.
-  std::mutex mu_;
-  Tensor handle_;
-  const ResourceStore* store_ = nullptr;
-  const Variable* variable_ = nullptr;  // what handle_ holds
+  Mutex mu_;  // locked before the store's
+  Tensor handle_ ABSL_GUARDED_BY(mu_);
+  const ResourceStore* store_ ABSL_GUARDED_BY(mu_) = nullptr;
+  const Variable* variable_ ABSL_GUARDED_BY(mu_) = nullptr;  // what handle_ holds
 };
 
 class IsInitializedKernel : public Kernel {

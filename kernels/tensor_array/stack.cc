@@ -8,10 +8,10 @@
 // stacks to which something is pushed with `swap_memory`: what is pushed there is copied to the
 // host, and back where something on the device uses what is popped (core/runtime/placement.h).
 #include <limits>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -27,12 +27,12 @@ class Stack final : public Resource {
       : name_(std::move(name)), dtype_(dtype), max_size_(max_size) {}
   const char* TypeName() const override { return "Stack"; }
   std::string DebugString() const override {
-    const std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     return StrCat("Stack ", name_, " of ", values_.size(), " ", Name(dtype_));
   }
 
   Status Push(Tensor value) {
-    const std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     RETURN_IF_ERROR(Check(value.dtype()));
     if (static_cast<int64_t>(values_.size()) >= max_size_) {
       return InvalidArgument("Stack[", name_, "] overflowed its max_size (", max_size_, ")");
@@ -42,7 +42,7 @@ class Stack final : public Resource {
   }
 
   StatusOr<Tensor> Pop(DType wanted) {
-    const std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     RETURN_IF_ERROR(Check(wanted));
     if (values_.empty()) {
       return InvalidArgument("Stack[", name_, "] is empty when calling Pop().");
@@ -54,13 +54,13 @@ class Stack final : public Resource {
 
   void Shutdown() override {
     std::vector<Tensor> dropped;  // ends outside the lock
-    const std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     dropped.swap(values_);
     closed_ = true;
   }
 
  private:
-  Status Check(DType dtype) const {
+  Status Check(DType dtype) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (closed_) return InvalidArgument("Stack[", name_, "] has already been closed.");
     if (dtype == dtype_) return OkStatus();
     return InvalidArgument("Stack[", name_, "] holds ", Name(dtype_), ", not ", Name(dtype));
@@ -69,9 +69,9 @@ class Stack final : public Resource {
   const std::string name_;
   const DType dtype_;
   const int64_t max_size_;
-  mutable std::mutex mu_;
-  std::vector<Tensor> values_;
-  bool closed_ = false;
+  mutable Mutex mu_;
+  std::vector<Tensor> values_ ABSL_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 class StackKernel final : public Kernel {

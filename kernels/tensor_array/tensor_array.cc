@@ -25,7 +25,7 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::Make(std::string name, int64
 }
 
 std::string TensorArray::DebugString() const {
-  const std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return StrCat("TensorArray ", name_, " of ", size_, " ", Name(options_.dtype),
                 options_.element_shape.ToString());
 }
@@ -36,24 +36,24 @@ Status TensorArray::CheckOpen() const {
 }
 
 StatusOr<int64_t> TensorArray::Size() const {
-  const std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   RETURN_IF_ERROR(CheckOpen());
   return size_;
 }
 
 PartialShape TensorArray::element_shape() const {
-  const std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return options_.element_shape;
 }
 
 bool TensorArray::dynamic_size() const {
-  const std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return options_.dynamic_size;
 }
 
 Status TensorArray::Write(KernelContext& ctx, absl::Span<const int64_t> indices,
                           std::vector<Tensor> values) {
-  const std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   RETURN_IF_ERROR(CheckOpen());
   for (size_t i = 0; i < indices.size(); ++i) {
     RETURN_IF_ERROR(WriteOne(ctx, indices[i], std::move(values[i])));
@@ -114,7 +114,7 @@ Status TensorArray::WriteOne(KernelContext& ctx, int64_t index, Tensor value) {
 
 StatusOr<std::vector<Tensor>> TensorArray::Read(KernelContext& ctx,
                                                 absl::Span<const int64_t> indices) {
-  const std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   RETURN_IF_ERROR(CheckOpen());
   std::vector<Tensor> values;
   values.reserve(indices.size());
@@ -168,7 +168,7 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
     for (const int64_t dim : shape.dims()) result.AddDim(dim);
     return result;
   };
-  const std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   RETURN_IF_ERROR(CheckOpen());
   options_.dynamic_size = false;
   ASSIGN_OR_RETURN(
@@ -180,6 +180,8 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
             .clear_after_read = !options_.sums,
             .identical_element_shapes = options_.identical_element_shapes,
             .sums = true}));
+  // Nobody else has the gradient yet.
+  MutexLock gradient_lock(gradient->mu_);
   for (const auto& [index, place] : places_) {
     gradient->places_[index].shape = with_prefix(place.shape);
   }
@@ -188,7 +190,7 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
 
 void TensorArray::Shutdown() {
   absl::flat_hash_map<int64_t, Place> dropped;  // ends outside the lock
-  const std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   dropped.swap(places_);
   closed_ = true;
 }

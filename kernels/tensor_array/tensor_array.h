@@ -10,13 +10,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/op/kernel.h"
 #include "core/op/resource.h"
@@ -43,7 +43,7 @@ class TensorArray final : public Resource {
   const char* TypeName() const override { return "TensorArray"; }
   std::string DebugString() const override;
   const std::string& name() const { return name_; }
-  DType dtype() const { return options_.dtype; }
+  DType dtype() const { return dtype_; }
 
   StatusOr<int64_t> Size() const;
   // What is known of every element: the declared shape, and what writes have shown where all are
@@ -71,23 +71,27 @@ class TensorArray final : public Resource {
   };
 
   TensorArray(std::string name, int64_t size, Options options)
-      : name_(std::move(name)), options_(std::move(options)), size_(size) {}
+      : name_(std::move(name)), dtype_(options.dtype), options_(std::move(options)), size_(size) {}
 
-  // These need the lock.
-  Status CheckOpen() const;
-  Status WriteOne(KernelContext& ctx, int64_t index, Tensor value);
-  Status MakeRoom(int64_t index);
-  Status CheckShape(int64_t index, const Shape& shape);
-  Status AddTo(KernelContext& ctx, Place& place, int64_t index, Tensor value);
-  StatusOr<Tensor> ReadOne(KernelContext& ctx, int64_t index);
-  StatusOr<Tensor> Zeros(KernelContext& ctx, const Place& place, int64_t index) const;
+  Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status WriteOne(KernelContext& ctx, int64_t index, Tensor value)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status MakeRoom(int64_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status CheckShape(int64_t index, const Shape& shape) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status AddTo(KernelContext& ctx, Place& place, int64_t index, Tensor value)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  StatusOr<Tensor> ReadOne(KernelContext& ctx, int64_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  StatusOr<Tensor> Zeros(KernelContext& ctx, const Place& place, int64_t index) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string name_;
-  mutable std::mutex mu_;
-  Options options_;  // element_shape and dynamic_size change
-  int64_t size_;
-  absl::flat_hash_map<int64_t, Place> places_;  // those that were read or written, by index
-  bool closed_ = false;
+  const DType dtype_;
+  mutable Mutex mu_;                      // locked before that of its gradient
+  Options options_ ABSL_GUARDED_BY(mu_);  // element_shape and dynamic_size change
+  int64_t size_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<int64_t, Place> places_
+      ABSL_GUARDED_BY(mu_);  // those that were read or written, by index
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock

@@ -10,8 +10,8 @@
     penstock_proto      "x_proto" and its C++ library "x_cc_proto"
     penstock_grpc       the gRPC stubs of a penstock_proto
 
-Visibility is private unless a target says otherwise: it is what keeps the layers apart. (Bazel's
-layering_check would need a compiler with header modules.)
+Visibility is private unless a target says otherwise: it is what keeps the layers apart. What a file
+includes must come from a direct dependency: tools/tidy checks it (build/layering.py).
 """
 
 load("//tools/build:cuda.bzl", "cuda_objects")

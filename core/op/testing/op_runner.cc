@@ -2,11 +2,11 @@
 #include "core/op/testing/op_runner.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
+#include "core/base/cond_var.h"
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/op/shape_scope.h"
 
 namespace penstock {
@@ -32,10 +32,18 @@ struct Execution {
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<KernelContext> context;
 
-  std::mutex mu;
-  std::condition_variable done;
-  bool finished = false;
-  Status status;
+  Mutex mu;
+  CondVar done;
+  bool finished ABSL_GUARDED_BY(mu) = false;
+  Status status ABSL_GUARDED_BY(mu);
+
+  // Whether it has finished within `limit`.
+  bool Await(std::chrono::nanoseconds limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (!finished && done.WaitUntil(mu, deadline)) {
+    }
+    return finished;
+  }
 };
 
 ThreadPool& Threads() {
@@ -126,18 +134,17 @@ Status Execute(const std::shared_ptr<Execution>& run) {
   if (async == nullptr) return run->kernel->Compute(*run->context);
 
   async->ComputeAsync(*run->context, Done([run](Status status) {
-    std::lock_guard<std::mutex> lock(run->mu);
+    MutexLock lock(run->mu);
     run->status = std::move(status);
     run->finished = true;
-    run->done.notify_all();
+    run->done.NotifyAll();
   }));
-  const auto finished = [&] { return run->finished; };
-  std::unique_lock<std::mutex> lock(run->mu);
-  if (run->done.wait_for(lock, kAsyncDeadline, finished)) return run->status;
-  lock.unlock();
+  MutexLock lock(run->mu);
+  if (run->Await(kAsyncDeadline)) return run->status;
+  lock.Unlock();
   run->cancellation.Cancel(DeadlineExceeded("'", run->op->name, "' did not end in 10 s"));
-  lock.lock();
-  if (run->done.wait_for(lock, kCancelGrace, finished)) return run->status;
+  lock.Lock();
+  if (run->Await(kCancelGrace)) return run->status;
   return Internal("'", run->op->name, "' ended neither in 10 s nor when cancelled");
 }
 
