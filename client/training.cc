@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kNamesShown = 5;
 constexpr double kSayAgainSeconds = 30;
+// How long a step may go on after a signal.
+constexpr double kGraceSeconds = 5;
 
 // A task is lost or not there yet; another attempt may find it.
 bool IsTaskLoss(const Status& status) {
@@ -218,7 +220,9 @@ Status TrainingLoop::Run() {
     return InvalidArgument("concurrent_steps=", options_.concurrent_steps,
                            ": with ExactlyOnce a worker's steps come one after the other: say 1");
   }
-  if (options_.stop_on_signals) signal_ = std::make_unique<StopSignal>();
+  if (options_.stop_on_signals) {
+    signal_ = std::make_unique<StopSignal>(kGraceSeconds, *options_.env, *options_.scheduler);
+  }
   Status status = Train();
   EndSession();
   signal_.reset();
@@ -287,11 +291,15 @@ Status TrainingLoop::StartStep() {
   RunOptions run{.timeout_ms = Millis(options_.step_seconds)};
   if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
   // One at a time runs on this thread, when its end is waited for.
-  const auto how = options_.concurrent_steps > 1 ? std::launch::async : std::launch::deferred;
   const bool traced = options_.trace != nullptr && options_.trace->Take(step);
-  under_way_.push_back(std::async(how, [this, batch = std::move(batch), run, step, traced] {
+  const auto run_step = [this, batch = std::move(batch), run, step, traced] {
     return traced ? RunTraced(step, batch, run) : (*run_)(batch, run);
-  }));
+  };
+  if (options_.concurrent_steps > 1) {
+    under_way_.emplace_back(run_step, *options_.scheduler);
+  } else {
+    under_way_.emplace_back(run_step);
+  }
   return OkStatus();
 }
 

@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,10 +32,12 @@
 #include "client/program.h"
 #include "client/saver.h"
 #include "client/session.h"
+#include "client/started_step.h"
 #include "client/step_trace.h"
 #include "client/stop_signal.h"
 #include "client/training_hook.h"
 #include "core/base/env.h"
+#include "core/base/scheduler.h"
 
 namespace penstock::client {
 
@@ -89,6 +90,7 @@ struct TrainingOptions {
   // Where lines for people go; null: to stderr.
   std::function<void(const std::string&)> say = nullptr;
   Env* env = &Env::Real();
+  Scheduler* scheduler = &Scheduler::Real();  // of that Env's time
 };
 
 class TrainingLoop {
@@ -151,7 +153,7 @@ class TrainingLoop {
   std::unique_ptr<Session> session_;
   std::optional<Callable> run_;  // of session_
   // Steps that have been started, the oldest first. Destruction waits for their end.
-  std::deque<std::future<StatusOr<std::vector<Tensor>>>> under_way_;
+  std::deque<StartedStep> under_way_;
   bool prepared_ = false;  // variables had values once
   int failures_in_a_row_ = 0;
   Status blocked_ = OkStatus();  // why no further step can be started

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -255,7 +254,7 @@ class Execution {
   bool caller_idle_ = false;  // Run's thread has nothing to do
   bool caller_blocked_ = false;
   std::atomic<Signal> signal_{Signal::kNone};  // to Run's thread; changed under mu_
-  std::condition_variable caller_wakes_;
+  Condition caller_wakes_;
 
   static constinit thread_local Runner* running_here_;
 };

@@ -89,7 +89,7 @@ StatusOr<std::vector<SessionTask>> Master::ContactTasks(const std::vector<Device
   const int64_t deadline_ns = env.NowNanos() + timeout_ms * kNanosPerMilli;
   while (true) {
     const int64_t left_ms = (deadline_ns - env.NowNanos()) / kNanosPerMilli;
-    Wait wait;
+    Wait wait(*options_.services.threads, "the answers of the tasks of a new session");
     {
       auto join = std::make_shared<Join>(wait.done());
       for (Contact& contact : contacts) {
@@ -202,7 +202,7 @@ Status Master::Reset(const std::vector<std::string>& containers,
   ASSIGN_OR_RETURN(const std::vector<DeviceName> filters, ParseFilters(device_filters));
   for (const auto& session : TakeSessions()) (void)session->Close();
   options_.worker->Reset(containers);
-  Wait wait;
+  Wait wait(*options_.services.threads, "the tasks to be reset");
   {
     auto join = std::make_shared<Join>(wait.done());
     for (const TaskId& task : MatchingTasks(filters)) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/env.h"
+#include "core/base/thread_pool.h"
 #include "core/op/shape_scope.h"
 
 namespace penstock {
@@ -38,8 +39,8 @@ struct Execution {
   Status status;
 };
 
-ThreadPool& Threads() {
-  static ThreadPool& threads = *new ThreadPool("op_runner", 2);
+Scheduler& Threads() {
+  static Scheduler& threads = *new ThreadPool("op_runner", 2);
   return threads;
 }
 
