@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/compiler/cost_model.h"
 #include "core/compiler/late_reads.h"
 #include "core/compiler/partitioner.h"
@@ -21,7 +22,8 @@ struct Optimization {
   Status (*run)(Graph* graph, const CompileOptions& options);
 };
 constexpr Optimization kOptimizations[] = {
-    {"fold", [](Graph* g, const CompileOptions&) { return FoldConstants(g); }},
+    {"fold",
+     [](Graph* g, const CompileOptions& o) { return FoldConstants(g, *o.env, *o.threads); }},
     {"merge", [](Graph* g, const CompileOptions&) { return EliminateCommonSubexpressions(g); }},
     {"sweep", [](Graph* g, const CompileOptions& o) { return RemoveDeadNodes(g, o.targets); }},
 };
@@ -45,6 +47,7 @@ Status Verified(string_view pass, const Graph& graph, const CompileOptions& opti
 
 StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                          const CompileOptions& options) {
+  CHECK(!options.optimize || (options.env != nullptr && options.threads != nullptr));
   ASSIGN_OR_RETURN(Graph g, Prune(graph, options));
   RETURN_IF_ERROR(Verified("prune", g, options));
   for (const Optimization& optimization : kOptimizations) {

@@ -18,6 +18,8 @@
 namespace penstock {
 
 class CostModel;
+class Env;
+class Scheduler;
 
 struct CompileOptions {
   std::vector<TensorName> feeds;
@@ -25,6 +27,9 @@ struct CompileOptions {
   std::vector<std::string> targets;   // node names
   bool allow_soft_placement = false;  // a device constraint that cannot be met is relaxed
   bool optimize = true;               // constant folding, common subexpressions
+  // What kernels of constants that are folded run on. Borrowed; needed where `optimize` is set.
+  Env* env = nullptr;
+  Scheduler* threads = nullptr;
   // Feeds come and fetches leave one by one while the step runs: by its rendezvous, as PartialFeed
   // and PartialFetch name them, from and to the client's device itself.
   bool partial_run = false;

@@ -151,7 +151,9 @@ std::vector<DeviceInfo> Cluster() {
 // Builds graphs from one-liners and compiles them.
 struct World {
   Graph graph{Ops()};
-  CompileOptions options{.client_device = *DeviceName::Parse(kWorker)};
+  CompileOptions options{.env = &Env::Real(),
+                         .threads = &Scheduler::Real(),
+                         .client_device = *DeviceName::Parse(kWorker)};
   std::map<std::string, std::string> placed;  // node -> device, after "place"
   std::map<std::string, int> nodes_after;     // pass -> number of nodes
 

@@ -92,7 +92,9 @@ class LateReadsTest : public testing::Test {
 
   // `dump` is called with what the pass has made.
   Status Compiled(const std::function<void(const Graph&)>& dump = [](const Graph&) {}) {
-    CompileOptions options{.client_device = *DeviceName::Parse(kWorker)};
+    CompileOptions options{.env = &Env::Real(),
+                           .threads = &Scheduler::Real(),
+                           .client_device = *DeviceName::Parse(kWorker)};
     for (const Node* node : graph_.nodes()) {
       const bool last = node->out_edges().empty() && node->control_outputs().empty();
       if (last) options.targets.push_back(node->name());

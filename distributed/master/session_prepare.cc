@@ -101,6 +101,8 @@ StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) cons
   CompileOptions options{.targets = step.names().targets,
                          .allow_soft_placement = options_.session.allow_soft_placement,
                          .optimize = options_.session.optimize,
+                         .env = options_.services.env,
+                         .threads = options_.services.threads,
                          .partial_run = step.partial(),
                          .client_device = tasks()[0].devices[0].name};
   for (const std::string& feed : step.names().feeds) {

@@ -69,7 +69,8 @@ StatusOr<std::vector<TensorName>> Parse(const std::vector<std::string>& texts) {
 }
 
 Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
-  CompileOptions compile{.targets = options.targets};
+  CompileOptions compile{
+      .targets = options.targets, .env = &Env::Real(), .threads = &Scheduler::Real()};
   ASSIGN_OR_RETURN(compile.feeds, Parse(options.feeds));
   ASSIGN_OR_RETURN(compile.fetches, Parse(options.fetches));
   std::vector<DeviceInfo> devices;

@@ -51,7 +51,8 @@ bool TooLarge(const Node& node, const ShapeMap& shapes) {
 
 class Folder {
  public:
-  explicit Folder(Graph* graph) : graph_(*graph), threads_("fold", 1) {}
+  Folder(Graph* graph, Env& env, Scheduler& threads)
+      : graph_(*graph), env_(env), threads_(threads) {}
 
   Status Run() {
     ASSIGN_OR_RETURN(const ShapeMap shapes, InferShapes(graph_));
@@ -123,7 +124,7 @@ class Folder {
                      .step_resources = &resources_,
                      .cancellation = &cancellation_,
                      .threads = &threads_,
-                     .env = &Env::Real()};
+                     .env = &env_};
     KernelContext ctx({.step = &step,
                        .node_name = &node.name(),
                        .device_name = &device,
@@ -156,13 +157,16 @@ class Folder {
   }
 
   Graph& graph_;
-  ThreadPool threads_;
+  Env& env_;
+  Scheduler& threads_;
   ResourceStore resources_;
   Cancellation cancellation_;
 };
 
 }  // namespace
 
-Status FoldConstants(Graph* graph) { return Folder(graph).Run(); }
+Status FoldConstants(Graph* graph, Env& env, Scheduler& threads) {
+  return Folder(graph, env, threads).Run();
+}
 
 }  // namespace penstock

@@ -18,7 +18,8 @@ StatusOr<Graph> Prune(const Graph& graph, const CompileOptions& options);
 // Computes at compile time what depends on constants alone, and the shapes that inference knows.
 // Nodes that are stateful, too large, or fail when tried stay as they are; so does what may not run
 // at all, or many times: a constant that waits for something, and the nodes of control flow.
-Status FoldConstants(Graph* graph);
+// Kernels run on this thread and `threads`.
+Status FoldConstants(Graph* graph, Env& env, Scheduler& threads);
 
 // Merges nodes that compute the same from the same inputs under the same constraints (Click's
 // global value numbering over one topological walk). Stateful nodes are never merged.
