@@ -8,20 +8,18 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "core/base/join.h"
-#include "distributed/master/in_process_master.h"
-#include "distributed/master/master.h"
+#include "core/base/thread_pool.h"
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/grpc_worker_client.h"
 #include "distributed/rpc/listen_address.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/worker_service.h"
+#include "distributed/task/task.h"
 #include "distributed/transport/grpc/grpc_transport.h"
 
 namespace penstock {
@@ -30,7 +28,6 @@ namespace {
 // It only hands work on. A second one would be woken for each event that the first is busy with:
 // with three, a stream of 64 MB moved at 0.55 to 0.75 of the rate.
 constexpr int kPollingThreads = 1;
-constexpr auto kHousekeepingPeriod = std::chrono::seconds(5);
 // For answers that are on their way; everything that runs has been aborted before.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
 
@@ -56,8 +53,6 @@ struct Server::State {
 
   const ServerOptions options;
   ClusterSpec cluster;
-  Env& env = Env::Real();
-  DeadlineTimer& timer = DeadlineTimer::Real();
   const KeepaliveOptions keepalive;
   TaskId self;
   Channels channels;
@@ -66,29 +61,19 @@ struct Server::State {
   std::unique_ptr<grpc::Server> grpc_server;
   grpc::ServerCompletionQueue* queue = nullptr;  // the loop's
   std::optional<CompletionLoop> loop;
-  std::optional<Worker> worker;
-  std::optional<GrpcTransport> transport;
-  std::optional<Master> master;
-  std::optional<InProcessMaster> in_process;
+  std::optional<Task> task;
 
   std::mutex mu;
-  std::condition_variable changed;
   bool started = false;
-  bool shutdown_requested = false;
   bool stopped = false;
-  std::string shutdown_reason;
-  std::thread housekeeping;
 
   // Destroyed first: what it still runs uses the others.
   ThreadPool threads;
 
   Status Bind();
-  Status MakeWorker();
-  void MakeMaster();
+  Status MakeTask();
   void Listen();
-  void KeepHouse();
   void SetServing(bool serving);
-  void RequestShutdown(const std::string& reason);
 };
 
 Status Server::State::Bind() {
@@ -115,49 +100,46 @@ Status Server::State::Bind() {
   host_port.port = port;
   self = {.name = options.task.name(),
           .address = host_port.ToString(),
-          .incarnation = env.RandomU64() | 1};
+          .incarnation = options.env->RandomU64() | 1};
   return OkStatus();
 }
 
-Status Server::State::MakeWorker() {
-  ASSIGN_OR_RETURN(const DeviceName task, DeviceName::Parse(self.name));
-  Worker::Options made{.self = self, .threads = &threads, .env = &env, .timer = &timer};
-  ASSIGN_OR_RETURN(
-      made.devices,
-      MakeDevices({.task = task, .incarnation = self.incarnation, .gpus_max = options.gpus_max}));
-  worker.emplace(std::move(made));
-  transport.emplace(self, worker->steps(), channels, *loop);
-  worker->set_transport(&*transport);
-  return OkStatus();
-}
-
-void Server::State::MakeMaster() {
-  master.emplace(Master::Options{
-      .cluster = cluster,
-      .worker = &*worker,
-      .connect = [this](const TaskId& task) -> std::shared_ptr<WorkerClient> {
-        return NewGrpcWorkerClient(task, channels.To(task.address), env, *loop);
-      },
-      .services = {.env = &env, .timer = &timer, .threads = &threads},
+Status Server::State::MakeTask() {
+  ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(self.name));
+  Task::Parts parts{
+      .self = self,
+      .env = options.env,
+      .scheduler = &threads,
+      .timer = options.timer,
       .registry = &Registry::Global(),
+      .make_transport =
+          [this](const TaskId& own, StepTable& steps) {
+            return std::make_unique<GrpcTransport>(own, steps, channels, *loop);
+          },
+      .connect = [this](const TaskId& other) -> std::shared_ptr<WorkerClient> {
+        return NewGrpcWorkerClient(other, channels.To(other.address), *options.env, *loop);
+      },
       .health = {.interval_ms = options.heartbeat_ms, .misses_max = options.heartbeats_missed_max},
       .create_timeout_ms = options.create_session_timeout_ms,
-      .idle_timeout_ms = options.session_idle_timeout_ms});
+      .idle_timeout_ms = options.session_idle_timeout_ms};
+  ASSIGN_OR_RETURN(
+      parts.devices,
+      MakeDevices({.task = name, .incarnation = self.incarnation, .gpus_max = options.gpus_max}));
+  task.emplace(std::move(parts));
+  return OkStatus();
 }
 
 void Server::State::Listen() {
   worker_service.Listen(
-      {.worker = &*worker,
+      {.worker = &task->worker(),
        .threads = &threads,
-       .env = &env,
+       .env = options.env,
        .registry = &Registry::Global(),
-       .shutdown = [this](const std::string& reason) { RequestShutdown(reason); }},
+       .shutdown = [this](const std::string& reason) { task->RequestShutdown(reason); }},
       *loop, *queue);
-  master_service.Listen(*master, threads, *loop, *queue);
+  master_service.Listen(task->master(), threads, *loop, *queue);
   // Defaults of the server are merged with what a client leaves out, which its messages alone show.
-  if (options.direct_sessions && options.default_session_config.empty()) {
-    in_process.emplace(self.address, *master);
-  }
+  if (options.direct_sessions && options.default_session_config.empty()) task->PublishSessions();
   SetServing(true);
 }
 
@@ -168,30 +150,13 @@ void Server::State::SetServing(bool serving) {
   health->SetServingStatus("penstock.wire.Worker", serving);
 }
 
-void Server::State::KeepHouse() {
-  std::unique_lock<std::mutex> lock(mu);
-  while (!changed.wait_for(lock, kHousekeepingPeriod, [this] { return stopped; })) {
-    lock.unlock();
-    worker->ReapSessions();
-    master->CloseIdleSessions();
-    lock.lock();
-  }
-}
-
-void Server::State::RequestShutdown(const std::string& reason) {
-  std::lock_guard<std::mutex> lock(mu);
-  if (std::exchange(shutdown_requested, true)) return;
-  shutdown_reason = reason;
-  changed.notify_all();
-}
-
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server(std::make_unique<State>(options)));
   RETURN_IF_ERROR(server->state_->master_service.SetDefaultConfig(options.default_session_config));
   RETURN_IF_ERROR(server->state_->Bind());
-  RETURN_IF_ERROR(server->state_->MakeWorker());
+  RETURN_IF_ERROR(server->state_->MakeTask());
   return server;
 }
 
@@ -219,58 +184,44 @@ Status Server::Start() {
     if (state_->stopped) return FailedPrecondition("Start: the server has been stopped");
     if (std::exchange(state_->started, true)) return OkStatus();
   }
-  state_->MakeMaster();
+  state_->task->Start(state_->cluster);
   state_->Listen();
-  state_->housekeeping = std::thread([state = state_.get()] { state->KeepHouse(); });
   return OkStatus();
 }
 
-void Server::Join() {
-  std::unique_lock<std::mutex> lock(state_->mu);
-  state_->changed.wait(lock, [this] { return state_->shutdown_requested || state_->stopped; });
-}
-
-void Server::RequestShutdown(const std::string& reason) { state_->RequestShutdown(reason); }
-
-std::string Server::shutdown_reason() const {
-  std::lock_guard<std::mutex> lock(state_->mu);
-  return state_->shutdown_reason;
-}
+void Server::Join() { state_->task->Join(); }
+void Server::RequestShutdown(const std::string& reason) { state_->task->RequestShutdown(reason); }
+std::string Server::shutdown_reason() const { return state_->task->shutdown_reason(); }
 
 void Server::Stop() {
   State& s = *state_;
   {
     std::lock_guard<std::mutex> lock(s.mu);
     if (std::exchange(s.stopped, true)) return;
-    s.changed.notify_all();
   }
   if (!s.loop.has_value()) return;  // was not bound
-  if (s.housekeeping.joinable()) s.housekeeping.join();
   if (s.grpc_server != nullptr) {
     s.SetServing(false);
-    if (s.in_process.has_value()) s.in_process->Refuse();
-    if (s.master.has_value()) s.master->Stop();
-    if (s.worker.has_value()) {
-      s.worker->steps().AbortAll(Unavailable(s.self.ToString(), " is shutting down"));
-    }
+    if (s.task.has_value()) s.task->Stop();
     s.grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     s.master_service.WaitForCalls();
-    s.in_process.reset();
+    if (s.task.has_value()) s.task->WaitForSessions();
   }
   s.loop->Stop();
 }
 
 Server::Counts Server::counts() const {
-  const StepTable::Counts steps = state_->worker->steps().counts();
+  const StepTable::Counts steps = state_->task->worker().steps().counts();
   return {.running_steps = steps.running, .parked_subscriptions = steps.parked};
 }
 
-Status ShutdownTask(const std::string& address, const std::string& reason, int64_t timeout_ms) {
+Status ShutdownTask(const std::string& address, const std::string& reason, int64_t timeout_ms,
+                    Env& env) {
   ASSIGN_OR_RETURN(const HostPort parsed, HostPort::Parse(address));
   CompletionLoop loop(std::make_unique<grpc::CompletionQueue>(), 1);
   const auto client = NewGrpcWorkerClient({.name = "the task", .address = parsed.ToString()},
-                                          NewChannel(parsed.ToString(), {}), Env::Real(), loop);
-  Wait wait;
+                                          NewChannel(parsed.ToString(), {}), env, loop);
+  Wait wait(Scheduler::Real(), "a task to be told to end");
   client->Shutdown(reason, {.timeout_ms = timeout_ms}, wait.done());
   const Status status = wait.Get();
   loop.Stop();
