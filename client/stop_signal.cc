@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 
 #include "core/base/check.h"
 
@@ -25,11 +24,12 @@ void OnSignal(int) {
 
 }  // namespace
 
-StopSignal::StopSignal(double grace_seconds) {
+StopSignal::StopSignal(double grace_seconds, Env& env, Scheduler& scheduler)
+    : env_(env), ended_(scheduler, "the end of what a signal told to end") {
   CHECK(pipe2(pipe_, O_CLOEXEC) == 0, "pipe2: errno ", errno);
   CHECK(fcntl(pipe_[1], F_SETFL, O_NONBLOCK) == 0, "fcntl: errno ", errno);
   CHECK(signal_pipe.exchange(pipe_[1]) == -1, "there is a StopSignal already");
-  watcher_ = std::thread([this, grace_seconds] { Watch(grace_seconds); });
+  watcher_ = scheduler.StartThread("signals", [this, grace_seconds] { Watch(grace_seconds); });
   struct sigaction action = {};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART | SA_RESETHAND;
@@ -44,10 +44,10 @@ StopSignal::~StopSignal() {
   {
     MutexLock lock(mu_);
     end_ = true;
+    ended_.NotifyAll();
   }
-  ended_.NotifyOne();
   close(pipe_[1]);  // the watcher reads the end of file
-  watcher_.join();
+  watcher_ = nullptr;
   close(pipe_[0]);
 }
 
@@ -59,13 +59,12 @@ void StopSignal::Watch(double grace_seconds) {
   } while (count < 0 && errno == EINTR);
   if (count <= 0) return;
   requested_.store(true, std::memory_order_release);
-  MutexLock lock(mu_);
-  const auto grace = std::chrono::duration<double>(grace_seconds);
-  const auto deadline = std::chrono::steady_clock::now() + grace;
-  while (!end_ && ended_.WaitUntil(mu_, deadline)) {
+  {
+    MutexLock lock(mu_);
+    const int64_t latest_ns = env_.NowNanos() + static_cast<int64_t>(grace_seconds * 1e9);
+    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return end_; };
+    if (ended_.WaitUntil(mu_, latest_ns, ended)) return;
   }
-  if (end_) return;
-  lock.Unlock();
   cancellation_.Cancel(Cancelled("the process was told to end, and the step did not end within ",
                                  grace_seconds, " s"));
 }

@@ -10,17 +10,20 @@
 #include <signal.h>
 
 #include <atomic>
-#include <thread>
+#include <memory>
 
 #include "core/base/cancellation.h"
-#include "core/base/cond_var.h"
+#include "core/base/env.h"
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
 
 namespace penstock::client {
 
 class StopSignal {
  public:
-  explicit StopSignal(double grace_seconds = 5);
+  // `scheduler` is one of real threads: the system's signals come to nothing else.
+  explicit StopSignal(double grace_seconds, Env& env = Env::Real(),
+                      Scheduler& scheduler = Scheduler::Real());
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
@@ -32,14 +35,15 @@ class StopSignal {
  private:
   void Watch(double grace_seconds);
 
+  Env& env_;
   std::atomic<bool> requested_{false};
   Cancellation cancellation_;
   Mutex mu_;
-  CondVar ended_;
+  Condition ended_;
   bool end_ ABSL_GUARDED_BY(mu_) = false;
   int pipe_[2] = {-1, -1};
   struct sigaction old_term_, old_int_;
-  std::thread watcher_;
+  std::unique_ptr<Thread> watcher_;
 };
 
 }  // namespace penstock::client

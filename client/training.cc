@@ -16,6 +16,8 @@ constexpr int kNamesShown = 5;
 constexpr double kSayAgainSeconds = 30;
 // The longest that a step takes which is run again to find where a NaN comes from.
 constexpr double kExplainSeconds = 60;
+// How long a step may go on after a signal.
+constexpr double kGraceSeconds = 5;
 
 // A task is lost or not there yet; another attempt may find it.
 bool IsTaskLoss(const Status& status) {
@@ -233,7 +235,9 @@ Status TrainingLoop::Run() {
   if (!has_loss && step_.loss != TrainingStep().loss) {
     return InvalidArgument("TrainingStep::loss: there is no measure '", step_.loss, "'");
   }
-  if (options_.stop_on_signals) signal_ = std::make_unique<StopSignal>();
+  if (options_.stop_on_signals) {
+    signal_ = std::make_unique<StopSignal>(kGraceSeconds, *options_.env, *options_.scheduler);
+  }
   Status status = Train();
   EndSession();
   signal_.reset();
@@ -302,12 +306,15 @@ Status TrainingLoop::StartStep() {
   RunOptions run{.timeout_ms = Millis(options_.step_seconds)};
   if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
   // One at a time runs on this thread, when its end is waited for.
-  const auto how = options_.concurrent_steps > 1 ? std::launch::async : std::launch::deferred;
   const bool traced = options_.trace != nullptr && options_.trace->Take(step);
-  auto outputs = std::async(how, [this, batch, run, step, traced] {
+  const auto run_step = [this, batch, run, step, traced] {
     return traced ? RunTraced(step, batch, run) : (*run_)(batch, run);
-  });
-  under_way_.push_back({std::move(batch), std::move(outputs)});
+  };
+  if (options_.concurrent_steps > 1) {
+    under_way_.push_back({std::move(batch), StartedStep(run_step, *options_.scheduler)});
+  } else {
+    under_way_.push_back({std::move(batch), StartedStep(run_step)});
+  }
   return OkStatus();
 }
 

@@ -24,7 +24,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,11 +35,13 @@
 #include "client/program.h"
 #include "client/saver.h"
 #include "client/session.h"
+#include "client/started_step.h"
 #include "client/step_progress.h"
 #include "client/step_trace.h"
 #include "client/stop_signal.h"
 #include "client/training_hook.h"
 #include "core/base/env.h"
+#include "core/base/scheduler.h"
 
 namespace penstock::client {
 
@@ -109,6 +110,7 @@ struct TrainingOptions {
   // Where lines for people go; null: to stderr.
   std::function<void(const std::string&)> say = nullptr;
   Env* env = &Env::Real();
+  Scheduler* scheduler = &Scheduler::Real();  // of that Env's time
 };
 
 class TrainingLoop {
@@ -175,7 +177,7 @@ class TrainingLoop {
   std::optional<Callable> run_;  // of session_
   struct UnderWay {
     std::vector<Tensor> batch;
-    std::future<StatusOr<std::vector<Tensor>>> outputs;
+    StartedStep outputs;
   };
   // Steps that have been started, the oldest first. Destruction waits for their end.
   std::deque<UnderWay> under_way_;

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "core/base/thread_pool.h"
 #include "core/compiler/compile.h"
 #include "core/runtime/testing/random_program.h"
 #include "core/runtime/testing/test_flow.h"
@@ -52,7 +53,8 @@ class Tasks {
   void Run(
       const Graph& graph, int num_fetches, const std::vector<std::vector<int64_t>>& feeds,
       const std::function<void(size_t run, const Status&, const std::vector<Tensor>&)>& check) {
-    CompileOptions options{.client_device = devices_[0]->info().name};
+    CompileOptions options{
+        .env = &Env::Real(), .threads = &threads_, .client_device = devices_[0]->info().name};
     for (int i = 0; i < 2; ++i) options.feeds.push_back({.node = StrCat("feed", i)});
     for (int i = 0; i < num_fetches; ++i) options.fetches.push_back({.node = StrCat("fetch", i)});
     std::vector<DeviceInfo> infos;
@@ -64,9 +66,10 @@ class Tasks {
       const auto device = std::find_if(devices_.begin(), devices_.end(), [&](const auto& d) {
         return d->name() == partition.device;
       });
-      auto executor =
-          MakeExecutor(std::move(partition.graph),
-                       {.device = device->get(), .threads = &threads_, .env = &Env::Real()});
+      auto executor = MakeExecutor(std::move(partition.graph), {.device = device->get(),
+                                                                .threads = &threads_,
+                                                                .env = &Env::Real(),
+                                                                .timer = &DeadlineTimer::Real()});
       ASSERT_TRUE(executor.ok()) << executor.status();
       executors.push_back(*std::move(executor));
     }

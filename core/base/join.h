@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Join: one end for several asynchronous operations. Wait: a thread that waits for one.
+// Join: one end for several asynchronous operations. Wait: blocks until one has ended.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <utility>
 
-#include "core/base/cond_var.h"
 #include "core/base/done.h"
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
 
 namespace penstock {
 
@@ -38,26 +38,29 @@ class Join {
 
 class Wait {
  public:
+  // `what` completes "waits for ...": a text that is never freed.
+  Wait(Scheduler& scheduler, const char* what) : ended_now_(scheduler, what) {}
+
   // To be handed to the one operation. REQUIRES Get to be called before the Wait is destroyed.
   Done done() {
     return Done([this](Status status) {
       MutexLock lock(mu_);
       status_ = std::move(status);
       ended_.store(true, std::memory_order_release);
-      wake_.NotifyOne();
+      ended_now_.NotifyAll();
     });
   }
   // Blocks until it has ended. The operation has a deadline of its own.
   Status Get() {
     MutexLock lock(mu_);
-    while (!ended_.load(std::memory_order_relaxed)) wake_.Wait(mu_);
+    ended_now_.Wait(mu_, [this] { return ended_.load(std::memory_order_relaxed); });
     return std::move(status_);
   }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
   Mutex mu_;
-  CondVar wake_;
+  Condition ended_now_;
   std::atomic<bool> ended_{false};  // changed under mu_
   Status status_ ABSL_GUARDED_BY(mu_);
 };

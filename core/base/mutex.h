@@ -35,6 +35,7 @@ class ABSL_LOCKABLE Mutex {
 
  private:
   friend class CondVar;
+  friend class Scheduler;
   std::mutex mu_;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Spinning: what a thread does for a moment before it blocks, because being woken costs 50 to 100
-// us on virtual machines.
+// us on virtual machines. For schedulers of real threads: others spin by Scheduler::Spin, which
+// does nothing in a simulation.
 #pragma once
 
 #include <chrono>

@@ -22,10 +22,29 @@ namespace {
 
 // What an idle thread burns before it blocks: about what waking it would cost.
 constexpr auto kSpin = std::chrono::microseconds(50);
-// A thread joins a loop for no less: below this the hand-over costs more than it saves.
-constexpr double kShareNanosMin = 5'000;
 // Blocks per thread and loop: enough to even out threads that were held up.
 constexpr int64_t kBlocksPerThread = 4;
+
+// What a debugger shows: the system takes 15 characters.
+void SetName(std::thread& thread, const std::string& label) {
+  pthread_setname_np(thread.native_handle(), label.substr(0, 15).c_str());
+}
+
+int NumThreads(int wanted) {
+  CHECK(wanted >= 0, "num_threads is ", wanted);
+  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+class StdThread final : public Thread {
+ public:
+  StdThread(const std::string& name, Scheduler::Closure body) : thread_(std::move(body)) {
+    SetName(thread_, name);
+  }
+  ~StdThread() override { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
 
 // One ParallelFor, on its caller's stack. An exception, such as of a container that gets no memory,
 // ends the loop and is the caller's, as if it had run all blocks itself.
@@ -57,6 +76,10 @@ struct Loop {
 }  // namespace
 
 struct ThreadPool::State {
+  State(const std::string& n, int count) : name(n), num_threads(count) {}
+
+  const std::string name;
+  const int num_threads;
   Mutex mu;
   CondVar work_available;
   CondVar helper_left;
@@ -70,6 +93,12 @@ struct ThreadPool::State {
   bool stopping ABSL_GUARDED_BY(mu) = false;
   std::vector<std::thread> threads;
 
+  // Starts the threads, the first time.
+  void Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    if (threads.empty()) [[unlikely]]
+      StartThreads();
+  }
+  void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Run() ABSL_LOCKS_EXCLUDED(mu);
   // Does one thing without the lock, and reports whether there was any.
   bool RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -82,15 +111,7 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(const std::string& name, int num_threads)
-    : state_(std::make_unique<State>()) {
-  CHECK(num_threads >= 0, "num_threads is ", num_threads);
-  if (num_threads == 0) num_threads = std::max(1u, std::thread::hardware_concurrency());
-  for (int i = 0; i < num_threads; ++i) {
-    std::thread& thread = state_->threads.emplace_back([state = state_.get()] { state->Run(); });
-    const std::string label = absl::StrCat(absl::string_view(name).substr(0, 11), "/", i);
-    pthread_setname_np(thread.native_handle(), label.substr(0, 15).c_str());  // the system's limit
-  }
-}
+    : num_threads_(NumThreads(num_threads)), state_(std::make_unique<State>(name, num_threads_)) {}
 
 ThreadPool::~ThreadPool() {
   {
@@ -101,21 +122,54 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : state_->threads) thread.join();
 }
 
-int ThreadPool::num_threads() const { return static_cast<int>(state_->threads.size()); }
+void ThreadPool::State::StartThreads() {
+  for (int i = 0; i < num_threads; ++i) {
+    threads.emplace_back([this] { Run(); });
+    SetName(threads.back(), absl::StrCat(absl::string_view(name).substr(0, 11), "/", i));
+  }
+}
+
+Scheduler& Scheduler::Real() {
+  static ThreadPool& threads = *new ThreadPool("penstock", 0);
+  return threads;
+}
+
+// One set for the process: more would only make the disk seek.
+Scheduler& ThreadPool::files() {
+  static ThreadPool& files = *new ThreadPool("files", 4);
+  return files;
+}
+
+std::unique_ptr<Thread> ThreadPool::StartThread(const std::string& name, Closure body) {
+  return std::make_unique<StdThread>(name, std::move(body));
+}
+
+bool ThreadPool::Wait(Condition& condition, Mutex& mu, int64_t deadline_ns) {
+  std::unique_lock<std::mutex> lock(Native(mu), std::adopt_lock);
+  bool in_time = true;
+  if (deadline_ns == Condition::kNever) {
+    Native(condition).wait(lock);
+  } else {
+    // The clock of Env::Real().
+    const std::chrono::steady_clock::time_point deadline{std::chrono::nanoseconds(deadline_ns)};
+    in_time = Native(condition).wait_until(lock, deadline) == std::cv_status::no_timeout;
+  }
+  lock.release();
+  return in_time;
+}
 
 void ThreadPool::Schedule(absl::AnyInvocable<void() &&> closure) {
   MutexLock lock(state_->mu);
+  state_->Start();
   state_->queue.push_back(std::move(closure));
   state_->open.fetch_add(1, std::memory_order_relaxed);
   state_->Wake();
 }
 
-void ThreadPool::ParallelFor(int64_t total, double cost_ns,
-                             absl::FunctionRef<void(int64_t, int64_t)> fn) {
-  if (total <= 0) return;
-  const double shares = total * std::max(cost_ns, 0.0) / kShareNanosMin;
+void ThreadPool::Split(int64_t total, double cost_ns, Range fn) {
+  const double shares = static_cast<double>(total) * cost_ns / kShareNanosMin;
   const int64_t parts =
-      std::min<int64_t>(total, static_cast<int64_t>(std::min<double>(shares, num_threads())));
+      std::min<int64_t>(total, static_cast<int64_t>(std::min<double>(shares, num_threads_)));
   if (parts < 2) return fn(0, total);
 
   // No block below a fifth of a share, so that taking it costs nothing beside it.
@@ -130,6 +184,7 @@ void ThreadPool::ParallelFor(int64_t total, double cost_ns,
 void ThreadPool::State::Share(Loop& loop) {
   {
     MutexLock lock(mu);
+    Start();
     loops.push_back(&loop);
     open.fetch_add(loop.wanted, std::memory_order_relaxed);
     Wake();

@@ -79,6 +79,7 @@ Status Verify(const Pass& pass, const PassContext& context) {
 StatusOr<std::vector<Partition>> RunPasses(absl::Span<const Pass> passes, const Graph& graph,
                                            const std::vector<DeviceInfo>& devices,
                                            const CompileOptions& options, CompileReport* report) {
+  CHECK(options.env != nullptr && options.threads != nullptr);
   RETURN_IF_ERROR(CheckDisabled(passes, options.disabled_passes));
   CompileReport own;
   Graph changing(graph.registry());
@@ -92,9 +93,9 @@ StatusOr<std::vector<Partition>> RunPasses(absl::Span<const Pass> passes, const 
   for (const Pass& pass : passes) {
     if (IsDisabled(pass, options)) continue;
     context.shapes.reset();
-    const int64_t begin_ns = Env::Real().NowNanos();
+    const int64_t begin_ns = options.env->NowNanos();
     RETURN_IF_ERROR(Run(pass, context));
-    context.report.passes.push_back({pass.name, Env::Real().NowNanos() - begin_ns});
+    context.report.passes.push_back({pass.name, options.env->NowNanos() - begin_ns});
     RETURN_IF_ERROR(Verify(pass, context));
   }
   return std::move(context.partitions);

@@ -13,6 +13,8 @@
 namespace penstock {
 
 class CostTable;
+class Env;
+class Scheduler;
 
 struct CompileOptions {
   std::vector<TensorName> feeds;
@@ -23,6 +25,10 @@ struct CompileOptions {
   // Optional passes that are left out, by name. InvalidArgument if there is no such pass, or if
   // steps need it.
   std::vector<std::string> disabled_passes = {};
+  // The clock that times the passes, and what kernels of constants that are folded run on.
+  // Borrowed; needed.
+  Env* env = nullptr;
+  Scheduler* threads = nullptr;
   // Feeds come and fetches leave one by one while the step runs: by its rendezvous, as PartialFeed
   // and PartialFetch name them, from and to the client's device itself.
   bool partial_run = false;

@@ -24,8 +24,8 @@
 
 #include "core/base/cancellation.h"
 #include "core/base/done.h"
+#include "core/base/scheduler.h"
 #include "core/base/status.h"
-#include "core/base/thread_pool.h"
 #include "core/op/attr.h"
 #include "core/op/op_def.h"
 #include "core/op/resource.h"
@@ -61,7 +61,7 @@ struct StepContext {
   ResourceStore* step_resources = nullptr;  // dropped when the step ends
   Rendezvous* rendezvous = nullptr;
   Cancellation* cancellation = nullptr;
-  ThreadPool* threads = nullptr;  // for ParallelFor and for async work
+  Scheduler* threads = nullptr;  // for ParallelFor and for async work
   Env* env = nullptr;
   int64_t deadline_ns = 0;  // Env::NowNanos() scale; 0: none
   // What enters and leaves the step, by the attribute "index" of _Feed and _Fetch.
@@ -119,7 +119,7 @@ class KernelContext {
   const std::string& device_name() const { return *p_.device_name; }
   StepContext& step() const { return *p_.step; }
   ResourceStore& resources() const { return *p_.step->resources; }
-  ThreadPool& threads() const { return *p_.step->threads; }
+  Scheduler& threads() const { return *p_.step->threads; }
   void* stream() const { return p_.stream; }
   void* device_handles() const { return p_.device_handles; }
   Allocator& allocator() const { return *p_.allocator; }

@@ -4,7 +4,7 @@
 // deadline.
 //
 // Deadlines are hardly ever reached, so arming and disarming are cheap. Thread-safe. It outlives
-// everything armed with it. Under a simulated clock, hand in an implementation that belongs to it.
+// everything armed with it.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/base/env.h"
+#include "core/base/scheduler.h"
 
 namespace penstock {
 
@@ -32,8 +33,8 @@ class DeadlineTimer {
   virtual void Disarm(const Token& token) = 0;
 };
 
-// With a thread of its own, which starts with the first Arm and sleeps between deadlines. `env`
-// tells the time, which must pass as it does outside.
-std::unique_ptr<DeadlineTimer> NewThreadTimer(Env& env);
+// With a thread of its own, which starts with the first Arm and sleeps between deadlines. `env` is
+// the one that belongs to `scheduler`: in a simulation both are simulated.
+std::unique_ptr<DeadlineTimer> NewThreadTimer(Env& env, Scheduler& scheduler);
 
 }  // namespace penstock

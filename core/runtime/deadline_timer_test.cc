@@ -9,6 +9,8 @@
 
 #include "core/base/cond_var.h"
 #include "core/base/mutex.h"
+#include "core/base/sim/sim_env.h"
+#include "core/base/sim/sim_scheduler.h"
 
 namespace penstock {
 namespace {
@@ -40,7 +42,7 @@ class Notes {
 TEST(DeadlineTimerTest, RingsInOrderAndNotEarly) {
   Env& env = Env::Real();
   Notes notes;
-  const auto timer = NewThreadTimer(env);
+  const auto timer = NewThreadTimer(env, Scheduler::Real());
   const int64_t start = env.NowNanos();
   std::atomic<int64_t> rang{0};
   timer->Arm(start + 60 * kMilli, [&] { notes.Add(3); });
@@ -55,7 +57,7 @@ TEST(DeadlineTimerTest, RingsInOrderAndNotEarly) {
 
 TEST(DeadlineTimerTest, OneThatHasPassedRingsAtOnce) {
   Notes notes;
-  const auto timer = NewThreadTimer(Env::Real());
+  const auto timer = NewThreadTimer(Env::Real(), Scheduler::Real());
   timer->Arm(1, [&] { notes.Add(1); });
   EXPECT_EQ(notes.WaitFor(1).size(), 1u);
 }
@@ -63,7 +65,7 @@ TEST(DeadlineTimerTest, OneThatHasPassedRingsAtOnce) {
 TEST(DeadlineTimerTest, DisarmedDoesNotRing) {
   Env& env = Env::Real();
   Notes notes;
-  const auto timer = NewThreadTimer(env);
+  const auto timer = NewThreadTimer(env, Scheduler::Real());
   const int64_t start = env.NowNanos();
   const auto first = timer->Arm(start + 10 * kMilli, [&] { notes.Add(1); });
   timer->Arm(start + 30 * kMilli, [&] { notes.Add(2); });
@@ -74,7 +76,7 @@ TEST(DeadlineTimerTest, DisarmedDoesNotRing) {
 
 TEST(DeadlineTimerTest, DisarmWaitsForARunningCall) {
   Env& env = Env::Real();
-  const auto timer = NewThreadTimer(env);
+  const auto timer = NewThreadTimer(env, Scheduler::Real());
   std::atomic<bool> running{false}, ended{false};
   const auto token = timer->Arm(1, [&] {
     running = true;
@@ -89,7 +91,7 @@ TEST(DeadlineTimerTest, DisarmWaitsForARunningCall) {
 TEST(DeadlineTimerTest, DestructionForgetsWhatIsArmed) {
   bool rang = false;
   {
-    const auto timer = NewThreadTimer(Env::Real());
+    const auto timer = NewThreadTimer(Env::Real(), Scheduler::Real());
     timer->Arm(Env::Real().NowNanos() + int64_t{3600} * 1000 * kMilli, [&] { rang = true; });
   }
   EXPECT_FALSE(rang);
@@ -97,7 +99,7 @@ TEST(DeadlineTimerTest, DestructionForgetsWhatIsArmed) {
 
 TEST(DeadlineTimerTest, ManyThreads) {
   Env& env = Env::Real();
-  const auto timer = NewThreadTimer(env);
+  const auto timer = NewThreadTimer(env, Scheduler::Real());
   std::vector<std::thread> threads;
   std::atomic<int> rang{0}, kept{0};
   for (int t = 0; t < 4; ++t) {
@@ -116,6 +118,24 @@ TEST(DeadlineTimerTest, ManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(kept, 2000);
   EXPECT_LE(rang, 2000);
+}
+
+TEST(DeadlineTimerTest, RingsOnASimulatedClock) {
+  SimScheduler scheduler({});
+  SimEnv env(scheduler, Env::Real());
+  std::vector<int64_t> rang;
+  const int64_t start = env.NowNanos();
+  const Status status = scheduler.Run([&] {
+    const auto timer = NewThreadTimer(env, scheduler);
+    const auto note = [&] { rang.push_back((env.NowNanos() - start) / kMilli); };
+    timer->Arm(start + 60'000 * kMilli, note);
+    timer->Arm(start + 20 * kMilli, note);
+    timer->Disarm(timer->Arm(start + 40 * kMilli, note));
+    env.SleepForNanos(120'000 * kMilli);
+    note();
+  });
+  EXPECT_EQ(status, OkStatus());
+  EXPECT_EQ(rang, (std::vector<int64_t>{20, 60'000, 120'000}));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/base/done.h"
-#include "core/base/thread_pool.h"
 #include "core/op/device_name.h"
 #include "core/op/kernel.h"
 #include "core/op/resource.h"

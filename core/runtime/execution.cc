@@ -23,8 +23,9 @@ Execution::Execution(const Program& program, const ExecutorOptions& options)
     : program_(program),
       options_(options),
       device_(*options.device),
-      timer_(options.timer != nullptr ? *options.timer : DeadlineTimer::Real()),
-      runners_max_(std::max(1, options.threads->num_threads())) {
+      timer_(*options.timer),
+      runners_max_(std::max(1, options.threads->num_threads())),
+      caller_wakes_(*options.threads, "the other threads of a step") {
   InitIteration(program.loops()[0], &root_);
   pools_.resize(program.loops().size());
   InitRunner(&first_runner_);

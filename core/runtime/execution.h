@@ -272,7 +272,7 @@ class Execution {
   bool caller_idle_ ABSL_GUARDED_BY(mu_) = false;  // Run's thread has nothing to do
   bool caller_blocked_ ABSL_GUARDED_BY(mu_) = false;
   std::atomic<Signal> signal_{Signal::kNone};  // to Run's thread; changed under mu_
-  CondVar caller_wakes_;
+  Condition caller_wakes_;
 
   static constinit thread_local Runner* running_here_;
 };

@@ -162,7 +162,7 @@ void Execution::Share(absl::Span<const Task> tasks) {
     if (caller_idle_) {
       caller_idle_ = false;
       signal_.store(Signal::kWork, std::memory_order_release);
-      if (caller_blocked_) caller_wakes_.NotifyOne();
+      if (caller_blocked_) caller_wakes_.NotifyAll();
       --threads;
     }
     for (; threads > 0; --threads) invited.push_back(std::make_shared<Invitation>(this));
@@ -218,7 +218,7 @@ void Execution::Leave(bool from_runner) {
   if (!runs_async_) {
     MutexLock lock(mu_);
     signal_.store(Signal::kEnded, std::memory_order_release);
-    if (caller_blocked_) caller_wakes_.NotifyOne();
+    if (caller_blocked_) caller_wakes_.NotifyAll();
     return;
   }
   const auto end = [this] {
@@ -242,22 +242,18 @@ Execution::Signal Execution::AwaitSignal() {
     return signal_.load(std::memory_order_acquire) != Signal::kNone;
   };
   thread_local SpinHabit habit;
-  habit.Until(signalled, kSpin);
+  options_.threads->Spin(habit, kSpin, signalled);
 
   // Also after a successful spin: who signals holds the lock, and must be out of it before the step
   // can go away.
-  Env& env = *options_.env;
   MutexLock lock(mu_);
   while (!signalled()) {
     caller_blocked_ = true;
-    if (args_.deadline_ns == 0 || cancellation_->cancelled()) {
-      while (!signalled()) caller_wakes_.Wait(mu_);
-    } else {
-      const auto left = std::chrono::nanoseconds(args_.deadline_ns - env.NowNanos());
-      caller_wakes_.WaitFor(mu_, std::min<std::chrono::nanoseconds>(left, std::chrono::hours(1)));
-    }
+    const bool timed = args_.deadline_ns != 0 && !cancellation_->cancelled();
+    const int64_t deadline_ns = timed ? args_.deadline_ns : Condition::kNever;
+    const bool woken = caller_wakes_.WaitUntil(mu_, deadline_ns, signalled);
     caller_blocked_ = false;
-    if (signalled() || args_.deadline_ns == 0) break;
+    if (woken) break;
     lock.Unlock();
     CheckDeadline();
     lock.Lock();

@@ -62,7 +62,8 @@ class ProgramExecutor final : public Executor {
 }  // namespace
 
 StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options) {
-  CHECK(options.device != nullptr && options.threads != nullptr && options.env != nullptr);
+  CHECK(options.device != nullptr && options.threads != nullptr && options.env != nullptr &&
+        options.timer != nullptr);
   ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
                    Program::Make(std::move(graph), *options.device, options.kernels));
   return std::make_unique<ProgramExecutor>(std::move(program), options);

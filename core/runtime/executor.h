@@ -61,10 +61,10 @@ class Executor {
 
 struct ExecutorOptions {
   Device* device = nullptr;
-  ThreadPool* threads = nullptr;
+  Scheduler* threads = nullptr;
   Env* env = nullptr;
+  DeadlineTimer* timer = nullptr;
   KernelCache* kernels = nullptr;  // of the session; null: the executor's are its own
-  DeadlineTimer* timer = nullptr;  // of that Env's time; null: DeadlineTimer::Real()
 };
 // `graph` is the Partition's. Errors name the node (no kernel, bad attribute).
 StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options);

@@ -3,6 +3,8 @@
 // Who comes first leaves its value or its continuation in a table, who comes second takes it. Of
 // pairs that have met only the hash of the key is kept, to refuse a second Send or Recv, and in
 // loops not even that. (A false refusal needs two keys of one step with equal 64-bit hashes.)
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -70,9 +72,14 @@ class LocalRendezvous final : public Rendezvous {
       aborted_ = why;
       ended.swap(waiting_);
     }
+    // In the order of the keys: a simulated run must repeat itself.
+    std::vector<std::pair<std::string, Received>> receivers;
     for (auto& [key, waiting] : ended) {
-      if (waiting.received) std::move(waiting.received)(why, Tensor(), false);
+      if (waiting.received) receivers.emplace_back(key.ToString(), std::move(waiting.received));
     }
+    std::sort(receivers.begin(), receivers.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [key, received] : receivers) std::move(received)(why, Tensor(), false);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "absl/strings/match.h"
+#include "core/base/thread_pool.h"
 #include "core/op/registry.h"
 #include "core/op/variable.h"
 #include "core/runtime/testing/test_ops.h"
@@ -154,8 +155,10 @@ class PlacementTest : public testing::TestWithParam<bool> {
   PlacementTest() : g_(FarRegistry()) { device_.at_once = GetParam(); }
 
   Status Run(TestStep& step) {
-    auto executor =
-        MakeExecutor(g_.Take(), {.device = &device_, .threads = &threads_, .env = &Env::Real()});
+    auto executor = MakeExecutor(g_.Take(), {.device = &device_,
+                                             .threads = &threads_,
+                                             .env = &Env::Real(),
+                                             .timer = &DeadlineTimer::Real()});
     CHECK_OK(executor.status());
     for (int i = 0; i < 10; ++i) RETURN_IF_ERROR((*executor)->Run(step.Args()));
     return OkStatus();
@@ -245,8 +248,10 @@ TEST_P(PlacementTest, WhatIsSentAndReceivedIsOnTheHost) {
   recv["tensor_type"] = DType::kInt64;
   g_.Add("_Send", {g_.AddSum("FarSum", {g_.Feed(0)})}, send);
   g_.Fetch(g_.AddSum("FarSum", {g_.Add("_Recv", {}, recv)}), 0);
-  auto executor =
-      MakeExecutor(g_.Take(), {.device = &device_, .threads = &threads_, .env = &Env::Real()});
+  auto executor = MakeExecutor(g_.Take(), {.device = &device_,
+                                           .threads = &threads_,
+                                           .env = &Env::Real(),
+                                           .timer = &DeadlineTimer::Real()});
   ASSERT_TRUE(executor.ok()) << executor.status();
   for (int i = 0; i < 20; ++i) {
     TestStep step(1, {Tensor::Scalar<int64_t>(i)});
@@ -271,8 +276,10 @@ TEST(PlacementErrorsTest, AnOpWithoutAKernelForTheDeviceIsNamed) {
   ThreadPool threads("test", 1);
   TestGraph g(FarRegistry());
   g.AddSum("TestSum", {});
-  const auto executor =
-      MakeExecutor(g.Take(), {.device = &device, .threads = &threads, .env = &Env::Real()});
+  const auto executor = MakeExecutor(g.Take(), {.device = &device,
+                                                .threads = &threads,
+                                                .env = &Env::Real(),
+                                                .timer = &DeadlineTimer::Real()});
   EXPECT_FALSE(executor.ok());
   EXPECT_THAT(std::string(executor.status().message()), HasSubstr("[[{{node n0}}]]"));
 }

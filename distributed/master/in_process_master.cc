@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <shared_mutex>
 #include <utility>
 
 #include "distributed/master/master.h"
@@ -12,12 +11,17 @@
 namespace penstock {
 
 struct InProcessMaster::State {
-  State(std::string a, Master& m) : address(std::move(a)), master(m) {}
+  State(std::string a, Master& m, Scheduler& scheduler)
+      : address(std::move(a)),
+        master(m),
+        none_left(scheduler, "calls of sessions in this process") {}
 
   const std::string address;
   Master& master;
   std::atomic<bool> refused{false};
-  std::shared_mutex mu;  // shared by calls
+  std::atomic<int64_t> calls{0};  // under way
+  std::mutex mu;
+  Condition none_left;  // after `refused`
 };
 
 namespace {
@@ -25,10 +29,17 @@ namespace {
 // A call into the master, which does not go away meanwhile.
 class Call {
  public:
-  explicit Call(InProcessMaster::State& state) : state_(state), lock_(state.mu) {}
+  explicit Call(InProcessMaster::State& state) : state_(state) { state_.calls.fetch_add(1); }
+  ~Call() {
+    if (state_.calls.fetch_sub(1) != 1 || !state_.refused.load()) return;
+    std::lock_guard<std::mutex> lock(state_.mu);
+    state_.none_left.NotifyAll();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
 
   StatusOr<Master*> master() const {
-    if (state_.refused.load(std::memory_order_acquire)) {
+    if (state_.refused.load()) {
       return Unavailable("the server at ", state_.address, " has been stopped");
     }
     return &state_.master;
@@ -36,7 +47,6 @@ class Call {
 
  private:
   InProcessMaster::State& state_;
-  const std::shared_lock<std::shared_mutex> lock_;
 };
 
 class InProcessSession final : public SessionInterface {
@@ -146,11 +156,18 @@ class InProcessSession final : public SessionInterface {
 
 }  // namespace
 
-InProcessMaster::InProcessMaster(std::string address, Master& master)
-    : address_(address), state_(std::make_shared<State>(std::move(address), master)) {
-  InProcessSessions::Add(address_, [state = state_](const SessionOptions& options) {
+InProcessMaster::InProcessMaster(std::string address, Master& master, Scheduler& scheduler)
+    : state_(std::make_shared<State>(std::move(address), master, scheduler)) {}
+
+void InProcessMaster::Publish() {
+  InProcessSessions::Add(state_->address, [state = state_](const SessionOptions& options) {
     return std::make_unique<InProcessSession>(state, options);
   });
+  published_ = true;
+}
+
+std::unique_ptr<SessionInterface> InProcessMaster::NewSession(const SessionOptions& options) {
+  return std::make_unique<InProcessSession>(state_, options);
 }
 
 InProcessMaster::~InProcessMaster() {
@@ -160,9 +177,12 @@ InProcessMaster::~InProcessMaster() {
 
 void InProcessMaster::Refuse() {
   if (state_->refused.exchange(true)) return;
-  InProcessSessions::Remove(address_);
+  if (published_) InProcessSessions::Remove(state_->address);
 }
 
-void InProcessMaster::Close() { std::unique_lock<std::shared_mutex> lock(state_->mu); }
+void InProcessMaster::Close() {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  state_->none_left.Wait(state_->mu, [this] { return state_->calls.load() == 0; });
+}
 
 }  // namespace penstock

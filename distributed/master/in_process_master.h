@@ -4,7 +4,8 @@
 // network. Workers that are clients of their own task are the rule in data-parallel training, and a
 // call costs more than a small step.
 //
-//   InProcessMaster direct("127.0.0.1:2222", master);       // the server's
+//   InProcessMaster direct("127.0.0.1:2222", master, scheduler);
+//   direct.Publish();                                       // its address is known from now on
 //   InProcessSessions::New("127.0.0.1:2222", options);      // NewRemoteSession's
 //
 // Sessions behave as those over the network: they end with the master, not with its object, and
@@ -19,12 +20,17 @@
 namespace penstock {
 
 class Master;
+class Scheduler;
 
 class InProcessMaster {
  public:
-  // `master` is borrowed until Close returns. No other of this process has the address.
-  InProcessMaster(std::string address, Master& master);  // the sessions know it from now on
+  // `master` and `scheduler` are borrowed until Close returns.
+  InProcessMaster(std::string address, Master& master, Scheduler& scheduler);
   ~InProcessMaster();
+
+  // Lets InProcessSessions make sessions at the address, which no other of this process has.
+  void Publish();
+  std::unique_ptr<SessionInterface> NewSession(const SessionOptions& options);
 
   // No new calls from now on.
   void Refuse();
@@ -34,8 +40,8 @@ class InProcessMaster {
   struct State;
 
  private:
-  const std::string address_;
   const std::shared_ptr<State> state_;
+  bool published_ = false;
 };
 
 }  // namespace penstock

@@ -157,7 +157,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
   Graph graph = NewGraph();
   RETURN_IF_ERROR(add(&graph));
   StatusOr<std::vector<SessionTask>> tasks = Internal("no tasks");
-  Wait wait;
+  Wait wait(*options_.services.threads, "the answers of the tasks of a new session");
   AwaitTasks(options, [&tasks, done = wait.done()](StatusOr<std::vector<SessionTask>> t) mutable {
     tasks = std::move(t);
     std::move(done)(tasks.status());
@@ -236,7 +236,7 @@ Status Master::Reset(const std::vector<std::string>& containers,
   for (const auto& session : TakeSessions()) (void)session->Close();
   closed_ = true;
   options_.worker->Reset(containers);
-  Wait wait;
+  Wait wait(*options_.services.threads, "the tasks to be reset");
   {
     auto join = std::make_shared<Join>(wait.done());
     for (const TaskId& task : MatchingTasks(filters)) {

@@ -3,7 +3,6 @@
 // The life of a session and its steps. How steps are prepared stands in session_prepare.cc.
 #include "distributed/master/master_session.h"
 
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -37,7 +36,8 @@ MasterSession::MasterSession(Options options)
     : options_(std::move(options)),
       tasks_(std::make_shared<SessionTasks>()),
       step_id_base_(options_.services.env->RandomU64()),
-      graph_(*options_.registry) {
+      graph_(*options_.registry),
+      none_running_(*options_.services.threads, "the end of a session's steps") {
   tasks_->list = options_.tasks;
   last_used_ns_ = options_.services.env->NowNanos();
 }
@@ -59,7 +59,7 @@ StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) 
 Status MasterSession::BeginInTasks() {
   WorkerSessionOptions session{.handle = handle(), .isolate = options_.session.isolate_state};
   for (const SessionTask& task : tasks()) session.tasks.push_back(task.id);
-  Wait wait;
+  Wait wait(*options_.services.threads, "the tasks to begin a session");
   {
     auto join = std::make_shared<Join>(wait.done());
     for (const SessionTask& task : tasks()) {
@@ -85,7 +85,7 @@ void MasterSession::WatchTasks() {
 
 void MasterSession::EndInTasks() {
   if (options_.health != nullptr) options_.health->Unwatch(handle());
-  Wait wait;
+  Wait wait(*options_.services.threads, "the tasks to end a session");
   {
     auto join = std::make_shared<Join>(wait.done());
     for (const SessionTask& task : tasks()) {
@@ -146,7 +146,7 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
                                   absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                                   RunMetadata* metadata) {
   if (!step->ready()) [[unlikely]] {
-    Wait wait;
+    Wait wait(*options_.services.threads, "a step to be prepared");
     AwaitPrepared(step, wait.done());
     RETURN_IF_ERROR(wait.Get());
   }
@@ -160,7 +160,7 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
     const Status status = RunLocal(*step, options, feeds, absl::MakeSpan(*outputs), collector);
     return Finished(*step, options, status, collector, outputs, metadata);
   }
-  Wait wait;
+  Wait wait(*options_.services.threads, "the end of a step");
   StartStep(step,
             {.id = NextStepId(),
              .deadline_ns = DeadlineOf(options, true),
@@ -236,7 +236,7 @@ void MasterSession::ReturnLocalStep(LocalStep* step) {
   step->running = false;
   // After Close it stays as it is: Close may be about to cancel it.
   if (closed_) [[unlikely]]
-    return none_running_.notify_all();
+    return none_running_.NotifyAll();
   if (step->cancellation.cancelled()) [[unlikely]]
     step->cancellation.Reset();
   idle_local_steps_.push_back(step);
@@ -271,7 +271,7 @@ void MasterSession::StepEnded(int64_t id, bool partial) {
   steps_.erase(it);
   if (partial) --partial_steps_;
   last_used_ns_ = options_.services.env->NowNanos();
-  if (closed_) none_running_.notify_all();
+  if (closed_) none_running_.NotifyAll();
 }
 
 Status MasterSession::CheckTasks(const PreparedStep& step) const {
@@ -327,7 +327,7 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
 
 StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec, const RunOptions& options) {
   auto step = std::make_shared<PreparedStep>(spec);
-  Wait wait;
+  Wait wait(*options_.services.threads, "a step to be prepared");
   AwaitPrepared(step, wait.done());
   RETURN_IF_ERROR(wait.Get());
   std::lock_guard<std::mutex> lock(callables_mu_);
@@ -394,8 +394,10 @@ Status MasterSession::Close(const Status& why) {
   for (LocalStep* step : local_steps) step->cancellation.Cancel(why);
   bool ended = false;
   {
-    std::unique_lock<std::mutex> lock(running_mu_);
-    ended = none_running_.wait_for(lock, std::chrono::milliseconds(TimeoutMs(kMinuteMs)), [this] {
+    std::lock_guard<std::mutex> lock(running_mu_);
+    const int64_t latest_ns =
+        options_.services.env->NowNanos() + TimeoutMs(kMinuteMs) * kNanosPerMilli;
+    ended = none_running_.WaitUntil(running_mu_, latest_ns, [this] {
       for (const auto& step : local_steps_) {
         if (step->running) return false;
       }

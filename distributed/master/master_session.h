@@ -9,16 +9,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "distributed/master/master_step.h"
@@ -177,17 +175,17 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StepCache cache_;
   MeasuredCosts costs_;
   std::mutex callables_mu_;
-  absl::flat_hash_map<int64_t, Callable> callables_;
+  std::map<int64_t, Callable> callables_;
   int64_t next_callable_ = 1;
   std::mutex partial_mu_;
-  absl::flat_hash_map<std::string, std::shared_ptr<PartialRun>> partial_runs_;  // by handle
+  std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_;  // by handle
 
   mutable std::mutex running_mu_;
-  std::condition_variable none_running_;
+  Condition none_running_;
   bool closed_ = false;
   std::vector<std::unique_ptr<LocalStep>> local_steps_;
   std::vector<LocalStep*> idle_local_steps_;
-  absl::flat_hash_map<int64_t, std::shared_ptr<MasterStep>> steps_;
+  std::map<int64_t, std::shared_ptr<MasterStep>> steps_;
   size_t partial_steps_ = 0;  // of steps_
 };
 

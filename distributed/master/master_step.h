@@ -18,7 +18,7 @@
 #include "core/base/cancellation.h"
 #include "core/base/done.h"
 #include "core/base/env.h"
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "core/runtime/deadline_timer.h"
 #include "distributed/master/prepared_step.h"
 
@@ -46,7 +46,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   struct Services {
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
-    ThreadPool* threads = nullptr;
+    Scheduler* threads = nullptr;
   };
 
   MasterStep(std::shared_ptr<const PreparedStep> prepared, const Args& args,

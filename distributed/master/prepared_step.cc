@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/master/prepared_step.h"
 
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
 namespace penstock {
 namespace {
 constexpr int64_t kDeregisterTimeoutMs = 10'000;
@@ -97,17 +101,30 @@ std::shared_ptr<PreparedStep> StepCache::GetPartial(const CallableSpec& names) {
 }
 
 std::shared_ptr<PreparedStep> StepCache::Get(const Names& names) {
-  decltype(steps_) dropped;  // destroyed without the lock
+  std::vector<std::shared_ptr<PreparedStep>> dropped;  // destroyed without the lock
   std::lock_guard<std::mutex> lock(mu_);
   const auto found = steps_.find(names);
   if (found != steps_.end()) return found->second;
 
-  if (steps_.size() >= kStepsMax) dropped.swap(steps_);
+  if (steps_.size() >= kStepsMax) dropped = TakeAll();
   CallableSpec spec{.fetches = *names.fetches, .targets = *names.targets};
   for (size_t i = 0; i < names.num_feeds(); ++i) spec.feeds.push_back(names.feed(i));
   auto step = std::make_shared<PreparedStep>(std::move(spec), names.partial);
   steps_.emplace(NamesOf(*step), step);
   return step;
+}
+
+// In the order of their names: the tasks are told of each that goes. REQUIRES mu_.
+std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
+  std::vector<std::shared_ptr<PreparedStep>> all;
+  for (auto& [names, step] : steps_) all.push_back(std::move(step));
+  steps_.clear();
+  const auto key = [](const std::shared_ptr<PreparedStep>& step) {
+    const CallableSpec& names = step->names();
+    return std::tie(names.feeds, names.fetches, names.targets);
+  };
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  return all;
 }
 
 void StepCache::Drop(const PreparedStep& step) {

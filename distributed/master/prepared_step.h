@@ -144,6 +144,7 @@ class StepCache {
             .partial = step.partial()};
   }
   std::shared_ptr<PreparedStep> Get(const Names& names);
+  std::vector<std::shared_ptr<PreparedStep>> TakeAll();
 
   std::mutex mu_;
   // Keys point into their values.

@@ -56,7 +56,7 @@ class Guard {
 
 StatusOr<std::string> MasterSession::SetUpPartialRun(const CallableSpec& spec) {
   StatusOr<std::string> handle = Internal("no handle");
-  Wait wait;
+  Wait wait(*options_.services.threads, "a partial run to be prepared");
   SetUpPartialRunAsync(spec, [&handle, done = wait.done()](StatusOr<std::string> made) mutable {
     handle = std::move(made);
     std::move(done)(OkStatus());
@@ -135,7 +135,7 @@ Status MasterSession::RunPartial(const std::string& handle, const RunOptions& op
                                  const Feeds& feeds, const std::vector<std::string>& fetches,
                                  std::vector<Tensor>* outputs) {
   AsyncRun run{.options = options, .feeds = feeds, .fetches = fetches};
-  Wait wait;
+  Wait wait(*options_.services.threads, "a part of a partial run");
   RunPartialAsync(handle, &run, wait.done());
   Status status = wait.Get();
   *outputs = std::move(run.outputs);

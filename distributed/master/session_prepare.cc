@@ -102,6 +102,8 @@ StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) cons
                          .allow_soft_placement = options_.session.allow_soft_placement,
                          .optimize = options_.session.optimize,
                          .disabled_passes = options_.session.disabled_passes,
+                         .env = options_.services.env,
+                         .threads = options_.services.threads,
                          .partial_run = step.partial(),
                          .client_device = tasks()[0].devices[0].name,
                          .costs = step.costs.get()};

@@ -69,7 +69,7 @@ Status MasterService::SetDefaultConfig(const std::string& text) {
   return InvalidArgument("default_session_config: '", text, "' is not a ConfigProto in text form");
 }
 
-void MasterService::Listen(Master& master, ThreadPool& threads, CompletionLoop& loop,
+void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& loop,
                            grpc::ServerCompletionQueue& queue) {
   master_ = &master;
   threads_ = &threads;

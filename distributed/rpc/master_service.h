@@ -41,7 +41,7 @@ class MasterService {
   // What clients' configurations are merged into: a ConfigProto in text form. Before Listen.
   Status SetDefaultConfig(const std::string& text);
   // Begins to take calls, when the server runs. All borrowed; `queue` is the loop's.
-  void Listen(Master& master, ThreadPool& threads, CompletionLoop& loop,
+  void Listen(Master& master, Scheduler& threads, CompletionLoop& loop,
               grpc::ServerCompletionQueue& queue);
   // Returns when no call has a thread of its own any more.
   void WaitForCalls() { call_threads_.Wait(); }
@@ -91,7 +91,7 @@ class MasterService {
 
   tensorflow::ConfigProto default_config_;
   Master* master_ = nullptr;
-  ThreadPool* threads_ = nullptr;
+  Scheduler* threads_ = nullptr;
   AsyncService service_;
   RecentRequests recent_;
   CallThreads call_threads_;

@@ -103,8 +103,9 @@ class CancelCall {
 
 class RemoteSession final : public SessionInterface {
  public:
-  RemoteSession(std::string target, const std::string& address, const SessionOptions& options)
-      : target_(std::move(target)), options_(options), address_(address) {}
+  RemoteSession(std::string target, const std::string& address, const SessionOptions& options,
+                Env& env)
+      : target_(std::move(target)), options_(options), env_(env), address_(address) {}
   ~RemoteSession() override { (void)Close(); }
 
   Status Extend(const Graph& graph) override {
@@ -237,7 +238,7 @@ class RemoteSession final : public SessionInterface {
     return handle_;
   }
 
-  static int64_t NewRequestId() { return static_cast<int64_t>(Env::Real().RandomU64() | 1); }
+  int64_t NewRequestId() { return static_cast<int64_t>(env_.RandomU64() | 1); }
 
   // `request`: what is special to this step.
   Status RunStep(tensorflow::RunStepRequest request, const RunOptions& options, const Feeds& feeds,
@@ -391,6 +392,7 @@ class RemoteSession final : public SessionInterface {
 
   const std::string target_;
   const SessionOptions options_;
+  Env& env_;
   const std::string address_;
   // Made with the handle, and not changed while there is one.
   std::unique_ptr<Stub> stub_;
@@ -406,10 +408,11 @@ class RemoteSession final : public SessionInterface {
 }  // namespace
 
 StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
-                                                             const SessionOptions& options) {
+                                                             const SessionOptions& options,
+                                                             Env& env) {
   ASSIGN_OR_RETURN(const std::string address, AddressOf(target));
   if (auto here = InProcessSessions::New(address, options)) return here;
-  return std::make_unique<RemoteSession>(target, address, options);
+  return std::make_unique<RemoteSession>(target, address, options, env);
 }
 
 Status ResetCluster(const std::string& target, const std::vector<std::string>& containers,

@@ -83,7 +83,7 @@ void RunGraphStream::Finished(bool) {
 }
 
 void RunGraphStream::Lose(const Status& why) {
-  absl::flat_hash_map<int64_t, Ended> running;
+  std::map<int64_t, Ended> running;
   {
     std::lock_guard<std::mutex> lock(mu_);
     lost_ = true;
@@ -156,7 +156,7 @@ void RunGraphSink::Written(bool ok) {
 }
 
 void RunGraphSink::Close(const Status& status) {
-  absl::flat_hash_set<int64_t> running;
+  std::set<int64_t> running;
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (closing_) return;

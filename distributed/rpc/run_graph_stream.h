@@ -12,12 +12,12 @@
 #include <grpcpp/support/async_stream.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "core/base/status.h"
 #include "distributed/rpc/calls/completion_loop.h"
@@ -68,8 +68,8 @@ class RunGraphStream final : public Operation, public std::enable_shared_from_th
   grpc::Status status_;
 
   std::mutex mu_;
-  absl::flat_hash_map<int64_t, Ended> running_;  // by step
-  wire::RunGraphRequests pending_;               // not yet written
+  std::map<int64_t, Ended> running_;  // by step
+  wire::RunGraphRequests pending_;    // not yet written
   bool open_ = false;
   bool writing_ = false;
   bool lost_ = false;
@@ -115,7 +115,7 @@ class RunGraphSink final : public Operation, public std::enable_shared_from_this
   wire::RunGraphRequests incoming_;
 
   std::mutex mu_;
-  absl::flat_hash_set<int64_t> running_;
+  std::set<int64_t> running_;
   wire::RunGraphResponses pending_;  // not yet written
   bool writing_ = false;
   bool closing_ = false;

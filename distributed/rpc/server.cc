@@ -8,15 +8,12 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "core/base/join.h"
-#include "distributed/master/in_process_master.h"
-#include "distributed/master/master.h"
+#include "core/base/thread_pool.h"
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/connections.h"
 #include "distributed/rpc/calls/grpc_host.h"
@@ -25,6 +22,7 @@
 #include "distributed/rpc/listen_address.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/worker_service.h"
+#include "distributed/task/task.h"
 #include "distributed/transport/transport_factory.h"
 
 namespace penstock {
@@ -33,7 +31,6 @@ namespace {
 // It only hands work on. A second one would be woken for each event that the first is busy with:
 // with three, a stream of 64 MB moved at 0.55 to 0.75 of the rate.
 constexpr int kPollingThreads = 1;
-constexpr auto kHousekeepingPeriod = std::chrono::seconds(5);
 // For answers that are on their way; everything that runs has been aborted before.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
 
@@ -59,8 +56,6 @@ struct Server::State {
 
   const ServerOptions options;
   ClusterSpec cluster;
-  Env& env = Env::Real();
-  DeadlineTimer& timer = DeadlineTimer::Real();
   const KeepaliveOptions keepalive;
   TaskId self;
   std::string listens_at;
@@ -71,17 +66,11 @@ struct Server::State {
   std::unique_ptr<Transport> transport;  // outlives the server, which may know its service
   std::unique_ptr<grpc::Server> grpc_server;
   std::optional<CompletionLoop> loop;
-  std::optional<Worker> worker;
-  std::optional<Master> master;
-  std::optional<InProcessMaster> in_process;
+  std::optional<Task> task;
 
   std::mutex mu;
-  std::condition_variable changed;
   bool started = false;
-  bool shutdown_requested = false;
   bool stopped = false;
-  std::string shutdown_reason;
-  std::thread housekeeping;
 
   // Destroyed first: what it still runs uses the others.
   ThreadPool threads;
@@ -89,12 +78,9 @@ struct Server::State {
   Status Bind();
   Status MakeTransport(grpc::ServerBuilder* builder);
   Status CheckHosts() const;
-  Status MakeWorker();
-  void MakeMaster();
-  Status Listen();
-  void KeepHouse();
+  Status MakeTask();
+  void Listen();
   void SetServing(bool serving);
-  void RequestShutdown(const std::string& reason);
 };
 
 Status Server::State::MakeTransport(grpc::ServerBuilder* builder) {
@@ -150,52 +136,48 @@ Status Server::State::Bind() {
   bound.port = port;
   listens_at = bound.ToString();
   if (own.port == 0) own.port = port;
-  self = {
-      .name = options.task.name(), .address = own.ToString(), .incarnation = env.RandomU64() | 1};
+  self = {.name = options.task.name(),
+          .address = own.ToString(),
+          .incarnation = options.env->RandomU64() | 1};
   return OkStatus();
 }
 
-Status Server::State::MakeWorker() {
-  ASSIGN_OR_RETURN(const DeviceName task, DeviceName::Parse(self.name));
-  Worker::Options made{.self = self, .threads = &threads, .env = &env, .timer = &timer};
-  ASSIGN_OR_RETURN(
-      made.devices,
-      MakeDevices({.task = task, .incarnation = self.incarnation, .gpus_max = options.gpus_max}));
-  worker.emplace(std::move(made));
-  worker->set_transport(transport.get());
-  return OkStatus();
-}
-
-void Server::State::MakeMaster() {
-  master.emplace(Master::Options{
-      .cluster = cluster,
-      .worker = &*worker,
-      .connect = [this](const TaskId& task) -> std::shared_ptr<WorkerClient> {
-        return NewGrpcWorkerClient(task, channels, env, *loop);
-      },
-      .services = {.env = &env, .timer = &timer, .threads = &threads},
+Status Server::State::MakeTask() {
+  ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(self.name));
+  Task::Parts parts{
+      .self = self,
+      .env = options.env,
+      .scheduler = &threads,
+      .timer = options.timer,
       .registry = &Registry::Global(),
+      .transport = transport.get(),
+      .connect = [this](const TaskId& other) -> std::shared_ptr<WorkerClient> {
+        return NewGrpcWorkerClient(other, channels, *options.env, *loop);
+      },
       .health = {.interval_ms = options.heartbeat_ms, .misses_max = options.heartbeats_missed_max},
       .create_timeout_ms = options.create_session_timeout_ms,
-      .idle_timeout_ms = options.session_idle_timeout_ms});
+      .idle_timeout_ms = options.session_idle_timeout_ms,
+      .connected_clients = ConnectedClients,
+      .return_memory = ReturnFreeMemory};
+  ASSIGN_OR_RETURN(
+      parts.devices,
+      MakeDevices({.task = name, .incarnation = self.incarnation, .gpus_max = options.gpus_max}));
+  task.emplace(std::move(parts));
+  return OkStatus();
 }
 
-Status Server::State::Listen() {
-  RETURN_IF_ERROR(transport->Serve(self, worker->steps()));
+void Server::State::Listen() {
   worker_service.Listen(
-      {.worker = &*worker,
+      {.worker = &task->worker(),
        .threads = &threads,
-       .env = &env,
+       .env = options.env,
        .registry = &Registry::Global(),
-       .shutdown = [this](const std::string& reason) { RequestShutdown(reason); }},
+       .shutdown = [this](const std::string& reason) { task->RequestShutdown(reason); }},
       *loop, *grpc_host.queue);
-  master_service.Listen(*master, threads, *loop, *grpc_host.queue);
+  master_service.Listen(task->master(), threads, *loop, *grpc_host.queue);
   // Defaults of the server are merged with what a client leaves out, which its messages alone show.
-  if (options.direct_sessions && options.default_session_config.empty()) {
-    in_process.emplace(self.address, *master);
-  }
+  if (options.direct_sessions && options.default_session_config.empty()) task->PublishSessions();
   SetServing(true);
-  return OkStatus();
 }
 
 void Server::State::SetServing(bool serving) {
@@ -205,32 +187,13 @@ void Server::State::SetServing(bool serving) {
   health->SetServingStatus("penstock.wire.Worker", serving);
 }
 
-void Server::State::KeepHouse() {
-  std::unique_lock<std::mutex> lock(mu);
-  while (!changed.wait_for(lock, kHousekeepingPeriod, [this] { return stopped; })) {
-    lock.unlock();
-    worker->ReapSessions();
-    if (master->closes_idle_sessions()) master->CloseIdleSessions(ConnectedClients());
-    const bool closed = master->TakeClosed(), deleted = worker->TakeDeleted();
-    if (closed || deleted) ReturnFreeMemory(/*tensors=*/!worker->has_sessions());
-    lock.lock();
-  }
-}
-
-void Server::State::RequestShutdown(const std::string& reason) {
-  std::lock_guard<std::mutex> lock(mu);
-  if (std::exchange(shutdown_requested, true)) return;
-  shutdown_reason = reason;
-  changed.notify_all();
-}
-
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server(std::make_unique<State>(options)));
   RETURN_IF_ERROR(server->state_->master_service.SetDefaultConfig(options.default_session_config));
   RETURN_IF_ERROR(server->state_->Bind());
-  RETURN_IF_ERROR(server->state_->MakeWorker());
+  RETURN_IF_ERROR(server->state_->MakeTask());
   return server;
 }
 
@@ -260,60 +223,46 @@ Status Server::Start() {
     if (std::exchange(state_->started, true)) return OkStatus();
   }
   RETURN_IF_ERROR(state_->CheckHosts());
-  state_->MakeMaster();
-  RETURN_IF_ERROR(state_->Listen());
-  state_->housekeeping = std::thread([state = state_.get()] { state->KeepHouse(); });
+  RETURN_IF_ERROR(state_->task->Start(state_->cluster));
+  state_->Listen();
   return OkStatus();
 }
 
-void Server::Join() {
-  std::unique_lock<std::mutex> lock(state_->mu);
-  state_->changed.wait(lock, [this] { return state_->shutdown_requested || state_->stopped; });
-}
-
-void Server::RequestShutdown(const std::string& reason) { state_->RequestShutdown(reason); }
-
-std::string Server::shutdown_reason() const {
-  std::lock_guard<std::mutex> lock(state_->mu);
-  return state_->shutdown_reason;
-}
+void Server::Join() { state_->task->Join(); }
+void Server::RequestShutdown(const std::string& reason) { state_->task->RequestShutdown(reason); }
+std::string Server::shutdown_reason() const { return state_->task->shutdown_reason(); }
 
 void Server::Stop() {
   State& s = *state_;
   {
     std::lock_guard<std::mutex> lock(s.mu);
     if (std::exchange(s.stopped, true)) return;
-    s.changed.notify_all();
   }
   if (!s.loop.has_value()) return;  // was not bound
-  if (s.housekeeping.joinable()) s.housekeeping.join();
   if (s.grpc_server != nullptr) {
     s.SetServing(false);
-    if (s.in_process.has_value()) s.in_process->Refuse();
-    if (s.master.has_value()) s.master->Stop();
-    if (s.worker.has_value()) {
-      s.worker->steps().AbortAll(Unavailable(s.self.ToString(), " is shutting down"));
-    }
+    if (s.task.has_value()) s.task->Stop();
     s.grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     s.master_service.WaitForCalls();
-    s.in_process.reset();
+    if (s.task.has_value()) s.task->WaitForSessions();
     s.transport->Stop();
   }
   s.loop->Stop();
 }
 
 Server::Counts Server::counts() const {
-  const StepTable::Counts steps = state_->worker->steps().counts();
+  const StepTable::Counts steps = state_->task->worker().steps().counts();
   return {.running_steps = steps.running, .parked_subscriptions = steps.parked};
 }
 
-Status ShutdownTask(const std::string& address, const std::string& reason, int64_t timeout_ms) {
+Status ShutdownTask(const std::string& address, const std::string& reason, int64_t timeout_ms,
+                    Env& env) {
   ASSIGN_OR_RETURN(const HostPort parsed, HostPort::Parse(address));
   CompletionLoop loop(std::make_unique<grpc::CompletionQueue>(), 1);
   Channels channels{KeepaliveOptions()};
-  const auto client = NewGrpcWorkerClient({.name = "the task", .address = parsed.ToString()},
-                                          channels, Env::Real(), loop);
-  Wait wait;
+  const auto client =
+      NewGrpcWorkerClient({.name = "the task", .address = parsed.ToString()}, channels, env, loop);
+  Wait wait(Scheduler::Real(), "a task to be told to end");
   client->Shutdown(reason, {.timeout_ms = timeout_ms}, wait.done());
   const Status status = wait.Get();
   loop.Stop();

@@ -14,7 +14,9 @@
 #include <memory>
 #include <string>
 
+#include "core/base/env.h"
 #include "core/base/status.h"
+#include "core/runtime/deadline_timer.h"
 #include "distributed/cluster/cluster_spec.h"
 
 namespace penstock {
@@ -42,6 +44,8 @@ struct ServerOptions {
   std::string default_session_config = {};
   // Sessions that clients in this process have with this task do not go over the network.
   bool direct_sessions = true;
+  Env* env = &Env::Real();
+  DeadlineTimer* timer = &DeadlineTimer::Real();
 };
 
 class Server {
@@ -90,6 +94,7 @@ class Server {
 };
 
 // Calls the task at "host:port" and has its process end. For tools.
-Status ShutdownTask(const std::string& address, const std::string& reason, int64_t timeout_ms);
+Status ShutdownTask(const std::string& address, const std::string& reason, int64_t timeout_ms,
+                    Env& env = Env::Real());
 
 }  // namespace penstock

@@ -18,7 +18,7 @@ class WorkerService {
  public:
   struct Options {
     Worker* worker = nullptr;  // borrowed, as are the following
-    ThreadPool* threads = nullptr;
+    Scheduler* threads = nullptr;
     Env* env = nullptr;
     const Registry* registry = nullptr;
     // Called, on any thread, when somebody asks for the end of the process.

@@ -20,6 +20,7 @@
 
 #include "absl/types/span.h"
 #include "core/base/cancellation.h"
+#include "core/base/env.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
@@ -123,7 +124,8 @@ StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions
 // Extend or Run. A task of this process, addressed as its Server::target() says, is not called over
 // the network: tensors are shared with it.
 StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
-                                                             const SessionOptions& options);
+                                                             const SessionOptions& options,
+                                                             Env& env = Env::Real());
 
 // Closes every session of the master at `target` and drops what the named containers hold on all
 // tasks; an empty list means the default container.

@@ -16,26 +16,22 @@ constexpr char kLocalTask[] = "/job:localhost/replica:0/task:0";
 
 // Lives for ever: sessions may be closed by static destructors.
 struct LocalRuntime {
-  explicit LocalRuntime(Worker::Options options)
-      : worker(std::move(options)), client(NewDirectWorkerClient(worker)) {}
+  LocalRuntime(Worker::Options options, const MasterStep::Services& s)
+      : services(s), worker(std::move(options)), client(NewDirectWorkerClient(worker)) {}
+  const MasterStep::Services services;
   Worker worker;
   std::shared_ptr<WorkerClient> client;
 };
 
-ThreadPool& Threads() {
-  static ThreadPool& threads = *new ThreadPool("penstock", 0);
-  return threads;
-}
-
-StatusOr<LocalRuntime*> MakeRuntime() {
-  const uint64_t incarnation = Env::Real().RandomU64() | 1;
+StatusOr<LocalRuntime*> MakeRuntime(const MasterStep::Services& services) {
+  const uint64_t incarnation = services.env->RandomU64() | 1;
   ASSIGN_OR_RETURN(const DeviceName task, DeviceName::Parse(kLocalTask));
   Worker::Options options{.self = {.name = kLocalTask, .incarnation = incarnation},
-                          .threads = &Threads(),
-                          .env = &Env::Real(),
-                          .timer = &DeadlineTimer::Real()};
+                          .threads = services.threads,
+                          .env = services.env,
+                          .timer = services.timer};
   ASSIGN_OR_RETURN(options.devices, MakeDevices({.task = task, .incarnation = incarnation}));
-  return new LocalRuntime(std::move(options));
+  return new LocalRuntime(std::move(options), services);
 }
 
 class LocalSession final : public SessionInterface {
@@ -99,15 +95,17 @@ StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions
   {
     std::lock_guard<std::mutex> lock(mu);
     if (runtime == nullptr) {
-      ASSIGN_OR_RETURN(runtime, MakeRuntime());
+      ASSIGN_OR_RETURN(runtime, MakeRuntime({.env = &Env::Real(),
+                                             .timer = &DeadlineTimer::Real(),
+                                             .threads = &Scheduler::Real()}));
     }
   }
   Worker& worker = runtime->worker;
   MasterSession::Options session{
-      .handle = StrCat("local-", absl::Hex(Env::Real().RandomU64(), absl::kZeroPad16)),
+      .handle = StrCat("local-", absl::Hex(runtime->services.env->RandomU64(), absl::kZeroPad16)),
       .session = options,
       .tasks = {{.id = worker.self(), .client = runtime->client, .devices = worker.devices()}},
-      .services = {.env = &Env::Real(), .timer = &DeadlineTimer::Real(), .threads = &Threads()},
+      .services = runtime->services,
       .registry = &Registry::Global()};
   session.session.isolate_state = true;
   ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> made, MasterSession::Create(std::move(session)));

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -80,7 +81,7 @@ class StepTable final : public TaskSteps {
   DeadlineTimer& timer_;
 
   mutable std::mutex mu_;
-  absl::flat_hash_map<int64_t, std::shared_ptr<Step>> steps_;
+  std::map<int64_t, std::shared_ptr<Step>> steps_;
   absl::flat_hash_set<int64_t> ended_;  // the last so many
   std::deque<int64_t> ended_order_;
   std::deque<Parked> parked_;  // oldest first

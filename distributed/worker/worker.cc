@@ -51,7 +51,8 @@ Worker::Worker(Options options)
       devices_(std::move(options.devices)),
       threads_(*options.threads),
       env_(*options.env),
-      steps_(self_.name, env_, *options.timer) {}
+      timer_(*options.timer),
+      steps_(self_.name, env_, timer_) {}
 
 Worker::~Worker() = default;
 
@@ -171,8 +172,11 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
     } else {
       MarkPrivateResources(session.options.handle, &partition.graph);
     }
-    const ExecutorOptions options{
-        .device = device, .threads = &threads_, .env = &env_, .kernels = &session.kernels};
+    const ExecutorOptions options{.device = device,
+                                  .threads = &threads_,
+                                  .env = &env_,
+                                  .timer = &timer_,
+                                  .kernels = &session.kernels};
     ASSIGN_OR_RETURN(part.executor, MakeExecutor(std::move(partition.graph), options));
     parts.push_back(std::move(part));
   }

@@ -22,7 +22,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/base/done.h"
 #include "core/base/env.h"
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "core/compiler/partition.h"
 #include "core/runtime/device.h"
 #include "core/runtime/kernel_cache.h"
@@ -62,7 +62,7 @@ class Worker {
   struct Options {
     TaskId self;
     std::vector<std::unique_ptr<Device>> devices;
-    ThreadPool* threads = nullptr;  // borrowed, as are the following
+    Scheduler* threads = nullptr;  // borrowed, as are the following
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
   };
@@ -123,15 +123,16 @@ class Worker {
 
   const TaskId self_;
   const std::vector<std::unique_ptr<Device>> devices_;
-  ThreadPool& threads_;
+  Scheduler& threads_;
   Env& env_;
+  DeadlineTimer& timer_;
   StepTable steps_;
   Transport* transport_ = nullptr;
 
   mutable std::mutex mu_;
   // Sessions are changed under mu_ only (but for their kernels, which have a lock of their own);
   // their options and stores never change.
-  absl::flat_hash_map<std::string, std::shared_ptr<Session>> sessions_;
+  std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::atomic<bool> deleted_{false};
 };
 

@@ -60,7 +60,7 @@ StatusOr<PartialShape> DiagonalBand::Packed(const PartialShape& matrices) const 
 }
 
 void MoveBand(const DiagonalBand& band, BandMove move, const Shape& shape, DType dtype,
-              const void* from, void* to, ThreadPool& threads) {
+              const void* from, void* to, Scheduler& threads) {
   if (shape.num_elements() == 0) return;
   const int64_t rows = shape.dim(shape.rank() - 2), cols = shape.dim(shape.rank() - 1);
   const int64_t batch = shape.num_elements() / (rows * cols);

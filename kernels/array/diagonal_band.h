@@ -39,7 +39,7 @@ struct DiagonalBand {
 // Between matrices of shape `shape`, of rank 2 or more, and the band packed.
 enum class BandMove { kPack, kUnpack };
 void MoveBand(const DiagonalBand& band, BandMove move, const Shape& shape, DType dtype,
-              const void* from, void* to, ThreadPool& threads);
+              const void* from, void* to, Scheduler& threads);
 
 class DiagonalKernel : public Kernel {
  public:

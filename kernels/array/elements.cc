@@ -89,7 +89,7 @@ void FillElements(DType dtype, const void* value, void* to, int64_t count) {
   }
 }
 
-void Zero(Tensor& tensor, ThreadPool& threads) {
+void Zero(Tensor& tensor, Scheduler& threads) {
   const DType dtype = tensor.dtype();
   void* data = tensor.mutable_raw_data();
   threads.ParallelFor(tensor.num_elements(), CostNanos(dtype), [&](int64_t begin, int64_t end) {
@@ -97,7 +97,7 @@ void Zero(Tensor& tensor, ThreadPool& threads) {
   });
 }
 
-void FillWith(const void* value, Tensor& tensor, ThreadPool& threads) {
+void FillWith(const void* value, Tensor& tensor, Scheduler& threads) {
   const DType dtype = tensor.dtype();
   void* data = tensor.mutable_raw_data();
   threads.ParallelFor(tensor.num_elements(), CostNanos(dtype), [&](int64_t begin, int64_t end) {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
@@ -30,7 +30,7 @@ void ZeroElements(DType dtype, void* to, int64_t count);
 void FillElements(DType dtype, const void* value, void* to, int64_t count);
 
 // The same for whole tensors, over several threads where it pays.
-void Zero(Tensor& tensor, ThreadPool& threads);
-void FillWith(const void* value, Tensor& tensor, ThreadPool& threads);
+void Zero(Tensor& tensor, Scheduler& threads);
+void FillWith(const void* value, Tensor& tensor, Scheduler& threads);
 
 }  // namespace penstock

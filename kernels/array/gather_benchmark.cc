@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "core/base/thread_pool.h"
 #include "core/tensor/tensor.h"
 #include "kernels/array/gather_rows.h"
 

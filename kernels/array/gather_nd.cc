@@ -45,7 +45,7 @@ class GatherNdKernel final : public Kernel {
   }
 
  private:
-  static void ZeroSlices(const NdIndex& list, Tensor& output, ThreadPool& threads) {
+  static void ZeroSlices(const NdIndex& list, Tensor& output, Scheduler& threads) {
     if (list.ignored.empty()) return;
     Tensor zero(output.dtype(), {});
     Zero(zero, threads);

@@ -90,7 +90,7 @@ Status CheckIndicesAs(const Tensor& indices, int64_t limit, string_view name) {
 
 template <class Index>
 void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Index* indices,
-                void* out, ThreadPool& threads) {
+                void* out, Scheduler& threads) {
   if (plan.count == 0) return;
   const int64_t row_bytes = plan.row_elements * SizeOf(dtype);
   const double cost_ns = 5 + row_bytes / 8.0;
@@ -122,12 +122,12 @@ void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const In
 }
 
 template void GatherRows<int32_t>(DType, const GatherPlan&, const void*, const int32_t*, void*,
-                                  ThreadPool&);
+                                  Scheduler&);
 template void GatherRows<int64_t>(DType, const GatherPlan&, const void*, const int64_t*, void*,
-                                  ThreadPool&);
+                                  Scheduler&);
 
 void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Tensor& indices,
-                void* out, ThreadPool& threads) {
+                void* out, Scheduler& threads) {
   if (indices.dtype() == DType::kInt32) {
     GatherRows(dtype, plan, table, indices.data<int32_t>(), out, threads);
   } else {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "core/base/status.h"
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
@@ -27,7 +27,7 @@ struct GatherPlan {
 // REQUIRES indices in [0, plan.rows). Index is int32_t or int64_t.
 template <class Index>
 void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Index* indices,
-                void* out, ThreadPool& threads);
+                void* out, Scheduler& threads);
 
 // InvalidArgument "indices[1,2] = 7 is not in [0, 5)" names the first index out of range, by its
 // place in the int32 or int64 tensor `indices`.
@@ -38,6 +38,6 @@ std::string PlaceOf(const Shape& shape, int64_t position);
 
 // GatherRows for either type of the tensor `indices`.
 void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Tensor& indices,
-                void* out, ThreadPool& threads);
+                void* out, Scheduler& threads);
 
 }  // namespace penstock

@@ -17,7 +17,7 @@ namespace {
 // the inner extent in the dimensions before and the full one in those after. No place is written
 // twice.
 void FillBorder(const Paddings& pads, const Shape& inner, const void* value, Tensor& output,
-                ThreadPool& threads) {
+                Scheduler& threads) {
   const Dims strides = DenseStrides(output.shape().dims());
   int64_t corner = 0;  // of the inner extents so far
   for (int d = 0; d < inner.rank(); ++d) {

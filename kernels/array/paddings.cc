@@ -28,7 +28,7 @@ Dims Paddings::Padded(absl::Span<const int64_t> dims) const {
   return padded;
 }
 
-void CopyInner(const Paddings& pads, const Tensor& inner, Tensor& padded, ThreadPool& threads) {
+void CopyInner(const Paddings& pads, const Tensor& inner, Tensor& padded, Scheduler& threads) {
   const Dims from = DenseStrides(inner.shape().dims()), to = DenseStrides(padded.shape().dims());
   StridedCopy copy;
   int64_t corner = 0;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/base/status.h"
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/tensor.h"
 
@@ -27,7 +27,7 @@ class Paddings {
 };
 
 // Copies `inner` to its place in `padded`.
-void CopyInner(const Paddings& pads, const Tensor& inner, Tensor& padded, ThreadPool& threads);
+void CopyInner(const Paddings& pads, const Tensor& inner, Tensor& padded, Scheduler& threads);
 
 // The shape function: input 0 padded by input 1.
 Status PaddedShape(ShapeScope& s);

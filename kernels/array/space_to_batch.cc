@@ -102,7 +102,7 @@ class BlockCopy {
         space_strides_(DenseStrides(space.dims())),
         batch_strides_(DenseStrides(batch.dims())) {}
 
-  void Run(DType dtype, const void* from, void* to, bool to_batch, ThreadPool& threads) const {
+  void Run(DType dtype, const void* from, void* to, bool to_batch, Scheduler& threads) const {
     Dims offset(blocks_.rank(), 0);
     int64_t block = 0;
     do {

@@ -200,7 +200,7 @@ Status CheckValueOfBox(const StridedBox& box, const Tensor& value, string_view n
                          value.shape().ToString());
 }
 
-void StoreInBox(const StridedBox& box, const Tensor& value, Tensor& whole, ThreadPool& threads) {
+void StoreInBox(const StridedBox& box, const Tensor& value, Tensor& whole, Scheduler& threads) {
   StridedCopy copy;
   const int64_t offset = WalkBox(box, whole.shape(), BoxSide::kDestination, &copy);
   CopyStrided(whole.dtype(), copy, value.raw_data(),

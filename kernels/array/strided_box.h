@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "core/op/kernel.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/shape.h"
@@ -74,6 +74,6 @@ int64_t WalkBox(const StridedBox& box, const Shape& whole, BoxSide side, Strided
 // InvalidArgument unless `value` has the shape that the expression selects.
 Status CheckValueOfBox(const StridedBox& box, const Tensor& value, string_view name);
 // Writes `value` into the box of `whole`. REQUIRES that the check has passed.
-void StoreInBox(const StridedBox& box, const Tensor& value, Tensor& whole, ThreadPool& threads);
+void StoreInBox(const StridedBox& box, const Tensor& value, Tensor& whole, Scheduler& threads);
 
 }  // namespace penstock

@@ -63,7 +63,7 @@ int64_t Positions(const Loops& loops) {
 // Calls body(from, to, piece) for every position of `outer` and every piece < pieces, on several
 // threads where it pays. from and to are offsets in the unit of the strides.
 template <class Body>
-void ForEachPiece(const Loops& outer, int64_t pieces, double piece_cost_ns, ThreadPool& threads,
+void ForEachPiece(const Loops& outer, int64_t pieces, double piece_cost_ns, Scheduler& threads,
                   const Body& body) {
   threads.ParallelFor(Positions(outer) * pieces, piece_cost_ns, [&](int64_t begin, int64_t end) {
     Odometer position(outer, begin / pieces);
@@ -82,7 +82,7 @@ void ForEachPiece(const Loops& outer, int64_t pieces, double piece_cost_ns, Thre
 constexpr double kBytesPerNano = 16;
 
 // Rows of `row` bytes each.
-void CopyRows(int64_t row, const Loops& outer, const char* from, char* to, ThreadPool& threads) {
+void CopyRows(int64_t row, const Loops& outer, const char* from, char* to, Scheduler& threads) {
   constexpr int64_t kPiece = 128 << 10;
   const int64_t pieces = (row + kPiece - 1) / kPiece;
   const double cost = 3 + std::min(row, kPiece) / kBytesPerNano;
@@ -95,7 +95,7 @@ void CopyRows(int64_t row, const Loops& outer, const char* from, char* to, Threa
 // Single elements, `inner` strides apart.
 template <class Element>
 void CopyInner(const Dim& inner, const Loops& outer, const char* from, char* to,
-               ThreadPool& threads) {
+               Scheduler& threads) {
   constexpr int64_t kPiece = 4096;
   const int64_t pieces = (inner.count + kPiece - 1) / kPiece;
   const double cost = 3 + 0.7 * std::min(inner.count, kPiece);
@@ -119,7 +119,7 @@ void CopyInner(const Dim& inner, const Loops& outer, const char* from, char* to,
 // the source and 256 rows long: about as many pages as a TLB holds.
 template <class U>
 void CopyTransposed(const Dim& rows, const Dim& columns, const Loops& outer, const char* from,
-                    char* to, ThreadPool& threads) {
+                    char* to, Scheduler& threads) {
   constexpr int64_t kColumns = kCacheLine / sizeof(U), kRows = 256;
   const int64_t across = (columns.count + kColumns - 1) / kColumns;
   const int64_t down = (rows.count + kRows - 1) / kRows;
@@ -146,7 +146,7 @@ Dim TakeInner(Loops& loops) {
 // The transposition hidden in a nest: the destination runs along the last loop, the source along
 // another one.
 template <class U>
-bool TryTranspose(const Loops& loops, const char* from, char* to, ThreadPool& threads) {
+bool TryTranspose(const Loops& loops, const char* from, char* to, Scheduler& threads) {
   if (loops.back().to != sizeof(U)) return false;
   const auto columns = std::find_if(loops.begin(), loops.end(), [](const Dim& loop) {
     return loop.from == static_cast<int64_t>(sizeof(U));
@@ -160,7 +160,7 @@ bool TryTranspose(const Loops& loops, const char* from, char* to, ThreadPool& th
 }
 
 template <int kBytes>
-void CopyPlain(Loops loops, const char* from, char* to, ThreadPool& threads) {
+void CopyPlain(Loops loops, const char* from, char* to, Scheduler& threads) {
   if constexpr (kBytes == 1) {
     if (TryTranspose<uint8_t>(loops, from, to, threads)) return;
   } else if constexpr (kBytes == 2) {
@@ -210,14 +210,14 @@ Loops Simplify(const StridedCopy& copy, int64_t* from, int64_t* to) {
 }
 
 template <class Object>
-void CopyObjects(const Loops& loops, const Object* from, Object* to, ThreadPool& threads) {
+void CopyObjects(const Loops& loops, const Object* from, Object* to, Scheduler& threads) {
   ForEachPiece(loops, 1, 20, threads, [&](int64_t f, int64_t t, int64_t) { to[t] = from[f]; });
 }
 
 }  // namespace
 
 void CopyStrided(DType dtype, const StridedCopy& copy, const void* from, void* to,
-                 ThreadPool& threads) {
+                 Scheduler& threads) {
   for (const Dim& dim : copy.dims) {
     if (dim.count == 0) return;
   }

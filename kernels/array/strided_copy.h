@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/shape.h"
 
@@ -31,7 +31,7 @@ struct StridedCopy {
 // not overlap. Nothing is read or written where a count is 0. REQUIRES counts >= 0 and a box that
 // lies within both buffers. Large boxes are shared out over `threads`.
 void CopyStrided(DType dtype, const StridedCopy& copy, const void* from, void* to,
-                 ThreadPool& threads);
+                 Scheduler& threads);
 
 // Strides, in elements, of a dense tensor with these dimensions, last dimension 1.
 Dims DenseStrides(absl::Span<const int64_t> dims);

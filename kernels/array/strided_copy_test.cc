@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/base/thread_pool.h"
 #include "kernels/array/strided_copy.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +12,8 @@
 namespace penstock {
 namespace {
 
-ThreadPool& Threads() {
-  static ThreadPool& threads = *new ThreadPool("test", 2);
+Scheduler& Threads() {
+  static Scheduler& threads = *new ThreadPool("test", 2);
   return threads;
 }
 

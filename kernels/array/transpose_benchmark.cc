@@ -5,15 +5,16 @@
 
 #include <cstring>
 
+#include "core/base/thread_pool.h"
 #include "core/tensor/tensor.h"
 #include "kernels/array/strided_copy.h"
 
 namespace penstock {
 namespace {
 
-ThreadPool& Threads(int n) {
-  static ThreadPool& one = *new ThreadPool("one", 1);
-  static ThreadPool& all = *new ThreadPool("all", 0);
+Scheduler& Threads(int n) {
+  static Scheduler& one = *new ThreadPool("one", 1);
+  static Scheduler& all = *new ThreadPool("all", 0);
   return n == 1 ? one : all;
 }
 

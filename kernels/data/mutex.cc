@@ -105,7 +105,7 @@ class MutexLockKernel final : public AsyncKernel {
  private:
   // A mutex is unlocked where the last copy of its lock is dropped, which may be under any lock of
   // a queue or an executor: the step that comes next goes on elsewhere.
-  static Done OnPool(ThreadPool& threads, Done done) {
+  static Done OnPool(Scheduler& threads, Done done) {
     return Done([&threads, done = std::move(done)](Status status) mutable {
       threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {
         std::move(done)(std::move(status));

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/base/guarded.h"
-#include "kernels/io/file_kernel.h"
 
 namespace penstock {
 namespace {
@@ -49,7 +48,7 @@ void Reader::Use(Cancellation* cancellation, absl::AnyInvocable<void(Done) &&> b
       self->EndTurn();
       std::move(done)(std::move(status));
     });
-    FileThreads().Schedule([body = std::move(body), ended = std::move(ended)]() mutable {
+    self->files_.Schedule([body = std::move(body), ended = std::move(ended)]() mutable {
       std::move(body)(std::move(ended));
     });
   });
@@ -115,7 +114,7 @@ void Reader::AwaitWork(std::unique_ptr<Reading> reading) {
   };
   Done received([self = shared(), work, reading = std::move(reading)](Status status) mutable {
     if (!status.ok()) return std::move(reading->done)(std::move(status));
-    FileThreads().Schedule([self, work, reading = std::move(reading)]() mutable {
+    self->files_.Schedule([self, work, reading = std::move(reading)]() mutable {
       const Status begun = Guarded([&] { return self->BeginWork(*work); });
       if (!begun.ok()) return std::move(reading->done)(begun);
       self->ReadMore(std::move(reading));

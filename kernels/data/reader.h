@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "core/base/env.h"
+#include "core/base/scheduler.h"
 #include "kernels/data/queue.h"
 #include "kernels/data/record_source.h"
 
@@ -29,8 +31,11 @@ class Reader final : public Blocking {
     RecordSource::Position position;  // in it
   };
 
-  Reader(const char* type, std::string name, OpenSource open, Env& env)
-      : Blocking(type, std::move(name), 1), open_(std::move(open)), env_(env) {}
+  Reader(const char* type, std::string name, OpenSource open, Env& env, Scheduler& threads)
+      : Blocking(type, std::move(name), 1),
+        open_(std::move(open)),
+        env_(env),
+        files_(threads.files()) {}
 
   std::string DebugString() const override;
 
@@ -66,6 +71,7 @@ class Reader final : public Blocking {
 
   const OpenSource open_;
   Env& env_;
+  Scheduler& files_;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
 
   std::string work_;

@@ -60,7 +60,7 @@ TEST(Reader, AnExceptionIsTheErrorOfTheStep) {
         return std::make_unique<TestSource>(
             []() -> RecordSource::Found { throw std::bad_alloc(); });
       },
-      Env::Real());
+      Env::Real(), Scheduler::Real());
   const auto names = Names(1);
   EXPECT_TRUE(ReadOne(*reader, names).ok());
   for (int i = 0; i < 2; ++i) {  // its turn has ended
@@ -76,7 +76,7 @@ TEST(Reader, AnExceptionOnOpeningPassesTheWorkOver) {
         if (opened++ == 0) throw std::length_error("too long");
         return std::make_unique<TestSource>([] { return RecordSource::Found::kNothing; });
       },
-      Env::Real());
+      Env::Real(), Scheduler::Real());
   const auto names = Names(2);
   EXPECT_EQ(ReadOne(*reader, names).code(), StatusCode::kInternal);
   EXPECT_TRUE(ReadOne(*reader, names).ok());

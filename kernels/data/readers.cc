@@ -20,7 +20,7 @@ class ReaderKernel : public HandleKernel {
  protected:
   virtual StatusOr<OpenSource> Source(const KernelInit& node) const = 0;
   StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const override {
-    return std::make_shared<Reader>(Type(), resource_name(), open_, *ctx.step().env);
+    return std::make_shared<Reader>(Type(), resource_name(), open_, *ctx.step().env, ctx.threads());
   }
 
  private:

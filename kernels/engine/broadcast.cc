@@ -91,7 +91,7 @@ void BroadcastPlan::ForEachPanelOfRows(int64_t begin, int64_t end, int64_t colum
   }
 }
 
-void BroadcastPlan::ForEachPanel(ThreadPool& threads, double cost_ns_per_element,
+void BroadcastPlan::ForEachPanel(Scheduler& threads, double cost_ns_per_element,
                                  absl::FunctionRef<void(const BroadcastPanel&)> fn) const {
   const int64_t total = output_.num_elements();
   if (total == 0) return;
@@ -114,7 +114,7 @@ void BroadcastPlan::ForEachPanel(ThreadPool& threads, double cost_ns_per_element
                       });
 }
 
-void ForEachBlock(ThreadPool& threads, int64_t n, double cost_ns_per_element,
+void ForEachBlock(Scheduler& threads, int64_t n, double cost_ns_per_element,
                   absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
   if (n <= kBlockElements) {
     if (n > 0) fn(0, n);

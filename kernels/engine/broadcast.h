@@ -13,7 +13,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "core/base/status.h"
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "core/tensor/shape.h"
 
 namespace penstock {
@@ -43,7 +43,7 @@ class BroadcastPlan {
 
   // Covers the output with panels of a few thousand elements, on `threads`. How it is cut does not
   // depend on the number of threads, so neither do results.
-  void ForEachPanel(ThreadPool& threads, double cost_ns_per_element,
+  void ForEachPanel(Scheduler& threads, double cost_ns_per_element,
                     absl::FunctionRef<void(const BroadcastPanel&)> fn) const;
 
  private:
@@ -65,7 +65,7 @@ class BroadcastPlan {
 inline constexpr int64_t kBlockElements = 4096;
 
 // fn(begin, end) over [0, n), cut at multiples of kBlockElements.
-void ForEachBlock(ThreadPool& threads, int64_t n, double cost_ns_per_element,
+void ForEachBlock(Scheduler& threads, int64_t n, double cost_ns_per_element,
                   absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
 
 }  // namespace penstock

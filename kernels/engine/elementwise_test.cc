@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/base/thread_pool.h"
 #include "kernels/engine/elementwise.h"
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ class Reducing {
     pieces_ = std::max<int64_t>(pieces_, 1);
   }
 
-  void Run(ThreadPool& threads) const {
+  void Run(Scheduler& threads) const {
     const double nanos = kNanosPerElement * tile_ * plan_.num_reduced;
     if (pieces_ == 1) {
       threads.ParallelFor(tiles_, nanos, [&](int64_t begin, int64_t end) {
@@ -141,7 +141,7 @@ class Reducing {
 
 }  // namespace
 
-void Reduce(ThreadPool& threads, const ReductionLoop& loop, const ReductionPlan& plan,
+void Reduce(Scheduler& threads, const ReductionLoop& loop, const ReductionPlan& plan,
             const void* x, void* y) {
   if (plan.num_outputs > 0) Reducing(loop, plan, x, y).Run(threads);
 }

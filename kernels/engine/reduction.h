@@ -57,7 +57,7 @@ class ReductionKernel : public Kernel {
 };
 
 // Folds x into y as the plan says; on the CPU.
-void Reduce(ThreadPool& threads, const ReductionLoop& loop, const ReductionPlan& plan,
+void Reduce(Scheduler& threads, const ReductionLoop& loop, const ReductionPlan& plan,
             const void* x, void* y);
 
 // Where elements of T add up without losing much: floats in double, integers modulo 2^32 or 2^64.

@@ -5,13 +5,8 @@
 
 namespace penstock {
 
-ThreadPool& FileThreads() {
-  static ThreadPool& threads = *new ThreadPool("files", 4);
-  return threads;
-}
-
 void FileKernel::ComputeAsync(KernelContext& ctx, Done done) {
-  FileThreads().Schedule([this, &ctx, done = std::move(done)]() mutable {
+  ctx.threads().files().Schedule([this, &ctx, done = std::move(done)]() mutable {
     Status status = CheckNotCancelled(ctx);
     if (status.ok()) status = Guarded([&] { return Run(ctx); });
     std::move(done)(std::move(status));

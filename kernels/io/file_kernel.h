@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileKernel: a kernel that waits for files. It runs on threads of its own, so that a slow disk
+// FileKernel: a kernel that waits for files. It runs on Scheduler::files(), so that a slow disk
 // never keeps the computing threads from their work.
 #pragma once
 
 #include <string>
 #include <utility>
 
-#include "core/base/thread_pool.h"
 #include "core/op/kernel.h"
 
 namespace penstock {
-
-// A few: more would only make the disk seek. They live for ever.
-ThreadPool& FileThreads();
 
 class FileKernel : public AsyncKernel {
  public:

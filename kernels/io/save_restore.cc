@@ -41,7 +41,7 @@ class RestoreKernel : public FileKernel {
     Mutex mu;
     Status status;
     // 100 us: about what opening, reading and checking a few hundred KB takes.
-    FileThreads().ParallelFor(count, 100'000, [&](int64_t begin, int64_t end) {
+    ctx.threads().files().ParallelFor(count, 100'000, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Status restored = Restore(ctx, *reader, request, static_cast<int>(i));
         if (restored.ok()) continue;

@@ -62,7 +62,7 @@ int64_t CountOf(const Dims& dims) {
 // Copies `value`, labelled `own`, into `to`, a dense tensor labelled `wanted`. One of the two has
 // each label once; places of `to` that no element of `value` falls on are left alone.
 void Rearrange(const EinsumLabels& all, const Tensor& value, const Labels& own,
-               const Labels& wanted, Tensor* to, ThreadPool& threads) {
+               const Labels& wanted, Tensor* to, Scheduler& threads) {
   Labels walked;
   for (const int label : own) {
     if (!Holds(walked, label)) walked.push_back(label);

@@ -31,7 +31,7 @@ inline FftLines LinesAlong(absl::Span<const int64_t> dims, int axis) {
 
 // Calls fn(fft, outer, inner) for each line; each piece of work has a plan of its own.
 template <class F, class Fn>
-void ForEachLine(ThreadPool& threads, const FftLines& lines, Fn fn) {
+void ForEachLine(Scheduler& threads, const FftLines& lines, Fn fn) {
   const double nanos = 10.0 * lines.length * (1 + std::log2(1.0 + lines.length));
   threads.ParallelFor(lines.outer * lines.inner, nanos, [&](int64_t begin, int64_t end) {
     Eigen::FFT<F> fft;
@@ -54,7 +54,7 @@ void TransformLine(Eigen::FFT<F>& fft, FftDirection direction,
 
 // In place along one dimension.
 template <class F>
-void Transform(ThreadPool& threads, FftDirection direction, absl::Span<const int64_t> dims,
+void Transform(Scheduler& threads, FftDirection direction, absl::Span<const int64_t> dims,
                int axis, std::complex<F>* x) {
   const FftLines lines = LinesAlong(dims, axis);
   if (lines.length <= 1) return;

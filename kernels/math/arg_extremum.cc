@@ -124,7 +124,7 @@ void FindInColumns(const T* x, int64_t length, int64_t step, int64_t n, int64_t*
 }
 
 template <class Order, class T>
-void FindAll(ThreadPool& threads, const AxisView& view, const T* x, int64_t* places) {
+void FindAll(Scheduler& threads, const AxisView& view, const T* x, int64_t* places) {
   const double nanos = 0.3 * view.length * view.inner;
   threads.ParallelFor(view.outer, nanos, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

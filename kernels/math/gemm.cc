@@ -109,7 +109,7 @@ constexpr double kSpeed = std::is_same_v<T, float> ? 100
 
 // Pieces of the longer side of c, since each packs the other side's matrix for itself.
 template <class T>
-void SplitAndMultiply(ThreadPool& threads, const Product& p, const T* a, const T* b, T* c) {
+void SplitAndMultiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
   constexpr int64_t kGrain = 16;  // rows and columns that the libraries' own kernels take at once
   const bool by_rows = p.m >= p.n;
   const int64_t length = by_rows ? p.m : p.n;
@@ -131,7 +131,7 @@ void SplitAndMultiply(ThreadPool& threads, const Product& p, const T* a, const T
 }  // namespace
 
 template <class T>
-void Multiply(ThreadPool& threads, const Product& p, const T* a, const T* b, T* c) {
+void Multiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) {
     std::fill_n(c, p.m * p.n, T(0));
@@ -152,14 +152,14 @@ void Multiply(ThreadPool& threads, const Product& p, const T* a, const T* b, T* 
   SplitAndMultiply(threads, p, a, b, c);
 }
 
-template void Multiply(ThreadPool&, const Product&, const float*, const float*, float*);
-template void Multiply(ThreadPool&, const Product&, const double*, const double*, double*);
-template void Multiply(ThreadPool&, const Product&, const std::complex<float>*,
+template void Multiply(Scheduler&, const Product&, const float*, const float*, float*);
+template void Multiply(Scheduler&, const Product&, const double*, const double*, double*);
+template void Multiply(Scheduler&, const Product&, const std::complex<float>*,
                        const std::complex<float>*, std::complex<float>*);
-template void Multiply(ThreadPool&, const Product&, const std::complex<double>*,
+template void Multiply(Scheduler&, const Product&, const std::complex<double>*,
                        const std::complex<double>*, std::complex<double>*);
-template void Multiply(ThreadPool&, const Product&, const int16_t*, const int16_t*, int16_t*);
-template void Multiply(ThreadPool&, const Product&, const int32_t*, const int32_t*, int32_t*);
-template void Multiply(ThreadPool&, const Product&, const int64_t*, const int64_t*, int64_t*);
+template void Multiply(Scheduler&, const Product&, const int16_t*, const int16_t*, int16_t*);
+template void Multiply(Scheduler&, const Product&, const int32_t*, const int32_t*, int32_t*);
+template void Multiply(Scheduler&, const Product&, const int64_t*, const int64_t*, int64_t*);
 
 }  // namespace penstock

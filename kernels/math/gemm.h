@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 
 namespace penstock {
 
@@ -23,6 +23,6 @@ struct Product {
 // T is float, double, std::complex of them, or int16_t, int32_t, int64_t (which wrap around).
 // REQUIRES m, n, k < 2^31. With k = 0 the result is zero.
 template <class T>
-void Multiply(ThreadPool& threads, const Product& p, const T* a, const T* b, T* c);
+void Multiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c);
 
 }  // namespace penstock

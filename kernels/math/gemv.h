@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 
 namespace penstock {
 
@@ -42,7 +42,7 @@ void DotRows(int64_t n, const T* matrix, const T* x, T* y) {
 
 // y[r] = sum of matrix[r, i] * x[i]; the matrix is [rows, n].
 template <class T>
-void DotProducts(ThreadPool& threads, int64_t rows, int64_t n, const T* matrix, const T* x, T* y) {
+void DotProducts(Scheduler& threads, int64_t rows, int64_t n, const T* matrix, const T* x, T* y) {
   constexpr int64_t kRows = 4;
   const int64_t groups = (rows + kRows - 1) / kRows;
   threads.ParallelFor(groups, kNanosPerMatrixElement<T> * n * kRows,
@@ -59,7 +59,7 @@ void DotProducts(ThreadPool& threads, int64_t rows, int64_t n, const T* matrix, 
 // y[j] = sum of x[r] * matrix[r, j]; the matrix is [rows, n]. Eight rows at once, so that y is read
 // and written an eighth as often.
 template <class T>
-void SumOfRows(ThreadPool& threads, int64_t rows, int64_t n, const T* matrix, const T* x, T* y) {
+void SumOfRows(Scheduler& threads, int64_t rows, int64_t n, const T* matrix, const T* x, T* y) {
   constexpr int64_t kStrip = 256;
   const int64_t strips = (n + kStrip - 1) / kStrip;
   const double nanos = kNanosPerMatrixElement<T> * rows * std::min(n, kStrip);

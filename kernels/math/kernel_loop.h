@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/thread_pool.h"
 #include "core/op/registry.h"
 
 namespace penstock {

@@ -12,7 +12,7 @@ namespace penstock {
 
 // Small products go side by side, large ones one after the other, each on all threads.
 template <class T>
-void MultiplyPairs(ThreadPool& threads, const Product& p, const MatrixPairs& pairs, const T* a,
+void MultiplyPairs(Scheduler& threads, const Product& p, const MatrixPairs& pairs, const T* a,
                    const T* b, T* c) {
   const double nanos = 2.0 * p.m * p.n * p.k / 100;
   const auto multiply = [&](int64_t begin, int64_t end) {

@@ -114,7 +114,7 @@ struct Scan {
 
    private:
 #if !defined(PENSTOCK_CUDA_DEVICE)
-    void Run(ThreadPool& threads, const AxisView& view, const T* x, T* y) const {
+    void Run(Scheduler& threads, const AxisView& view, const T* x, T* y) const {
       constexpr int64_t kWidth = 64;
       const int64_t strips = (view.inner + kWidth - 1) / kWidth;
       const int64_t width = std::min(kWidth, view.inner);

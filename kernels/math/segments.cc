@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-void FoldSegments(ThreadPool& threads, SegmentFold fold, const SegmentRows& rows, int64_t count,
+void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows, int64_t count,
                   void* y) {
   // Every piece looks through all the ids: few pieces, and only where the rows are worth it.
   const int64_t work = (static_cast<int64_t>(rows.segments.size()) + count) * rows.row;

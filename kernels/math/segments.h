@@ -37,7 +37,7 @@ struct SegmentRows {
 using SegmentFold = void (*)(const SegmentRows& rows, int64_t first, int64_t last, void* y);
 
 // Writes all `count` segments of y.
-void FoldSegments(ThreadPool& threads, SegmentFold fold, const SegmentRows& rows, int64_t count,
+void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows, int64_t count,
                   void* y);
 
 // The values of an int32 or int64 tensor.

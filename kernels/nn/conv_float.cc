@@ -218,7 +218,7 @@ bool CountsFit(const Window& w) {
 // Runs `kind` on pieces of the batch. Returns false, having done nothing, where oneDNN cannot.
 // For the filter's gradient each piece has a result of its own; they are added up in order.
 bool RunOnPieces(Kind kind, const ConvGeometry& g, float* image, float* filter, float* output,
-                 ThreadPool& threads) {
+                 Scheduler& threads) {
   if (!CountsFit(g.d) || !CountsFit(g.h) || !CountsFit(g.w)) return false;
   const int64_t pieces =
       std::clamp<int64_t>(threads.num_threads(), 1, std::max<int64_t>(g.batch, 1));
@@ -255,7 +255,7 @@ bool RunOnPieces(Kind kind, const ConvGeometry& g, float* image, float* filter, 
 }  // namespace
 
 void ConvForward(const ConvGeometry& g, const float* image, const float* filter, float* output,
-                 ThreadPool& threads) {
+                 Scheduler& threads) {
   if (!RunOnPieces(Kind::kForward, g, const_cast<float*>(image), const_cast<float*>(filter), output,
                    threads)) {
     UnrolledForward(g, image, filter, output, threads);
@@ -263,7 +263,7 @@ void ConvForward(const ConvGeometry& g, const float* image, const float* filter,
 }
 
 void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* doutput,
-                       float* dimage, ThreadPool& threads) {
+                       float* dimage, Scheduler& threads) {
   if (!RunOnPieces(Kind::kImageGradient, g, dimage, const_cast<float*>(filter),
                    const_cast<float*>(doutput), threads)) {
     UnrolledImageGradient(g, filter, doutput, dimage, threads);
@@ -271,7 +271,7 @@ void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* 
 }
 
 void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
-                        float* dfilter, ThreadPool& threads) {
+                        float* dfilter, Scheduler& threads) {
   // With a few channels in, oneDNN's gradient of the filter for AVX2 runs at a tenth of the peak
   // and the unrolled form at a third. That for AVX-512 is near the peak.
   static const bool wide_vectors = __builtin_cpu_supports("avx512f") != 0;

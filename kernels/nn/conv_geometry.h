@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
+#include "core/base/scheduler.h"
 #include "core/base/status.h"
-#include "core/base/thread_pool.h"
 #include "core/tensor/shape.h"
 #include "kernels/nn/window.h"
 
@@ -52,22 +52,22 @@ struct ConvGeometry {
 
 // The three computations, for float: by oneDNN where it is quicker, else as below.
 void ConvForward(const ConvGeometry& g, const float* image, const float* filter, float* output,
-                 ThreadPool& threads);
+                 Scheduler& threads);
 void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* doutput,
-                       float* dimage, ThreadPool& threads);
+                       float* dimage, Scheduler& threads);
 void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
-                        float* dfilter, ThreadPool& threads);
+                        float* dfilter, Scheduler& threads);
 
 // By unrolling windows into the rows of a matrix (im2col) and a matrix product: every type.
 // Defined for float, double and int32.
 template <class T>
 void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* output,
-                     ThreadPool& threads);
+                     Scheduler& threads);
 template <class T>
 void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* doutput, T* dimage,
-                           ThreadPool& threads);
+                           Scheduler& threads);
 template <class T>
 void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* doutput, T* dfilter,
-                            ThreadPool& threads);
+                            Scheduler& threads);
 
 }  // namespace penstock

@@ -21,28 +21,27 @@ template <class T>
 using ConvType =
     std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
 
-inline void Forward(const ConvGeometry& g, const float* x, const float* w, float* y,
-                    ThreadPool& t) {
+inline void Forward(const ConvGeometry& g, const float* x, const float* w, float* y, Scheduler& t) {
   ConvForward(g, x, w, y, t);
 }
 inline void ImageGradient(const ConvGeometry& g, const float* w, const float* dy, float* dx,
-                          ThreadPool& t) {
+                          Scheduler& t) {
   ConvImageGradient(g, w, dy, dx, t);
 }
 inline void FilterGradient(const ConvGeometry& g, const float* x, const float* dy, float* dw,
-                           ThreadPool& t) {
+                           Scheduler& t) {
   ConvFilterGradient(g, x, dy, dw, t);
 }
 template <class T>
-void Forward(const ConvGeometry& g, const T* x, const T* w, T* y, ThreadPool& t) {
+void Forward(const ConvGeometry& g, const T* x, const T* w, T* y, Scheduler& t) {
   UnrolledForward(g, x, w, y, t);
 }
 template <class T>
-void ImageGradient(const ConvGeometry& g, const T* w, const T* dy, T* dx, ThreadPool& t) {
+void ImageGradient(const ConvGeometry& g, const T* w, const T* dy, T* dx, Scheduler& t) {
   UnrolledImageGradient(g, w, dy, dx, t);
 }
 template <class T>
-void FilterGradient(const ConvGeometry& g, const T* x, const T* dy, T* dw, ThreadPool& t) {
+void FilterGradient(const ConvGeometry& g, const T* x, const T* dy, T* dw, Scheduler& t) {
   UnrolledFilterGradient(g, x, dy, dw, t);
 }
 

@@ -98,7 +98,7 @@ double ImageNanos(const ConvGeometry& g) {
 
 template <class T>
 void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* output,
-                     ThreadPool& threads) {
+                     Scheduler& threads) {
   const int64_t pixels = g.out_pixels();
   threads.ParallelFor(g.batch, ImageNanos(g), [&](int64_t begin, int64_t end) {
     std::vector<T> rows(pixels * g.patch());
@@ -112,7 +112,7 @@ void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* 
 
 template <class T>
 void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* doutput, T* dimage,
-                           ThreadPool& threads) {
+                           Scheduler& threads) {
   const int64_t pixels = g.out_pixels();
   const int64_t image_size = g.in_pixels() * g.in_channels;
   threads.ParallelFor(g.batch, ImageNanos(g), [&](int64_t begin, int64_t end) {
@@ -130,7 +130,7 @@ void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* dout
 // time, whichever thread was first.
 template <class T>
 void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* doutput, T* dfilter,
-                            ThreadPool& threads) {
+                            Scheduler& threads) {
   const int64_t pixels = g.out_pixels();
   const int64_t filter_size = g.patch() * g.out_channels;
   const int64_t pieces =
@@ -159,11 +159,10 @@ void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* dout
   }
 }
 
-#define INSTANTIATE(T)                                                                        \
-  template void UnrolledForward<T>(const ConvGeometry&, const T*, const T*, T*, ThreadPool&); \
-  template void UnrolledImageGradient<T>(const ConvGeometry&, const T*, const T*, T*,         \
-                                         ThreadPool&);                                        \
-  template void UnrolledFilterGradient<T>(const ConvGeometry&, const T*, const T*, T*, ThreadPool&);
+#define INSTANTIATE(T)                                                                             \
+  template void UnrolledForward<T>(const ConvGeometry&, const T*, const T*, T*, Scheduler&);       \
+  template void UnrolledImageGradient<T>(const ConvGeometry&, const T*, const T*, T*, Scheduler&); \
+  template void UnrolledFilterGradient<T>(const ConvGeometry&, const T*, const T*, T*, Scheduler&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(int32_t)

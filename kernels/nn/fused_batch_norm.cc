@@ -16,7 +16,7 @@ namespace {
 struct Moments {
   std::vector<double> mean, variance;
 
-  Moments(const Channels& v, const float* x, ThreadPool& threads)
+  Moments(const Channels& v, const float* x, Scheduler& threads)
       : mean(v.channels), variance(v.channels) {
     const int64_t rows = RowsPerPiece<float>(v), pieces = (v.outer + rows - 1) / rows;
     std::vector<float> means(pieces * v.channels), squares(pieces * v.channels);

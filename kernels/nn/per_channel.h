@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/scheduler.h"
 #include "core/base/status.h"
-#include "core/base/thread_pool.h"
 #include "core/tensor/shape.h"
 
 namespace penstock {
@@ -49,7 +49,7 @@ int64_t RowsPerPiece(const Channels& v) {
 
 // Calls sum(first row, last row, piece) for each piece of the rows, on several threads.
 template <class F, class Sum>
-void ForEachPiece(const Channels& v, double element_ns, ThreadPool& threads, const Sum& sum) {
+void ForEachPiece(const Channels& v, double element_ns, Scheduler& threads, const Sum& sum) {
   const int64_t rows = RowsPerPiece<F>(v), pieces = (v.outer + rows - 1) / rows;
   const double piece_ns = element_ns * static_cast<double>(rows * v.row());
   threads.ParallelFor(pieces, piece_ns, [&](int64_t begin, int64_t end) {
@@ -82,7 +82,7 @@ void AddRows(const Channels& v, int64_t begin, int64_t end, F* sums, const Value
 
 // The sums of value(i, c) for each channel.
 template <class F, class Value>
-std::vector<double> SumPerChannel(const Channels& v, ThreadPool& threads, const Value& value) {
+std::vector<double> SumPerChannel(const Channels& v, Scheduler& threads, const Value& value) {
   const int64_t rows = RowsPerPiece<F>(v), pieces = (v.outer + rows - 1) / rows;
   std::vector<F> parts(pieces * v.channels);
   ForEachPiece<F>(v, 0.5, threads, [&](int64_t begin, int64_t end, int64_t piece) {
@@ -97,7 +97,7 @@ std::vector<double> SumPerChannel(const Channels& v, ThreadPool& threads, const 
 
 // y[i] = value(i, c) for every element i of every channel c.
 template <class F, class Value>
-void MapPerChannel(const Channels& v, ThreadPool& threads, F* y, const Value& value) {
+void MapPerChannel(const Channels& v, Scheduler& threads, F* y, const Value& value) {
   ForEachPiece<F>(v, 0.5, threads, [&](int64_t begin, int64_t end, int64_t) {
     for (int64_t r = begin; r < end; ++r) {
       int64_t i = r * v.row();

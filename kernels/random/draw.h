@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/env.h"
+#include "core/base/thread_pool.h"
 #include "core/op/testing/op_runner.h"
 #include "kernels/array/op_check.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "kernels/random/distributions.h"
 
 namespace penstock {
@@ -14,7 +14,7 @@ namespace penstock {
 // Group g of the numbers is made of the blocks from g * kBlocksPerGroup on.
 template <class Distribution>
 void FillRandom(const Philox& start, const Distribution& distribution,
-                typename Distribution::Result* out, int64_t count, ThreadPool& threads) {
+                typename Distribution::Result* out, int64_t count, Scheduler& threads) {
   constexpr int64_t kGroup = kPerBlock<typename Distribution::Result>;
   const int64_t groups = count / kGroup + (count % kGroup != 0);
   threads.ParallelFor(

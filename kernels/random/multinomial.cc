@@ -69,7 +69,7 @@ class MultinomialKernel final : public Kernel {
  private:
   template <class Out>
   static void Draw(const Tensor& logits, int64_t samples, const Philox& stream, Out* out,
-                   ThreadPool& threads) {
+                   Scheduler& threads) {
     const int64_t classes = logits.dim(1);
     const double cost_ns = 10.0 * classes + 40.0 * samples;
     threads.ParallelFor(logits.dim(0), cost_ns, [&](int64_t begin, int64_t end) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/thread_pool.h"
 #include "kernels/random/draw.h"
 #include "kernels/random/fill_random.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "core/base/status.h"
-#include "core/base/thread_pool.h"
+#include "core/base/scheduler.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
@@ -43,7 +43,7 @@ void VisitIndices(const Tensor& indices, Fn fn) {
 // repeated indices are safe and the result does not depend on the number of threads. `cost_ns` is
 // that of one update.
 template <class Index, class Update, class Prefetch>
-void ForEachRowUpdate(ThreadPool& threads, absl::Span<const Index> rows, double cost_ns,
+void ForEachRowUpdate(Scheduler& threads, absl::Span<const Index> rows, double cost_ns,
                       Update update, Prefetch prefetch) {
   const int64_t n = static_cast<int64_t>(rows.size());
   // Rows to look ahead: the latency of memory, about 100 ns, over the cost of a small update.

@@ -59,7 +59,7 @@ constexpr RowScatter ScatterBy() {
 
 // `updates` holds a row for each of `rows`, or is a scalar for all. REQUIRES everything checked.
 template <class Index>
-void ScatterRows(ThreadPool& threads, const RowScatter& scatter, absl::Span<const Index> rows,
+void ScatterRows(Scheduler& threads, const RowScatter& scatter, absl::Span<const Index> rows,
                  const Tensor& updates, int64_t length, Tensor& variable) {
   const DType dtype = variable.dtype();
   CHECK(updates.dtype() == dtype && (scatter.dtype == DType::kInvalid || scatter.dtype == dtype));

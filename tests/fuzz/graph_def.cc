@@ -34,6 +34,8 @@ void Read(const uint8_t* data, size_t size) {
   CHECK_OK(ImportGraph(exported, &again));
 
   CompileOptions options;
+  options.env = &Env::Real();
+  options.threads = &Scheduler::Real();
   options.targets = {exported.node(exported.node_size() - 1).name()};
   options.allow_soft_placement = true;
   options.client_device = devices[1].name;

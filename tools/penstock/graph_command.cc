@@ -69,7 +69,10 @@ StatusOr<std::vector<TensorName>> Parse(const std::vector<std::string>& texts) {
 }
 
 Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
-  CompileOptions compile{.targets = options.targets, .disabled_passes = options.disabled_passes};
+  CompileOptions compile{.targets = options.targets,
+                         .disabled_passes = options.disabled_passes,
+                         .env = &Env::Real(),
+                         .threads = &Scheduler::Real()};
   ASSIGN_OR_RETURN(compile.feeds, Parse(options.feeds));
   ASSIGN_OR_RETURN(compile.fetches, Parse(options.fetches));
   std::vector<DeviceInfo> devices;

@@ -49,7 +49,8 @@ bool TooLarge(const Node& node, const ShapeMap& shapes) {
 
 class Folder {
  public:
-  explicit Folder(Graph* graph) : graph_(*graph), threads_("fold", 1) {}
+  Folder(Graph* graph, Env& env, Scheduler& threads)
+      : graph_(*graph), env_(env), threads_(threads) {}
 
   Status Run(const ShapeMap& shapes) {
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
@@ -120,7 +121,7 @@ class Folder {
                      .step_resources = &resources_,
                      .cancellation = &cancellation_,
                      .threads = &threads_,
-                     .env = &Env::Real()};
+                     .env = &env_};
     KernelContext ctx({.step = &step,
                        .node_name = &node.name(),
                        .device_name = &device,
@@ -153,7 +154,8 @@ class Folder {
   }
 
   Graph& graph_;
-  ThreadPool threads_;
+  Env& env_;
+  Scheduler& threads_;
   ResourceStore resources_;
   Cancellation cancellation_;
 };
@@ -162,7 +164,7 @@ class Folder {
 
 Status FoldConstants(PassContext& context) {
   ASSIGN_OR_RETURN(const ShapeMap* const shapes, context.Shapes());
-  return Folder(context.graph).Run(*shapes);
+  return Folder(context.graph, *context.options.env, *context.options.threads).Run(*shapes);
 }
 
 }  // namespace penstock

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "core/base/env.h"
+#include "core/base/scheduler.h"
 #include "core/compiler/compile.h"
 #include "core/op/kernel.h"
 #include "core/op/shape_scope.h"
@@ -142,7 +144,9 @@ class GatherFromVariablesTest : public testing::Test {
   // What the pass leaves of node `rows`: "OP(inputs, ^control inputs)".
   std::string Compiled() {
     std::string text;
-    CompileOptions options{.client_device = *DeviceName::Parse(kWorker)};
+    CompileOptions options{.env = &Env::Real(),
+                           .threads = &Scheduler::Real(),
+                           .client_device = *DeviceName::Parse(kWorker)};
     for (const Node* node : graph_.nodes()) {
       const bool last = node->out_edges().empty() && node->control_outputs().empty();
       if (last) options.targets.push_back(node->name());

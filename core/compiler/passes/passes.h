@@ -16,7 +16,8 @@ Status Prune(PassContext& context);
 
 // Computes at compile time what depends on constants alone, and the shapes that inference knows.
 // Leaves nodes that are stateful, too large, or fail when tried; and those that may not run at all,
-// or many times: constants that wait for another node, and the nodes of control flow.
+// or many times: constants that wait for another node, and the nodes of control flow. Kernels run
+// on this thread and CompileOptions::threads.
 Status FoldConstants(PassContext& context);
 
 // Merges nodes that compute the same from the same inputs under the same constraints (Click's

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/env.h"
+#include "core/base/scheduler.h"
 #include "core/compiler/compile.h"
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
@@ -61,7 +63,9 @@ struct World {
 
   Graph graph{CompilerTestOps()};
   std::vector<DeviceInfo> devices = TestCluster();
-  CompileOptions options{.client_device = *DeviceName::Parse(kWorker)};
+  CompileOptions options{.env = &Env::Real(),
+                         .threads = &Scheduler::Real(),
+                         .client_device = *DeviceName::Parse(kWorker)};
   CompileReport report;
   std::map<std::string, Graph> after;  // by pass
 };

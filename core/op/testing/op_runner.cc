@@ -7,6 +7,7 @@
 #include "core/base/cond_var.h"
 #include "core/base/env.h"
 #include "core/base/mutex.h"
+#include "core/base/thread_pool.h"
 #include "core/op/shape_scope.h"
 
 namespace penstock {
@@ -46,8 +47,8 @@ struct Execution {
   }
 };
 
-ThreadPool& Threads() {
-  static ThreadPool& threads = *new ThreadPool("op_runner", 2);
+Scheduler& Threads() {
+  static Scheduler& threads = *new ThreadPool("op_runner", 2);
   return threads;
 }
 

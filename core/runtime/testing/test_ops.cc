@@ -39,8 +39,9 @@ class SpinKernel final : public SumKernel {
     return SumKernel::Init(node);
   }
   Status Compute(KernelContext& ctx) override {
-    const int64_t until = Env::Real().NowNanos() + micros_ * 1000;
-    while (Env::Real().NowNanos() < until) {
+    Env& env = *ctx.step().env;
+    const int64_t until = env.NowNanos() + micros_ * 1000;
+    while (env.NowNanos() < until) {
     }
     return SumKernel::Compute(ctx);
   }
@@ -297,8 +298,10 @@ std::unique_ptr<Device> MakeCpu() {
 TestTask::TestTask(int num_threads) : device(MakeCpu()), threads("test", num_threads) {}
 
 StatusOr<std::unique_ptr<Executor>> TestTask::TryMake(Graph graph) {
-  return MakeExecutor(std::move(graph),
-                      {.device = device.get(), .threads = &threads, .env = &Env::Real()});
+  return MakeExecutor(std::move(graph), {.device = device.get(),
+                                         .threads = &threads,
+                                         .env = &Env::Real(),
+                                         .timer = &DeadlineTimer::Real()});
 }
 
 std::unique_ptr<Executor> TestTask::Make(Graph graph) {

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/thread_pool.h"
 #include "core/graph/graph.h"
 #include "core/runtime/executor.h"
 

@@ -6,10 +6,10 @@
 #include <grpcpp/support/async_stream.h>
 #include <malloc.h>
 
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/transport/grpc/exchange_frame.h"
 #include "distributed/transport/transport_factory.h"
@@ -134,7 +134,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   void Lose(const Status& why) {
     const auto self = shared_from_this();
     transport_.Forget(this);
-    absl::flat_hash_set<int64_t> steps;
+    std::set<int64_t> steps;
     {
       std::lock_guard<std::mutex> lock(mu_);
       lost_ = true;
@@ -159,8 +159,8 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   grpc::Status status_;
 
   std::mutex mu_;
-  absl::flat_hash_set<int64_t> steps_;  // subscribed to
-  std::vector<int64_t> pending_;        // of them, not yet told to the producer
+  std::set<int64_t> steps_;       // subscribed to
+  std::vector<int64_t> pending_;  // of them, not yet told to the producer
   bool open_ = false;
   bool introduced_ = false;
   bool writing_ = false;

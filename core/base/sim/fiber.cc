@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/sim/fiber.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "core/base/check.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace penstock {
+namespace {
+
+// Below the stack: touching it means that the stack is used up.
+constexpr size_t kGuardBytes = 4096;
+
+// AddressSanitizer is told of each change of stacks: before it, and on the new one.
+void LeaveStack([[maybe_unused]] void** fake, [[maybe_unused]] const void* stack,
+                [[maybe_unused]] size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(fake, stack, bytes);
+#endif
+}
+
+void EnterStack([[maybe_unused]] void* fake, [[maybe_unused]] const void** stack,
+                [[maybe_unused]] size_t* bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fake, stack, bytes);
+#endif
+}
+
+}  // namespace
+
+Fiber::Fiber() {
+  void* const memory = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(memory != MAP_FAILED, "no memory for the stack of a fiber: errno ", errno);
+  CHECK(mprotect(memory, kGuardBytes, PROT_NONE) == 0, "mprotect: errno ", errno);
+  stack_ = static_cast<char*>(memory) + kGuardBytes;
+}
+
+Fiber::~Fiber() { munmap(stack_ - kGuardBytes, kGuardBytes + kStackBytes); }
+
+void Fiber::Start(absl::AnyInvocable<void() &&> body) {
+  CHECK(ended_, "a fiber was started that has not ended");
+  body_ = std::move(body);
+  ended_ = false;
+  CHECK(getcontext(&inside_) == 0);
+  inside_.uc_stack.ss_sp = stack_;
+  inside_.uc_stack.ss_size = kStackBytes;
+  inside_.uc_link = nullptr;
+  // makecontext passes integers.
+  const auto self = reinterpret_cast<uintptr_t>(this);
+  makecontext(&inside_, reinterpret_cast<void (*)()>(&Fiber::Enter), 2,
+              static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
+}
+
+void Fiber::Resume() {
+  CHECK(!ended_, "a fiber was resumed after its end");
+  LeaveStack(&fake_outside_, stack_, kStackBytes);
+  CHECK(swapcontext(&outside_, &inside_) == 0);
+  EnterStack(fake_outside_, nullptr, nullptr);
+}
+
+void Fiber::Suspend() {
+  LeaveStack(&fake_inside_, outside_stack_, outside_bytes_);
+  CHECK(swapcontext(&inside_, &outside_) == 0);
+  EnterStack(fake_inside_, &outside_stack_, &outside_bytes_);
+}
+
+void Fiber::Enter(unsigned high, unsigned low) {
+  reinterpret_cast<Fiber*>(uintptr_t{high} << 32 | uintptr_t{low})->Run();
+}
+
+void Fiber::Run() {
+  EnterStack(nullptr, &outside_stack_, &outside_bytes_);
+  std::move(body_)();
+  body_ = nullptr;
+  ended_ = true;
+  LeaveStack(nullptr, outside_stack_, outside_bytes_);
+  CHECK(setcontext(&outside_) == 0);
+}
+
+}  // namespace penstock

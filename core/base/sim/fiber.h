@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fiber: a function that runs on a stack of its own and can stop in the middle, to go on later.
+//
+//   Fiber fiber;
+//   fiber.Start([&] { ...; fiber.Suspend(); ...; });
+//   fiber.Resume();  // returns at Suspend
+//   fiber.Resume();  // returns at the end
+//
+// One thread uses it. It may be started again after its end. Destroying one that has not ended
+// frees its stack without destroying what is on it.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstddef>
+
+#include "absl/functional/any_invocable.h"
+
+namespace penstock {
+
+class Fiber {
+ public:
+  // Memory is used as the stack grows.
+  static constexpr size_t kStackBytes = 1 << 20;
+
+  Fiber();
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Sets what the next Resume begins. `body` must not throw.
+  void Start(absl::AnyInvocable<void() &&> body);
+  // Runs the fiber until it suspends itself or ends. Called outside of it.
+  void Resume();
+  // Returns to the caller of Resume; returns itself at the next one. Called in the fiber.
+  void Suspend();
+  bool ended() const { return ended_; }
+
+ private:
+  static void Enter(unsigned high, unsigned low);
+  void Run();
+
+  char* stack_ = nullptr;
+  absl::AnyInvocable<void() &&> body_;
+  bool ended_ = true;
+  ucontext_t inside_, outside_;
+  // What AddressSanitizer wants to know of the stacks.
+  void* fake_inside_ = nullptr;
+  void* fake_outside_ = nullptr;
+  const void* outside_stack_ = nullptr;
+  size_t outside_bytes_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/task/task.h"
+
+#include <utility>
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kHousekeepingNanos = 5'000'000'000;
+
+}  // namespace
+
+Task::Task(Parts parts)
+    : parts_(std::move(parts)),
+      worker_({.self = parts_.self,
+               .devices = std::move(parts_.devices),
+               .threads = parts_.scheduler,
+               .env = parts_.env,
+               .timer = parts_.timer}),
+      changed_(*parts_.scheduler, "a task to be told to end") {
+  worker_.set_transport(parts_.transport);
+}
+
+Task::~Task() { Stop(); }
+
+Status Task::Start(const ClusterSpec& cluster) {
+  master_.emplace(Master::Options{
+      .cluster = cluster,
+      .worker = &worker_,
+      .connect = parts_.connect,
+      .services = {.env = parts_.env, .timer = parts_.timer, .threads = parts_.scheduler},
+      .registry = parts_.registry,
+      .health = parts_.health,
+      .create_timeout_ms = parts_.create_timeout_ms,
+      .idle_timeout_ms = parts_.idle_timeout_ms});
+  sessions_.emplace(self().address, *master_, *parts_.scheduler);
+  RETURN_IF_ERROR(parts_.transport->Serve(self(), worker_.steps()));
+  housekeeping_ = parts_.scheduler->StartThread("housekeeping", [this] { RunHousekeeping(); });
+  return OkStatus();
+}
+
+void Task::RunHousekeeping() {
+  MutexLock lock(mu_);
+  const auto next_ns = [this] { return parts_.env->NowNanos() + kHousekeepingNanos; };
+  const auto stopped = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_; };
+  while (!changed_.WaitUntil(mu_, next_ns(), stopped)) {
+    lock.Unlock();
+    worker_.ReapSessions();
+    if (master_->closes_idle_sessions()) master_->CloseIdleSessions(parts_.connected_clients());
+    const bool closed = master_->TakeClosed(), deleted = worker_.TakeDeleted();
+    if ((closed || deleted) && parts_.return_memory) {
+      parts_.return_memory(/*tensors=*/!worker_.has_sessions());
+    }
+    lock.Lock();
+  }
+}
+
+void Task::Join() {
+  MutexLock lock(mu_);
+  changed_.Wait(
+      mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return shutdown_requested_ || stopped_; });
+}
+
+void Task::RequestShutdown(const std::string& reason) {
+  MutexLock lock(mu_);
+  if (std::exchange(shutdown_requested_, true)) return;
+  shutdown_reason_ = reason;
+  changed_.NotifyAll();
+}
+
+std::string Task::shutdown_reason() const {
+  MutexLock lock(mu_);
+  return shutdown_reason_;
+}
+
+void Task::Stop() {
+  {
+    MutexLock lock(mu_);
+    if (std::exchange(stopped_, true)) return;
+    changed_.NotifyAll();
+  }
+  housekeeping_ = nullptr;
+  if (sessions_.has_value()) sessions_->Refuse();
+  if (master_.has_value()) master_->Stop();
+  worker_.steps().AbortAll(Unavailable(self().ToString(), " is shutting down"));
+}
+
+}  // namespace penstock

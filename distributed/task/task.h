@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Task: one task of a cluster: its worker, the transport that brings it the tensors of other tasks,
+// and the master of the clients that address it. Made of parts that are handed in, so that the same
+// task runs behind a gRPC server (distributed/rpc/server.h) and in a simulation
+// (distributed/transport/sim).
+//
+//   Task task({.self = self, .env = &env, ...});
+//   RETURN_IF_ERROR(task.Start(cluster));  // may be a master
+//   task.Join();          // until somebody asks for the end
+//   task.Stop();
+//
+// Thread-safe, but for Start. Destruction stops it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "core/base/env.h"
+#include "core/base/mutex.h"
+#include "core/base/scheduler.h"
+#include "core/runtime/deadline_timer.h"
+#include "core/runtime/device.h"
+#include "distributed/cluster/cluster_spec.h"
+#include "distributed/master/in_process_master.h"
+#include "distributed/master/master.h"
+#include "distributed/transport/transport.h"
+#include "distributed/worker/worker.h"
+
+namespace penstock {
+
+class Task {
+ public:
+  struct Parts {
+    TaskId self;
+    // Borrowed. They belong together: the timer and the scheduler's deadlines go by the Env's
+    // clock.
+    Env* env = nullptr;
+    Scheduler* scheduler = nullptr;
+    DeadlineTimer* timer = nullptr;
+    const Registry* registry = nullptr;
+    std::vector<std::unique_ptr<Device>> devices;
+    // Moves tensors to and from other tasks. Borrowed, until whoever made it has stopped it.
+    Transport* transport = nullptr;
+    // Makes the client of another task's worker.
+    std::function<std::shared_ptr<WorkerClient>(const TaskId&)> connect;
+    HealthOptions health = {};
+    // How long a new session waits for the tasks it needs.
+    int64_t create_timeout_ms = 60'000;
+    // See Master::CloseIdleSessions. 0: never; else `connected_clients` is needed.
+    int64_t idle_timeout_ms = 0;
+    std::function<absl::flat_hash_set<std::string>()> connected_clients = nullptr;
+    // Called after sessions have ended. `tensors`: no session is left that would use memory again
+    // that the allocator of tensors keeps. May be null.
+    std::function<void(bool tensors)> return_memory = nullptr;
+  };
+  explicit Task(Parts parts);
+  ~Task();
+
+  const TaskId& self() const { return worker_.self(); }
+  Worker& worker() { return worker_; }
+  Master& master() { return *master_; }  // REQUIRES Start
+
+  // Makes the master, for the tasks of `cluster`, and has the transport serve. REQUIRES that it is
+  // called once. Errors are the transport's.
+  Status Start(const ClusterSpec& cluster);
+  // Lets sessions that are made in this process for the task's address use its master directly.
+  // REQUIRES Start.
+  void PublishSessions() { sessions_->Publish(); }
+  // A session with the task's master, in this process. REQUIRES Start.
+  std::unique_ptr<SessionInterface> NewSession(const SessionOptions& options) {
+    return sessions_->NewSession(options);
+  }
+
+  // Returns when RequestShutdown or Stop is called.
+  void Join();
+  void RequestShutdown(const std::string& reason);
+  std::string shutdown_reason() const;
+
+  // Ends the sessions and all that runs; begins nothing new. What was started in other tasks may
+  // still call this one until it is destroyed.
+  void Stop();
+  // Waits for the calls of sessions in this process. REQUIRES Stop.
+  void WaitForSessions() { sessions_.reset(); }
+
+ private:
+  void RunHousekeeping();
+
+  Parts parts_;
+  Worker worker_;
+  std::optional<Master> master_;
+  std::optional<InProcessMaster> sessions_;
+
+  mutable Mutex mu_;
+  Condition changed_;
+  bool shutdown_requested_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  std::string shutdown_reason_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<Thread> housekeeping_;
+};
+
+}  // namespace penstock

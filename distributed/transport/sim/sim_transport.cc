@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors on a simulated network: a message for each subscription and for each tensor. Either end
+// may be gone when a message arrives.
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "distributed/transport/sim/sim_network.h"
+
+namespace penstock {
+namespace {
+
+std::string StepName(int64_t step_id) {
+  return absl::StrFormat("step %016x", static_cast<uint64_t>(step_id));
+}
+
+class SimSink final : public TensorSink {
+ public:
+  SimSink(SimNetwork& network, TaskId producer, TaskId consumer)
+      : network_(network), producer_(std::move(producer)), consumer_(std::move(consumer)) {}
+
+  void Refuse(int64_t step_id, const Status& why) override {
+    ToConsumer(StrCat("refusal of ", StepName(step_id)),
+               [step_id, why](TaskSteps& steps) { steps.Fail(step_id, why); });
+  }
+  // What is on its way arrives, and is dropped there.
+  void Drop(int64_t) override {}
+
+ private:
+  void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override {
+    ToConsumer(StrCat("tensor ", tensor.key().key().tensor, " of ", StepName(tensor.step_id())),
+               [sent = std::move(tensor)](TaskSteps& steps) { Deliver(sent, steps); });
+    std::move(handed_over)();
+  }
+  static void Deliver(const OutgoingTensor& sent, TaskSteps& steps) {
+    const auto received = [&]() -> Status {
+      ASSIGN_OR_RETURN(IncomingTensor tensor,
+                       IncomingTensor::Begin(sent.step_id(), sent.key(), sent.header(), steps));
+      if (sent.bytes() > 0) std::memcpy(tensor.Next(sent.bytes()), sent.data(), sent.bytes());
+      const bool is_dead = tensor.is_dead();
+      ASSIGN_OR_RETURN(Tensor value, std::move(tensor).Finish());
+      steps.Deliver(sent.step_id(), sent.key(), std::move(value), is_dead);
+      return OkStatus();
+    };
+    const Status status = received();
+    if (!status.ok()) steps.Fail(sent.step_id(), status);
+  }
+  void ToConsumer(const std::string& what, absl::AnyInvocable<void(TaskSteps&) &&> then) {
+    network_.Send(producer_.name, consumer_.name, what,
+                  [&network = network_, to = consumer_, then = std::move(then)]() mutable {
+                    Task* const task = network.Find(to.address, to.incarnation);
+                    if (task != nullptr) std::move(then)(task->worker().steps());
+                  });
+  }
+
+  SimNetwork& network_;
+  const TaskId producer_, consumer_;
+};
+
+class SimTransport final : public Transport {
+ public:
+  explicit SimTransport(SimNetwork& network) : network_(network) {}
+
+  string_view protocol() const override { return "sim"; }
+  TransportCapabilities capabilities() const override { return {.needs_same_host = true}; }
+  // Tasks find each other by SimNetwork::Add.
+  Status Serve(const TaskId& self, TaskSteps&) override {
+    self_ = self;
+    return OkStatus();
+  }
+  void Subscribe(const TaskId& producer, int64_t step_id) override {
+    network_.Send(self_.name, producer.name, StrCat("subscription to ", StepName(step_id)),
+                  [&network = network_, self = self_, producer, step_id] {
+                    auto sink = std::make_shared<SimSink>(network, producer, self);
+                    Task* const task = network.Find(producer.address, producer.incarnation);
+                    if (task == nullptr) {
+                      return sink->Refuse(
+                          step_id, Unavailable("lost the connection to ", producer.ToString()));
+                    }
+                    task->worker().steps().Subscribe(self.name, step_id, std::move(sink));
+                  });
+  }
+  void Unsubscribe(const TaskId&, int64_t) override {}
+  // What is on its way to a task that is no longer there is dropped.
+  void Stop() override {}
+
+ private:
+  SimNetwork& network_;
+  TaskId self_;  // from Serve on
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> NewSimTransport(SimNetwork& network) {
+  return std::make_unique<SimTransport>(network);
+}
+
+}  // namespace penstock
