@@ -2,10 +2,9 @@
 #include "distributed/master/in_process_master.h"
 
 #include <atomic>
-#include <mutex>
-#include <shared_mutex>
 #include <utility>
 
+#include "core/base/mutex.h"
 #include "distributed/master/master.h"
 #include "distributed/session/in_process_sessions.h"
 
@@ -17,7 +16,7 @@ struct InProcessMaster::State {
   const std::string address;
   Master& master;
   std::atomic<bool> refused{false};
-  std::shared_mutex mu;  // shared by calls
+  SharedMutex mu;  // shared by calls
 };
 
 namespace {
@@ -36,7 +35,7 @@ class Call {
 
  private:
   InProcessMaster::State& state_;
-  const std::shared_lock<std::shared_mutex> lock_;
+  ReaderMutexLock lock_;
 };
 
 class InProcessSession final : public SessionInterface {
@@ -46,7 +45,7 @@ class InProcessSession final : public SessionInterface {
   ~InProcessSession() override { (void)Close(); }
 
   Status Extend(const Graph& graph) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closed_) return Closed();
     if (graph.max_id() == nodes_seen_ && !handle_.empty()) return OkStatus();
     if (graph.max_id() < nodes_seen_) {
@@ -105,7 +104,7 @@ class InProcessSession final : public SessionInterface {
   Status Close() override {
     std::string handle;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (std::exchange(closed_, true) || handle_.empty()) return OkStatus();
       handle = handle_;
     }
@@ -122,7 +121,7 @@ class InProcessSession final : public SessionInterface {
   auto With(Use use) -> decltype(use(std::declval<MasterSession&>())) {
     std::string handle;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (closed_) return Closed();
       handle = handle_;
     }
@@ -138,10 +137,10 @@ class InProcessSession final : public SessionInterface {
 
   const std::shared_ptr<InProcessMaster::State> state_;
   const SessionOptions options_;
-  std::mutex mu_;
-  bool closed_ = false;
-  std::string handle_;  // "" before the first call
-  int nodes_seen_ = 0;
+  Mutex mu_;  // locked before the state's
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  std::string handle_ ABSL_GUARDED_BY(mu_);  // "" before the first call
+  int nodes_seen_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace
@@ -163,6 +162,6 @@ void InProcessMaster::Refuse() {
   InProcessSessions::Remove(address_);
 }
 
-void InProcessMaster::Close() { std::unique_lock<std::shared_mutex> lock(state_->mu); }
+void InProcessMaster::Close() { WriterMutexLock lock(state_->mu); }
 
 }  // namespace penstock

@@ -52,7 +52,7 @@ Master::Master(Options options)
 Master::~Master() { Stop(); }
 
 bool Master::stopped() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return stopped_;
 }
 
@@ -70,7 +70,7 @@ std::vector<TaskId> Master::MatchingTasks(const std::vector<DeviceName>& filters
 }
 
 std::shared_ptr<WorkerClient> Master::ClientOf(const TaskId& task) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   std::shared_ptr<WorkerClient>& client = clients_[task.name];
   if (client == nullptr) client = options_.connect(task);
   return client;
@@ -159,7 +159,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
                .status());
   bool stopped = false;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stopped = stopped_;
     if (!stopped) sessions_.emplace(session->handle(), session);
   }
@@ -169,7 +169,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
 }
 
 StatusOr<std::shared_ptr<MasterSession>> Master::FindSession(const std::string& handle) const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto found = sessions_.find(handle);
   if (found == sessions_.end()) return Aborted("Session ", handle, " is not found.");
   return found->second;
@@ -178,7 +178,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::FindSession(const std::string& 
 Status Master::CloseSession(const std::string& handle) {
   std::shared_ptr<MasterSession> session;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto found = sessions_.find(handle);
     if (found == sessions_.end()) {
       return Aborted("Session ", handle, " is not found. Possibly, this master has restarted.");
@@ -191,7 +191,7 @@ Status Master::CloseSession(const std::string& handle) {
 
 std::vector<std::shared_ptr<MasterSession>> Master::TakeSessions() {
   std::vector<std::shared_ptr<MasterSession>> sessions;
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   for (auto& [handle, session] : sessions_) sessions.push_back(std::move(session));
   sessions_.clear();
   return sessions;
@@ -225,7 +225,7 @@ void Master::CloseIdleSessions() {
   if (options_.idle_timeout_ms <= 0) return;
   std::vector<std::string> idle;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (const auto& [handle, session] : sessions_) {
       if (session->idle_ns() > options_.idle_timeout_ms * kNanosPerMilli) idle.push_back(handle);
     }
@@ -235,7 +235,7 @@ void Master::CloseIdleSessions() {
 
 void Master::Stop() {
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
   }
   const Status why = Unavailable(options_.worker->self().ToString(), " is shutting down");

@@ -9,17 +9,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "distributed/master/master_step.h"
 #include "distributed/master/partial_run.h"
 #include "distributed/master/prepared_step.h"
@@ -99,7 +98,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // How long nothing has been asked of it; 0 while a step runs.
   int64_t idle_ns() const;
   int64_t version() const {
-    std::shared_lock<std::shared_mutex> lock(graph_mu_);
+    ReaderMutexLock lock(graph_mu_);
     return version_;
   }
 
@@ -151,6 +150,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   };
   StatusOr<Callable> FindCallable(int64_t callable);
   int64_t TimeoutMs(int64_t otherwise) const;
+  bool AnyRunning() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_);
 
   const Options options_;
   const std::shared_ptr<SessionTasks> tasks_;
@@ -159,23 +159,24 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::atomic<uint64_t> next_graph_{1};
   std::atomic<int64_t> last_used_ns_{0};
 
-  mutable std::shared_mutex graph_mu_;
-  Graph graph_;
-  int64_t version_ = 0;
+  mutable SharedMutex graph_mu_;
+  Graph graph_ ABSL_GUARDED_BY(graph_mu_);
+  int64_t version_ ABSL_GUARDED_BY(graph_mu_) = 0;
 
   StepCache cache_;
-  std::mutex callables_mu_;
-  absl::flat_hash_map<int64_t, Callable> callables_;
-  int64_t next_callable_ = 1;
-  std::mutex partial_mu_;
-  absl::flat_hash_map<std::string, std::shared_ptr<PartialRun>> partial_runs_;  // by handle
+  Mutex callables_mu_;
+  absl::flat_hash_map<int64_t, Callable> callables_ ABSL_GUARDED_BY(callables_mu_);
+  int64_t next_callable_ ABSL_GUARDED_BY(callables_mu_) = 1;
+  Mutex partial_mu_;
+  absl::flat_hash_map<std::string, std::shared_ptr<PartialRun>> partial_runs_
+      ABSL_GUARDED_BY(partial_mu_);  // by handle
 
-  mutable std::mutex running_mu_;
-  std::condition_variable none_running_;
-  bool closed_ = false;
-  std::vector<std::unique_ptr<LocalStep>> local_steps_;
-  std::vector<LocalStep*> idle_local_steps_;
-  absl::flat_hash_map<int64_t, std::shared_ptr<MasterStep>> steps_;
+  mutable Mutex running_mu_;
+  CondVar none_running_;
+  bool closed_ ABSL_GUARDED_BY(running_mu_) = false;
+  std::vector<std::unique_ptr<LocalStep>> local_steps_ ABSL_GUARDED_BY(running_mu_);
+  std::vector<LocalStep*> idle_local_steps_ ABSL_GUARDED_BY(running_mu_);
+  absl::flat_hash_map<int64_t, std::shared_ptr<MasterStep>> steps_ ABSL_GUARDED_BY(running_mu_);
 };
 
 }  // namespace penstock

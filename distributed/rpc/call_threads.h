@@ -4,13 +4,13 @@
 // sessions): few at a time, and none may wait behind another. Bounded; thread-safe.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 
 namespace penstock {
@@ -24,7 +24,7 @@ class CallThreads {
   // ResourceExhausted, and `call` is not run, where too many are at work.
   Status Run(absl::AnyInvocable<void() &&> call) {
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (running_ == kThreadsMax) {
         return ResourceExhausted(kThreadsMax, " sessions are being created or closed already");
       }
@@ -44,19 +44,19 @@ class CallThreads {
   }
 
   void Wait() {
-    std::unique_lock<std::mutex> lock(mu_);
-    none_.wait(lock, [this] { return running_ == 0; });
+    MutexLock lock(mu_);
+    while (running_ > 0) none_.Wait(mu_);
   }
 
  private:
   void Ended() {
-    std::lock_guard<std::mutex> lock(mu_);
-    if (--running_ == 0) none_.notify_all();
+    MutexLock lock(mu_);
+    if (--running_ == 0) none_.NotifyAll();
   }
 
-  std::mutex mu_;
-  std::condition_variable none_;
-  int running_ = 0;
+  Mutex mu_;
+  CondVar none_;
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace penstock

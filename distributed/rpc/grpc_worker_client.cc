@@ -2,9 +2,9 @@
 #include "distributed/rpc/grpc_worker_client.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
+#include "core/base/mutex.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
@@ -127,7 +127,7 @@ class GrpcWorkerClient final : public WorkerClient {
   void AbandonStep(int64_t step_id) override {
     std::shared_ptr<RunGraphStream> steps;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       steps = steps_;
     }
     if (steps != nullptr) steps->Abandon(step_id);
@@ -206,7 +206,7 @@ class GrpcWorkerClient final : public WorkerClient {
   void Run(wire::RunGraphRequest request, RunGraphStream::Ended ended) {
     std::shared_ptr<RunGraphStream> opened;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (steps_ != nullptr && steps_->Run(request, &ended)) return;
       steps_ = opened = std::make_shared<RunGraphStream>(stub_, loop_, name_);
       CHECK(opened->Run(std::move(request), &ended), "a new stream is lost");
@@ -217,8 +217,8 @@ class GrpcWorkerClient final : public WorkerClient {
   const std::shared_ptr<Stub> stub_;
   Env& env_;
   CompletionLoop& loop_;
-  std::mutex mu_;
-  std::shared_ptr<RunGraphStream> steps_;
+  Mutex mu_;  // locked before a stream's
+  std::shared_ptr<RunGraphStream> steps_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

@@ -8,13 +8,13 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "core/base/cond_var.h"
 #include "core/base/join.h"
+#include "core/base/mutex.h"
 #include "distributed/master/in_process_master.h"
 #include "distributed/master/master.h"
 #include "distributed/rpc/calls/channel.h"
@@ -71,12 +71,12 @@ struct Server::State {
   std::optional<Master> master;
   std::optional<InProcessMaster> in_process;
 
-  std::mutex mu;
-  std::condition_variable changed;
-  bool started = false;
-  bool shutdown_requested = false;
-  bool stopped = false;
-  std::string shutdown_reason;
+  Mutex mu;
+  CondVar changed;
+  bool started ABSL_GUARDED_BY(mu) = false;
+  bool shutdown_requested ABSL_GUARDED_BY(mu) = false;
+  bool stopped ABSL_GUARDED_BY(mu) = false;
+  std::string shutdown_reason ABSL_GUARDED_BY(mu);
   std::thread housekeeping;
 
   // Destroyed first: what it still runs uses the others.
@@ -169,20 +169,24 @@ void Server::State::SetServing(bool serving) {
 }
 
 void Server::State::KeepHouse() {
-  std::unique_lock<std::mutex> lock(mu);
-  while (!changed.wait_for(lock, kHousekeepingPeriod, [this] { return stopped; })) {
-    lock.unlock();
+  MutexLock lock(mu);
+  for (;;) {
+    const auto next = std::chrono::steady_clock::now() + kHousekeepingPeriod;
+    while (!stopped && changed.WaitUntil(mu, next)) {
+    }
+    if (stopped) return;
+    lock.Unlock();
     worker->ReapSessions();
     master->CloseIdleSessions();
-    lock.lock();
+    lock.Lock();
   }
 }
 
 void Server::State::RequestShutdown(const std::string& reason) {
-  std::lock_guard<std::mutex> lock(mu);
+  MutexLock lock(mu);
   if (std::exchange(shutdown_requested, true)) return;
   shutdown_reason = reason;
-  changed.notify_all();
+  changed.NotifyAll();
 }
 
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -203,6 +207,7 @@ std::string Server::task() const { return state_->self.name; }
 uint64_t Server::incarnation() const { return state_->self.incarnation; }
 
 Status Server::SetCluster(const ClusterSpec& cluster) {
+  MutexLock lock(state_->mu);
   if (state_->started) return FailedPrecondition("SetCluster: the server has been started");
   const TaskConfig& task = state_->options.task;
   if (cluster.Address(task.job, task.task) != address()) {
@@ -215,7 +220,7 @@ Status Server::SetCluster(const ClusterSpec& cluster) {
 
 Status Server::Start() {
   {
-    std::lock_guard<std::mutex> lock(state_->mu);
+    MutexLock lock(state_->mu);
     if (state_->stopped) return FailedPrecondition("Start: the server has been stopped");
     if (std::exchange(state_->started, true)) return OkStatus();
   }
@@ -226,23 +231,23 @@ Status Server::Start() {
 }
 
 void Server::Join() {
-  std::unique_lock<std::mutex> lock(state_->mu);
-  state_->changed.wait(lock, [this] { return state_->shutdown_requested || state_->stopped; });
+  MutexLock lock(state_->mu);
+  while (!state_->shutdown_requested && !state_->stopped) state_->changed.Wait(state_->mu);
 }
 
 void Server::RequestShutdown(const std::string& reason) { state_->RequestShutdown(reason); }
 
 std::string Server::shutdown_reason() const {
-  std::lock_guard<std::mutex> lock(state_->mu);
+  MutexLock lock(state_->mu);
   return state_->shutdown_reason;
 }
 
 void Server::Stop() {
   State& s = *state_;
   {
-    std::lock_guard<std::mutex> lock(s.mu);
+    MutexLock lock(s.mu);
     if (std::exchange(s.stopped, true)) return;
-    s.changed.notify_all();
+    s.changed.NotifyAll();
   }
   if (!s.loop.has_value()) return;  // was not bound
   if (s.housekeeping.joinable()) s.housekeeping.join();

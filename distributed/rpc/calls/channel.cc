@@ -50,7 +50,7 @@ void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* 
 }
 
 std::shared_ptr<grpc::Channel> Channels::To(const std::string& address) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   std::shared_ptr<grpc::Channel>& channel = channels_[address];
   if (channel == nullptr) channel = NewChannel(address, keepalive_);
   return channel;

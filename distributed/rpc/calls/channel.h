@@ -9,8 +9,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
+
+#include "core/base/mutex.h"
 
 namespace penstock {
 
@@ -34,8 +35,8 @@ class Channels {
 
  private:
   const KeepaliveOptions keepalive_;
-  std::mutex mu_;
-  std::map<std::string, std::shared_ptr<grpc::Channel>> channels_;
+  Mutex mu_;
+  std::map<std::string, std::shared_ptr<grpc::Channel>> channels_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

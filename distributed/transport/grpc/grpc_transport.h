@@ -6,9 +6,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "core/base/mutex.h"
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/transport/transport.h"
@@ -35,8 +35,9 @@ class GrpcTransport final : public Transport {
   StepTable& steps_;
   Channels& channels_;
   CompletionLoop& loop_;
-  std::mutex mu_;
-  std::map<std::string, std::shared_ptr<ExchangeStream>> streams_;  // by task name
+  Mutex mu_;  // locked before a stream's
+  std::map<std::string, std::shared_ptr<ExchangeStream>> streams_
+      ABSL_GUARDED_BY(mu_);  // by task name
 };
 
 }  // namespace penstock
