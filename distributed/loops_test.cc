@@ -3,12 +3,12 @@
 // Branches and loops over several tasks: programs put together at random and spread over three,
 // and stories of clusters.
 #include <algorithm>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <thread>
 
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
 #include "core/compiler/compile.h"
 #include "core/runtime/testing/random_program.h"
@@ -84,20 +84,20 @@ class Tasks {
  private:
   static Status RunAll(const std::vector<std::unique_ptr<Executor>>& executors,
                        const StepArgs& args) {
-    std::mutex mu;
-    std::condition_variable changed;
+    Mutex mu;
+    CondVar changed;
     size_t ended = 0;
     Status first;
     for (const auto& executor : executors) {
       executor->RunAsync(args, Done([&](const Status& status) {
-                           std::lock_guard<std::mutex> lock(mu);
+                           MutexLock lock(mu);
                            if (first.ok()) first = status;
                            ++ended;
-                           changed.notify_all();
+                           changed.NotifyAll();
                          }));
     }
-    std::unique_lock<std::mutex> lock(mu);
-    changed.wait(lock, [&] { return ended == executors.size(); });
+    MutexLock lock(mu);
+    while (ended < executors.size()) changed.Wait(mu);
     return first;
   }
 

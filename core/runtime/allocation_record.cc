@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <tuple>
+
+#include "core/base/mutex.h"
 
 namespace penstock {
 
@@ -15,9 +16,9 @@ class RecordingAllocator final : public Allocator {
  public:
   // The one in front of `memory`.
   static Allocator* Of(Allocator* memory) {
-    static std::mutex& mu = *new std::mutex;
+    static Mutex& mu = *new Mutex;
     static auto& all = *new std::map<Allocator*, std::unique_ptr<RecordingAllocator>>;
-    std::lock_guard<std::mutex> lock(mu);
+    MutexLock lock(mu);
     std::unique_ptr<RecordingAllocator>& found = all[memory];
     if (found == nullptr) found = std::make_unique<RecordingAllocator>(*memory);
     return found.get();

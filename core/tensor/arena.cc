@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "core/base/mutex.h"
 #include "core/base/check.h"
 
 namespace penstock {
@@ -178,7 +179,7 @@ void Arena::Trim() {
 }
 
 void Arena::ReturnFree() {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   Trim();
 }
 

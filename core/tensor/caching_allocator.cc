@@ -7,6 +7,7 @@
 #include <bit>
 #include <utility>
 
+#include "core/base/mutex.h"
 #include "core/base/check.h"
 #include "core/tensor/huge_pages.h"
 
@@ -222,7 +223,7 @@ void CachingAllocator::ReturnUnused() {
   for (int size_class = 0; size_class < kNumClasses; ++size_class) {
     std::vector<Batch> batches;
     {
-      std::lock_guard<std::mutex> lock(central_[size_class].mu);
+      MutexLock lock(central_[size_class].mu);
       batches.swap(central_[size_class].batches);
     }
     for (const Batch& batch : batches) {

@@ -8,14 +8,14 @@ namespace penstock {
 
 HealthMonitor::HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer)
     : options_(options), env_(env), timer_(timer) {
-  std::lock_guard<std::mutex> lock(state_->mu);
+  MutexLock lock(state_->mu);
   ArmTick();
 }
 
 HealthMonitor::~HealthMonitor() {
   DeadlineTimer::Token tick;
   {
-    std::lock_guard<std::mutex> lock(state_->mu);
+    MutexLock lock(state_->mu);
     state_->stopped = true;
     state_->tasks.clear();
     tick = tick_;
@@ -27,7 +27,7 @@ std::shared_ptr<const TaskHealth> HealthMonitor::Watch(const TaskId& task,
                                                        std::shared_ptr<WorkerClient> client,
                                                        const std::string& session,
                                                        Listener listener) {
-  std::lock_guard<std::mutex> lock(state_->mu);
+  MutexLock lock(state_->mu);
   Watched& watched = state_->tasks[{task.name, task.incarnation}];
   watched.task = task;
   watched.client = std::move(client);
@@ -37,7 +37,7 @@ std::shared_ptr<const TaskHealth> HealthMonitor::Watch(const TaskId& task,
 
 void HealthMonitor::Unwatch(const std::string& session) {
   std::vector<Watched> unused;  // destroyed without the lock
-  std::lock_guard<std::mutex> lock(state_->mu);
+  MutexLock lock(state_->mu);
   for (auto it = state_->tasks.begin(); it != state_->tasks.end();) {
     it->second.sessions.erase(session);
     if (it->second.sessions.empty()) {
@@ -57,7 +57,7 @@ void HealthMonitor::Tick() {
   };
   std::vector<Question> questions;
   {
-    std::lock_guard<std::mutex> lock(state_->mu);
+    MutexLock lock(state_->mu);
     if (state_->stopped) return;
     for (const auto& [key, watched] : state_->tasks) {
       Question question{key, watched.client, {}};
@@ -73,11 +73,10 @@ void HealthMonitor::Tick() {
             StatusOr<TaskStatus> answer) { Answered(state, key, misses_max, answer); });
   }
   // Last: the destructor waits for the tick that is armed, and so for this one.
-  std::lock_guard<std::mutex> lock(state_->mu);
+  MutexLock lock(state_->mu);
   if (!state_->stopped) ArmTick();
 }
 
-// REQUIRES the state's lock.
 void HealthMonitor::ArmTick() {
   tick_ = timer_.Arm(env_.NowNanos() + options_.interval_ms * 1'000'000, [this] { Tick(); });
 }
@@ -86,14 +85,14 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
                              const StatusOr<TaskStatus>& answer) {
   Verdict verdict;
   {
-    std::lock_guard<std::mutex> lock(state->mu);
+    MutexLock lock(state->mu);
     const auto it = state->tasks.find(key);
     if (it == state->tasks.end()) return;
     Watched& watched = it->second;
     if (answer.ok()) {
       watched.misses = 0;
       TaskHealth& health = *watched.health;
-      std::lock_guard<std::mutex> health_lock(health.mu_);
+      MutexLock health_lock(health.mu_);
       if (absl::IsUnavailable(health.status_)) {
         health.status_ = OkStatus();
         health.ok_.store(true, std::memory_order_release);
@@ -115,10 +114,9 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
   for (const Listener& listener : verdict.listeners) listener(verdict.why);
 }
 
-// REQUIRES the state's lock.
 void HealthMonitor::Lose(Watched& watched, const Status& why, Verdict* verdict) {
   TaskHealth& health = *watched.health;
-  std::lock_guard<std::mutex> lock(health.mu_);
+  MutexLock lock(health.mu_);
   const bool known = health.status_.code() == why.code() || absl::IsAborted(health.status_);
   if (known) return;
   health.status_ = why;

@@ -13,12 +13,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/runtime/deadline_timer.h"
 #include "distributed/worker/worker_client.h"
 
@@ -35,15 +35,15 @@ class TaskHealth {
  public:
   bool ok() const { return ok_.load(std::memory_order_acquire); }
   Status status() const {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     return status_;
   }
 
  private:
   friend class HealthMonitor;
-  std::atomic<bool> ok_{true};
-  mutable std::mutex mu_;
-  Status status_;
+  std::atomic<bool> ok_{true};  // changed under mu_
+  mutable Mutex mu_;            // locked after the monitor's
+  Status status_ ABSL_GUARDED_BY(mu_);
 };
 
 class HealthMonitor {
@@ -71,26 +71,27 @@ class HealthMonitor {
   using Key = std::pair<std::string, uint64_t>;  // name, incarnation
   // Outlives the monitor for the sake of answers that are under way.
   struct State {
-    std::mutex mu;
-    std::map<Key, Watched> tasks;
-    bool stopped = false;
+    Mutex mu;  // locked before the timer's
+    std::map<Key, Watched> tasks ABSL_GUARDED_BY(mu);
+    bool stopped ABSL_GUARDED_BY(mu) = false;
   };
   struct Verdict {
     Status why;
     std::vector<Listener> listeners;
   };
 
-  void ArmTick();
+  void ArmTick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void Tick();
   static void Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
                        const StatusOr<TaskStatus>& answer);
+  // REQUIRES the state's lock, which guards `watched`.
   static void Lose(Watched& watched, const Status& why, Verdict* verdict);
 
   const HealthOptions options_;
   Env& env_;
   DeadlineTimer& timer_;
   const std::shared_ptr<State> state_ = std::make_shared<State>();
-  DeadlineTimer::Token tick_{0, 0};
+  DeadlineTimer::Token tick_ ABSL_GUARDED_BY(state_->mu){0, 0};
 };
 
 }  // namespace penstock

@@ -2,9 +2,9 @@
 #include "distributed/master/in_process_master.h"
 
 #include <atomic>
-#include <mutex>
 #include <utility>
 
+#include "core/base/mutex.h"
 #include "distributed/master/master.h"
 #include "distributed/session/in_process_sessions.h"
 
@@ -20,7 +20,7 @@ struct InProcessMaster::State {
   Master& master;
   std::atomic<bool> refused{false};
   std::atomic<int64_t> calls{0};  // under way
-  std::mutex mu;
+  Mutex mu;
   Condition none_left;  // after `refused`
 };
 
@@ -32,7 +32,7 @@ class Call {
   explicit Call(InProcessMaster::State& state) : state_(state) { state_.calls.fetch_add(1); }
   ~Call() {
     if (state_.calls.fetch_sub(1) != 1 || !state_.refused.load()) return;
-    std::lock_guard<std::mutex> lock(state_.mu);
+    MutexLock lock(state_.mu);
     state_.none_left.NotifyAll();
   }
   Call(const Call&) = delete;
@@ -56,7 +56,7 @@ class InProcessSession final : public SessionInterface {
   ~InProcessSession() override { (void)Close(); }
 
   Status Extend(const Graph& graph) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closed_) return Closed();
     if (graph.max_id() == nodes_seen_ && !handle_.empty()) return OkStatus();
     if (graph.max_id() < nodes_seen_) {
@@ -115,7 +115,7 @@ class InProcessSession final : public SessionInterface {
   Status Close() override {
     std::string handle;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (std::exchange(closed_, true) || handle_.empty()) return OkStatus();
       handle = handle_;
     }
@@ -132,7 +132,7 @@ class InProcessSession final : public SessionInterface {
   auto With(Use use) -> decltype(use(std::declval<MasterSession&>())) {
     std::string handle;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (closed_) return Closed();
       handle = handle_;
     }
@@ -148,10 +148,10 @@ class InProcessSession final : public SessionInterface {
 
   const std::shared_ptr<InProcessMaster::State> state_;
   const SessionOptions options_;
-  std::mutex mu_;
-  bool closed_ = false;
-  std::string handle_;  // "" before the first call
-  int nodes_seen_ = 0;
+  Mutex mu_;  // locked before the state's
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  std::string handle_ ABSL_GUARDED_BY(mu_);  // "" before the first call
+  int nodes_seen_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace
@@ -181,7 +181,7 @@ void InProcessMaster::Refuse() {
 }
 
 void InProcessMaster::Close() {
-  std::lock_guard<std::mutex> lock(state_->mu);
+  MutexLock lock(state_->mu);
   state_->none_left.Wait(state_->mu, [this] { return state_->calls.load() == 0; });
 }
 

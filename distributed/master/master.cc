@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "core/base/join.h"
+#include "core/base/mutex.h"
 #include "core/base/timeout.h"
 
 namespace penstock {
@@ -47,7 +48,7 @@ Master::Master(Options options)
 Master::~Master() { Stop(); }
 
 bool Master::stopped() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return stopped_;
 }
 
@@ -65,7 +66,7 @@ std::vector<TaskId> Master::MatchingTasks(const std::vector<DeviceName>& filters
 }
 
 std::shared_ptr<WorkerClient> Master::ClientOf(const TaskId& task) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   std::shared_ptr<WorkerClient>& client = clients_[task.name];
   if (client == nullptr) client = options_.connect(task);
   return client;
@@ -79,7 +80,7 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
   }
   size_t waiting = 0;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     waiting = waits_.size();
   }
   TaskWait::Options wanted{
@@ -112,7 +113,7 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
 }
 
 Status Master::AddWait(const std::shared_ptr<TaskWait>& wait) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (stopped_) return Unavailable("the server is shutting down");
   if (waits_.size() >= kWaitsMax) {
     return ResourceExhausted(kWaitsMax, " new sessions wait for tasks that do not answer");
@@ -122,7 +123,7 @@ Status Master::AddWait(const std::shared_ptr<TaskWait>& wait) {
 }
 
 void Master::RemoveWait(const std::shared_ptr<TaskWait>& wait) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   waits_.erase(wait);
 }
 
@@ -189,7 +190,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
                .status());
   bool stopped = false;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stopped = stopped_;
     if (!stopped) sessions_.emplace(session->handle(), session);
   }
@@ -199,7 +200,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
 }
 
 StatusOr<std::shared_ptr<MasterSession>> Master::FindSession(const std::string& handle) const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto found = sessions_.find(handle);
   if (found == sessions_.end()) return Aborted("Session ", handle, " is not found.");
   return found->second;
@@ -208,7 +209,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::FindSession(const std::string& 
 Status Master::CloseSession(const std::string& handle) {
   std::shared_ptr<MasterSession> session;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto found = sessions_.find(handle);
     if (found == sessions_.end()) {
       return Aborted("Session ", handle, " is not found. Possibly, this master has restarted.");
@@ -224,7 +225,7 @@ Status Master::CloseSession(const std::string& handle) {
 
 std::vector<std::shared_ptr<MasterSession>> Master::TakeSessions() {
   std::vector<std::shared_ptr<MasterSession>> sessions;
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   for (auto& [handle, session] : sessions_) sessions.push_back(std::move(session));
   sessions_.clear();
   return sessions;
@@ -259,7 +260,7 @@ void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected
   if (!closes_idle_sessions()) return;
   std::vector<std::string> idle;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (const auto& [handle, session] : sessions_) {
       session->CheckClient(connected);
       if (session->idle_ns() > TimeoutNanos(options_.idle_timeout_ms)) idle.push_back(handle);
@@ -271,7 +272,7 @@ void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected
 void Master::Stop() {
   absl::flat_hash_set<std::shared_ptr<TaskWait>> waits;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     waits = waits_;
   }

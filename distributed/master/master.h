@@ -12,13 +12,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
+#include "core/base/mutex.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/master/health.h"
 #include "distributed/master/master_session.h"
@@ -94,11 +94,12 @@ class Master {
   const std::shared_ptr<WorkerClient> own_;
   HealthMonitor health_;
 
-  mutable std::mutex mu_;
-  std::map<std::string, std::shared_ptr<WorkerClient>> clients_;  // by task name
-  std::map<std::string, std::shared_ptr<MasterSession>> sessions_;
-  absl::flat_hash_set<std::shared_ptr<TaskWait>> waits_;
-  bool stopped_ = false;
+  mutable Mutex mu_;
+  std::map<std::string, std::shared_ptr<WorkerClient>> clients_
+      ABSL_GUARDED_BY(mu_);  // by task name
+  std::map<std::string, std::shared_ptr<MasterSession>> sessions_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<std::shared_ptr<TaskWait>> waits_ ABSL_GUARDED_BY(mu_);
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::atomic<bool> closed_{false};
 };
 

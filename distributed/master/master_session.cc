@@ -120,11 +120,11 @@ int64_t MasterSession::NextStepId() {
 StatusOr<int64_t> MasterSession::Extend(int64_t expected_version,
                                         absl::FunctionRef<Status(Graph*)> add) {
   {
-    std::lock_guard<std::mutex> lock(running_mu_);
+    MutexLock lock(running_mu_);
     if (closed_) return Closed();
   }
   last_used_ns_ = options_.services.env->NowNanos();
-  std::unique_lock<std::shared_mutex> lock(graph_mu_);
+  WriterMutexLock lock(graph_mu_);
   if (expected_version >= 0 && expected_version != version_) {
     return Aborted("Current version is ", version_, " but caller expected ", expected_version, ".");
   }
@@ -218,7 +218,7 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
 }
 
 StatusOr<MasterSession::LocalStep*> MasterSession::TakeLocalStep() {
-  std::lock_guard<std::mutex> lock(running_mu_);
+  MutexLock lock(running_mu_);
   if (closed_) [[unlikely]]
     return Closed();
   if (idle_local_steps_.empty()) [[unlikely]] {
@@ -232,7 +232,7 @@ StatusOr<MasterSession::LocalStep*> MasterSession::TakeLocalStep() {
 }
 
 void MasterSession::ReturnLocalStep(LocalStep* step) {
-  std::lock_guard<std::mutex> lock(running_mu_);
+  MutexLock lock(running_mu_);
   step->running = false;
   // After Close it stays as it is: Close may be about to cancel it.
   if (closed_) [[unlikely]]
@@ -247,7 +247,7 @@ void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args
   const bool partial = args.own_step != nullptr;
   const auto running = std::make_shared<MasterStep>(step, args, options_.services);
   if (refused.ok()) {
-    std::lock_guard<std::mutex> lock(running_mu_);
+    MutexLock lock(running_mu_);
     if (closed_) {
       refused = Closed();
     } else {
@@ -265,7 +265,7 @@ void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args
 
 void MasterSession::StepEnded(int64_t id, bool partial) {
   std::shared_ptr<MasterStep> ended;  // destroyed without the lock
-  std::lock_guard<std::mutex> lock(running_mu_);
+  MutexLock lock(running_mu_);
   const auto it = steps_.find(id);
   ended = std::move(it->second);
   steps_.erase(it);
@@ -286,7 +286,7 @@ Status MasterSession::CheckTasks(const PreparedStep& step) const {
 void MasterSession::TaskLost(const TaskId& task, const Status& why) {
   std::vector<std::shared_ptr<MasterStep>> steps;
   {
-    std::lock_guard<std::mutex> lock(running_mu_);
+    MutexLock lock(running_mu_);
     for (const auto& [id, step] : steps_) steps.push_back(step);
   }
   for (const auto& step : steps) step->TaskLost(task, why);
@@ -330,13 +330,13 @@ StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec, const Ru
   Wait wait(*options_.services.threads, "a step to be prepared");
   AwaitPrepared(step, wait.done());
   RETURN_IF_ERROR(wait.Get());
-  std::lock_guard<std::mutex> lock(callables_mu_);
+  MutexLock lock(callables_mu_);
   callables_.emplace(next_callable_, Callable{std::move(step), options});
   return next_callable_++;
 }
 
 StatusOr<MasterSession::Callable> MasterSession::FindCallable(int64_t callable) {
-  std::lock_guard<std::mutex> lock(callables_mu_);
+  MutexLock lock(callables_mu_);
   const auto found = callables_.find(callable);
   if (found == callables_.end()) {
     return InvalidArgument("callable ", callable, " was never made or has been released");
@@ -362,7 +362,7 @@ void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done)
 
 Status MasterSession::ReleaseCallable(int64_t callable) {
   ASSIGN_OR_RETURN(const Callable found, FindCallable(callable));
-  std::lock_guard<std::mutex> lock(callables_mu_);
+  MutexLock lock(callables_mu_);
   callables_.erase(callable);
   return OkStatus();
 }
@@ -383,7 +383,7 @@ Status MasterSession::Close(const Status& why) {
   std::vector<std::shared_ptr<MasterStep>> steps;
   std::vector<LocalStep*> local_steps;
   {
-    std::lock_guard<std::mutex> lock(running_mu_);
+    MutexLock lock(running_mu_);
     if (std::exchange(closed_, true)) return OkStatus();
     for (const auto& [id, step] : steps_) steps.push_back(step);
     for (const auto& step : local_steps_) {
@@ -394,22 +394,18 @@ Status MasterSession::Close(const Status& why) {
   for (LocalStep* step : local_steps) step->cancellation.Cancel(why);
   bool ended = false;
   {
-    std::lock_guard<std::mutex> lock(running_mu_);
+    MutexLock lock(running_mu_);
     const int64_t latest_ns =
         options_.services.env->NowNanos() + TimeoutMs(kMinuteMs) * kNanosPerMilli;
-    ended = none_running_.WaitUntil(running_mu_, latest_ns, [this] {
-      for (const auto& step : local_steps_) {
-        if (step->running) return false;
-      }
-      return steps_.empty();
-    });
+    const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_) { return !AnyRunning(); };
+    ended = none_running_.WaitUntil(running_mu_, latest_ns, none);
   }
   {
-    std::lock_guard<std::mutex> lock(callables_mu_);
+    MutexLock lock(callables_mu_);
     callables_.clear();
   }
   {
-    std::lock_guard<std::mutex> lock(partial_mu_);
+    MutexLock lock(partial_mu_);
     partial_runs_.clear();
   }
   EndInTasks();
@@ -417,20 +413,27 @@ Status MasterSession::Close(const Status& why) {
                : DeadlineExceeded("steps of session ", handle(), " did not end in time");
 }
 
+bool MasterSession::AnyRunning() const {
+  for (const auto& step : local_steps_) {
+    if (step->running) return true;
+  }
+  return !steps_.empty();
+}
+
 void MasterSession::CalledFrom(const std::string& client) {
   last_used_ns_ = options_.services.env->NowNanos();
-  std::lock_guard<std::mutex> lock(client_mu_);
+  MutexLock lock(client_mu_);
   if (client_ != client) client_ = client;
 }
 
 void MasterSession::CheckClient(const absl::flat_hash_set<std::string>& connected) {
-  std::lock_guard<std::mutex> lock(client_mu_);
+  MutexLock lock(client_mu_);
   if (!client_.empty() && !connected.contains(client_)) return;
   last_used_ns_ = options_.services.env->NowNanos();
 }
 
 int64_t MasterSession::idle_ns() const {
-  std::lock_guard<std::mutex> lock(running_mu_);
+  MutexLock lock(running_mu_);
   if (steps_.size() > partial_steps_) return 0;
   return options_.services.env->NowNanos() - last_used_ns_;
 }

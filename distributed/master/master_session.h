@@ -12,13 +12,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "distributed/master/master_step.h"
 #include "distributed/master/measured_costs.h"
 #include "distributed/master/partial_run.h"
@@ -106,7 +106,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // a client that has gone leaves it behind.
   int64_t idle_ns() const;
   int64_t version() const {
-    std::shared_lock<std::shared_mutex> lock(graph_mu_);
+    ReaderMutexLock lock(graph_mu_);
     return version_;
   }
 
@@ -158,6 +158,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   };
   StatusOr<Callable> FindCallable(int64_t callable);
   int64_t TimeoutMs(int64_t otherwise) const;
+  bool AnyRunning() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_);
 
   const Options options_;
   const std::shared_ptr<SessionTasks> tasks_;
@@ -165,28 +166,29 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::atomic<uint64_t> steps_begun_{0};
   std::atomic<uint64_t> next_graph_{1};
   std::atomic<int64_t> last_used_ns_{0};
-  std::mutex client_mu_;
-  std::string client_;
+  Mutex client_mu_;
+  std::string client_ ABSL_GUARDED_BY(client_mu_);
 
-  mutable std::shared_mutex graph_mu_;
-  Graph graph_;
-  int64_t version_ = 0;
+  mutable SharedMutex graph_mu_;
+  Graph graph_ ABSL_GUARDED_BY(graph_mu_);
+  int64_t version_ ABSL_GUARDED_BY(graph_mu_) = 0;
 
   StepCache cache_;
   MeasuredCosts costs_;
-  std::mutex callables_mu_;
-  std::map<int64_t, Callable> callables_;
-  int64_t next_callable_ = 1;
-  std::mutex partial_mu_;
-  std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_;  // by handle
+  Mutex callables_mu_;
+  std::map<int64_t, Callable> callables_ ABSL_GUARDED_BY(callables_mu_);
+  int64_t next_callable_ ABSL_GUARDED_BY(callables_mu_) = 1;
+  Mutex partial_mu_;
+  std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_
+      ABSL_GUARDED_BY(partial_mu_);  // by handle
 
-  mutable std::mutex running_mu_;
+  mutable Mutex running_mu_;
   Condition none_running_;
-  bool closed_ = false;
-  std::vector<std::unique_ptr<LocalStep>> local_steps_;
-  std::vector<LocalStep*> idle_local_steps_;
-  std::map<int64_t, std::shared_ptr<MasterStep>> steps_;
-  size_t partial_steps_ = 0;  // of steps_
+  bool closed_ ABSL_GUARDED_BY(running_mu_) = false;
+  std::vector<std::unique_ptr<LocalStep>> local_steps_ ABSL_GUARDED_BY(running_mu_);
+  std::vector<LocalStep*> idle_local_steps_ ABSL_GUARDED_BY(running_mu_);
+  std::map<int64_t, std::shared_ptr<MasterStep>> steps_ ABSL_GUARDED_BY(running_mu_);
+  size_t partial_steps_ ABSL_GUARDED_BY(running_mu_) = 0;  // of steps_
 };
 
 }  // namespace penstock

@@ -22,7 +22,10 @@ MasterStep::MasterStep(std::shared_ptr<const PreparedStep> prepared, const Args&
       left_(prepared_->parts.size()) {}
 
 void MasterStep::Start(Done done) {
-  done_.emplace(std::move(done));
+  {
+    MutexLock lock(mu_);
+    done_.emplace(std::move(done));
+  }
   const auto self = shared_from_this();
   if (args_.cancellation != nullptr) {
     // Not on the canceller's thread: what ends the step deregisters the callback.
@@ -34,7 +37,7 @@ void MasterStep::Start(Done done) {
     cancellation_registered_ = args_.cancellation->Register(abort, &cancellation_token_);
     if (!cancellation_registered_) {
       // The session may be aborting the step already.
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (first_error_.ok()) first_error_ = args_.cancellation->status();
     }
   }
@@ -48,7 +51,7 @@ void MasterStep::StartPart(size_t index) {
   const PreparedStep::Part& part = prepared_->parts[index];
   Status failed;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     failed = first_error_;
   }
   if (!failed.ok()) return PartEnded(index, failed);
@@ -78,7 +81,7 @@ void MasterStep::PartEnded(size_t part, const Status& status) {
   Status cause;
   bool last = false;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     ended_[part] = true;
     if (!status.ok() && first_error_.ok()) {
       first_error_ = several_tasks() ? Status(status.code(),
@@ -95,7 +98,7 @@ void MasterStep::PartEnded(size_t part, const Status& status) {
 
 void MasterStep::Abort(const Status& why) {
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (!first_error_.ok() || left_ == 0) return;
     first_error_ = why;
   }
@@ -116,7 +119,7 @@ void MasterStep::AbortParts(const Status& why) {
   ArmTimer(services_.env->NowNanos() + kGraceMs * kNanosPerMilli, &MasterStep::AbandonParts);
   std::vector<const PreparedStep::Part*> running;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (size_t i = 0; i < ended_.size(); ++i) {
       if (!ended_[i]) running.push_back(&prepared_->parts[i]);
     }
@@ -136,7 +139,7 @@ void MasterStep::AbandonParts() {
 
 // The timer's thread must not end the step: that would have it wait for itself.
 void MasterStep::ArmTimer(int64_t at_ns, void (MasterStep::*then)()) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (left_ == 0) return;
   timers_.push_back(
       services_.timer->Arm(at_ns, [weak = weak_from_this(), threads = services_.threads, then] {
@@ -149,7 +152,7 @@ void MasterStep::ArmTimer(int64_t at_ns, void (MasterStep::*then)()) {
 void MasterStep::DeadlinePassed() {
   std::string waiting;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (size_t i = 0; i < ended_.size(); ++i) {
       if (ended_[i]) continue;
       StrAppend(&waiting, waiting.empty() ? "" : ", ", prepared_->parts[i].task->id.ToString());
@@ -164,7 +167,7 @@ void MasterStep::End() {
   std::optional<Done> done;
   Status status;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     timers.swap(timers_);
     done.emplace(*std::move(done_));
     done_.reset();

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "core/base/cancellation.h"
 #include "core/base/done.h"
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "core/runtime/deadline_timer.h"
 #include "distributed/master/prepared_step.h"
@@ -73,12 +73,13 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   const Args args_;
   const Services services_;
 
-  std::mutex mu_;
-  Status first_error_;
-  std::vector<bool> ended_;  // by part
-  size_t left_;
-  std::vector<DeadlineTimer::Token> timers_;
-  std::optional<Done> done_;
+  Mutex mu_;  // locked before the timer's
+  Status first_error_ ABSL_GUARDED_BY(mu_);
+  std::vector<bool> ended_ ABSL_GUARDED_BY(mu_);  // by part
+  size_t left_ ABSL_GUARDED_BY(mu_);
+  std::vector<DeadlineTimer::Token> timers_ ABSL_GUARDED_BY(mu_);
+  std::optional<Done> done_ ABSL_GUARDED_BY(mu_);
+  // Written by Start before any part begins.
   Cancellation::Token cancellation_token_ = 0;
   bool cancellation_registered_ = false;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/master/measured_costs.h"
 
+#include "core/base/mutex.h"
+
 namespace penstock {
 namespace {
 
@@ -18,7 +20,7 @@ void RecordNode(const Node& node, const DeviceName& device, const NodeStats& sta
 }  // namespace
 
 void MeasuredCosts::Record(const Graph& graph, const std::vector<DeviceStats>& stats) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   auto costs =
       costs_ == nullptr ? std::make_shared<CostTable>() : std::make_shared<CostTable>(*costs_);
   for (const DeviceStats& device : stats) {
@@ -33,7 +35,7 @@ void MeasuredCosts::Record(const Graph& graph, const std::vector<DeviceStats>& s
 }
 
 std::shared_ptr<const CostTable> MeasuredCosts::Get() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return costs_;
 }
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/compiler/cost_table.h"
 #include "core/graph/graph.h"
 #include "core/runtime/step_stats.h"
@@ -26,8 +26,8 @@ class MeasuredCosts {
   std::shared_ptr<const CostTable> Get() const;
 
  private:
-  mutable std::mutex mu_;
-  std::shared_ptr<const CostTable> costs_;
+  mutable Mutex mu_;
+  std::shared_ptr<const CostTable> costs_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

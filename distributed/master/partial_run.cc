@@ -59,7 +59,7 @@ StatusOr<PartialRun::Instalment> PartialRun::Take(const Feeds& feeds,
                                                   const std::vector<std::string>& fetches) {
   const CallableSpec& names = prepared_->names();
   Instalment taken;
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (ended_.has_value() && !ended_->ok()) return *ended_;
   std::vector<bool> fed = fed_, fetched = fetched_;
   for (const auto& [name, value] : feeds) {
@@ -121,14 +121,14 @@ void PartialRun::Run(const Feeds& feeds, const std::vector<std::string>& fetches
 }
 
 bool PartialRun::finished() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return left_ == 0 || (ended_.has_value() && !ended_->ok());
 }
 
 void PartialRun::AfterEnd(Done done) {
   Status status;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (!ended_.has_value()) {
       after_end_.push_back(std::move(done));
       return;
@@ -141,7 +141,7 @@ void PartialRun::AfterEnd(Done done) {
 void PartialRun::Ended(const Status& status) {
   std::vector<Done> waiting;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     ended_ = status;
     waiting.swap(after_end_);
   }

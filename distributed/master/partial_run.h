@@ -10,13 +10,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/cancellation.h"
 #include "core/base/done.h"
+#include "core/base/mutex.h"
 #include "core/runtime/rendezvous.h"
 #include "distributed/master/prepared_step.h"
 #include "distributed/worker/step.h"
@@ -60,12 +60,12 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   std::shared_ptr<Step> step_;
   Cancellation cancellation_;
 
-  mutable std::mutex mu_;
-  std::vector<bool> fed_;
-  std::vector<bool> fetched_;
-  size_t left_;  // to be fed or fetched
-  std::optional<Status> ended_;
-  std::vector<Done> after_end_;
+  mutable Mutex mu_;
+  std::vector<bool> fed_ ABSL_GUARDED_BY(mu_);
+  std::vector<bool> fetched_ ABSL_GUARDED_BY(mu_);
+  size_t left_ ABSL_GUARDED_BY(mu_);  // to be fed or fetched
+  std::optional<Status> ended_ ABSL_GUARDED_BY(mu_);
+  std::vector<Done> after_end_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -28,7 +28,7 @@ PreparedStep::~PreparedStep() {
 bool PreparedStep::AwaitReady(Done done) {
   Status status;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (state_ == State::kNew || state_ == State::kPreparing) {
       waiting_.push_back(std::move(done));
       return std::exchange(state_, State::kPreparing) == State::kNew;
@@ -42,7 +42,7 @@ bool PreparedStep::AwaitReady(Done done) {
 void PreparedStep::Finish(const Status& status) {
   std::vector<Done> waiting;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     state_ = status.ok() ? State::kReady : State::kFailed;
     status_ = status;
     waiting.swap(waiting_);
@@ -102,7 +102,7 @@ std::shared_ptr<PreparedStep> StepCache::GetPartial(const CallableSpec& names) {
 
 std::shared_ptr<PreparedStep> StepCache::Get(const Names& names) {
   std::vector<std::shared_ptr<PreparedStep>> dropped;  // destroyed without the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto found = steps_.find(names);
   if (found != steps_.end()) return found->second;
 
@@ -129,7 +129,7 @@ std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
 
 void StepCache::Drop(const PreparedStep& step) {
   std::shared_ptr<PreparedStep> dropped;  // destroyed without the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto found = steps_.find(NamesOf(step));
   if (found == steps_.end() || found->second.get() != &step) return;
   dropped = std::move(found->second);

@@ -10,13 +10,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/done.h"
+#include "core/base/mutex.h"
 #include "core/tensor/tensor.h"
 #include "distributed/session/session.h"
 #include "distributed/worker/worker_client.h"
@@ -95,10 +95,10 @@ class PreparedStep {
   const CallableSpec names_;
   const bool partial_;
   std::atomic<bool> ready_{false};
-  std::mutex mu_;
-  State state_ = State::kNew;
-  Status status_;
-  std::vector<Done> waiting_;
+  Mutex mu_;
+  State state_ ABSL_GUARDED_BY(mu_) = State::kNew;
+  Status status_ ABSL_GUARDED_BY(mu_);
+  std::vector<Done> waiting_ ABSL_GUARDED_BY(mu_);
 };
 
 class StepCache {
@@ -146,9 +146,9 @@ class StepCache {
   std::shared_ptr<PreparedStep> Get(const Names& names);
   std::vector<std::shared_ptr<PreparedStep>> TakeAll();
 
-  std::mutex mu_;
+  Mutex mu_;
   // Keys point into their values.
-  absl::flat_hash_map<Names, std::shared_ptr<PreparedStep>> steps_;
+  absl::flat_hash_map<Names, std::shared_ptr<PreparedStep>> steps_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

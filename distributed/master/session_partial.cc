@@ -82,7 +82,7 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done) {
   const auto run = std::make_shared<PartialRun>(step, tasks()[0].devices[0].name.ToString());
   std::vector<std::shared_ptr<PartialRun>> ended;  // destroyed without the lock
   {
-    std::lock_guard<std::mutex> lock(partial_mu_);
+    MutexLock lock(partial_mu_);
     if (partial_runs_.size() >= kPartialRunsMax) {
       // Those that ended by their time limit, and were never asked for since.
       absl::erase_if(partial_runs_, [&](auto& entry) {
@@ -110,10 +110,10 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done) {
 
 StatusOr<std::shared_ptr<PartialRun>> MasterSession::FindPartial(const std::string& handle) {
   {
-    std::lock_guard<std::mutex> lock(running_mu_);
+    MutexLock lock(running_mu_);
     if (closed_) return FailedPrecondition("Session is closed.");
   }
-  std::lock_guard<std::mutex> lock(partial_mu_);
+  MutexLock lock(partial_mu_);
   const auto found = partial_runs_.find(handle);
   if (found == partial_runs_.end()) {
     return InvalidArgument("Must run PartialRunSetup before performing partial runs: '", handle,
@@ -124,7 +124,7 @@ StatusOr<std::shared_ptr<PartialRun>> MasterSession::FindPartial(const std::stri
 
 void MasterSession::ForgetPartial(const std::string& handle) {
   std::shared_ptr<PartialRun> run;  // destroyed without the lock
-  std::lock_guard<std::mutex> lock(partial_mu_);
+  MutexLock lock(partial_mu_);
   const auto found = partial_runs_.find(handle);
   if (found == partial_runs_.end()) return;
   run = std::move(found->second);

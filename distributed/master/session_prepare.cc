@@ -46,9 +46,9 @@ void MasterSession::Prepare(const Prepared& step) {
     step->Finish(WithFailingNode(status));
   };
   {
-    std::unique_lock<std::mutex> lock(running_mu_);
+    MutexLock lock(running_mu_);
     if (closed_) {
-      lock.unlock();
+      lock.Unlock();
       return finish(FailedPrecondition("Session is closed."));
     }
   }
@@ -84,7 +84,7 @@ void MasterSession::Prepare(const Prepared& step) {
 }
 
 StatusOr<std::vector<PreparedStep::Feed>> MasterSession::FeedsOf(const PreparedStep& step) const {
-  std::shared_lock<std::shared_mutex> lock(graph_mu_);
+  ReaderMutexLock lock(graph_mu_);
   std::vector<PreparedStep::Feed> feeds;
   for (const std::string& text : step.names().feeds) {
     ASSIGN_OR_RETURN(const TensorName name, TensorName::Parse(text));
@@ -121,14 +121,14 @@ StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) cons
 
 StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& step) const {
   ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(step));
-  std::shared_lock<std::shared_mutex> lock(graph_mu_);
+  ReaderMutexLock lock(graph_mu_);
   return Compile(graph_, devices(), options);
 }
 
 StatusOr<std::vector<std::vector<int>>> MasterSession::FeedsOfFetches(
     const PreparedStep& step) const {
   ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(step));
-  std::shared_lock<std::shared_mutex> lock(graph_mu_);
+  ReaderMutexLock lock(graph_mu_);
   return penstock::FeedsOfFetches(graph_, options);
 }
 

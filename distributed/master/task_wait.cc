@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "core/base/join.h"
+#include "core/base/mutex.h"
 #include "core/base/timeout.h"
 
 namespace penstock {
@@ -43,7 +44,7 @@ void TaskWait::Ask() {
 void TaskWait::RoundEnded() {
   Status end;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (!answered_.has_value()) return;
     const bool all = std::all_of(answers_.begin(), answers_.end(),
                                  [](const auto& answer) { return answer.ok(); });
@@ -76,7 +77,7 @@ Status TaskWait::Silent() const {
 }
 
 std::optional<TaskWait::Answered> TaskWait::TakeAnswered() {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return std::exchange(answered_, std::nullopt);
 }
 

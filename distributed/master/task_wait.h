@@ -8,12 +8,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/runtime/deadline_timer.h"
 #include "distributed/worker/worker_client.h"
 
@@ -54,9 +54,9 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   const Options options_;
   const int64_t deadline_ns_;
 
-  std::mutex mu_;
-  std::optional<Answered> answered_;  // until it is called
-  std::optional<DeadlineTimer::Token> next_round_;
+  Mutex mu_;
+  std::optional<Answered> answered_ ABSL_GUARDED_BY(mu_);  // until it is called
+  std::optional<DeadlineTimer::Token> next_round_ ABSL_GUARDED_BY(mu_);
   // Written by the calls of a round, each its own, and read between rounds.
   std::vector<StatusOr<TaskStatus>> answers_;
 };

@@ -4,14 +4,14 @@
 // sessions). At most kThreadsMax at a time; calls beyond that wait for a thread. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 
 namespace penstock {
@@ -27,7 +27,7 @@ class CallThreads {
   // ResourceExhausted, and `call` is not run, where too many wait or the system has no thread.
   Status Run(Call call) {
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (running_ == kThreadsMax) {
         if (waiting_.size() == kWaitingMax) {
           return ResourceExhausted(kThreadsMax + kWaitingMax,
@@ -42,7 +42,7 @@ class CallThreads {
       std::thread([this, call = std::move(call)]() mutable { RunAll(std::move(call)); }).detach();
       return OkStatus();
     } catch (const std::system_error& e) {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       Ended();
       return ResourceExhausted("no thread for the call: ", e.what());
     }
@@ -50,8 +50,8 @@ class CallThreads {
 
   // Returns when no call runs or waits.
   void Wait() {
-    std::unique_lock<std::mutex> lock(mu_);
-    none_.wait(lock, [this] { return running_ == 0; });
+    MutexLock lock(mu_);
+    while (running_ > 0) none_.Wait(mu_);
   }
 
  private:
@@ -60,7 +60,7 @@ class CallThreads {
     while (true) {
       std::move(call)();
       call = nullptr;
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (waiting_.empty()) return Ended();
       call = std::move(waiting_.front());
       waiting_.pop_front();
@@ -68,13 +68,13 @@ class CallThreads {
   }
 
   void Ended() {
-    if (--running_ == 0) none_.notify_all();
+    if (--running_ == 0) none_.NotifyAll();
   }
 
-  std::mutex mu_;
-  std::condition_variable none_;
-  int running_ = 0;
-  std::deque<Call> waiting_;  // empty unless running_ == kThreadsMax
+  Mutex mu_;
+  CondVar none_;
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
+  std::deque<Call> waiting_ ABSL_GUARDED_BY(mu_);  // empty unless running_ == kThreadsMax
 };
 
 }  // namespace penstock

@@ -2,9 +2,9 @@
 #include "distributed/rpc/grpc_worker_client.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
+#include "core/base/mutex.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
@@ -127,7 +127,7 @@ class GrpcWorkerClient final : public WorkerClient {
   void AbandonStep(int64_t step_id) override {
     std::shared_ptr<RunGraphStream> steps;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       steps = steps_;
     }
     if (steps != nullptr) steps->Abandon(step_id);
@@ -207,7 +207,7 @@ class GrpcWorkerClient final : public WorkerClient {
   void Run(wire::RunGraphRequest request, RunGraphStream::Ended ended) {
     std::shared_ptr<RunGraphStream> opened;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (steps_ != nullptr && steps_->Run(request, &ended)) return;
       steps_ = opened = std::make_shared<RunGraphStream>(CurrentStub(), loop_, name_);
       CHECK(opened->Run(std::move(request), &ended), "a new stream is lost");
@@ -216,7 +216,7 @@ class GrpcWorkerClient final : public WorkerClient {
   }
 
   std::shared_ptr<Stub> stub() {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     return CurrentStub();
   }
   // REQUIRES mu_.
@@ -231,10 +231,10 @@ class GrpcWorkerClient final : public WorkerClient {
   Channels& channels_;
   Env& env_;
   CompletionLoop& loop_;
-  std::mutex mu_;
-  std::shared_ptr<grpc::Channel> channel_;  // the stub's
-  std::shared_ptr<Stub> stub_;
-  std::shared_ptr<RunGraphStream> steps_;
+  Mutex mu_;                                                     // locked before a stream's
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // the stub's
+  std::shared_ptr<Stub> stub_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<RunGraphStream> steps_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ StatusOr<SessionOptions> OptionsOf(const tensorflow::ConfigProto& config,
 
 Status RecentRequests::Add(int64_t id, string_view what) {
   if (id == 0) return OkStatus();
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (!ids_.insert(id).second) {
     return Aborted("The same ", what, " (Master) request was received twice.");
   }

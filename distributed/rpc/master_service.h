@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "core/base/mutex.h"
 #include "distributed/master/master.h"
 #include "distributed/rpc/call_threads.h"
 #include "distributed/rpc/calls/completion_loop.h"
@@ -29,9 +29,9 @@ class RecentRequests {
   Status Add(int64_t id, string_view what);
 
  private:
-  std::mutex mu_;
-  absl::flat_hash_set<int64_t> ids_;
-  std::deque<int64_t> order_;
+  Mutex mu_;
+  absl::flat_hash_set<int64_t> ids_ ABSL_GUARDED_BY(mu_);
+  std::deque<int64_t> order_ ABSL_GUARDED_BY(mu_);
 };
 
 class MasterService {

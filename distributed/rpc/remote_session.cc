@@ -7,11 +7,11 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/cluster/cluster_spec.h"
@@ -109,7 +109,7 @@ class RemoteSession final : public SessionInterface {
   ~RemoteSession() override { (void)Close(); }
 
   Status Extend(const Graph& graph) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closed_) return Closed();
     if (graph.max_id() == nodes_sent_ && !handle_.empty()) return OkStatus();
     if (graph.max_id() < nodes_sent_) {
@@ -159,7 +159,7 @@ class RemoteSession final : public SessionInterface {
     request.set_request_id(NewRequestId());
     tensorflow::MakeCallableResponse response;
     RETURN_IF_ERROR(Call(&Stub::MakeCallable, request, &response));
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     callables_[response.handle()] = spec;
     return response.handle();
   }
@@ -169,7 +169,7 @@ class RemoteSession final : public SessionInterface {
                      std::vector<Tensor>* outputs, RunMetadata* metadata) override {
     CallableSpec spec;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       const auto found = callables_.find(callable);
       if (found == callables_.end()) {
         return InvalidArgument("callable ", callable, " was never made or has been released");
@@ -189,7 +189,7 @@ class RemoteSession final : public SessionInterface {
 
   Status ReleaseCallable(CallableId callable) override {
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       callables_.erase(callable);
     }
     tensorflow::ReleaseCallableRequest request;
@@ -217,7 +217,7 @@ class RemoteSession final : public SessionInterface {
   Status Close() override {
     tensorflow::CloseSessionRequest request;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (std::exchange(closed_, true) || handle_.empty()) return OkStatus();
       request.set_session_handle(handle_);
     }
@@ -232,7 +232,7 @@ class RemoteSession final : public SessionInterface {
 
   // The session's, begun with an empty graph if it has none yet.
   StatusOr<std::string> Handle() {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closed_) return Closed();
     if (handle_.empty()) RETURN_IF_ERROR(Create(nullptr));
     return handle_;
@@ -268,8 +268,7 @@ class RemoteSession final : public SessionInterface {
     return TakeOutputs(std::move(tensors), fetches, outputs);
   }
 
-  // REQUIRES mu_.
-  Status Create(const Graph* graph) {
+  Status Create(const Graph* graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     tensorflow::CreateSessionRequest request;
     if (graph != nullptr) ExportGraph(*graph, request.mutable_graph_def());
     ToProto(options_, request.mutable_config());
@@ -295,8 +294,7 @@ class RemoteSession final : public SessionInterface {
     return OkStatus();
   }
 
-  // REQUIRES mu_.
-  Status Grow(const Graph& graph) {
+  Status Grow(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     tensorflow::ExtendSessionRequest request;
     request.set_session_handle(handle_);
     request.set_current_graph_version(version_);
@@ -397,12 +395,12 @@ class RemoteSession final : public SessionInterface {
   // Made with the handle, and not changed while there is one.
   std::unique_ptr<Stub> stub_;
   std::unique_ptr<grpc::GenericStub> steps_;
-  std::mutex mu_;
-  bool closed_ = false;
-  std::string handle_;  // "" before the first call
-  int64_t version_ = 0;
-  int nodes_sent_ = 0;
-  std::map<CallableId, CallableSpec> callables_;
+  Mutex mu_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  std::string handle_ ABSL_GUARDED_BY(mu_);  // "" before the first call
+  int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
+  int nodes_sent_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<CallableId, CallableSpec> callables_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

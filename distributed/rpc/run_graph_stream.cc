@@ -14,7 +14,7 @@ void RunGraphStream::Open() {
 }
 
 bool RunGraphStream::Run(wire::RunGraphRequest request, Ended* ended) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (lost_) return false;
   running_.emplace(static_cast<int64_t>(request.step_id()), std::move(*ended));
   *pending_.add_run() = std::move(request);
@@ -25,7 +25,7 @@ bool RunGraphStream::Run(wire::RunGraphRequest request, Ended* ended) {
 void RunGraphStream::Abandon(int64_t step_id) {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto found = running_.find(step_id);
     if (found == running_.end()) return;
     ended = std::move(found->second);
@@ -38,12 +38,11 @@ void RunGraphStream::Abandon(int64_t step_id) {
 void RunGraphStream::Started(bool ok) {
   if (!ok) return Finish();
   stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   open_ = true;
   Write();
 }
 
-// REQUIRES mu_.
 void RunGraphStream::Write() {
   if (!open_ || writing_ || pending_.run_size() == 0) return;
   writing_ = true;
@@ -52,7 +51,7 @@ void RunGraphStream::Write() {
 }
 
 void RunGraphStream::Written(bool ok) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   writing_ = false;
   if (ok) Write();  // else the read fails as well
 }
@@ -65,7 +64,7 @@ void RunGraphStream::Read(bool ok) {
   for (wire::RunGraphResponse& answer : *answers.mutable_ended()) {
     Ended ended;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       const auto found = running_.find(static_cast<int64_t>(answer.step_id()));
       if (found == running_.end()) continue;  // abandoned
       ended = std::move(found->second);
@@ -85,7 +84,7 @@ void RunGraphStream::Finished(bool) {
 void RunGraphStream::Lose(const Status& why) {
   std::map<int64_t, Ended> running;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     lost_ = true;
     running.swap(running_);
   }
@@ -117,7 +116,7 @@ void RunGraphSink::Read(bool ok) {
 
 void RunGraphSink::Start(const wire::RunGraphRequest& request) {
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closing_) return;
     running_.insert(static_cast<int64_t>(request.step_id()));
   }
@@ -129,14 +128,14 @@ void RunGraphSink::Start(const wire::RunGraphRequest& request) {
 }
 
 void RunGraphSink::Ended(wire::RunGraphResponse response) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   running_.erase(static_cast<int64_t>(response.step_id()));
   if (closing_) return;
   *pending_.add_ended() = std::move(response);
   if (!writing_) Write();
 }
 
-// REQUIRES mu_, !writing_, !closing_.
+// REQUIRES !writing_, !closing_.
 void RunGraphSink::Write() {
   if (pending_.ended_size() == 0) return;
   writing_ = true;
@@ -146,7 +145,7 @@ void RunGraphSink::Write() {
 
 void RunGraphSink::Written(bool ok) {
   if (!ok) Close(OkStatus());  // the connection is lost, which the master sees as well
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   writing_ = false;
   if (closing_) {
     FinishStream();
@@ -158,7 +157,7 @@ void RunGraphSink::Written(bool ok) {
 void RunGraphSink::Close(const Status& status) {
   std::set<int64_t> running;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closing_) return;
     closing_ = true;
     close_status_ = status;
@@ -168,7 +167,6 @@ void RunGraphSink::Close(const Status& status) {
   for (const int64_t step_id : running) endpoint_->abort(step_id);
 }
 
-// REQUIRES mu_.
 void RunGraphSink::FinishStream() {
   stream_.Finish(ToGrpc(close_status_), finished_.TagFor(shared_from_this()));
 }

@@ -14,11 +14,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "distributed/rpc/calls/completion_loop.h"
 #include "proto/penstock/worker.grpc.pb.h"
@@ -51,7 +51,7 @@ class RunGraphStream final : public Operation, public std::enable_shared_from_th
   void Written(bool ok);
   void Finished(bool ok);
   void Finish() { stream_->Finish(&status_, finished_.TagFor(shared_from_this())); }
-  void Write();
+  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Lose(const Status& why);
 
   const std::shared_ptr<wire::Worker::Stub> stub_;
@@ -67,12 +67,12 @@ class RunGraphStream final : public Operation, public std::enable_shared_from_th
   wire::RunGraphResponses incoming_;
   grpc::Status status_;
 
-  std::mutex mu_;
-  std::map<int64_t, Ended> running_;  // by step
-  wire::RunGraphRequests pending_;    // not yet written
-  bool open_ = false;
-  bool writing_ = false;
-  bool lost_ = false;
+  Mutex mu_;
+  std::map<int64_t, Ended> running_ ABSL_GUARDED_BY(mu_);  // by step
+  wire::RunGraphRequests pending_ ABSL_GUARDED_BY(mu_);    // not yet written
+  bool open_ ABSL_GUARDED_BY(mu_) = false;
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool lost_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 class RunGraphSink final : public Operation, public std::enable_shared_from_this<RunGraphSink> {
@@ -101,9 +101,9 @@ class RunGraphSink final : public Operation, public std::enable_shared_from_this
   void Finished(bool) { endpoint_->loop->End(this); }
   void Start(const wire::RunGraphRequest& request);
   void Ended(wire::RunGraphResponse response);
-  void Write();
+  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close(const Status& status);
-  void FinishStream();
+  void FinishStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::shared_ptr<const Endpoint> endpoint_;
   grpc::ServerContext context_;
@@ -114,12 +114,12 @@ class RunGraphSink final : public Operation, public std::enable_shared_from_this
   EventOf<RunGraphSink> finished_{&RunGraphSink::Finished};
   wire::RunGraphRequests incoming_;
 
-  std::mutex mu_;
-  std::set<int64_t> running_;
-  wire::RunGraphResponses pending_;  // not yet written
-  bool writing_ = false;
-  bool closing_ = false;
-  Status close_status_;
+  Mutex mu_;
+  std::set<int64_t> running_ ABSL_GUARDED_BY(mu_);
+  wire::RunGraphResponses pending_ ABSL_GUARDED_BY(mu_);  // not yet written
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool closing_ ABSL_GUARDED_BY(mu_) = false;
+  Status close_status_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -8,11 +8,12 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "core/base/cond_var.h"
 #include "core/base/join.h"
+#include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/connections.h"
@@ -68,9 +69,9 @@ struct Server::State {
   std::optional<CompletionLoop> loop;
   std::optional<Task> task;
 
-  std::mutex mu;
-  bool started = false;
-  bool stopped = false;
+  Mutex mu;
+  bool started ABSL_GUARDED_BY(mu) = false;
+  bool stopped ABSL_GUARDED_BY(mu) = false;
 
   // Destroyed first: what it still runs uses the others.
   ThreadPool threads;
@@ -206,6 +207,7 @@ std::string Server::task() const { return state_->self.name; }
 uint64_t Server::incarnation() const { return state_->self.incarnation; }
 
 Status Server::SetCluster(const ClusterSpec& cluster) {
+  MutexLock lock(state_->mu);
   if (state_->started) return FailedPrecondition("SetCluster: the server has been started");
   const TaskConfig& task = state_->options.task;
   if (cluster.Address(task.job, task.task) != address()) {
@@ -218,7 +220,7 @@ Status Server::SetCluster(const ClusterSpec& cluster) {
 
 Status Server::Start() {
   {
-    std::lock_guard<std::mutex> lock(state_->mu);
+    MutexLock lock(state_->mu);
     if (state_->stopped) return FailedPrecondition("Start: the server has been stopped");
     if (std::exchange(state_->started, true)) return OkStatus();
   }
@@ -235,7 +237,7 @@ std::string Server::shutdown_reason() const { return state_->task->shutdown_reas
 void Server::Stop() {
   State& s = *state_;
   {
-    std::lock_guard<std::mutex> lock(s.mu);
+    MutexLock lock(s.mu);
     if (std::exchange(s.stopped, true)) return;
   }
   if (!s.loop.has_value()) return;  // was not bound

@@ -2,15 +2,16 @@
 #include "distributed/session/in_process_sessions.h"
 
 #include <map>
-#include <mutex>
 #include <utility>
+
+#include "core/base/mutex.h"
 
 namespace penstock {
 namespace {
 
 struct Table {
-  std::mutex mu;
-  std::map<std::string, InProcessSessions::Make> makers;  // by address
+  Mutex mu;
+  std::map<std::string, InProcessSessions::Make> makers ABSL_GUARDED_BY(mu);  // by address
 };
 
 // Lives for ever: servers may be stopped by static destructors.
@@ -23,20 +24,20 @@ Table& TheTable() {
 
 void InProcessSessions::Add(const std::string& address, Make make) {
   Table& table = TheTable();
-  std::lock_guard<std::mutex> lock(table.mu);
+  MutexLock lock(table.mu);
   table.makers[address] = std::move(make);
 }
 
 void InProcessSessions::Remove(const std::string& address) {
   Table& table = TheTable();
-  std::lock_guard<std::mutex> lock(table.mu);
+  MutexLock lock(table.mu);
   table.makers.erase(address);
 }
 
 std::unique_ptr<SessionInterface> InProcessSessions::New(const std::string& address,
                                                          const SessionOptions& options) {
   Table& table = TheTable();
-  std::lock_guard<std::mutex> lock(table.mu);
+  MutexLock lock(table.mu);
   const auto found = table.makers.find(address);
   return found == table.makers.end() ? nullptr : found->second(options);
 }

@@ -3,9 +3,9 @@
 // Sessions of this process: all share one worker, so that devices are opened once, and each has
 // variables of its own.
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
+#include "core/base/mutex.h"
 #include "distributed/master/master_session.h"
 #include "distributed/session/session.h"
 
@@ -40,7 +40,7 @@ class LocalSession final : public SessionInterface {
   ~LocalSession() override { (void)session_->Close(); }
 
   Status Extend(const Graph& graph) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (graph.max_id() == nodes_seen_) return OkStatus();
     if (graph.max_id() < nodes_seen_) {
       return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
@@ -83,17 +83,17 @@ class LocalSession final : public SessionInterface {
 
  private:
   const std::shared_ptr<MasterSession> session_;
-  std::mutex mu_;
-  int nodes_seen_ = 0;
+  Mutex mu_;
+  int nodes_seen_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace
 
 StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions& options) {
-  static std::mutex mu;
+  static Mutex mu;
   static LocalRuntime* runtime = nullptr;
   {
-    std::lock_guard<std::mutex> lock(mu);
+    MutexLock lock(mu);
     if (runtime == nullptr) {
       ASSIGN_OR_RETURN(runtime, MakeRuntime({.env = &Env::Real(),
                                              .timer = &DeadlineTimer::Real(),

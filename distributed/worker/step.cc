@@ -28,7 +28,7 @@ Status Step::Send(const HashedKey& key, Tensor value, bool is_dead) {
   const string_view consumer = destination.substr(0, task_end);
   std::shared_ptr<TensorSink> sink;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (!aborted_.ok()) return aborted_;
     auto box = outboxes_.find(consumer);
     if (box == outboxes_.end()) box = outboxes_.emplace(std::string(consumer), Outbox()).first;
@@ -56,7 +56,7 @@ void Step::Abort(const Status& why) {
   std::map<std::string, Outbox, std::less<>> dropped;
   std::optional<Done> when_sent;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (!aborted_.ok()) return;
     aborted_ = why;
     dropped.swap(outboxes_);
@@ -79,7 +79,7 @@ void Step::Cancel(const Status& why) {
 void Step::Subscribe(const std::string& consumer, std::shared_ptr<TensorSink> sink) {
   std::vector<Held> held;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (!aborted_.ok()) return;  // the consumer's part is aborted, too
     Outbox& box = outboxes_[consumer];
     held = std::exchange(box.held, {});
@@ -91,7 +91,7 @@ void Step::Subscribe(const std::string& consumer, std::shared_ptr<TensorSink> si
 void Step::WhenSent(Done done) {
   Status status;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     status = aborted_;
     if (status.ok() && unsent_ > 0) {
       when_sent_.emplace(std::move(done));
@@ -108,7 +108,7 @@ TensorSink::HandedOver Step::CountDown() {
 void Step::HandedOver() {
   std::optional<Done> when_sent;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (--unsent_ > 0 || !when_sent_.has_value()) return;
     when_sent.emplace(*std::move(when_sent_));
     when_sent_.reset();

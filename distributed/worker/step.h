@@ -10,13 +10,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/cancellation.h"
 #include "core/base/done.h"
+#include "core/base/mutex.h"
 #include "core/op/resource.h"
 #include "core/runtime/rendezvous.h"
 #include "distributed/transport/transport.h"
@@ -71,11 +71,11 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
   ResourceStore resources_;
   const std::unique_ptr<Rendezvous> local_;
 
-  std::mutex mu_;
-  Status aborted_;
-  std::map<std::string, Outbox, std::less<>> outboxes_;  // by consumer
-  int64_t unsent_ = 0;
-  std::optional<Done> when_sent_;
+  Mutex mu_;
+  Status aborted_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Outbox, std::less<>> outboxes_ ABSL_GUARDED_BY(mu_);  // by consumer
+  int64_t unsent_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<Done> when_sent_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -14,7 +14,7 @@ StepTable::~StepTable() {
   CHECK(steps_.empty(), "a table of steps destroyed while ", steps_.size(), " of them run");
   std::optional<DeadlineTimer::Token> expiry;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stopping_ = true;
     expiry = expiry_;
   }
@@ -25,7 +25,7 @@ StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::str
   auto step = std::make_shared<Step>(step_id, task_, session);
   std::vector<Parked> waiting;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (ended_.contains(step_id)) {
       return Aborted("step ", step_id, " has ended or was aborted before it began");
     }
@@ -40,7 +40,7 @@ StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::str
 
 void StepTable::End(int64_t step_id) {
   std::shared_ptr<Step> step;  // destroyed without the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto it = steps_.find(step_id);
   if (it == steps_.end()) return;
   step = std::move(it->second);
@@ -52,7 +52,7 @@ void StepTable::Abort(int64_t step_id, const Status& why) {
   std::shared_ptr<Step> step;
   std::vector<Parked> waiting;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto it = steps_.find(step_id);
     if (it != steps_.end()) {
       step = it->second;
@@ -68,7 +68,7 @@ void StepTable::Abort(int64_t step_id, const Status& why) {
 void StepTable::AbortSession(const std::string& session, const Status& why) {
   std::vector<std::shared_ptr<Step>> steps;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (const auto& [id, step] : steps_) {
       if (step->session() == session) steps.push_back(step);
     }
@@ -79,7 +79,7 @@ void StepTable::AbortSession(const std::string& session, const Status& why) {
 void StepTable::AbortAll(const Status& why) {
   std::vector<std::shared_ptr<Step>> steps;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (const auto& [id, step] : steps_) steps.push_back(step);
   }
   CancelAll(steps, why);
@@ -94,7 +94,7 @@ void StepTable::Subscribe(const std::string& consumer, int64_t step_id,
   std::shared_ptr<Step> step;
   Status refused;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto it = steps_.find(step_id);
     if (it != steps_.end()) {
       step = it->second;
@@ -128,24 +128,23 @@ void StepTable::Fail(int64_t step_id, const Status& why) {
 }
 
 StepTable::Counts StepTable::counts() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return {static_cast<int64_t>(steps_.size()), static_cast<int64_t>(parked_.size())};
 }
 
 std::vector<int64_t> StepTable::running() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   std::vector<int64_t> ids;
   for (const auto& [id, step] : steps_) ids.push_back(id);
   return ids;
 }
 
 std::shared_ptr<Step> StepTable::Find(int64_t step_id) const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto it = steps_.find(step_id);
   return it == steps_.end() ? nullptr : it->second;
 }
 
-// REQUIRES mu_.
 void StepTable::RememberEnded(int64_t step_id) {
   if (!ended_.insert(step_id).second) return;
   ended_order_.push_back(step_id);
@@ -155,7 +154,6 @@ void StepTable::RememberEnded(int64_t step_id) {
   }
 }
 
-// REQUIRES mu_.
 std::vector<StepTable::Parked> StepTable::TakeParked(int64_t step_id) {
   std::vector<Parked> taken;
   if (parked_.empty()) return taken;
@@ -170,7 +168,6 @@ std::vector<StepTable::Parked> StepTable::TakeParked(int64_t step_id) {
   return taken;
 }
 
-// REQUIRES mu_.
 void StepTable::ArmExpiry() {
   if (expiry_armed_ || stopping_ || parked_.empty()) return;
   expiry_armed_ = true;
@@ -180,7 +177,7 @@ void StepTable::ArmExpiry() {
 void StepTable::Expire() {
   std::vector<Parked> expired;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const int64_t now = env_.NowNanos();
     while (!parked_.empty() && parked_.front().since_ns + kParkedNanosMax <= now) {
       const auto front = TakeParked(parked_.front().step_id);
@@ -192,7 +189,7 @@ void StepTable::Expire() {
                                       kParkedNanosMax / 1'000'000'000, " s"));
   }
   // Last: the destructor waits for the one that is armed, and so for this call.
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   expiry_armed_ = false;
   ArmExpiry();
 }

@@ -11,7 +11,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/runtime/deadline_timer.h"
 #include "distributed/worker/step.h"
 
@@ -70,25 +70,25 @@ class StepTable final : public TaskSteps {
     int64_t since_ns;
   };
   std::shared_ptr<Step> Find(int64_t step_id) const;
-  void RememberEnded(int64_t step_id);
+  void RememberEnded(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CancelAll(const std::vector<std::shared_ptr<Step>>& steps, const Status& why);
-  std::vector<Parked> TakeParked(int64_t step_id);
+  std::vector<Parked> TakeParked(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Expire();
-  void ArmExpiry();
+  void ArmExpiry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string task_;
   Env& env_;
   DeadlineTimer& timer_;
 
-  mutable std::mutex mu_;
-  std::map<int64_t, std::shared_ptr<Step>> steps_;
-  absl::flat_hash_set<int64_t> ended_;  // the last so many
-  std::deque<int64_t> ended_order_;
-  std::deque<Parked> parked_;  // oldest first
-  absl::flat_hash_map<std::string, int64_t> parked_per_consumer_;
-  bool expiry_armed_ = false;                   // while something is parked
-  std::optional<DeadlineTimer::Token> expiry_;  // the last one
-  bool stopping_ = false;
+  mutable Mutex mu_;  // locked before the timer's
+  std::map<int64_t, std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);  // the last so many
+  std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
+  std::deque<Parked> parked_ ABSL_GUARDED_BY(mu_);  // oldest first
+  absl::flat_hash_map<std::string, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
+  bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;                   // while something is parked
+  std::optional<DeadlineTimer::Token> expiry_ ABSL_GUARDED_BY(mu_);  // the last one
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock

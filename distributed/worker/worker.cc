@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/op/private_container.h"
 
@@ -79,7 +80,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
     }
   }
   session->last_sign_ns = env_.NowNanos();
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   sessions_.emplace(options.handle, std::move(session));  // again: nothing changes
   return OkStatus();
 }
@@ -87,7 +88,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
 void Worker::DeleteSession(const std::string& handle) {
   std::shared_ptr<Session> session;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto it = sessions_.find(handle);
     if (it == sessions_.end()) return;
     session = std::move(it->second);
@@ -103,14 +104,14 @@ void Worker::DeleteSession(const std::string& handle) {
 }
 
 bool Worker::has_sessions() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   return !sessions_.empty();
 }
 
 std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& handles) {
   std::vector<std::string> unknown;
   const int64_t now = env_.NowNanos();
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   for (const std::string& handle : handles) {
     const auto it = sessions_.find(handle);
     if (it == sessions_.end()) {
@@ -126,7 +127,7 @@ void Worker::ReapSessions() {
   std::vector<std::string> expired;
   const int64_t now = env_.NowNanos();
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (const auto& [handle, session] : sessions_) {
       const int64_t lease_ns = TimeoutNanos(session->options.lease_ms);
       if (lease_ns > 0 && now - session->last_sign_ns > lease_ns) expired.push_back(handle);
@@ -136,7 +137,7 @@ void Worker::ReapSessions() {
 }
 
 StatusOr<std::shared_ptr<Worker::Session>> Worker::FindSession(const std::string& handle) const {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto it = sessions_.find(handle);
   if (it == sessions_.end()) {
     return Aborted("session ", handle, " is not known to ", self_.ToString(),
@@ -149,7 +150,7 @@ Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
                              std::vector<Partition> partitions) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
   ASSIGN_OR_RETURN(std::shared_ptr<WorkerGraph> made, MakeGraph(*session, std::move(partitions)));
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   session->graphs.emplace(graph, std::move(made));  // again: nothing changes
   return OkStatus();
 }
@@ -189,7 +190,7 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
 
 void Worker::DeregisterGraph(const std::string& handle, uint64_t graph) {
   std::shared_ptr<WorkerGraph> dropped;  // destroyed without the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto it = sessions_.find(handle);
   if (it == sessions_.end()) return;
   const auto found = it->second->graphs.find(graph);
@@ -201,7 +202,7 @@ void Worker::DeregisterGraph(const std::string& handle, uint64_t graph) {
 StatusOr<std::shared_ptr<WorkerGraph>> Worker::FindGraph(const std::string& handle,
                                                          uint64_t graph) const {
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto it = session->graphs.find(graph);
   if (it == session->graphs.end()) {
     return Aborted("graph ", graph, " of session ", handle, " is not known to ", self_.ToString(),

@@ -15,13 +15,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/done.h"
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "core/compiler/partition.h"
 #include "core/runtime/device.h"
@@ -129,10 +129,10 @@ class Worker {
   StepTable steps_;
   Transport* transport_ = nullptr;
 
-  mutable std::mutex mu_;
+  mutable Mutex mu_;
   // Sessions are changed under mu_ only (but for their kernels, which have a lock of their own);
   // their options and stores never change.
-  std::map<std::string, std::shared_ptr<Session>> sessions_;
+  std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> deleted_{false};
 };
 

@@ -2,11 +2,11 @@
 #include "core/base/sim/sim_scheduler.h"
 
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/join.h"
 #include "core/base/sim/sim_env.h"
 #include "gmock/gmock.h"
@@ -68,19 +68,19 @@ TEST(SimSchedulerTest, TheClockJumpsFromDeadlineToDeadline) {
 
 TEST(SimSchedulerTest, AWaitLetsOthersRun) {
   SimScheduler scheduler({});
-  std::mutex mu;
+  Mutex mu;
   Condition changed(scheduler, "the number to change");
   int number = 0;
   const Status status = scheduler.Run([&] {
     scheduler.Schedule([&] {
-      std::lock_guard<std::mutex> lock(mu);
+      MutexLock lock(mu);
       number = 1;
       changed.NotifyAll();
       changed.Wait(mu, [&] { return number == 2; });
       number = 3;
       changed.NotifyAll();
     });
-    std::lock_guard<std::mutex> lock(mu);
+    MutexLock lock(mu);
     changed.Wait(mu, [&] { return number == 1; });
     number = 2;
     changed.NotifyAll();
@@ -95,16 +95,16 @@ TEST(SimSchedulerTest, AWaitEndsAtItsDeadlineOrBefore) {
   bool in_time = true, changed_in_time = false;
   int64_t waited = 0;
   const Status status = scheduler.Run([&] {
-    std::mutex mu;
+    Mutex mu;
     Condition changed(scheduler, "a change");
     bool ready = false;
     const int64_t start = scheduler.now_ns();
     scheduler.ScheduleAt(start + 5 * kSecond, [&] {
-      std::lock_guard<std::mutex> lock(mu);
+      MutexLock lock(mu);
       ready = true;
       changed.NotifyAll();
     });
-    std::lock_guard<std::mutex> lock(mu);
+    MutexLock lock(mu);
     in_time = changed.WaitUntil(mu, start + 2 * kSecond, [&] { return ready; });
     waited = scheduler.now_ns() - start;
     changed_in_time = changed.WaitUntil(mu, start + 9 * kSecond, [&] { return ready; });
@@ -119,7 +119,7 @@ TEST(SimSchedulerTest, AWaitEndsAtItsDeadlineOrBefore) {
 // A change that nobody was told of is not noticed: as it may not be by real threads.
 TEST(SimSchedulerTest, ADeadlockNamesTheWaits) {
   SimScheduler scheduler({});
-  std::mutex mu;
+  Mutex mu;
   Condition changed(scheduler, "a change that nobody tells of");
   bool ready = false;
   const Status status = scheduler.Run([&] {
@@ -129,7 +129,7 @@ TEST(SimSchedulerTest, ADeadlockNamesTheWaits) {
       Done never = wait.done();
       (void)wait.Get();
     });
-    std::lock_guard<std::mutex> lock(mu);
+    MutexLock lock(mu);
     changed.Wait(mu, [&] { return ready; });
   });
   EXPECT_EQ(status.code(), StatusCode::kInternal);

@@ -59,7 +59,7 @@ void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* 
 
 std::shared_ptr<grpc::Channel> Channels::To(const std::string& address) {
   const int64_t now_ns = Env::Real().NowNanos();
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   Entry& entry = channels_[address];
   const bool stuck = entry.channel != nullptr &&
                      entry.channel->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE &&

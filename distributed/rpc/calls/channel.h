@@ -10,8 +10,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
+
+#include "core/base/mutex.h"
 
 namespace penstock {
 
@@ -44,8 +45,8 @@ class Channels {
     int64_t made_ns = 0;
   };
   const KeepaliveOptions keepalive_;
-  std::mutex mu_;
-  std::map<std::string, Entry> channels_;
+  Mutex mu_;
+  std::map<std::string, Entry> channels_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -24,24 +24,24 @@ void CompletionLoop::Poll() {
 }
 
 bool CompletionLoop::Begin(Operation* operation) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   if (stopping_) return false;
   operations_.insert(operation);
   return true;
 }
 
 void CompletionLoop::End(Operation* operation) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   operations_.erase(operation);
-  if (stopping_ && operations_.empty()) none_left_.notify_all();
+  if (stopping_ && operations_.empty()) none_left_.NotifyAll();
 }
 
 void CompletionLoop::Stop() {
   {
-    std::unique_lock<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stopping_ = true;
     for (Operation* operation : operations_) operation->Cancel();
-    none_left_.wait(lock, [this] { return operations_.empty(); });
+    while (!operations_.empty()) none_left_.Wait(mu_);
   }
   queue_->Shutdown();
   for (std::thread& thread : threads_) thread.join();

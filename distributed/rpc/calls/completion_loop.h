@@ -9,14 +9,14 @@
 
 #include <grpcpp/completion_queue.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 
 #if defined(PENSTOCK_TSAN)
 // gRPC is not instrumented: tell the sanitizer that what precedes the start of an operation
@@ -90,10 +90,10 @@ class CompletionLoop {
 
   const std::unique_ptr<grpc::CompletionQueue> queue_;
   std::vector<std::thread> threads_;
-  std::mutex mu_;
-  std::condition_variable none_left_;
-  absl::flat_hash_set<Operation*> operations_;
-  bool stopping_ = false;
+  Mutex mu_;
+  CondVar none_left_;
+  absl::flat_hash_set<Operation*> operations_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock

@@ -13,12 +13,12 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "core/base/check.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/rpc/calls/status_proto.h"
@@ -63,7 +63,7 @@ class UnaryCall final : public Operation,
   // Has `cancelled` called, without locks, if the caller gives up before Finish.
   void OnCancel(std::function<void()> cancelled) {
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (!given_up_) {
         cancelled_ = std::move(cancelled);
         return;
@@ -74,14 +74,14 @@ class UnaryCall final : public Operation,
 
   // The caller does not wait any more.
   bool given_up() {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     return given_up_;
   }
 
   void Finish(const Status& status) {
     std::function<void()> dropped;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       dropped = std::exchange(cancelled_, nullptr);
     }
     void* const tag = finished_.TagFor(this->shared_from_this());
@@ -112,7 +112,7 @@ class UnaryCall final : public Operation,
     if (!context_.IsCancelled()) return;
     std::function<void()> cancelled;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       given_up_ = true;
       cancelled = std::exchange(cancelled_, nullptr);
     }
@@ -128,9 +128,9 @@ class UnaryCall final : public Operation,
   EventOf<UnaryCall> finished_{&UnaryCall::Finished};
   EventOf<UnaryCall> done_{&UnaryCall::Over};
   bool refused_ = false;
-  std::mutex mu_;
-  bool given_up_ = false;
-  std::function<void()> cancelled_;
+  Mutex mu_;
+  bool given_up_ ABSL_GUARDED_BY(mu_) = false;
+  std::function<void()> cancelled_ ABSL_GUARDED_BY(mu_);
 };
 
 // Messages of calls that are taken as bytes, because a polling thread may not be given the time

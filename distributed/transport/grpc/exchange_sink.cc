@@ -57,7 +57,7 @@ Status ExchangeSink::Understand(const grpc::ByteBuffer& message) {
 void ExchangeSink::SendEncoded(OutgoingTensor tensor, HandedOver handed_over) {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closing_) {
       ended.push_back(std::move(handed_over));
     } else {
@@ -72,7 +72,7 @@ void ExchangeSink::SendEncoded(OutgoingTensor tensor, HandedOver handed_over) {
 void ExchangeSink::Refuse(int64_t step_id, const Status& why) {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closing_) return;
     frame_.Refuse(step_id, why);
     refusals_ = true;
@@ -84,7 +84,7 @@ void ExchangeSink::Refuse(int64_t step_id, const Status& why) {
 void ExchangeSink::Drop(int64_t step_id) {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (std::deque<Item>* queue : {&small_, &large_}) {
       const auto kept = std::stable_partition(
           queue->begin(), queue->end(),
@@ -98,7 +98,7 @@ void ExchangeSink::Drop(int64_t step_id) {
   Call(std::move(ended));
 }
 
-// REQUIRES mu_, !writing_, !closing_.
+// REQUIRES !writing_, !closing_.
 void ExchangeSink::WriteFrame(Ended* ended) {
   if (small_.empty() && large_.empty() && !refusals_) return;
   for (std::deque<Item>* queue : {&small_, &large_}) {
@@ -118,7 +118,7 @@ void ExchangeSink::Written(bool ok) {
   if (!ok) Close(OkStatus());  // the connection is lost, which the consumer sees as well
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     writing_ = false;
     if (closing_) {
       FinishStream();
@@ -132,7 +132,7 @@ void ExchangeSink::Written(bool ok) {
 void ExchangeSink::Close(const Status& status) {
   Ended ended;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (closing_) return;
     closing_ = true;
     close_status_ = status;
@@ -145,7 +145,6 @@ void ExchangeSink::Close(const Status& status) {
   Call(std::move(ended));
 }
 
-// REQUIRES mu_.
 void ExchangeSink::FinishStream() {
   stream_.Finish(ToGrpc(close_status_), finished_.TagFor(shared_from_this()));
 }

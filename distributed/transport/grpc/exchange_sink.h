@@ -14,11 +14,11 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/transport/grpc/exchange_frame.h"
 #include "distributed/transport/transport.h"
@@ -69,8 +69,8 @@ class ExchangeSink final : public TensorSink,
   void Finished(bool ok);
   Status Understand(const grpc::ByteBuffer& message);
   void Close(const Status& status);
-  void WriteFrame(Ended* ended);
-  void FinishStream();
+  void WriteFrame(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FinishStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Call(Ended ended);
 
   const std::shared_ptr<const Endpoint> endpoint_;
@@ -83,14 +83,14 @@ class ExchangeSink final : public TensorSink,
   grpc::ByteBuffer incoming_;
   std::string consumer_;  // its task; "" until its first message
 
-  std::mutex mu_;
-  FrameWriter frame_;
-  std::deque<Item> small_;
-  std::deque<Item> large_;
-  bool refusals_ = false;  // some are in frame_
-  bool writing_ = false;
-  bool closing_ = false;
-  Status close_status_;
+  Mutex mu_;
+  FrameWriter frame_ ABSL_GUARDED_BY(mu_);
+  std::deque<Item> small_ ABSL_GUARDED_BY(mu_);
+  std::deque<Item> large_ ABSL_GUARDED_BY(mu_);
+  bool refusals_ ABSL_GUARDED_BY(mu_) = false;  // some are in frame_
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool closing_ ABSL_GUARDED_BY(mu_) = false;
+  Status close_status_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/transport/grpc/exchange_frame.h"
 #include "distributed/transport/transport_factory.h"
@@ -49,7 +50,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
 
   // False when the stream is lost.
   bool Subscribe(int64_t step_id) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (lost_) return false;
     steps_.insert(step_id);
     pending_.push_back(step_id);
@@ -57,7 +58,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
     return true;
   }
   void Unsubscribe(int64_t step_id) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     steps_.erase(step_id);
   }
   void Cancel() override { context_.TryCancel(); }
@@ -66,13 +67,12 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   void Started(bool ok) {
     if (!ok) return Finish();
     stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     open_ = true;
     Write();
   }
 
-  // REQUIRES mu_.
-  void Write() {
+  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     wire::ExchangeRequest request;
     if (!introduced_) {
       introduced_ = true;
@@ -91,7 +91,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   }
 
   void Written(bool ok) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     writing_ = false;
     // Where it failed the read fails as well; where the stream has ended nothing may be begun.
     if (ok && !lost_) Write();
@@ -102,7 +102,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
     std::vector<FrameReader::Received> received;
     std::vector<FrameReader::Refused> refused;
     const auto wanted = [this](int64_t step_id) {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       return steps_.contains(step_id);
     };
     const Status status = reader_.Read(incoming_, wanted, &received, &refused);
@@ -136,7 +136,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
     transport_.Forget(this);
     std::set<int64_t> steps;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       lost_ = true;
       steps.swap(steps_);
     }
@@ -158,13 +158,13 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   Status malformed_;
   grpc::Status status_;
 
-  std::mutex mu_;
-  std::set<int64_t> steps_;       // subscribed to
-  std::vector<int64_t> pending_;  // of them, not yet told to the producer
-  bool open_ = false;
-  bool introduced_ = false;
-  bool writing_ = false;
-  bool lost_ = false;
+  Mutex mu_ ABSL_ACQUIRED_AFTER(transport_.mu_);
+  std::set<int64_t> steps_ ABSL_GUARDED_BY(mu_);       // subscribed to
+  std::vector<int64_t> pending_ ABSL_GUARDED_BY(mu_);  // of them, not yet told to the producer
+  bool open_ ABSL_GUARDED_BY(mu_) = false;
+  bool introduced_ ABSL_GUARDED_BY(mu_) = false;
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool lost_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 GrpcTransport::GrpcTransport(GrpcHost& host) : host_(host) {
@@ -189,7 +189,7 @@ Status GrpcTransport::Serve(const TaskId& self, TaskSteps& steps) {
 void GrpcTransport::Subscribe(const TaskId& producer, int64_t step_id) {
   std::shared_ptr<ExchangeStream> opened;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     std::shared_ptr<ExchangeStream>& stream = streams_[producer.name];
     // A stream to another life of the task serves the steps that began in it, and no others.
     const bool usable = stream != nullptr && stream->producer() == producer;
@@ -203,7 +203,7 @@ void GrpcTransport::Subscribe(const TaskId& producer, int64_t step_id) {
 void GrpcTransport::Unsubscribe(const TaskId& producer, int64_t step_id) {
   std::shared_ptr<ExchangeStream> stream;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto found = streams_.find(producer.name);
     if (found == streams_.end()) return;
     stream = found->second;
@@ -212,7 +212,7 @@ void GrpcTransport::Unsubscribe(const TaskId& producer, int64_t step_id) {
 }
 
 void GrpcTransport::Forget(const ExchangeStream* stream) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto found = streams_.find(stream->producer().name);
   if (found != streams_.end() && found->second.get() == stream) streams_.erase(found);
 }
@@ -220,7 +220,7 @@ void GrpcTransport::Forget(const ExchangeStream* stream) {
 void GrpcTransport::Stop() {
   std::vector<std::shared_ptr<ExchangeStream>> streams;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     for (const auto& [name, stream] : streams_) streams.push_back(stream);
   }
   for (const auto& stream : streams) stream->Cancel();

@@ -7,9 +7,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "core/base/mutex.h"
 #include "distributed/rpc/calls/grpc_host.h"
 #include "distributed/transport/grpc/exchange_sink.h"
 #include "distributed/transport/transport.h"
@@ -44,8 +44,9 @@ class GrpcTransport final : public Transport {
   ExchangeService service_;
   TaskId self_;                 // from Serve on
   TaskSteps* steps_ = nullptr;  // from Serve on
-  std::mutex mu_;
-  std::map<std::string, std::shared_ptr<ExchangeStream>> streams_;  // by task name
+  Mutex mu_;                    // locked before a stream's
+  std::map<std::string, std::shared_ptr<ExchangeStream>> streams_
+      ABSL_GUARDED_BY(mu_);  // by task name
 };
 
 }  // namespace penstock

@@ -6,6 +6,8 @@
 #include <deque>
 #include <optional>
 
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "distributed/rpc/calls/testing/test_host.h"
 #include "distributed/transport/testing/recording_steps.h"
 #include "distributed/transport/transport_factory.h"
@@ -39,19 +41,17 @@ class Producer final : public wire::TensorExchange::Service {
   }
   // The first requests of streams, and all steps that were subscribed to, so far.
   std::vector<wire::ExchangeRequest> WaitForStreams(size_t count) {
-    std::unique_lock<std::mutex> lock(mu_);
-    CHECK(changed_.wait_for(lock, std::chrono::seconds(30),
-                            [&] { return streams_.size() >= count; }));
+    MutexLock lock(mu_);
+    while (streams_.size() < count) CHECK(changed_.WaitFor(mu_, std::chrono::seconds(30)));
     return streams_;
   }
   std::vector<uint64_t> WaitForSteps(size_t count) {
-    std::unique_lock<std::mutex> lock(mu_);
-    CHECK(
-        changed_.wait_for(lock, std::chrono::seconds(30), [&] { return steps_.size() >= count; }));
+    MutexLock lock(mu_);
+    while (steps_.size() < count) CHECK(changed_.WaitFor(mu_, std::chrono::seconds(30)));
     return steps_;
   }
   void Prepare(Answer answer) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     answers_.push_back(std::move(answer));
   }
 
@@ -63,10 +63,10 @@ class Producer final : public wire::TensorExchange::Service {
     for (bool first = true; stream->Read(&request); first = false) {
       std::optional<Answer> answer;
       {
-        std::lock_guard<std::mutex> lock(mu_);
+        MutexLock lock(mu_);
         if (first) streams_.push_back(request);
         steps_.insert(steps_.end(), request.subscribe().begin(), request.subscribe().end());
-        changed_.notify_all();
+        changed_.NotifyAll();
         if (!answers_.empty()) {
           answer = std::move(answers_.front());
           answers_.pop_front();
@@ -81,8 +81,8 @@ class Producer final : public wire::TensorExchange::Service {
 
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
-  std::mutex mu_;
-  std::condition_variable changed_;
+  Mutex mu_;
+  CondVar changed_;
   std::vector<wire::ExchangeRequest> streams_;
   std::vector<uint64_t> steps_;
   std::deque<Answer> answers_;

@@ -3,14 +3,14 @@
 // The transport "local": tasks of one process, without a network and without threads. Sending calls
 // the consumer's steps. Tensors of plain bytes share the producer's memory.
 #include <atomic>
-#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "distributed/transport/transport_factory.h"
 
 namespace penstock {
@@ -57,13 +57,13 @@ class Port : public std::enable_shared_from_this<Port> {
   template <class F>
   void Visit(F call) {
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (stopped_) return;
       ++visits_;
     }
     call(steps_);
-    std::lock_guard<std::mutex> lock(mu_);
-    if (--visits_ == 0) none_.notify_all();
+    MutexLock lock(mu_);
+    if (--visits_ == 0) none_.NotifyAll();
   }
 
   // As a producer. False once the task has stopped.
@@ -77,11 +77,11 @@ class Port : public std::enable_shared_from_this<Port> {
 
   const TaskId self_;
   TaskSteps& steps_;
-  std::mutex mu_;
-  std::condition_variable none_;
-  int visits_ = 0;
-  bool stopped_ = false;
-  std::map<Subscription, std::shared_ptr<LocalSink>> sinks_;
+  Mutex mu_;
+  CondVar none_;
+  int visits_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  std::map<Subscription, std::shared_ptr<LocalSink>> sinks_ ABSL_GUARDED_BY(mu_);
 };
 
 // The way to one consumer for one step.
@@ -119,7 +119,7 @@ class LocalSink final : public TensorSink {
 bool Port::Subscribe(const std::shared_ptr<Port>& consumer, int64_t step_id) {
   const auto sink = std::make_shared<LocalSink>(consumer);
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     if (stopped_) return false;
     sinks_[{consumer.get(), step_id}] = sink;
   }
@@ -128,7 +128,7 @@ bool Port::Subscribe(const std::shared_ptr<Port>& consumer, int64_t step_id) {
 }
 
 void Port::Unsubscribe(const Port* consumer, int64_t step_id) {
-  std::lock_guard<std::mutex> lock(mu_);
+  MutexLock lock(mu_);
   const auto sink = sinks_.find({consumer, step_id});
   if (sink == sinks_.end()) return;
   sink->second->Close();
@@ -138,10 +138,10 @@ void Port::Unsubscribe(const Port* consumer, int64_t step_id) {
 void Port::Stop() {
   std::map<Subscription, std::shared_ptr<LocalSink>> lost;
   {
-    std::unique_lock<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     lost.swap(sinks_);
-    none_.wait(lock, [this] { return visits_ == 0; });
+    while (visits_ > 0) none_.Wait(mu_);
   }
   const Status why = Unavailable("lost the connection to ", self_.ToString(), ": it has stopped");
   for (const auto& [subscription, sink] : lost) sink->Refuse(subscription.second, why);
@@ -149,11 +149,11 @@ void Port::Stop() {
 
 // The tasks of this process that serve, by address.
 struct Network {
-  std::mutex mu;
-  std::map<std::string, std::shared_ptr<Port>> ports;
+  Mutex mu;
+  std::map<std::string, std::shared_ptr<Port>> ports ABSL_GUARDED_BY(mu);
 
   std::shared_ptr<Port> Find(const std::string& address) {
-    std::lock_guard<std::mutex> lock(mu);
+    MutexLock lock(mu);
     const auto port = ports.find(address);
     return port == ports.end() ? nullptr : port->second;
   }
@@ -174,7 +174,7 @@ class LocalTransport final : public Transport {
 
   Status Serve(const TaskId& self, TaskSteps& steps) override {
     Network& network = Network::Get();
-    std::lock_guard<std::mutex> lock(network.mu);
+    MutexLock lock(network.mu);
     const auto [port, is_new] = network.ports.emplace(self.address, nullptr);
     if (!is_new) return AlreadyExists(port->second->self().ToString(), " serves already");
     own_ = port->second = std::make_shared<Port>(self, steps);
@@ -202,7 +202,7 @@ class LocalTransport final : public Transport {
     if (own_ == nullptr) return;  // has never served
     {
       Network& network = Network::Get();
-      std::lock_guard<std::mutex> lock(network.mu);
+      MutexLock lock(network.mu);
       const auto port = network.ports.find(own_->self().address);
       if (port != network.ports.end() && port->second == own_) network.ports.erase(port);
     }

@@ -7,18 +7,18 @@
 // To write a transport: copy this folder, rename what is called skeleton, let tests/transport link
 // it, and replace the parts marked WIRE, one after the other. ../README.md lists the steps.
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "distributed/transport/transport_factory.h"
 
 namespace penstock {
@@ -61,10 +61,10 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   // Returns the message to its sender if this task has gone.
   void Post(Message message) {
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       if (!closed_) {
         queue_.push_back(std::move(message));
-        changed_.notify_one();
+        changed_.NotifyOne();
         return;
       }
     }
@@ -75,7 +75,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void Drop(const TaskId& producer, int64_t step_id) {
     std::deque<Message> dropped;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      MutexLock lock(mu_);
       const auto kept = std::stable_partition(queue_.begin(), queue_.end(), [&](const Message& m) {
         return m.kind != Message::kTensor || m.producer != producer || m.step_id != step_id;
       });
@@ -88,11 +88,11 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
 
   // As a consumer: which steps are waiting for which producers.
   void Want(int64_t step_id, const TaskId& producer) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     wanted_[step_id].push_back(producer);
   }
   void Forget(int64_t step_id, const TaskId& producer) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto producers = wanted_.find(step_id);
     if (producers == wanted_.end()) return;
     std::erase(producers->second, producer);
@@ -102,10 +102,10 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void Close() {
     std::deque<Message> left;
     {
-      std::lock_guard<std::mutex> lock(mu_);
-      closed_ = true;
+      MutexLock lock(mu_);
+      closed_ ABSL_GUARDED_BY(mu_) = true;
       left.swap(queue_);
-      changed_.notify_one();
+      changed_.NotifyOne();
     }
     if (!thread_.joinable()) return;  // closed before
     thread_.join();
@@ -120,12 +120,12 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   // WIRE: a loop that polls, or callbacks of a library. Nothing here may block.
   void Run() {
     while (true) {
-      std::unique_lock<std::mutex> lock(mu_);
-      changed_.wait(lock, [this] { return closed_ || !queue_.empty(); });
+      MutexLock lock(mu_);
+      while (!closed_ && queue_.empty()) changed_.Wait(mu_);
       if (closed_) return;
       Message message = std::move(queue_.front());
       queue_.pop_front();
-      lock.unlock();
+      lock.Unlock();
       Handle(message);
     }
   }
@@ -184,14 +184,14 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   }
 
   bool Wants(const Message& message) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     const auto producers = wanted_.find(message.step_id);
     return producers != wanted_.end() &&
            std::find(producers->second.begin(), producers->second.end(), message.producer) !=
                producers->second.end();
   }
   std::vector<int64_t> StepsOf(const TaskId& producer) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     std::vector<int64_t> steps;
     for (const auto& [step_id, producers] : wanted_) {
       if (std::find(producers.begin(), producers.end(), producer) != producers.end()) {
@@ -206,10 +206,10 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   std::thread thread_;
   std::vector<std::shared_ptr<Mailbox>> consumers_;  // of the thread alone, until it has ended
 
-  std::mutex mu_;
-  std::condition_variable changed_;
-  std::deque<Message> queue_;
-  std::map<int64_t, std::vector<TaskId>> wanted_;  // by step
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<Message> queue_ ABSL_GUARDED_BY(mu_);
+  std::map<int64_t, std::vector<TaskId>> wanted_ ABSL_GUARDED_BY(mu_);  // by step
   bool closed_ = false;
 };
 
@@ -254,11 +254,11 @@ void Mailbox::HandleSubscribe(const Message& message) {
 // WIRE: addresses lead to other processes. A transport that needs a connection of its own may agree
 // on it over the task's gRPC server (TransportHost).
 struct Mailboxes {
-  std::mutex mu;
-  std::map<std::string, std::shared_ptr<Mailbox>> by_address;
+  Mutex mu;
+  std::map<std::string, std::shared_ptr<Mailbox>> by_address ABSL_GUARDED_BY(mu);
 
   std::shared_ptr<Mailbox> Find(const std::string& address) {
-    std::lock_guard<std::mutex> lock(mu);
+    MutexLock lock(mu);
     const auto mailbox = by_address.find(address);
     return mailbox == by_address.end() ? nullptr : mailbox->second;
   }
@@ -278,7 +278,7 @@ class SkeletonTransport final : public Transport {
 
   Status Serve(const TaskId& self, TaskSteps& steps) override {
     Mailboxes& all = Mailboxes::Get();
-    std::lock_guard<std::mutex> lock(all.mu);
+    MutexLock lock(all.mu);
     const auto [mailbox, is_new] = all.by_address.emplace(self.address, nullptr);
     if (!is_new) return AlreadyExists(mailbox->second->self().ToString(), " serves already");
     own_ = mailbox->second = std::make_shared<Mailbox>(self, steps);
@@ -307,7 +307,7 @@ class SkeletonTransport final : public Transport {
     if (own_ == nullptr) return;  // has never served
     {
       Mailboxes& all = Mailboxes::Get();
-      std::lock_guard<std::mutex> lock(all.mu);
+      MutexLock lock(all.mu);
       const auto mailbox = all.by_address.find(own_->self().address);
       if (mailbox != all.by_address.end() && mailbox->second == own_) all.by_address.erase(mailbox);
     }

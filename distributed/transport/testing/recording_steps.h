@@ -5,15 +5,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "distributed/transport/transport.h"
 
 namespace penstock {
@@ -32,13 +32,13 @@ class RecordingSteps final : public TaskSteps {
 
   // From now on Deliver waits for Unblock.
   void Block() {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     blocked_ = true;
   }
   void Unblock() {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     blocked_ = false;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   // Waits until a call of Deliver waits.
   void WaitUntilStuck() {
@@ -49,7 +49,7 @@ class RecordingSteps final : public TaskSteps {
   std::shared_ptr<TensorSink> WaitForSink(const std::string& consumer, int64_t step_id) {
     const auto key = std::make_pair(consumer, step_id);
     Wait("a subscription", [&] { return sinks_.contains(key); });
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     return sinks_.at(key);
   }
   // Waits for so many tensors; returns all that are here.
@@ -58,60 +58,60 @@ class RecordingSteps final : public TaskSteps {
     return received();
   }
   std::vector<Received> received() {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     return received_;
   }
   void ForgetTensors() {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     received_.clear();
   }
   Status WaitForFailure(int64_t step_id) {
     Wait("a failure", [&] { return failures_.contains(step_id); });
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     return failures_.at(step_id);
   }
   bool has_failed(int64_t step_id) {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     return failures_.contains(step_id);
   }
 
   // TaskSteps.
   void Subscribe(const std::string& consumer, int64_t step_id,
                  std::shared_ptr<TensorSink> sink) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     sinks_[{consumer, step_id}] = std::move(sink);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   Allocator& AllocatorFor(int64_t, const HashedKey&, DType, const Shape&) override {
     ++asked_;
     return *memory_;
   }
   void Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) override {
-    std::unique_lock<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     stuck_ = blocked_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return !blocked_; });
+    changed_.NotifyAll();
+    while (blocked_) changed_.Wait(mu_);
     received_.push_back({step_id, key, std::move(value), is_dead});
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   void Fail(int64_t step_id, const Status& why) override {
-    std::lock_guard<std::mutex> lock(mu_);
+    MutexLock lock(mu_);
     failures_.emplace(step_id, why);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
  private:
   template <class Condition>
   void Wait(const char* what, Condition condition) {
-    std::unique_lock<std::mutex> lock(mu_);
-    CHECK(changed_.wait_for(lock, std::chrono::seconds(60), condition), "waited in vain for ",
-          what);
+    MutexLock lock(mu_);
+    const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition()) CHECK(changed_.WaitUntil(mu_, latest), "waited in vain for ", what);
   }
 
   std::atomic<Allocator*> memory_ = &CpuAllocator();
   std::atomic<int> asked_ = 0;
-  std::mutex mu_;
-  std::condition_variable changed_;
+  Mutex mu_;
+  CondVar changed_;
   std::map<std::pair<std::string, int64_t>, std::shared_ptr<TensorSink>> sinks_;
   std::vector<Received> received_;
   std::map<int64_t, Status> failures_;  // the first of each step
