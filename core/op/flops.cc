@@ -31,8 +31,7 @@ double MatMulFlops(const FlopsScope& scope) {
 
 double ConvolutionFlops(const FlopsScope& scope) {
   const PartialShape& filter = scope.inputs[1];
-  const bool known =
-      filter.known_rank() && filter.rank() > 0 && filter.dim(filter.rank() - 1) > 0;
+  const bool known = filter.known_rank() && filter.rank() > 0 && filter.dim(filter.rank() - 1) > 0;
   const double channels = known ? Size(filter.dim(filter.rank() - 1)) : kUnknownDim;
   return 2 * Elements(scope.outputs[0]) * Elements(filter) / channels;
 }
