@@ -27,61 +27,61 @@ double FlopsOf(const Node& node, const ShapeMap& shapes) {
 
 }  // namespace
 
-CostTable::Output& CostTable::OutputOf(Entry& entry, int output) {
-  const auto index = static_cast<size_t>(output);
-  if (entry.outputs.size() <= index) entry.outputs.resize(index + 1);
-  return entry.outputs[index];
-}
-
 void CostTable::Estimate(const Graph& graph, const ShapeMap& shapes) {
   const std::vector<Node*> nodes = graph.nodes();
-  nodes_.reserve(nodes_.size() + nodes.size());
+  work_.assign(graph.max_id(), {});
+  output_bytes_.clear();
   for (const Node* node : nodes) {
-    Entry& entry = nodes_[node->name()];
-    entry.flops = FlopsOf(*node, shapes);
-    if (node->num_outputs() > 0) OutputOf(entry, node->num_outputs() - 1);
+    work_[node->id()] = {.flops = FlopsOf(*node, shapes), .first_output = output_bytes_.size()};
     for (int i = 0; i < node->num_outputs(); ++i) {
-      Output& output = entry.outputs[i];
-      if (output.measured) continue;
-      output.bytes = Elements(ShapeOf(shapes, *node, i)) *
-                     static_cast<double>(SizeOf(node->output_type(i).dtype));
+      output_bytes_.push_back(Elements(ShapeOf(shapes, *node, i)) *
+                              static_cast<double>(SizeOf(node->output_type(i).dtype)));
     }
   }
   for (const Node* node : nodes) {
-    double bytes = 0;
+    double& bytes = work_[node->id()].bytes;
     for (const Endpoint& in : node->inputs()) bytes += OutputBytes(*in.node, in.index);
     for (int i = 0; i < node->num_outputs(); ++i) bytes += OutputBytes(*node, i);
-    nodes_[node->name()].bytes = bytes;
   }
 }
 
 void CostTable::RecordNode(string_view node, const DeviceName& device, double nanos) {
-  std::vector<Time>& measured = nodes_[std::string(node)].measured;
-  const auto known = std::find_if(measured.begin(), measured.end(),
+  std::vector<Time>& times = measured_[std::string(node)].times;
+  const auto known = std::find_if(times.begin(), times.end(),
                                   [&](const Time& time) { return time.device == device; });
-  if (known == measured.end()) {
-    measured.push_back({device, nanos});
+  if (known == times.end()) {
+    times.push_back({device, nanos});
     return;
   }
   known->nanos += (nanos - known->nanos) / (nanos < known->nanos ? 2 : 4);
 }
 
 void CostTable::RecordOutput(string_view node, int output, double bytes) {
-  OutputOf(nodes_[std::string(node)], output) = {.bytes = bytes, .measured = true};
+  std::vector<double>& measured = measured_[std::string(node)].output_bytes;
+  const auto index = static_cast<size_t>(output);
+  if (measured.size() <= index) measured.resize(index + 1, -1);
+  measured[index] = bytes;
+}
+
+const CostTable::Measured* CostTable::FindMeasured(const Node& node) const {
+  if (measured_.empty()) return nullptr;
+  const auto found = measured_.find(node.name());
+  return found == measured_.end() ? nullptr : &found->second;
 }
 
 double CostTable::NodeNanos(const Node& node, const DeviceInfo& device) const {
-  const auto found = nodes_.find(node.name());
-  if (found == nodes_.end()) return device.rates.launch_ns;
-  const Entry& entry = found->second;
-  const Time* alike = nullptr;
-  for (const Time& time : entry.measured) {
-    if (time.device == device.name) return time.nanos;
-    if (time.device.type == device.name.type) alike = &time;
+  if (const Measured* const measured = FindMeasured(node); measured != nullptr) {
+    const Time* alike = nullptr;
+    for (const Time& time : measured->times) {
+      if (time.device == device.name) return time.nanos;
+      if (time.device.type == device.name.type) alike = &time;
+    }
+    if (alike != nullptr) return alike->nanos;
   }
-  if (alike != nullptr) return alike->nanos;
+  const auto id = static_cast<size_t>(node.id());
+  const Work work = id < work_.size() ? work_[id] : Work();
   return device.rates.launch_ns +
-         std::max(entry.flops / device.rates.flops_per_ns, entry.bytes / device.rates.bytes_per_ns);
+         std::max(work.flops / device.rates.flops_per_ns, work.bytes / device.rates.bytes_per_ns);
 }
 
 double CostTable::TransferNanos(const Node& src, int output, const DeviceInfo& from,
@@ -95,10 +95,14 @@ double CostTable::TransferNanos(const Node& src, int output, const DeviceInfo& f
 }
 
 double CostTable::OutputBytes(const Node& node, int output) const {
-  const auto found = nodes_.find(node.name());
-  if (found == nodes_.end()) return 0;
-  const std::vector<Output>& outputs = found->second.outputs;
-  return output < static_cast<int>(outputs.size()) ? outputs[output].bytes : 0;
+  const auto index = static_cast<size_t>(output);
+  const Measured* const measured = FindMeasured(node);
+  if (measured != nullptr && index < measured->output_bytes.size() &&
+      measured->output_bytes[index] >= 0) {
+    return measured->output_bytes[index];
+  }
+  const auto id = static_cast<size_t>(node.id());
+  return id < work_.size() ? output_bytes_[work_[id].first_output + index] : 0;
 }
 
 }  // namespace penstock

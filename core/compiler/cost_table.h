@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CostTable: how long nodes take on devices and how large their outputs are: what the placer asks.
-// A value, keyed by the names of nodes and devices, so that what one step was measured to take
-// serves the compilation of the next.
+// A value. Measurements are keyed by the names of nodes and devices, so that what one step was
+// measured to take serves the compilation of the next; estimates are of one graph.
 //
 // A node's time on a device is, in this order: the one measured there; the one measured on another
 // device of the same type; an estimate from the node's work and the device's rates. Thread-safe
@@ -21,6 +21,7 @@ namespace penstock {
 class CostTable {
  public:
   // Estimates the work of each node of `graph` from its op, types and shapes. Measurements stay.
+  // From then on the table answers for nodes of that graph.
   void Estimate(const Graph& graph, const ShapeMap& shapes);
 
   // One execution of a node, and the size of what one of its outputs held. The table follows times
@@ -28,11 +29,12 @@ class CostTable {
   void RecordNode(string_view node, const DeviceName& device, double nanos);
   void RecordOutput(string_view node, int output, double bytes);
 
+  // Without a measurement or an estimate: the time of a kernel that does nothing.
   double NodeNanos(const Node& node, const DeviceInfo& device) const;
   // From `src`'s device to another. 0 on the same device.
   double TransferNanos(const Node& src, int output, const DeviceInfo& from,
                        const DeviceInfo& to) const;
-  // 0 if the output was neither estimated nor measured.
+  // 0 if the output was neither measured nor estimated.
   double OutputBytes(const Node& node, int output) const;
 
  private:
@@ -40,19 +42,20 @@ class CostTable {
     DeviceName device;
     double nanos = 0;
   };
-  struct Output {
-    double bytes = 0;
-    bool measured = false;
+  struct Measured {
+    std::vector<Time> times;
+    std::vector<double> output_bytes;  // negative: not measured
   };
-  struct Entry {
+  struct Work {
     double flops = 0;
-    double bytes = 0;  // read and written
-    std::vector<Output> outputs;
-    std::vector<Time> measured;
+    double bytes = 0;         // read and written
+    size_t first_output = 0;  // in output_bytes_
   };
-  static Output& OutputOf(Entry& entry, int output);
+  const Measured* FindMeasured(const Node& node) const;
 
-  absl::flat_hash_map<std::string, Entry> nodes_;  // by name
+  absl::flat_hash_map<std::string, Measured> measured_;  // by name
+  std::vector<Work> work_;                               // by node id
+  std::vector<double> output_bytes_;                     // estimated
 };
 
 }  // namespace penstock

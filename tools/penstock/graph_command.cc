@@ -117,8 +117,7 @@ void AddGraphCommand(CLI::App& app, int* exit_code) {
       "  penstock graph model.pb --out=model.pbtxt                  as text\n"
       "  penstock graph model.pb --after=place --fetch=loss:0       what the compiler makes of it\n"
       "  penstock graph model.pb --after=place --fetch=loss:0 --explain\n"
-      "                                                             and why each node is where it "
-      "is\n"
+      "                                                             and the reasons\n"
       "  penstock graph model.pb --dot | dot -Tsvg > model.svg      a picture\n");
   auto options = std::make_shared<GraphOptions>();
   graph->add_option("file", options->path, "A GraphDef, binary or text")->required();
@@ -134,10 +133,12 @@ void AddGraphCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str();
   graph->add_option("--disable_passes", options->disabled_passes, "Passes to leave out: fold, ...")
       ->delimiter(',');
-  graph->add_flag("--explain", options->explain,
-                  "Also print how long each pass took, and why each node is where it is");
   graph->add_option("--out", options->out, "Write it here (.pbtxt: as text) instead of printing");
-  graph->add_flag("--dot", options->dot, "Print in Graphviz's language");
+  CLI::Option* const dot = graph->add_flag("--dot", options->dot, "Print in Graphviz's language");
+  graph
+      ->add_flag("--explain", options->explain,
+                 "Also print how long each pass took, and why each node is where it is")
+      ->excludes(dot);
   graph->callback([options, exit_code] { *exit_code = ExitCodeOf(RunGraphCommand(*options)); });
 }
 
