@@ -4,10 +4,11 @@
 // (VarHandleOp) and TensorFlow-1 reference edges (VariableV2).
 //
 // Reading yields a snapshot that shares the buffer; an update writes in place when nobody else
-// holds the buffer and into a copy when somebody does. So no reader ever sees half an update.
-// Thread-safe. Every change (Assign, Update of one variable or several at once) passes through
-// Changed, which raises the version: replication, exactly-once recovery and staleness bounds stand
-// on that one place.
+// holds the buffer and into a copy when somebody does, which the allocator that owns the buffer
+// makes. So no reader ever sees half an update. Thread-safe.
+//
+// Actions in a StateLog: "assign" {value}, "update" {value} (the whole new value of an update), and
+// "slices" {numbers, elements}: what core/op/slices.h puts into the value.
 #pragma once
 
 #include <atomic>
@@ -15,19 +16,17 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/op/resource.h"
+#include "core/op/slices.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
-
-// Who changes a variable.
-struct UpdateOrigin {
-  int64_t step_id = 0;
-};
 
 class Variable final : public Resource {
  public:
@@ -41,7 +40,10 @@ class Variable final : public Resource {
   DType dtype() const { return dtype_; }
   PartialShape shape() const;
   bool initialized() const;
-  int64_t version() const;
+
+  const char* OpaqueReason() const override { return nullptr; }
+  std::vector<Tensor> Describe() const override;
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
   // Taken out of its container: the value is dropped at once, whoever still holds the object.
   void Shutdown() override;
@@ -65,20 +67,26 @@ class Variable final : public Resource {
   // it writes.
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
+  // As above, for updates of a few rows: `changed(i)` is called after `fn`, only if there is a log,
+  // and returns which slices of variable i `fn` may have changed.
+  static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
+                       absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
+                       absl::FunctionRef<Slices(size_t i)> changed);
 
  private:
+  using Group = absl::InlinedVector<Variable*, 4>;
   // These need the lock.
   Status CheckInitialized() const;
   Status MakeExclusive();
-  // Where every change passes through.
-  void Changed(const UpdateOrigin& origin);
+  Part UpdatePart(const Slices& changed) const;
+  static void RecordUpdate(absl::Span<Variable* const> variables, const Group& once,
+                           const UpdateOrigin& origin, absl::FunctionRef<Slices(size_t i)> changed);
 
   const std::string name_;
   const DType dtype_;
   mutable std::mutex mu_;
   PartialShape shape_;
   Tensor value_;  // invalid until assigned
-  int64_t version_ = 0;
   std::atomic<bool> removed_{false};
 };
 

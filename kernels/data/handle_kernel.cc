@@ -19,7 +19,7 @@ Status HandleKernel::Init(const KernelInit& node) {
 Status HandleKernel::Compute(KernelContext& ctx) {
   const auto make = [&] { return Make(ctx); };
   ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
-                   ctx.resources().LookupOrCreate(container_, name_, Type(), make));
+                   ctx.resources().LookupOrCreate(container_, name_, Type(), make, ctx.origin()));
   std::lock_guard<std::mutex> lock(mu_);
   if (!handle_.valid() || handle_.scalar<ResourceHandle>().resource != resource) {
     RETURN_IF_ERROR(Check(*resource));
