@@ -57,6 +57,7 @@ struct KernelInit {
 // The services of the running step; the same for all kernels of a step on a device.
 struct StepContext {
   int64_t step_id = 0;
+  uint64_t incarnation = 0;                 // of the task
   ResourceStore* resources = nullptr;       // of the device (or of the session, if isolated)
   ResourceStore* step_resources = nullptr;  // dropped when the step ends
   Rendezvous* rendezvous = nullptr;
@@ -117,6 +118,10 @@ class KernelContext {
 
   const std::string& node_name() const { return *p_.node_name; }
   const std::string& device_name() const { return *p_.device_name; }
+  // Whom the changes that this execution makes to resources are put down to.
+  UpdateOrigin origin() const {
+    return {p_.step->step_id, p_.step->incarnation, *p_.device_name, *p_.node_name};
+  }
   StepContext& step() const { return *p_.step; }
   ResourceStore& resources() const { return *p_.step->resources; }
   Scheduler& threads() const { return *p_.step->threads; }

@@ -15,6 +15,7 @@ class Counter : public Resource {
   const char* TypeName() const override { return "Counter"; }
   std::string DebugString() const override { return "Counter"; }
   void Shutdown() override { ++shutdowns; }
+  const char* OpaqueReason() const override { return "it is a test's"; }
   int shutdowns = 0;
 };
 

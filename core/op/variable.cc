@@ -7,15 +7,22 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/inlined_vector.h"
+#include "core/base/mutex.h"
+#include "core/op/state_replay.h"
 
 namespace penstock {
+namespace {
+
+constexpr char kAssignAction[] = "assign", kUpdateAction[] = "update", kSlicesAction[] = "slices";
+
+}  // namespace
 
 Variable::Variable(std::string name, DType dtype, PartialShape shape)
     : name_(std::move(name)), dtype_(dtype), shape_(std::move(shape)) {}
 
 std::string Variable::DebugString() const {
   MutexLock lock(mu_);
-  return StrCat("Variable '", name_, "' ", Name(dtype_), shape_.ToString(), " version ", version_,
+  return StrCat("Variable '", name_, "' ", Name(dtype_), shape_.ToString(), " version ", version(),
                 value_.valid() ? "" : ", not initialized");
 }
 
@@ -27,11 +34,6 @@ PartialShape Variable::shape() const {
 bool Variable::initialized() const {
   MutexLock lock(mu_);
   return value_.valid();
-}
-
-int64_t Variable::version() const {
-  MutexLock lock(mu_);
-  return version_;
 }
 
 void Variable::Shutdown() {
@@ -58,8 +60,6 @@ Status Variable::Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const {
   return fn(value_);
 }
 
-void Variable::Changed(const UpdateOrigin& origin) { ++version_; }
-
 Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& origin) {
   if (value.dtype() != dtype_) {
     return InvalidArgument("variable '", name_, "' holds ", Name(dtype_), ", assigned a value of ",
@@ -77,24 +77,25 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
     shape_ = value.shape();
   }
   old = std::exchange(value_, std::move(value));
-  Changed(origin);
+  Changed(origin, kAssignAction, [this] { return std::vector<Tensor>{value_}; });
   return OkStatus();
 }
 
 Status Variable::MakeExclusive() {
   if (value_.unique()) return OkStatus();
-  const Allocator* allocator = value_.buffer()->allocator();
-  if (allocator != nullptr && !allocator->host_accessible()) {
-    return Unimplemented("variable '", name_, "': its value in ", allocator->name(),
-                         " is still being read; updating a copy is implemented for the CPU only");
-  }
-  ASSIGN_OR_RETURN(value_, value_.TryClone());
+  ASSIGN_OR_RETURN(value_, value_.TryCloneInItsMemory());
   return OkStatus();
 }
 
 Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                         absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn) {
-  absl::InlinedVector<Variable*, 4> once(variables.begin(), variables.end());
+  return Update(variables, origin, fn, [](size_t) { return Slices::All(); });
+}
+
+Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
+                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
+                        absl::FunctionRef<Slices(size_t i)> changed) {
+  Group once(variables.begin(), variables.end());
   std::sort(once.begin(), once.end(), std::less<>());
   once.erase(std::unique(once.begin(), once.end()), once.end());
 
@@ -109,8 +110,79 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
   absl::InlinedVector<Tensor*, 4> values;
   for (Variable* variable : variables) values.push_back(&variable->value_);
   RETURN_IF_ERROR(fn(values));
-  for (Variable* variable : once) variable->Changed(origin);
+  bool logged = false;
+  for (Variable* variable : once) {
+    variable->RaiseVersion();
+    logged |= variable->logged();
+  }
+  if (logged) [[unlikely]]
+    RecordUpdate(variables, once, origin, changed);
   return OkStatus();
 }
+
+void Variable::RecordUpdate(absl::Span<Variable* const> variables, const Group& once,
+                            const UpdateOrigin& origin,
+                            absl::FunctionRef<Slices(size_t i)> changed) {
+  std::vector<Part> parts;
+  for (const Variable* variable : once) {
+    if (!variable->logged()) continue;
+    Slices slices = Slices::None();
+    for (size_t i = 0; i < variables.size(); ++i) {
+      if (variables[i] == variable) slices.Add(changed(i));
+    }
+    parts.push_back(variable->UpdatePart(slices));
+  }
+  RecordTogether(origin, std::move(parts));
+}
+
+Resource::Part Variable::UpdatePart(const Slices& changed) const {
+  if (!changed.all()) {
+    // Where there is no memory for them, the whole value, which needs none, says the same.
+    StatusOr<Tensor> elements = GatherSlices(value_, changed);
+    if (elements.ok()) return {this, kSlicesAction, {changed.Numbers(), *std::move(elements)}};
+  }
+  return {this, kUpdateAction, {value_}};
+}
+
+std::vector<Tensor> Variable::Describe() const {
+  std::vector<Tensor> values = {Value(dtype_), Value(shape())};
+  // A variable may have been assigned before it is put into a store.
+  if (value_.valid()) values.push_back(value_);
+  return values;
+}
+
+Status Variable::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
+  const ReplayValues values(change);
+  if (change.action == kAssignAction || change.action == kUpdateAction) {
+    RETURN_IF_ERROR(values.Expect(1));
+    return Assign(change.values[0], /*validate_shape=*/false, origin);
+  }
+  if (change.action != kSlicesAction) return values.UnknownAction();
+  RETURN_IF_ERROR(values.Expect(2));
+  ASSIGN_OR_RETURN(const Slices slices, Slices::Of(change.values[0], change.values[1]));
+  Variable* const one[] = {this};
+  return Update(
+      one, origin,
+      [&](absl::Span<Tensor* const> state) {
+        return ScatterSlices(slices, change.values[1], state[0]);
+      },
+      [&](size_t) { return slices; });
+}
+
+namespace {
+
+StatusOr<std::shared_ptr<Resource>> MakeVariable(const std::string& name,
+                                                 const ReplayValues& values) {
+  RETURN_IF_ERROR(values.ExpectAtLeast(2));
+  ASSIGN_OR_RETURN(const DType dtype, values.Type(0));
+  ASSIGN_OR_RETURN(PartialShape shape, values.GetShape(1));
+  auto variable = std::make_shared<Variable>(name, dtype, std::move(shape));
+  if (values.size() > 2) RETURN_IF_ERROR(variable->Assign(values.Get(2), true, {}));
+  return variable;
+}
+
+const ResourceMakerDeclaration maker("Variable", MakeVariable);
+
+}  // namespace
 
 }  // namespace penstock

@@ -4,30 +4,29 @@
 // (VarHandleOp) and TensorFlow-1 reference edges (VariableV2).
 //
 // Reading yields a snapshot that shares the buffer; an update writes in place when nobody else
-// holds the buffer and into a copy when somebody does. So no reader ever sees half an update.
-// Thread-safe. Every change (Assign, Update of one variable or several at once) passes through
-// Changed, which raises the version: replication, exactly-once recovery and staleness bounds stand
-// on that one place.
+// holds the buffer and into a copy when somebody does, which the allocator that owns the buffer
+// makes. So no reader ever sees half an update. Thread-safe.
+//
+// Actions in a StateLog: "assign" {value}, "update" {value} (the whole new value of an update), and
+// "slices" {numbers, elements}: what core/op/slices.h puts into the value.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/op/resource.h"
+#include "core/op/slices.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
-
-// Who changes a variable.
-struct UpdateOrigin {
-  int64_t step_id = 0;
-};
 
 class Variable final : public Resource {
  public:
@@ -41,7 +40,10 @@ class Variable final : public Resource {
   DType dtype() const { return dtype_; }
   PartialShape shape() const ABSL_LOCKS_EXCLUDED(mu_);
   bool initialized() const ABSL_LOCKS_EXCLUDED(mu_);
-  int64_t version() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  const char* OpaqueReason() const override { return nullptr; }
+  std::vector<Tensor> Describe() const override;
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
   // Taken out of its container: the value is dropped at once, whoever still holds the object.
   void Shutdown() override ABSL_LOCKS_EXCLUDED(mu_);
@@ -65,21 +67,28 @@ class Variable final : public Resource {
   // FailedPrecondition. If `fn` fails, versions stay, and so must the tensors: fn validates before
   // it writes. (The analysis cannot follow locks whose number is not known.)
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
-                       absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn)
-      ABSL_NO_THREAD_SAFETY_ANALYSIS;
+                       absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
+  // As above, for updates of a few rows: `changed(i)` is called after `fn`, only if there is a log,
+  // and returns which slices of variable i `fn` may have changed.
+  static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
+                       absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
+                       absl::FunctionRef<Slices(size_t i)> changed) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
+  using Group = absl::InlinedVector<Variable*, 4>;
   Status CheckInitialized() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status MakeExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Where every change passes through.
-  void Changed(const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Part UpdatePart(const Slices& changed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Needs the locks of `once`.
+  static void RecordUpdate(absl::Span<Variable* const> variables, const Group& once,
+                           const UpdateOrigin& origin, absl::FunctionRef<Slices(size_t i)> changed)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   const std::string name_;
   const DType dtype_;
   mutable Mutex mu_;
   PartialShape shape_ ABSL_GUARDED_BY(mu_);
   Tensor value_ ABSL_GUARDED_BY(mu_);  // invalid until assigned
-  int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<bool> removed_{false};
 };
 

@@ -57,6 +57,13 @@ class CudaAllocator final : public Allocator {
     cudaFreeAsync(pointer, stream_);
   }
 
+  Status Copy(const void* from, void* to, size_t bytes) override {
+    const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_);
+    if (error == cudaSuccess) return OkStatus();
+    return Internal("copying ", bytes, " bytes within ", name_,
+                    ": CUDA: ", cudaGetErrorString(error));
+  }
+
   AllocatorStats stats() const override {
     AllocatorStats stats = counters_.stats();
     uint64_t reserved = 0;

@@ -37,6 +37,7 @@ void Execution::Begin(const StepArgs& args) {
   cancellation_ = args.cancellation != nullptr ? args.cancellation : &own_cancellation_;
   step_ = {
       .step_id = args.step_id,
+      .incarnation = device_.info().incarnation,
       .resources = args.resources != nullptr ? args.resources : &device_.resources(),
       .step_resources = args.step_resources != nullptr ? args.step_resources : &own_step_resources_,
       .rendezvous = args.rendezvous,

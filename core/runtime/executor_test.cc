@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/join.h"
+#include "core/op/testing/recording_log.h"
 #include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
@@ -169,6 +170,27 @@ TEST_P(ExecutorTest, ReferencesAreReadWhereAValueIsWanted) {
   read.Fetch(read.Add("TestVariable", {}, {{"name", "weights"}}), 0);
   ASSERT_TRUE(Run(read.Take(), step).ok()) << "it outlives the step";
   EXPECT_EQ(step.fetches[0].scalar<int64_t>(), 21);
+}
+
+TEST_P(ExecutorTest, ChangesArePutDownToStepAndNode) {
+  RecordingLog log;
+  ResourceStore resources;
+  ASSERT_TRUE(resources.AttachLog(&log).ok());
+  TestGraph g;
+  Node* const v = g.Add("TestVariable", {}, {{"name", "weights"}});
+  g.Add("TestAssign", {v, g.Feed(0)}, {}, {}, "set_weights");
+  TestStep step(0, {Int(21)});
+  StepArgs args = step.Args();
+  args.resources = &resources;
+  const auto executor = task_.Make(g.Take());
+  ASSERT_TRUE(RunStep(*executor, args, GetParam()).ok());
+  ASSERT_EQ(log.entries().size(), 2);
+  const RecordingLog::Entry entry = log.entries()[1];
+  EXPECT_EQ(RecordingLog::Text(entry), "weights 1 assign int64[] 21");
+  EXPECT_EQ(entry.step_id, args.step_id);
+  EXPECT_EQ(entry.node, "set_weights");
+  EXPECT_EQ(entry.device, task_.device->name());
+  EXPECT_EQ(entry.incarnation, task_.device->info().incarnation);
 }
 
 TEST_P(ExecutorTest, ReadingAVariableBeforeItsFirstValueFails) {

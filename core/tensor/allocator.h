@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/status.h"
+
 namespace penstock {
 
 struct AllocatorStats {
@@ -33,6 +35,10 @@ class Allocator {
   virtual AllocatorStats stats() const = 0;
   // True where the CPU may read and write the memory.
   virtual bool host_accessible() const { return true; }
+  // Copies within this memory. On a device it is a part of the device's work: done after what was
+  // launched before and before what is launched later; the caller does not wait. Unimplemented for
+  // memory that the CPU cannot access, unless a subclass knows how.
+  virtual Status Copy(const void* from, void* to, size_t bytes);
 };
 
 // The CPU's allocator: keeps freed blocks by size class for the next step, takes large blocks from

@@ -5,8 +5,8 @@
 #include <bit>
 #include <utility>
 
-#include "core/base/mutex.h"
 #include "core/base/check.h"
+#include "core/base/mutex.h"
 
 namespace penstock {
 namespace {

@@ -7,8 +7,8 @@
 #include <bit>
 #include <utility>
 
-#include "core/base/mutex.h"
 #include "core/base/check.h"
+#include "core/base/mutex.h"
 #include "core/tensor/huge_pages.h"
 
 namespace penstock {

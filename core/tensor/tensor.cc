@@ -88,6 +88,14 @@ StatusOr<Tensor> Tensor::TryClone() const {
   return copy;
 }
 
+StatusOr<Tensor> Tensor::TryCloneInItsMemory() const {
+  Allocator* const allocator = buffer_ == nullptr ? nullptr : buffer_->allocator();
+  if (allocator == nullptr || allocator->host_accessible()) return TryClone();
+  ASSIGN_OR_RETURN(Tensor copy, Make(*allocator, dtype_, shape_));
+  RETURN_IF_ERROR(allocator->Copy(data_, copy.data_, bytes()));
+  return copy;
+}
+
 Tensor Tensor::Clone() const {
   StatusOr<Tensor> copy = TryClone();
   CHECK_OK(copy.status());

@@ -163,6 +163,9 @@ class Tensor {
   // says ResourceExhausted. REQUIRES host memory.
   Tensor Clone() const;
   StatusOr<Tensor> TryClone() const;
+  // As TryClone, in the memory where this tensor lives, which may be a device's: its allocator
+  // copies it (Allocator::Copy). A copy of foreign memory is on the CPU.
+  StatusOr<Tensor> TryCloneInItsMemory() const;
 
   // "float[2,2] 1 2 3 4"; at most `max_elements` of them.
   std::string ToString(int max_elements = 10) const;

@@ -147,6 +147,30 @@ TEST(Tensor, OnADevice) {
             "a tensor of type string cannot live in device memory");
 }
 
+TEST(Tensor, CopiesInItsMemory) {
+  class CopyingMemory final : public DeviceMemory {
+   public:
+    Status Copy(const void* from, void* to, size_t bytes) override {
+      copied += bytes;
+      return OkStatus();
+    }
+    size_t copied = 0;
+  } memory;
+  const Tensor far = *Tensor::Make(memory, DType::kFloat, {2});
+  const StatusOr<Tensor> copy = far.TryCloneInItsMemory();
+  ASSERT_TRUE(copy.ok());
+  EXPECT_EQ(copy->ToString(), "float[2] on device memory");
+  EXPECT_FALSE(copy->SharesBufferWith(far));
+  EXPECT_EQ(memory.copied, 8);
+
+  DeviceMemory fixed;
+  EXPECT_EQ(Tensor::Make(fixed, DType::kFloat, {2})->TryCloneInItsMemory().status(),
+            Unimplemented("copying within device memory"));
+  const Tensor words = Tensor::Vector<std::string>({"a", "b"});
+  EXPECT_EQ(words.TryCloneInItsMemory()->ToString(), words.ToString());
+  EXPECT_FALSE(Tensor().TryCloneInItsMemory()->valid());
+}
+
 // A message's memory, say.
 class ForeignBuffer : public Buffer {
  public:

@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "core/base/join.h"
+#include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/compiler/compile.h"
 #include "distributed/master/health.h"
@@ -184,7 +185,7 @@ Status MasterSession::Finished(const PreparedStep& step, const RunOptions& optio
   if (metadata == nullptr) return OkStatus();
   if (stats != nullptr) {
     metadata->step_stats = stats->Take();
-    std::shared_lock<std::shared_mutex> lock(graph_mu_);
+    ReaderMutexLock lock(graph_mu_);
     costs_.Record(graph_, metadata->step_stats);
   }
   return options.partition_graphs ? AddPartitionGraphs(step, metadata) : OkStatus();

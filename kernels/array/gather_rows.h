@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "core/base/status.h"
 #include "core/base/scheduler.h"
+#include "core/base/status.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "core/base/status.h"
 #include "core/base/scheduler.h"
+#include "core/base/status.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/tensor.h"
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/status.h"
 #include "core/base/scheduler.h"
+#include "core/base/status.h"
 #include "core/op/kernel.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/shape.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/thread_pool.h"
 #include "kernels/array/strided_copy.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "core/base/thread_pool.h"
 #include "kernels/array/elements.h"
 #include "kernels/array/op_check.h"
 

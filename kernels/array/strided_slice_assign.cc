@@ -2,6 +2,9 @@
 //
 // StridedSliceAssign, ResourceStridedSliceAssign: writing into a variable where a Python slice
 // expression selects.
+#include <utility>
+#include <vector>
+
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "core/op/variable.h"
@@ -27,21 +30,34 @@ class StridedSliceAssignKernel final : public Kernel {
                              ", value is ", Name(value.dtype()));
     }
     Variable* const target = variable.get();
-    RETURN_IF_ERROR(Variable::Update(
-        {&target, 1}, {.step_id = ctx.step().step_id}, [&](absl::Span<Tensor* const> tensors) {
-          Tensor& whole = *tensors[0];
-          ASSIGN_OR_RETURN(
-              const StridedBox box,
-              ResolveStridedSlice(masks_, ctx.input(1), ctx.input(2), ctx.input(3), whole.shape()));
-          RETURN_IF_ERROR(CheckValueOfBox(box, value, "value"));
-          StoreInBox(box, value, whole, ctx.threads());
-          return OkStatus();
-        }));
+    StridedBox box;
+    Shape shape;
+    const auto update = [&](absl::Span<Tensor* const> tensors) -> Status {
+      Tensor& whole = *tensors[0];
+      shape = whole.shape();
+      ASSIGN_OR_RETURN(
+          box, ResolveStridedSlice(masks_, ctx.input(1), ctx.input(2), ctx.input(3), shape));
+      RETURN_IF_ERROR(CheckValueOfBox(box, value, "value"));
+      StoreInBox(box, value, whole, ctx.threads());
+      return OkStatus();
+    };
+    const auto changed = [&](size_t) { return ChangedRows(box, shape); };
+    RETURN_IF_ERROR(Variable::Update({&target, 1}, ctx.origin(), update, changed));
     if (ctx.num_outputs() == 1) ctx.SetOutput(0, ctx.TakeInput(0));
     return OkStatus();
   }
 
  private:
+  // The rows that the box is in.
+  static Slices ChangedRows(const StridedBox& box, const Shape& shape) {
+    if (shape.rank() == 0) return Slices::All();
+    if (shape.num_elements() == 0) return Slices::None();
+    const StridedBox::Dim& rows = box.dims[0];
+    std::vector<int64_t> numbers;
+    for (int64_t i = 0; i < rows.count; ++i) numbers.push_back(rows.begin + i * rows.stride);
+    return Slices(shape.num_elements() / shape.dim(0), std::move(numbers));
+  }
+
   StridedSliceMasks masks_;
 };
 

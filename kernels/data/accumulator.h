@@ -5,12 +5,16 @@
 //
 // A gradient belongs to a step; those of steps before the accumulator's are dropped in silence.
 // Each taking raises that step by one. Thread-safe.
+//
+// Actions in a StateLog: "add" {step, values}, or {step, values, indices} and perhaps the whole's
+// shape for a sparse gradient; "take" {}; "set_step" {step}.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "kernels/data/blocking.h"
@@ -19,6 +23,7 @@
 namespace penstock {
 
 // What the nodes that share an accumulator have to agree on.
+inline constexpr char kSparseAccumulator[] = "SparseConditionalAccumulator";
 struct AccumulatorSpec {
   const char* type = "ConditionalAccumulator";
   DType dtype = DType::kInvalid;
@@ -36,17 +41,25 @@ class Accumulator final : public Blocking {
 
   const AccumulatorSpec& spec() const { return spec_; }
   std::string DebugString() const override;
+  const char* OpaqueReason() const override { return nullptr; }
+  std::vector<Tensor> Describe() const override;
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
-  Status Add(int64_t step, SummedGradient gradient);
+  Status Add(int64_t step, SummedGradient gradient, const UpdateOrigin& origin);
   // Waits for `required` gradients, takes all there are, and hands their sum or mean to `receive`.
-  void Take(int64_t required, Receive receive, Cancellation* cancellation, Done done);
+  void Take(int64_t required, Receive receive, const Caller& caller, Done done);
 
   int64_t num_accumulated() const;
   // Which step it is at. Going back is allowed.
-  void set_global_step(int64_t step);
+  void set_global_step(int64_t step, const UpdateOrigin& origin);
 
  private:
   class TakeOperation;
+  // Every change of the state. These need the lock.
+  Status AddNow(int64_t step, SummedGradient gradient, const UpdateOrigin& origin);
+  std::unique_ptr<GradientSum> TakeNow(const UpdateOrigin& origin);
+  void SetStep(int64_t step, const UpdateOrigin& origin);
+  Status ReplayAdd(const ResourceChange& change, const UpdateOrigin& origin);
   std::unique_ptr<GradientSum> NewSum() const {
     return spec_.sparse ? NewSparseSum(spec_.shape) : NewDenseSum(spec_.shape);
   }

@@ -22,7 +22,7 @@ class AccumulatorKernel final : public HandleKernel {
     RETURN_IF_ERROR(node.Attr("reduction_type", &reduction));
     spec_.mean = reduction == "MEAN";
     spec_.sparse = kSparse;
-    if (kSparse) spec_.type = "SparseConditionalAccumulator";
+    if (kSparse) spec_.type = kSparseAccumulator;
     return OkStatus();
   }
 
@@ -57,7 +57,7 @@ class ApplyKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto accumulator, Input(ctx, /*sparse=*/false));
     ASSIGN_OR_RETURN(const int64_t step, IntScalar(ctx.input(1), "local_step"));
-    return accumulator->Add(step, {ctx.TakeInput(2)});
+    return accumulator->Add(step, {ctx.TakeInput(2)}, ctx.origin());
   }
 };
 
@@ -81,7 +81,7 @@ class SparseApplyKernel final : public Kernel {
         return InvalidArgument("gradient_shape must be int64");
       }
     }
-    return accumulator->Add(step, std::move(gradient));
+    return accumulator->Add(step, std::move(gradient), ctx.origin());
   }
 
  private:
@@ -102,7 +102,7 @@ class TakeKernel final : public AsyncKernel {
       if (kSparse) ctx.SetOutput(2, std::move(gradient.shape));
       return OkStatus();
     };
-    (*accumulator)->Take(*required, receive, ctx.step().cancellation, std::move(done));
+    (*accumulator)->Take(*required, receive, CallerOf(ctx), std::move(done));
   }
 
  private:
@@ -134,7 +134,7 @@ class SetGlobalStepKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto accumulator, ResourceInput<Accumulator>(ctx, 0));
     ASSIGN_OR_RETURN(const int64_t step, IntScalar(ctx.input(1), "new_global_step"));
-    accumulator->set_global_step(step);
+    accumulator->set_global_step(step, ctx.origin());
     return OkStatus();
   }
 };

@@ -3,7 +3,9 @@
 // Barrier: puts tuples together whose components come from different places, by key, and gives them
 // out when they are complete, the oldest first.
 //
-// Thread-safe.
+// Thread-safe. Actions in a StateLog: "insert" {component, keys, their values}, also of an
+// insertion that has failed, with those that came before; "take" {count}; "close"
+// {drop_incomplete}.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +41,19 @@ class Barrier final : public Blocking {
 
   const Spec& spec() const { return spec_; }
   std::string DebugString() const override;
+  const char* OpaqueReason() const override { return nullptr; }
+  std::vector<Tensor> Describe() const override;
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
   // Gives component `c` of each key. InvalidArgument where one has it already; Cancelled for new
   // keys of a barrier that is closed.
-  Status Insert(int c, absl::Span<const std::string> keys, std::vector<Element> values);
+  Status Insert(int c, absl::Span<const std::string> keys, std::vector<Element> values,
+                const UpdateOrigin& origin);
   // Waits for `count` complete tuples. OutOfRange where a closed barrier will never have them.
-  void Take(int64_t count, const TakeOptions& options, Receive receive, Cancellation* cancellation,
+  void Take(int64_t count, const TakeOptions& options, Receive receive, const Caller& caller,
             Done done);
   // No key is new any more. Tuples that are incomplete can still be completed, or are dropped.
-  Status Close(bool drop_incomplete);
+  Status Close(bool drop_incomplete, const UpdateOrigin& origin);
 
   int64_t ready_size() const;
   int64_t incomplete_size() const;
@@ -60,6 +66,15 @@ class Barrier final : public Blocking {
   };
   Status CheckKeys(absl::Span<const std::string> keys) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status InsertOne(int c, const std::string& key, Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Every change of the state.
+  Status InsertAll(int c, absl::Span<const std::string> keys, std::vector<Element> values,
+                   const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<Element> TakeReady(int64_t count, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status MarkClosed(bool drop_incomplete, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status ReplayInsert(const ResourceChange& change, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Spec spec_;
   std::map<std::string, Tuple> incomplete_ ABSL_GUARDED_BY(mu_);

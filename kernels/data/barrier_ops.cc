@@ -70,7 +70,7 @@ class InsertManyKernel final : public Kernel {
       return InvalidArgument(keys.dim(0), " keys for ", values.dim(0), " values");
     }
     ASSIGN_OR_RETURN(std::vector<Element> rows, SplitBatch({values}));
-    return barrier->Insert(index_, keys.flat<std::string>(), std::move(rows));
+    return barrier->Insert(index_, keys.flat<std::string>(), std::move(rows), ctx.origin());
   }
 
  private:
@@ -97,7 +97,7 @@ class TakeManyKernel final : public AsyncKernel {
       }
       return OkStatus();
     };
-    (*barrier)->Take(*count, options_, receive, ctx.step().cancellation, std::move(done));
+    (*barrier)->Take(*count, options_, receive, CallerOf(ctx), std::move(done));
   }
 
  private:
@@ -122,7 +122,7 @@ class CloseKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto barrier, ResourceInput<Barrier>(ctx, 0));
-    return barrier->Close(drop_);
+    return barrier->Close(drop_, ctx.origin());
   }
 
  private:

@@ -23,6 +23,16 @@
 
 namespace penstock {
 
+// Who calls: what ends its wait, and whom its changes are put down to. Both are borrowed until its
+// Done is called.
+struct Caller {
+  Caller(Cancellation* cancellation,
+         const UpdateOrigin& origin = {})  // NOLINT: tests have no origin
+      : cancellation(cancellation), origin(origin) {}
+  Cancellation* cancellation;  // null: nothing does
+  UpdateOrigin origin;
+};
+
 class Blocking : public Resource, public std::enable_shared_from_this<Blocking> {
  public:
   class Operation;
@@ -33,9 +43,8 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
    public:
     enum class Progress { kNone, kSome, kDone };
 
-    // `cancellation` may be null. Borrowed until `done` has been called.
-    Operation(Cancellation* cancellation, Done done)
-        : cancellation_(cancellation), done_(std::move(done)) {}
+    Operation(const Caller& caller, Done done)
+        : cancellation_(caller.cancellation), origin_(caller.origin), done_(std::move(done)) {}
     virtual ~Operation() = default;
 
     // Does as much as the state allows. kNone: the state is what it was. An error ends the
@@ -46,10 +55,12 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
     virtual void Undo() {}
     // Hands over its results. Without the lock, after kDone.
     virtual Status Deliver() { return OkStatus(); }
+    const UpdateOrigin& origin() const { return origin_; }
 
    private:
     friend class Blocking;
     Cancellation* const cancellation_;
+    const UpdateOrigin origin_;
     Cancellation::Token token_ = 0;
     bool registered_ = false;
     Line* line_ = nullptr;  // null: not in one, or not any more

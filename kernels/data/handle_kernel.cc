@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/data/handle_kernel.h"
 
+#include "core/base/mutex.h"
 #include "core/op/private_container.h"
 
 namespace penstock {
@@ -19,7 +20,7 @@ Status HandleKernel::Init(const KernelInit& node) {
 Status HandleKernel::Compute(KernelContext& ctx) {
   const auto make = [&] { return Make(ctx); };
   ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
-                   ctx.resources().LookupOrCreate(container_, name_, Type(), make));
+                   ctx.resources().LookupOrCreate(container_, name_, Type(), make, ctx.origin()));
   MutexLock lock(mu_);
   if (!handle_.valid() || handle_.scalar<ResourceHandle>().resource != resource) {
     RETURN_IF_ERROR(Check(*resource));

@@ -15,6 +15,7 @@
 #include "core/op/kernel.h"
 #include "core/op/resource.h"
 #include "core/op/shape_scope.h"
+#include "kernels/data/blocking.h"
 
 namespace penstock {
 
@@ -49,6 +50,8 @@ StatusOr<std::shared_ptr<R>> ResourceInput(const KernelContext& ctx, int i) {
   }
   return ResolveHandleAs<R>(input.scalar<ResourceHandle>(), ctx.resources());
 }
+
+inline Caller CallerOf(const KernelContext& ctx) { return {ctx.step().cancellation, ctx.origin()}; }
 
 // Ops that wait have a timeout_ms that must be -1, here as in TensorFlow, whose error this is:
 // InvalidArgument otherwise. A step's own deadline ends its waits.

@@ -2,17 +2,24 @@
 //
 // MutexV2, MutexLock, ConsumeMutexLock: critical sections of graphs. A lock is a value; the mutex
 // is free again when its last copy is gone, however the step has ended.
+//
+// Actions in a StateLog: "lock" {}, "unlock" {}. They change nothing when replayed: a lock belongs
+// to a step, which does not go on in the other store, and so its mutexes are free.
 #include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
+#include "core/op/state_replay.h"
 #include "core/tensor/variant.h"
 #include "kernels/data/blocking.h"
 #include "kernels/data/handle_kernel.h"
 
 namespace penstock {
 namespace {
+
+constexpr char kLockAction[] = "lock", kUnlockAction[] = "unlock";
 
 class GraphMutex final : public Blocking {
  public:
@@ -21,20 +28,24 @@ class GraphMutex final : public Blocking {
   explicit GraphMutex(std::string name) : Blocking("Mutex", std::move(name), 1) {}
 
   std::string DebugString() const override { return StrCat("Mutex '", name(), "'"); }
-  void Lock(Receive receive, Cancellation* cancellation, Done done);
+  const char* OpaqueReason() const override { return nullptr; }
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
+  void Lock(Receive receive, const Caller& caller, Done done);
 
  private:
   class LockValue;
   class LockOperation;
-  void Unlock();
+  void Unlock(const UpdateOrigin& origin);
 
   bool locked_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 class GraphMutex::LockValue final : public VariantValue {
  public:
-  explicit LockValue(std::shared_ptr<GraphMutex> mutex) : mutex_(std::move(mutex)) {}
-  ~LockValue() override { mutex_->Unlock(); }
+  LockValue(std::shared_ptr<GraphMutex> mutex, int64_t step_id)
+      : mutex_(std::move(mutex)), step_id_(step_id) {}
+  // The node that has dropped the last copy is not known here.
+  ~LockValue() override { mutex_->Unlock({.step_id = step_id_}); }
   const char* TypeName() const override { return "MutexLock"; }
   std::string ToString() const override { return StrCat("a lock of mutex '", mutex_->name(), "'"); }
   Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override {
@@ -43,13 +54,13 @@ class GraphMutex::LockValue final : public VariantValue {
 
  private:
   const std::shared_ptr<GraphMutex> mutex_;
+  const int64_t step_id_;  // that has locked it
 };
 
 class GraphMutex::LockOperation final : public Operation {
  public:
-  LockOperation(std::shared_ptr<GraphMutex> mutex, Receive receive, Cancellation* cancellation,
-                Done done)
-      : Operation(cancellation, std::move(done)),
+  LockOperation(std::shared_ptr<GraphMutex> mutex, Receive receive, const Caller& caller, Done done)
+      : Operation(caller, std::move(done)),
         mutex_(std::move(mutex)),
         receive_(std::move(receive)) {}
 
@@ -57,10 +68,11 @@ class GraphMutex::LockOperation final : public Operation {
     mutex_->mu_.AssertHeld();
     if (mutex_->locked_) return Progress::kNone;
     mutex_->locked_ = true;
+    mutex_->Changed(origin(), kLockAction, [] { return std::vector<Tensor>(); });
     return Progress::kDone;
   }
   Status Deliver() override {
-    std::move(receive_)(Variant{std::make_shared<LockValue>(mutex_)});
+    std::move(receive_)(Variant{std::make_shared<LockValue>(mutex_, origin().step_id)});
     return OkStatus();
   }
 
@@ -69,21 +81,36 @@ class GraphMutex::LockOperation final : public Operation {
   Receive receive_;
 };
 
-void GraphMutex::Lock(Receive receive, Cancellation* cancellation, Done done) {
+void GraphMutex::Lock(Receive receive, const Caller& caller, Done done) {
   auto self = std::static_pointer_cast<GraphMutex>(shared_from_this());
-  Start(0, std::make_shared<LockOperation>(std::move(self), std::move(receive), cancellation,
+  Start(0, std::make_shared<LockOperation>(std::move(self), std::move(receive), caller,
                                            std::move(done)));
 }
 
-void GraphMutex::Unlock() {
+Status GraphMutex::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
+  const bool lock = change.action == kLockAction;
+  if (!lock && change.action != kUnlockAction) return ReplayValues(change).UnknownAction();
+  MutexLock guard(mu_);
+  Changed(origin, lock ? kLockAction : kUnlockAction, [] { return std::vector<Tensor>(); });
+  return OkStatus();
+}
+
+void GraphMutex::Unlock(const UpdateOrigin& origin) {
   Ended ended;
   {
     MutexLock lock(mu_);
     locked_ = false;
+    Changed(origin, kUnlockAction, [] { return std::vector<Tensor>(); });
     Advance(&ended);
   }
   Finish(ended);
 }
+
+StatusOr<std::shared_ptr<Resource>> MakeMutex(const std::string& name, const ReplayValues& values) {
+  RETURN_IF_ERROR(values.Expect(0));
+  return std::make_shared<Mutex>(name);
+}
+const ResourceMakerDeclaration maker("Mutex", MakeMutex);
 
 class MutexKernel final : public HandleKernel {
  protected:
@@ -99,7 +126,7 @@ class MutexLockKernel final : public AsyncKernel {
     auto mutex = ResourceInput<GraphMutex>(ctx, 0);
     if (!mutex.ok()) return std::move(done)(mutex.status());
     const auto receive = [&ctx](Variant lock) { ctx.SetOutput(0, Tensor::Scalar(lock)); };
-    (*mutex)->Lock(receive, ctx.step().cancellation, OnPool(ctx.threads(), std::move(done)));
+    (*mutex)->Lock(receive, CallerOf(ctx), OnPool(ctx.threads(), std::move(done)));
   }
 
  private:

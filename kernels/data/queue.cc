@@ -54,34 +54,33 @@ Status QueueSpec::CheckSame(const QueueSpec& wanted, string_view name) const {
 
 class Queue::EnqueueOperation final : public Operation {
  public:
-  EnqueueOperation(Queue& queue, std::vector<Element> elements, Cancellation* cancellation,
-                   Done done)
-      : Operation(cancellation, std::move(done)), queue_(queue), elements_(std::move(elements)) {}
+  EnqueueOperation(Queue& queue, std::vector<Element> elements, const Caller& caller, Done done)
+      : Operation(caller, std::move(done)), queue_(queue), elements_(std::move(elements)) {}
 
   StatusOr<Progress> Try() override {
     queue_.mu_.AssertHeld();
     if (queue_.closed_) return Cancelled(queue_.TypeName(), " '", queue_.name(), "' is closed.");
-    ElementStore& store = *queue_.store_;
     const int64_t capacity = queue_.spec_.capacity;
-    const size_t before = next_;
-    while (next_ < elements_.size() && (capacity < 0 || store.size() < capacity)) {
-      store.Put(std::move(elements_[next_++]));
-    }
-    if (next_ == elements_.size()) return Progress::kDone;
-    return next_ == before ? Progress::kNone : Progress::kSome;
+    const int64_t left = static_cast<int64_t>(elements_.size()) - next_;
+    const int64_t count =
+        capacity < 0 ? left : std::clamp<int64_t>(capacity - queue_.store_->size(), 0, left);
+    if (count == 0) return Progress::kNone;
+    queue_.Put(absl::MakeSpan(elements_).subspan(next_, count), origin());
+    next_ += count;
+    return count == left ? Progress::kDone : Progress::kSome;
   }
 
  private:
   Queue& queue_;
   std::vector<Element> elements_;
-  size_t next_ = 0;
+  int64_t next_ = 0;
 };
 
 class Queue::DequeueOperation final : public Operation {
  public:
-  DequeueOperation(Queue& queue, int64_t count, bool up_to, Receive receive,
-                   Cancellation* cancellation, Done done)
-      : Operation(cancellation, std::move(done)),
+  DequeueOperation(Queue& queue, int64_t count, bool up_to, Receive receive, const Caller& caller,
+                   Done done)
+      : Operation(caller, std::move(done)),
         queue_(queue),
         count_(count),
         up_to_(up_to),
@@ -89,22 +88,22 @@ class Queue::DequeueOperation final : public Operation {
 
   StatusOr<Progress> Try() override {
     queue_.mu_.AssertHeld();
-    ElementStore& store = *queue_.store_;
     const bool closed = queue_.closed_;
-    const int64_t there = store.size() + taken();
+    const int64_t size = queue_.store_->size();
+    const int64_t there = size + taken();
     if (closed && there < count_) {
       if (!up_to_ || there == 0) return EndOfInput(there);
       count_ = there;
     }
-    const size_t before = elements_.size();
     const int64_t stay = closed ? 0 : queue_.spec_.stay();
-    while (taken() < count_ && store.size() > stay) elements_.push_back(store.Take());
-    if (taken() == count_) return Progress::kDone;
-    return elements_.size() == before ? Progress::kNone : Progress::kSome;
+    const int64_t missing = count_ - taken();
+    const int64_t count = std::clamp<int64_t>(size - stay, 0, missing);
+    if (count == 0 && missing > 0) return Progress::kNone;
+    queue_.Take(count, /*last=*/count == missing, &elements_, origin());
+    return count == missing ? Progress::kDone : Progress::kSome;
   }
   void Undo() override {
-    queue_.mu_.AssertHeld();
-    queue_.store_->PutBack(std::move(elements_));
+    if (!elements_.empty()) queue_.PutBack(std::move(elements_), origin());
   }
   Status Deliver() override { return std::move(receive_)(std::move(elements_)); }
 
@@ -126,12 +125,12 @@ class Queue::DequeueOperation final : public Operation {
 // Stands in the line of the enqueues, so that those that wait come before it.
 class Queue::CloseOperation final : public Operation {
  public:
-  CloseOperation(Queue& queue, Cancellation* cancellation, Done done)
-      : Operation(cancellation, std::move(done)), queue_(queue) {}
+  CloseOperation(Queue& queue, const Caller& caller, Done done)
+      : Operation(caller, std::move(done)), queue_(queue) {}
   StatusOr<Progress> Try() override {
     queue_.mu_.AssertHeld();
     if (queue_.closed_) return Cancelled("Queue '", queue_.name(), "' is already closed.");
-    queue_.closed_ = true;
+    queue_.MarkClosed(origin());
     return Progress::kDone;
   }
 
@@ -139,27 +138,54 @@ class Queue::CloseOperation final : public Operation {
   Queue& queue_;
 };
 
-void Queue::Enqueue(std::vector<Element> elements, Cancellation* cancellation, Done done) {
-  if (elements.empty()) return std::move(done)(OkStatus());
-  Start(kEnqueues, std::make_shared<EnqueueOperation>(*this, std::move(elements), cancellation,
-                                                      std::move(done)));
+void Queue::Put(absl::Span<Element> elements, const UpdateOrigin& origin) {
+  std::vector<Tensor> values;
+  if (logged()) {
+    for (const Element& element : elements) {
+      values.insert(values.end(), element.begin(), element.end());
+    }
+  }
+  for (Element& element : elements) store_->Put(std::move(element));
+  Changed(origin, kEnqueueAction, [&] { return std::move(values); });
 }
 
-void Queue::Dequeue(int64_t count, bool up_to, Receive receive, Cancellation* cancellation,
-                    Done done) {
+void Queue::Take(int64_t count, bool last, std::vector<Element>* taken,
+                 const UpdateOrigin& origin) {
+  for (int64_t i = 0; i < count; ++i) taken->push_back(store_->Take());
+  Changed(origin, last ? kDequeueAction : kTakeAction,
+          [&] { return std::vector<Tensor>{Value(count)}; });
+}
+
+void Queue::PutBack(std::vector<Element> taken, const UpdateOrigin& origin) {
+  store_->PutBack(std::move(taken));
+  Changed(origin, kPutBackAction, [] { return std::vector<Tensor>(); });
+}
+
+void Queue::MarkClosed(const UpdateOrigin& origin) {
+  if (std::exchange(closed_, true)) return;
+  Changed(origin, kCloseAction, [] { return std::vector<Tensor>(); });
+}
+
+void Queue::Enqueue(std::vector<Element> elements, const Caller& caller, Done done) {
+  if (elements.empty()) return std::move(done)(OkStatus());
+  Start(kEnqueues,
+        std::make_shared<EnqueueOperation>(*this, std::move(elements), caller, std::move(done)));
+}
+
+void Queue::Dequeue(int64_t count, bool up_to, Receive receive, const Caller& caller, Done done) {
   if (count == 0) return std::move(done)(std::move(receive)({}));
   Start(kDequeues, std::make_shared<DequeueOperation>(*this, count, up_to, std::move(receive),
-                                                      cancellation, std::move(done)));
+                                                      caller, std::move(done)));
 }
 
-void Queue::Close(bool cancel_pending, Cancellation* cancellation, Done done) {
+void Queue::Close(bool cancel_pending, const Caller& caller, Done done) {
   if (!cancel_pending) {
-    return Start(kEnqueues, std::make_shared<CloseOperation>(*this, cancellation, std::move(done)));
+    return Start(kEnqueues, std::make_shared<CloseOperation>(*this, caller, std::move(done)));
   }
   Ended ended;
   {
     MutexLock lock(mu_);
-    closed_ = true;
+    MarkClosed(caller.origin);
     EndAll(kEnqueues, Cancelled("Enqueue operation was cancelled"), &ended);
     Advance(&ended);
   }

@@ -7,14 +7,22 @@
 // come, so that more may be asked for than the queue holds; where it does not come to an end (the
 // queue is closed, the step cancelled) they are put back. Thread-safe; operations are served in
 // order.
+//
+// Actions in a StateLog: "enqueue" {components of the elements, one element after the other};
+// "take" {count}: so many leave for an operation that waits for more; "dequeue" {count}: so many
+// leave for one that has come to its end, with what it took before; "put_back" {}: one ends without
+// them; "close" {}. Which elements leave follows from the history.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/types/span.h"
+#include "core/op/state_replay.h"
 #include "kernels/data/blocking.h"
 #include "kernels/data/element_store.h"
 
@@ -42,24 +50,33 @@ class Queue final : public Blocking {
  public:
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
 
-  Queue(std::string name, QueueSpec spec, std::unique_ptr<ElementStore> store)
+  // `seeds` are those of a store that draws at random: the spec's, or drawn where it has none.
+  using Seeds = std::pair<uint64_t, uint64_t>;
+  Queue(std::string name, QueueSpec spec, std::unique_ptr<ElementStore> store, Seeds seeds = {})
       : Blocking(spec.type, std::move(name), kNumLines),
         spec_(std::move(spec)),
+        seeds_(seeds),
         store_(std::move(store)) {}
+  // With the store that belongs to spec.type.
+  static std::shared_ptr<Queue> Make(std::string name, QueueSpec spec, Seeds seeds);
 
   const QueueSpec& spec() const { return spec_; }
   std::string DebugString() const override ABSL_LOCKS_EXCLUDED(mu_);
+  const char* OpaqueReason() const override { return nullptr; }
+  std::vector<Tensor> Describe() const override;
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
+  void EndReplay(const UpdateOrigin& origin) override;
 
   // Puts `elements` in, one at a time as there is room. Cancelled once the queue is closed.
-  void Enqueue(std::vector<Element> elements, Cancellation* cancellation, Done done)
+  void Enqueue(std::vector<Element> elements, const Caller& caller, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Takes `count` elements, or with `up_to` what is left of a queue that is closed, and hands them
   // to `receive`, whose status is the end's. OutOfRange where a closed queue has not enough.
-  void Dequeue(int64_t count, bool up_to, Receive receive, Cancellation* cancellation, Done done)
+  void Dequeue(int64_t count, bool up_to, Receive receive, const Caller& caller, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing enters any more. Waits for the enqueues that wait already, or cancels them. Cancelled
   // where it is closed already and nothing is to be cancelled.
-  void Close(bool cancel_pending, Cancellation* cancellation, Done done) ABSL_LOCKS_EXCLUDED(mu_);
+  void Close(bool cancel_pending, const Caller& caller, Done done) ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
   bool closed() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -70,9 +87,23 @@ class Queue final : public Blocking {
   class DequeueOperation;
   class CloseOperation;
 
+  static constexpr char kEnqueueAction[] = "enqueue", kTakeAction[] = "take",
+                        kDequeueAction[] = "dequeue", kPutBackAction[] = "put_back",
+                        kCloseAction[] = "close";
+  // Every change of the state. These need the lock.
+  void Put(absl::Span<Element> elements, const UpdateOrigin& origin);
+  // Appends `count` elements to `*taken`. `last`: their operation needs no more.
+  void Take(int64_t count, bool last, std::vector<Element>* taken, const UpdateOrigin& origin);
+  void PutBack(std::vector<Element> taken, const UpdateOrigin& origin);
+  void MarkClosed(const UpdateOrigin& origin);
+  Status ReplayPut(const ReplayValues& values, const UpdateOrigin& origin);
+
   const QueueSpec spec_;
+  const Seeds seeds_;
   const std::unique_ptr<ElementStore> store_ ABSL_PT_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  // By an operation that has not come to its end.
+  std::vector<Element> replayed_taken_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

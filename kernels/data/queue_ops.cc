@@ -46,7 +46,7 @@ class EnqueueKernel final : public QueueUse {
   void Use(const std::shared_ptr<Queue>& queue, KernelContext& ctx, Done done) const override {
     auto elements = Elements(*queue, ctx);
     if (!elements.ok()) return std::move(done)(elements.status());
-    queue->Enqueue(*std::move(elements), ctx.step().cancellation, std::move(done));
+    queue->Enqueue(*std::move(elements), CallerOf(ctx), std::move(done));
   }
 
  private:
@@ -84,7 +84,7 @@ class DequeueKernel final : public QueueUse {
       }
       return OkStatus();
     };
-    queue->Dequeue(1, false, receive, ctx.step().cancellation, std::move(done));
+    queue->Dequeue(1, false, receive, CallerOf(ctx), std::move(done));
   }
 };
 
@@ -103,7 +103,7 @@ class DequeueBatchKernel final : public QueueUse {
       }
       return OkStatus();
     };
-    queue->Dequeue(*count, kUpTo, receive, ctx.step().cancellation, std::move(done));
+    queue->Dequeue(*count, kUpTo, receive, CallerOf(ctx), std::move(done));
   }
 
  private:
@@ -131,7 +131,7 @@ class CloseKernel final : public QueueUse {
 
  protected:
   void Use(const std::shared_ptr<Queue>& queue, KernelContext& ctx, Done done) const override {
-    queue->Close(cancel_pending_, ctx.step().cancellation, std::move(done));
+    queue->Close(cancel_pending_, CallerOf(ctx), std::move(done));
   }
 
  private:

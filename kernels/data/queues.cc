@@ -24,12 +24,13 @@ class QueueKernel : public HandleKernel {
  protected:
   // What the kind has of its own.
   virtual Status AddTo(const KernelInit& node, QueueSpec* spec) { return OkStatus(); }
-  virtual std::unique_ptr<ElementStore> MakeStore(Env& env) const = 0;
+  // Those of a queue that draws at random.
+  virtual Queue::Seeds MakeSeeds(Env& env) const { return {}; }
   virtual bool MayPad() const { return false; }
 
   const char* Type() const override { return spec_.type; }
   StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const override {
-    return std::make_shared<Queue>(resource_name(), spec_, MakeStore(*ctx.step().env));
+    return Queue::Make(resource_name(), spec_, MakeSeeds(*ctx.step().env));
   }
   Status Check(const Resource& resource) const override {
     return static_cast<const Queue&>(resource).spec().CheckSame(spec_, resource_name());
@@ -53,10 +54,7 @@ class QueueKernel : public HandleKernel {
   }
 };
 
-class FifoQueueKernel final : public QueueKernel {
- private:
-  std::unique_ptr<ElementStore> MakeStore(Env& env) const override { return NewFifoStore(); }
-};
+class FifoQueueKernel final : public QueueKernel {};
 
 class PaddingQueueKernel final : public QueueKernel {
  private:
@@ -65,7 +63,6 @@ class PaddingQueueKernel final : public QueueKernel {
     if (!spec->shapes.empty()) return OkStatus();
     return InvalidArgument("shapes: a PaddingFIFOQueue has to know the ranks of its components");
   }
-  std::unique_ptr<ElementStore> MakeStore(Env& env) const override { return NewFifoStore(); }
   bool MayPad() const override { return true; }
 };
 
@@ -95,13 +92,13 @@ class RandomQueueKernel final : public QueueKernel {
     if (spec->capacity > 0) return OkStatus();
     return InvalidArgument("_repeatable: a queue of capacity ", spec->capacity, " is never full");
   }
-  std::unique_ptr<ElementStore> MakeStore(Env& env) const override {
+  Queue::Seeds MakeSeeds(Env& env) const override {
     uint64_t seed = static_cast<uint64_t>(spec_.seed), seed2 = static_cast<uint64_t>(spec_.seed2);
     if (seed == 0 && seed2 == 0) {
       seed = env.RandomU64();
       seed2 = env.RandomU64();
     }
-    return NewRandomStore(PhiloxNumbers(Philox::FromSeeds(seed, seed2)));
+    return {seed, seed2};
   }
 };
 
@@ -118,7 +115,6 @@ class PriorityQueueKernel final : public QueueKernel {
     spec->types.insert(spec->types.begin(), DType::kInt64);
     return OkStatus();
   }
-  std::unique_ptr<ElementStore> MakeStore(Env& env) const override { return NewPriorityStore(); }
 };
 
 // Those that take a handle may know what the queue gives, if it has one component.

@@ -27,8 +27,8 @@ StatusOr<std::string> WorkIn(const Element& element) {
 
 class Reader::Turn final : public Operation {
  public:
-  Turn(Reader& reader, Cancellation* cancellation, Done done)
-      : Operation(cancellation, std::move(done)), reader_(reader) {}
+  Turn(Reader& reader, const Caller& caller, Done done)
+      : Operation(caller, std::move(done)), reader_(reader) {}
   StatusOr<Progress> Try() override {
     reader_.mu_.AssertHeld();
     if (reader_.busy_) return Progress::kNone;
@@ -40,7 +40,7 @@ class Reader::Turn final : public Operation {
   Reader& reader_;
 };
 
-void Reader::Use(Cancellation* cancellation, absl::AnyInvocable<void(Done) &&> body, Done done) {
+void Reader::Use(const Caller& caller, absl::AnyInvocable<void(Done) &&> body, Done done) {
   Done at_turn([self = shared(), body = std::move(body),
                 done = std::move(done)](const Status& status) mutable {
     if (!status.ok()) return std::move(done)(status);
@@ -52,7 +52,7 @@ void Reader::Use(Cancellation* cancellation, absl::AnyInvocable<void(Done) &&> b
       std::move(body)(std::move(ended));
     });
   });
-  Start(0, std::make_shared<Turn>(*this, cancellation, std::move(at_turn)));
+  Start(0, std::make_shared<Turn>(*this, caller, std::move(at_turn)));
 }
 
 void Reader::EndTurn() {
@@ -69,23 +69,26 @@ struct Reader::Reading {
   std::shared_ptr<Queue> queue;
   int64_t count;
   std::vector<Record>* records;
-  Cancellation* cancellation;
+  Caller caller;
   Done done;
 };
 
 void Reader::Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Record>* records,
-                  Cancellation* cancellation, Done done) {
+                  const Caller& caller, Done done) {
   auto body = [self = shared(), queue = std::move(queue), count, records,
-               cancellation](Done ended) mutable {
+               caller](Done ended) mutable {
     self->ReadMore(std::unique_ptr<Reading>(
-        new Reading{std::move(queue), count, records, cancellation, std::move(ended)}));
+        new Reading{std::move(queue), count, records, caller, std::move(ended)}));
   };
-  Use(cancellation, std::move(body), std::move(done));
+  Use(caller, std::move(body), std::move(done));
 }
 
 void Reader::ReadMore(std::unique_ptr<Reading> reading) {
-  Status status = StatusOf(reading->cancellation);
-  if (status.ok()) status = Guarded([&] { return ReadWork(*reading); });
+  Status status = StatusOf(reading->caller.cancellation);
+  if (status.ok() && source_ != nullptr) {
+    status = Guarded([&] { return ReadWork(*reading); });
+    Moved(reading->caller.origin);
+  }
   if (status.ok() && reading->records->empty()) return AwaitWork(std::move(reading));
   std::move(reading->done)(std::move(status));
 }
@@ -106,7 +109,7 @@ Status Reader::ReadWork(Reading& reading) {
 
 void Reader::AwaitWork(std::unique_ptr<Reading> reading) {
   Queue& queue = *reading->queue;
-  Cancellation* const cancellation = reading->cancellation;
+  const Caller caller = reading->caller;
   auto work = std::make_shared<std::string>();
   const auto receive = [work](const std::vector<Element>& elements) -> Status {
     ASSIGN_OR_RETURN(*work, WorkIn(elements[0]));
@@ -115,18 +118,19 @@ void Reader::AwaitWork(std::unique_ptr<Reading> reading) {
   Done received([self = shared(), work, reading = std::move(reading)](Status status) mutable {
     if (!status.ok()) return std::move(reading->done)(std::move(status));
     self->files_.Schedule([self, work, reading = std::move(reading)]() mutable {
-      const Status begun = Guarded([&] { return self->BeginWork(*work); });
+      const Status begun = Guarded([&] { return self->BeginWork(*work, reading->caller.origin); });
       if (!begun.ok()) return std::move(reading->done)(begun);
       self->ReadMore(std::move(reading));
     });
   });
-  queue.Dequeue(1, false, receive, cancellation, std::move(received));
+  queue.Dequeue(1, false, receive, caller, std::move(received));
 }
 
-Status Reader::BeginWork(const std::string& work) {
+Status Reader::BeginWork(const std::string& work, const UpdateOrigin& origin) {
   ASSIGN_OR_RETURN(source_, open_(env_, work));
   work_ = work;
   ++work_started_;
+  Moved(origin);
   return OkStatus();
 }
 
@@ -135,32 +139,42 @@ void Reader::FinishWork() {
   work_finished_ = work_started_.load();
 }
 
-void Reader::Save(State* state, Cancellation* cancellation, Done done) {
+Reader::State Reader::Now() const {
+  State state{.work_started = work_started_,
+              .work_finished = work_finished_,
+              .records_produced = records_produced_};
+  if (source_ != nullptr) {
+    state.current_work = work_;
+    state.position = source_->position();
+  }
+  return state;
+}
+
+void Reader::Moved(const UpdateOrigin& origin) {
+  Changed(origin, "position",
+          [this] { return std::vector<Tensor>{Tensor::Scalar(EncodeReaderState(Now()))}; });
+}
+
+void Reader::Save(State* state, const Caller& caller, Done done) {
   Use(
-      cancellation,
+      caller,
       [self = shared(), state](Done ended) {
-        *state = {.work_started = self->work_started_,
-                  .work_finished = self->work_finished_,
-                  .records_produced = self->records_produced_};
-        if (self->source_ != nullptr) {
-          state->current_work = self->work_;
-          state->position = self->source_->position();
-        }
+        *state = self->Now();
         std::move(ended)(OkStatus());
       },
       std::move(done));
 }
 
-void Reader::Restore(State state, Cancellation* cancellation, Done done) {
+void Reader::Restore(State state, const Caller& caller, Done done) {
   Use(
-      cancellation,
-      [self = shared(), state = std::move(state)](Done ended) {
-        std::move(ended)(Guarded([&] { return self->RestoreNow(state); }));
+      caller,
+      [self = shared(), state = std::move(state), origin = caller.origin](Done ended) {
+        std::move(ended)(Guarded([&] { return self->RestoreNow(state, origin); }));
       },
       std::move(done));
 }
 
-Status Reader::RestoreNow(const State& state) {
+Status Reader::RestoreNow(const State& state, const UpdateOrigin& origin) {
   std::unique_ptr<RecordSource> source;
   if (state.work_started > state.work_finished) {
     ASSIGN_OR_RETURN(source, open_(env_, state.current_work));
@@ -171,6 +185,7 @@ Status Reader::RestoreNow(const State& state) {
   work_started_ = state.work_started;
   work_finished_ = state.work_finished;
   records_produced_ = state.records_produced;
+  Moved(origin);
   return OkStatus();
 }
 

@@ -6,6 +6,8 @@
 // Operations take turns, in order. One that waits, for its turn or for the queue, holds no thread;
 // files are read on the threads that are there for it. Work that cannot be opened is passed over,
 // after its error. Thread-safe.
+//
+// Action in a StateLog: "position" {EncodeReaderState}: where it stands now.
 #pragma once
 
 #include <atomic>
@@ -38,15 +40,16 @@ class Reader final : public Blocking {
         files_(threads.files()) {}
 
   std::string DebugString() const override;
+  const char* OpaqueReason() const override { return "it reads files outside of its store"; }
 
   // Appends 1 to `count` records to `*records`: fewer than `count` only at the end of a unit of
   // work. The status of `queue` where there is none left. Borrows `records` until `done`.
   void Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Record>* records,
-            Cancellation* cancellation, Done done);
+            const Caller& caller, Done done);
   // Where it stands. Borrows `state` until `done`.
-  void Save(State* state, Cancellation* cancellation, Done done);
+  void Save(State* state, const Caller& caller, Done done);
   // Goes on from there; opens the current work.
-  void Restore(State state, Cancellation* cancellation, Done done);
+  void Restore(State state, const Caller& caller, Done done);
 
   int64_t records_produced() const { return records_produced_.load(); }
   int64_t work_finished() const { return work_finished_.load(); }
@@ -57,7 +60,7 @@ class Reader final : public Blocking {
 
   // Calls `body` on a file thread while no other operation has its turn, which ends when the body
   // calls its Done.
-  void Use(Cancellation* cancellation, absl::AnyInvocable<void(Done) &&> body, Done done);
+  void Use(const Caller& caller, absl::AnyInvocable<void(Done) &&> body, Done done);
   void EndTurn();
   std::shared_ptr<Reader> shared() { return std::static_pointer_cast<Reader>(shared_from_this()); }
 
@@ -65,9 +68,11 @@ class Reader final : public Blocking {
   void ReadMore(std::unique_ptr<Reading> reading);
   Status ReadWork(Reading& reading);
   void AwaitWork(std::unique_ptr<Reading> reading);
-  Status BeginWork(const std::string& work);
+  Status BeginWork(const std::string& work, const UpdateOrigin& origin);
   void FinishWork();
-  Status RestoreNow(const State& state);
+  Status RestoreNow(const State& state, const UpdateOrigin& origin);
+  State Now() const;
+  void Moved(const UpdateOrigin& origin);
 
   const OpenSource open_;
   Env& env_;

@@ -40,7 +40,7 @@ class ReadKernelBase : public AsyncKernel {
       if (status.ok()) status = receive(ctx, *records);
       std::move(done)(std::move(status));
     });
-    (*reader)->Read(*queue, count, records.get(), ctx.step().cancellation, std::move(ended));
+    (*reader)->Read(*queue, count, records.get(), CallerOf(ctx), std::move(ended));
   }
 };
 
@@ -107,7 +107,7 @@ class SerializeStateKernel final : public AsyncKernel {
       if (status.ok()) status = SetScalar<std::string>(ctx, EncodeReaderState(*state));
       std::move(done)(std::move(status));
     });
-    (*reader)->Save(state.get(), ctx.step().cancellation, std::move(saved));
+    (*reader)->Save(state.get(), CallerOf(ctx), std::move(saved));
   }
 };
 
@@ -120,7 +120,7 @@ class RestoreStateKernel final : public AsyncKernel {
     if (!reader.ok()) return std::move(done)(reader.status());
     auto state = StateInput(ctx);
     if (!state.ok()) return std::move(done)(state.status());
-    (*reader)->Restore(*std::move(state), ctx.step().cancellation, std::move(done));
+    (*reader)->Restore(*std::move(state), CallerOf(ctx), std::move(done));
   }
 
  private:

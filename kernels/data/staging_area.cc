@@ -4,8 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/mutex.h"
+#include "core/op/state_replay.h"
+
 namespace penstock {
 namespace {
+
+constexpr char kStageAction[] = "stage", kUnstageAction[] = "unstage", kClearAction[] = "clear";
 
 int64_t BytesOf(const Element& element) {
   int64_t bytes = 0;
@@ -17,8 +22,8 @@ int64_t BytesOf(const Element& element) {
 
 class StagingArea::StageOperation final : public Operation {
  public:
-  StageOperation(StagingArea& area, Element element, Cancellation* cancellation, Done done)
-      : Operation(cancellation, std::move(done)),
+  StageOperation(StagingArea& area, Element element, const Caller& caller, Done done)
+      : Operation(caller, std::move(done)),
         area_(area),
         bytes_(BytesOf(element)),
         element_(std::move(element)) {}
@@ -35,8 +40,7 @@ class StagingArea::StageOperation final : public Operation {
         (limits.elements > 0 && static_cast<int64_t>(area_.elements_.size()) >= limits.elements) ||
         (limits.bytes > 0 && area_.bytes_ + bytes_ > limits.bytes);
     if (full) return Progress::kNone;
-    area_.elements_.push_back(std::move(element_));
-    area_.bytes_ += bytes_;
+    area_.Push(std::move(element_), origin());
     return Progress::kDone;
   }
 
@@ -48,9 +52,8 @@ class StagingArea::StageOperation final : public Operation {
 
 class StagingArea::UnstageOperation final : public Operation {
  public:
-  UnstageOperation(StagingArea& area, Types types, Receive receive, Cancellation* cancellation,
-                   Done done)
-      : Operation(cancellation, std::move(done)),
+  UnstageOperation(StagingArea& area, Types types, Receive receive, const Caller& caller, Done done)
+      : Operation(caller, std::move(done)),
         area_(area),
         types_(std::move(types)),
         receive_(std::move(receive)) {}
@@ -59,9 +62,7 @@ class StagingArea::UnstageOperation final : public Operation {
     area_.mu_.AssertHeld();
     if (area_.elements_.empty()) return Progress::kNone;
     RETURN_IF_ERROR(area_.CheckTypes(area_.elements_.front(), types_));
-    element_ = std::move(area_.elements_.front());
-    area_.elements_.pop_front();
-    area_.bytes_ -= BytesOf(element_);
+    element_ = area_.Pop(origin());
     return Progress::kDone;
   }
   Status Deliver() override {
@@ -79,8 +80,8 @@ class StagingArea::UnstageOperation final : public Operation {
 class StagingArea::PeekOperation final : public Operation {
  public:
   PeekOperation(StagingArea& area, int64_t index, Types types, Receive receive,
-                Cancellation* cancellation, Done done)
-      : Operation(cancellation, std::move(done)),
+                const Caller& caller, Done done)
+      : Operation(caller, std::move(done)),
         area_(area),
         index_(index),
         types_(std::move(types)),
@@ -106,20 +107,20 @@ class StagingArea::PeekOperation final : public Operation {
   Element element_;
 };
 
-void StagingArea::Stage(Element element, Cancellation* cancellation, Done done) {
+void StagingArea::Stage(Element element, const Caller& caller, Done done) {
   Start(kStages,
-        std::make_shared<StageOperation>(*this, std::move(element), cancellation, std::move(done)));
+        std::make_shared<StageOperation>(*this, std::move(element), caller, std::move(done)));
 }
 
-void StagingArea::Unstage(Types types, Receive receive, Cancellation* cancellation, Done done) {
+void StagingArea::Unstage(Types types, Receive receive, const Caller& caller, Done done) {
   Start(kUnstages, std::make_shared<UnstageOperation>(*this, std::move(types), std::move(receive),
-                                                      cancellation, std::move(done)));
+                                                      caller, std::move(done)));
 }
 
-void StagingArea::Peek(int64_t index, Types types, Receive receive, Cancellation* cancellation,
+void StagingArea::Peek(int64_t index, Types types, Receive receive, const Caller& caller,
                        Done done) {
   Start(kPeeks, std::make_shared<PeekOperation>(*this, index, std::move(types), std::move(receive),
-                                                cancellation, std::move(done)));
+                                                caller, std::move(done)));
 }
 
 Status StagingArea::CheckTypes(const Element& element, const Types& types) const {
@@ -130,13 +131,35 @@ Status StagingArea::CheckTypes(const Element& element, const Types& types) const
                          " tensors whose types are not dtypes");
 }
 
-void StagingArea::Clear() {
+void StagingArea::Push(Element element, const UpdateOrigin& origin) {
+  bytes_ += BytesOf(element);
+  elements_.push_back(std::move(element));
+  Changed(origin, kStageAction,
+          [this] { return std::vector<Tensor>(elements_.back().begin(), elements_.back().end()); });
+}
+
+Element StagingArea::Pop(const UpdateOrigin& origin) {
+  Element element = std::move(elements_.front());
+  elements_.pop_front();
+  bytes_ -= BytesOf(element);
+  Changed(origin, kUnstageAction, [] { return std::vector<Tensor>(); });
+  return element;
+}
+
+std::deque<Element> StagingArea::PopAll(const UpdateOrigin& origin) {
+  std::deque<Element> all;
+  all.swap(elements_);
+  bytes_ = 0;
+  Changed(origin, kClearAction, [] { return std::vector<Tensor>(); });
+  return all;
+}
+
+void StagingArea::Clear(const UpdateOrigin& origin) {
   std::deque<Element> dropped;  // their memory is given back without the lock
   Ended ended;
   {
     MutexLock lock(mu_);
-    dropped.swap(elements_);
-    bytes_ = 0;
+    dropped = PopAll(origin);
     Advance(&ended);
   }
   Finish(ended);
@@ -150,5 +173,40 @@ int64_t StagingArea::size() const {
 std::string StagingArea::DebugString() const {
   return StrCat("StagingArea '", name(), "', ", size(), " elements");
 }
+
+std::vector<Tensor> StagingArea::Describe() const {
+  return {Value(limits_.elements), Value(limits_.bytes)};
+}
+
+Status StagingArea::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
+  const ReplayValues values(change);
+  MutexLock lock(mu_);
+  if (change.action == kStageAction) {
+    Push(Element(change.values.begin(), change.values.end()), origin);
+    return OkStatus();
+  }
+  if (change.action == kClearAction) {
+    PopAll(origin);
+    return OkStatus();
+  }
+  if (change.action != kUnstageAction) return values.UnknownAction();
+  if (elements_.empty()) return values.Error("the staging area is empty");
+  Pop(origin);
+  return OkStatus();
+}
+
+namespace {
+
+StatusOr<std::shared_ptr<Resource>> MakeStagingArea(const std::string& name,
+                                                    const ReplayValues& values) {
+  RETURN_IF_ERROR(values.Expect(2));
+  StagingArea::Limits limits;
+  ASSIGN_OR_RETURN(limits.elements, values.Int(0));
+  ASSIGN_OR_RETURN(limits.bytes, values.Int(1));
+  return std::make_shared<StagingArea>(name, limits);
+}
+const ResourceMakerDeclaration maker("StagingArea", MakeStagingArea);
+
+}  // namespace
 
 }  // namespace penstock

@@ -3,7 +3,7 @@
 // StagingArea: a first-in-first-out buffer of tuples of any tensors, limited by their number and by
 // their memory: what holds the next step's input while this step computes.
 //
-// Thread-safe.
+// Thread-safe. Actions in a StateLog: "stage" {tensors}, "unstage" {}, "clear" {}.
 #pragma once
 
 #include <deque>
@@ -31,15 +31,18 @@ class StagingArea final : public Blocking {
 
   const Limits& limits() const { return limits_; }
   std::string DebugString() const override;
+  const char* OpaqueReason() const override { return nullptr; }
+  std::vector<Tensor> Describe() const override;
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
   // Waits for room. ResourceExhausted where the element alone is more than the limit.
-  void Stage(Element element, Cancellation* cancellation, Done done);
+  void Stage(Element element, const Caller& caller, Done done);
   // Waits for an element and takes the oldest one. Where that is of other types than `types`:
   // InvalidArgument, and it stays.
-  void Unstage(Types types, Receive receive, Cancellation* cancellation, Done done);
+  void Unstage(Types types, Receive receive, const Caller& caller, Done done);
   // Waits until there are more than `index` elements, and looks at that one; else as Unstage.
-  void Peek(int64_t index, Types types, Receive receive, Cancellation* cancellation, Done done);
-  void Clear();
+  void Peek(int64_t index, Types types, Receive receive, const Caller& caller, Done done);
+  void Clear(const UpdateOrigin& origin);
   int64_t size() const;
 
  private:
@@ -48,6 +51,10 @@ class StagingArea final : public Blocking {
   class UnstageOperation;
   class PeekOperation;
   Status CheckTypes(const Element& element, const Types& types) const;
+  // Every change of the state. These need the lock.
+  void Push(Element element, const UpdateOrigin& origin);
+  Element Pop(const UpdateOrigin& origin);
+  std::deque<Element> PopAll(const UpdateOrigin& origin);
 
   const Limits limits_;
   std::deque<Element> elements_ ABSL_GUARDED_BY(mu_);

@@ -9,6 +9,7 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
+#include "kernels/data/handle_kernel.h"
 #include "kernels/data/staging_area.h"
 
 namespace penstock {
@@ -42,8 +43,9 @@ class StagingKernel : public AsyncKernel {
  private:
   StatusOr<std::shared_ptr<StagingArea>> Area(KernelContext& ctx) const {
     const auto make = [&] { return std::make_shared<StagingArea>(name_, limits_); };
-    ASSIGN_OR_RETURN(std::shared_ptr<Resource> found,
-                     ctx.resources().LookupOrCreate(container_, name_, "StagingArea", make));
+    ASSIGN_OR_RETURN(
+        std::shared_ptr<Resource> found,
+        ctx.resources().LookupOrCreate(container_, name_, "StagingArea", make, ctx.origin()));
     auto area = std::static_pointer_cast<StagingArea>(std::move(found));
     if (area->limits() == limits_) return area;
     return InvalidArgument("staging area '", name_, "' exists already, with capacity ",
@@ -70,14 +72,14 @@ class StageKernel final : public StagingKernel {
   void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
     Element element;
     for (int i = 0; i < ctx.num_inputs(); ++i) element.push_back(ctx.TakeInput(i));
-    area.Stage(std::move(element), ctx.step().cancellation, std::move(done));
+    area.Stage(std::move(element), CallerOf(ctx), std::move(done));
   }
 };
 
 class UnstageKernel final : public StagingKernel {
  protected:
   void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
-    area.Unstage(dtypes(), ToOutputs(ctx), ctx.step().cancellation, std::move(done));
+    area.Unstage(dtypes(), ToOutputs(ctx), CallerOf(ctx), std::move(done));
   }
 };
 
@@ -87,7 +89,7 @@ class StagePeekKernel final : public StagingKernel {
     const auto index = IntScalar(ctx.input(0), "index");
     if (!index.ok()) return std::move(done)(index.status());
     if (*index < 0) return std::move(done)(InvalidArgument("index must be >= 0, is ", *index));
-    area.Peek(*index, dtypes(), ToOutputs(ctx), ctx.step().cancellation, std::move(done));
+    area.Peek(*index, dtypes(), ToOutputs(ctx), CallerOf(ctx), std::move(done));
   }
 };
 
@@ -102,7 +104,7 @@ class StageSizeKernel final : public StagingKernel {
 class StageClearKernel final : public StagingKernel {
  protected:
   void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
-    area.Clear();
+    area.Clear(ctx.origin());
     std::move(done)(OkStatus());
   }
 };

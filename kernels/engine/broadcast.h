@@ -12,8 +12,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
-#include "core/base/status.h"
 #include "core/base/scheduler.h"
+#include "core/base/status.h"
 #include "core/tensor/shape.h"
 
 namespace penstock {

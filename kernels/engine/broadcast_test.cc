@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/thread_pool.h"
 #include "kernels/engine/broadcast.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <vector>
+
+#include "core/base/thread_pool.h"
 
 namespace penstock {
 namespace {

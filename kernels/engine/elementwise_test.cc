@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/thread_pool.h"
 #include "kernels/engine/elementwise.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "core/base/thread_pool.h"
 
 namespace penstock {
 namespace {

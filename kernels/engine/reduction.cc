@@ -141,8 +141,8 @@ class Reducing {
 
 }  // namespace
 
-void Reduce(Scheduler& threads, const ReductionLoop& loop, const ReductionPlan& plan,
-            const void* x, void* y) {
+void Reduce(Scheduler& threads, const ReductionLoop& loop, const ReductionPlan& plan, const void* x,
+            void* y) {
   if (plan.num_outputs > 0) Reducing(loop, plan, x, y).Run(threads);
 }
 

@@ -57,8 +57,8 @@ class ReductionKernel : public Kernel {
 };
 
 // Folds x into y as the plan says; on the CPU.
-void Reduce(Scheduler& threads, const ReductionLoop& loop, const ReductionPlan& plan,
-            const void* x, void* y);
+void Reduce(Scheduler& threads, const ReductionLoop& loop, const ReductionPlan& plan, const void* x,
+            void* y);
 
 // Where elements of T add up without losing much: floats in double, integers modulo 2^32 or 2^64.
 template <class T>

@@ -54,8 +54,8 @@ void TransformLine(Eigen::FFT<F>& fft, FftDirection direction,
 
 // In place along one dimension.
 template <class F>
-void Transform(Scheduler& threads, FftDirection direction, absl::Span<const int64_t> dims,
-               int axis, std::complex<F>* x) {
+void Transform(Scheduler& threads, FftDirection direction, absl::Span<const int64_t> dims, int axis,
+               std::complex<F>* x) {
   const FftLines lines = LinesAlong(dims, axis);
   if (lines.length <= 1) return;
   ForEachLine<F>(threads, lines, [&](Eigen::FFT<F>& fft, int64_t outer, int64_t inner) {

@@ -20,12 +20,13 @@ class FindKernel final : public Kernel {
   }
 };
 
-template <Status (LookupTable::*kWrite)(const Tensor& keys, const Tensor& values)>
+template <Status (LookupTable::*kWrite)(const Tensor& keys, const Tensor& values,
+                                        const UpdateOrigin& origin)>
 class WriteKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto table, ResourceInput<LookupTable>(ctx, 0));
-    return ((*table).*kWrite)(ctx.input(1), ctx.input(2));
+    return ((*table).*kWrite)(ctx.input(1), ctx.input(2), ctx.origin());
   }
 };
 
@@ -33,7 +34,7 @@ class RemoveKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto table, ResourceInput<LookupTable>(ctx, 0));
-    return table->Remove(ctx.input(1));
+    return table->Remove(ctx.input(1), ctx.origin());
   }
 };
 

@@ -4,10 +4,14 @@
 #include <cstring>
 
 #include "core/base/mutex.h"
+#include "core/op/state_replay.h"
 #include "kernels/array/elements.h"
 
 namespace penstock {
 namespace {
+
+constexpr char kInsertAction[] = "insert", kEraseAction[] = "erase", kImportAction[] = "import",
+               kInitializeAction[] = "initialize";
 
 bool StartsWith(const Shape& whole, const Shape& end) {
   return whole.rank() >= end.rank() &&
@@ -221,7 +225,7 @@ StatusOr<Tensor> LookupTable::Find(const Tensor& keys, const Tensor& default_val
   return values;
 }
 
-Status LookupTable::Insert(const Tensor& keys, const Tensor& values) {
+Status LookupTable::Insert(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin) {
   if (spec_.kind == Kind::kHash) {
     return Unimplemented("Insert not supported by HashTable '", name_, "': it is filled once");
   }
@@ -230,10 +234,11 @@ Status LookupTable::Insert(const Tensor& keys, const Tensor& values) {
   for (int64_t i = 0; i < count; ++i) RETURN_IF_ERROR(CheckAllowed(KeyAt(keys, i)));
   WriterMutexLock lock(mu_);
   for (int64_t i = 0; i < count; ++i) Put(keys, i, values);
+  Changed(origin, kInsertAction, [&] { return std::vector<Tensor>{keys, values}; });
   return OkStatus();
 }
 
-Status LookupTable::Remove(const Tensor& keys) {
+Status LookupTable::Remove(const Tensor& keys, const UpdateOrigin& origin) {
   if (spec_.kind == Kind::kHash) {
     return Unimplemented("Remove not supported by HashTable '", name_, "': it is filled once");
   }
@@ -241,11 +246,12 @@ Status LookupTable::Remove(const Tensor& keys) {
   for (int64_t i = 0; i < count; ++i) RETURN_IF_ERROR(CheckAllowed(KeyAt(keys, i)));
   WriterMutexLock lock(mu_);
   for (int64_t i = 0; i < count; ++i) Erase(KeyAt(keys, i));
+  Changed(origin, kEraseAction, [&] { return std::vector<Tensor>{keys}; });
   return OkStatus();
 }
 
-Status LookupTable::Import(const Tensor& keys, const Tensor& values) {
-  if (spec_.kind == Kind::kHash) return Initialize(keys, values);
+Status LookupTable::Import(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin) {
+  if (spec_.kind == Kind::kHash) return Initialize(keys, values, origin);
   RETURN_IF_ERROR(CheckValues(keys, values));
   const int64_t count = *CountKeys(keys);
   WriterMutexLock lock(mu_);
@@ -254,10 +260,12 @@ Status LookupTable::Import(const Tensor& keys, const Tensor& values) {
     // What TensorFlow exports holds the reserved keys for its free places.
     if (!Reserved(KeyAt(keys, i))) Put(keys, i, values);
   }
+  Changed(origin, kImportAction, [&] { return std::vector<Tensor>{keys, values}; });
   return OkStatus();
 }
 
-Status LookupTable::Initialize(const Tensor& keys, const Tensor& values) {
+Status LookupTable::Initialize(const Tensor& keys, const Tensor& values,
+                               const UpdateOrigin& origin) {
   if (spec_.kind != Kind::kHash) {
     return InvalidArgument("Table ", name_, " is not initializable: it is a ", TypeName());
   }
@@ -292,6 +300,7 @@ Status LookupTable::Initialize(const Tensor& keys, const Tensor& values) {
     }
   }
   initialized_ = true;
+  Changed(origin, kInitializeAction, [&] { return std::vector<Tensor>{keys, values}; });
   return OkStatus();
 }
 
@@ -321,5 +330,68 @@ Status LookupTable::Export(Tensor* keys, Tensor* values, Allocator& allocator) c
   }
   return OkStatus();
 }
+
+std::vector<Tensor> LookupTable::Describe() const {
+  std::vector<Tensor> values = {Value(static_cast<int64_t>(spec_.kind)), Value(spec_.key),
+                                Value(spec_.value), Value(PartialShape(spec_.key_shape)),
+                                Value(PartialShape(spec_.value_shape))};
+  if (spec_.empty_key.valid()) values.push_back(spec_.empty_key);
+  if (spec_.deleted_key.valid()) values.push_back(spec_.deleted_key);
+  return values;
+}
+
+Status LookupTable::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
+  const ReplayValues values(change);
+  if (change.action == kEraseAction) {
+    RETURN_IF_ERROR(values.Expect(1));
+    return Remove(values.Get(0), origin);
+  }
+  const auto write = change.action == kInsertAction       ? &LookupTable::Insert
+                     : change.action == kImportAction     ? &LookupTable::Import
+                     : change.action == kInitializeAction ? &LookupTable::Initialize
+                                                          : nullptr;
+  if (write == nullptr) return values.UnknownAction();
+  RETURN_IF_ERROR(values.Expect(2));
+  return (this->*write)(values.Get(0), values.Get(1), origin);
+}
+
+namespace {
+
+StatusOr<std::shared_ptr<Resource>> MakeTable(const std::string& name, const ReplayValues& values) {
+  RETURN_IF_ERROR(values.ExpectAtLeast(5));
+  LookupTable::Spec spec;
+  ASSIGN_OR_RETURN(const int64_t kind, values.Int(0));
+  if (kind < 0 || kind > static_cast<int64_t>(LookupTable::Kind::kDense)) {
+    return values.Error(StrCat("there is no kind ", kind, " of tables"));
+  }
+  spec.kind = static_cast<LookupTable::Kind>(kind);
+  ASSIGN_OR_RETURN(spec.key, values.Type(1));
+  ASSIGN_OR_RETURN(spec.value, values.Type(2));
+  ASSIGN_OR_RETURN(const PartialShape key_shape, values.GetShape(3));
+  ASSIGN_OR_RETURN(const PartialShape value_shape, values.GetShape(4));
+  if (!key_shape.fully_known() || !value_shape.fully_known()) {
+    return values.Error("the shapes of keys and values must be known");
+  }
+  spec.key_shape = key_shape.ToShape();
+  spec.value_shape = value_shape.ToShape();
+  for (Tensor* reserved : {&spec.empty_key, &spec.deleted_key}) {
+    const size_t i = reserved == &spec.empty_key ? 5 : 6;
+    if (values.size() <= i) continue;
+    *reserved = values.Get(i);
+    if (reserved->dtype() == spec.key && reserved->shape() == spec.key_shape) continue;
+    return values.Error(StrCat("value ", i, " is no key"));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<LookupTable> table, LookupTable::Make(name, std::move(spec)));
+  return std::shared_ptr<Resource>(std::move(table));
+}
+
+const ResourceMakerDeclaration makers[] = {
+    {"HashTable", MakeTable},
+    {"MutableHashTable", MakeTable},
+    {"MutableHashTableOfTensors", MakeTable},
+    {"MutableDenseHashTable", MakeTable},
+};
+
+}  // namespace
 
 }  // namespace penstock

@@ -6,6 +6,9 @@
 // kMutable ones change; a kDense table's keys may be small vectors, and two of them are reserved.
 // Thread-safe: many may read while nobody writes. Every call checks types and shapes; nothing is
 // changed where that fails.
+//
+// Actions in a StateLog: "insert" {keys, values}, "erase" {keys}, "import" {keys, values},
+// "initialize" {keys, values}.
 #pragma once
 
 #include <cstdint>
@@ -37,19 +40,25 @@ class LookupTable final : public Resource {
   static const char* TypeOf(Kind kind);
   const char* TypeName() const override { return TypeOf(spec_.kind); }
   std::string DebugString() const override ABSL_LOCKS_EXCLUDED(mu_);
+  const char* OpaqueReason() const override { return nullptr; }
+  std::vector<Tensor> Describe() const override;
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
   const Spec& spec() const { return spec_; }
   const std::string& name() const { return name_; }
 
   // The values of `keys`; `default_value` (one value, or one for each key) for those not there.
   StatusOr<Tensor> Find(const Tensor& keys, const Tensor& default_value, Allocator& allocator) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  Status Insert(const Tensor& keys, const Tensor& values) ABSL_LOCKS_EXCLUDED(mu_);
+  Status Insert(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Keys that are not there are passed over.
-  Status Remove(const Tensor& keys) ABSL_LOCKS_EXCLUDED(mu_);
+  Status Remove(const Tensor& keys, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
   // Replaces everything (in a kHash table: once).
-  Status Import(const Tensor& keys, const Tensor& values) ABSL_LOCKS_EXCLUDED(mu_);
+  Status Import(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // kHash only; a second time only if it brings as many entries, and then it changes nothing.
-  Status Initialize(const Tensor& keys, const Tensor& values) ABSL_LOCKS_EXCLUDED(mu_);
+  Status Initialize(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
   int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
   Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const ABSL_LOCKS_EXCLUDED(mu_);
 

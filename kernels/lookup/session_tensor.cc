@@ -3,12 +3,14 @@
 // GetSessionHandle, GetSessionHandleV2, GetSessionTensor, DeleteSessionTensor: tensors that stay
 // where they are between the steps of a session, behind a name that the client keeps.
 #include <atomic>
+#include <vector>
 
 #include "core/op/gradient.h"
 #include "core/op/private_container.h"
 #include "core/op/registry.h"
 #include "core/op/resource.h"
 #include "core/op/shape_scope.h"
+#include "core/op/state_replay.h"
 
 namespace penstock {
 namespace {
@@ -19,8 +21,17 @@ struct SessionTensor final : Resource {
   explicit SessionTensor(Tensor t) : value(std::move(t)) {}
   const char* TypeName() const override { return kTypeName; }
   std::string DebugString() const override { return value.ToString(); }
+  const char* OpaqueReason() const override { return nullptr; }
+  std::vector<Tensor> Describe() const override { return {value}; }
   const Tensor value;
 };
+
+StatusOr<std::shared_ptr<Resource>> MakeSessionTensor(const std::string& name,
+                                                      const ReplayValues& values) {
+  RETURN_IF_ERROR(values.Expect(1));
+  return std::make_shared<SessionTensor>(values.Get(0));
+}
+const ResourceMakerDeclaration maker(kTypeName, MakeSessionTensor);
 
 // The container of the session's own, which ends with it; where sessions have stores of their own,
 // any will do.
@@ -52,8 +63,9 @@ class GetSessionHandleKernel final : public SessionKernel {
     const auto make = [&ctx]() -> StatusOr<std::shared_ptr<Resource>> {
       return std::make_shared<SessionTensor>(ctx.input(0));
     };
-    ASSIGN_OR_RETURN(std::shared_ptr<Resource> tensor,
-                     ctx.resources().LookupOrCreate(container_, handle, kTypeName, make));
+    ASSIGN_OR_RETURN(
+        std::shared_ptr<Resource> tensor,
+        ctx.resources().LookupOrCreate(container_, handle, kTypeName, make, ctx.origin()));
     if constexpr (kResource) {
       ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
                                                      .container = container_,
@@ -89,7 +101,7 @@ class DeleteSessionTensorKernel final : public SessionKernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const std::string handle, Handle(ctx));
-    if (ctx.resources().Remove(container_, handle).ok()) return OkStatus();
+    if (ctx.resources().Remove(container_, handle, ctx.origin()).ok()) return OkStatus();
     return InvalidArgument("Failed to delete a session tensor: ", handle,
                            " is not in the session store.");
   }

@@ -105,7 +105,7 @@ class TextFileKernel final : public Kernel {
     if (vocab_size_ >= 0) lines.resize(vocab_size_);
     ASSIGN_OR_RETURN(Tensor keys, Read(path, lines, key));
     ASSIGN_OR_RETURN(Tensor values, Read(path, lines, value));
-    return table->Initialize(keys, values);
+    return table->Initialize(keys, values, ctx.origin());
   }
 
  private:

@@ -18,7 +18,7 @@ class AssignKernel : public Kernel {
 
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, ctx.input(1).dtype()));
-    RETURN_IF_ERROR(variable->Assign(ctx.TakeInput(1), validate_shape_, Origin(ctx)));
+    RETURN_IF_ERROR(variable->Assign(ctx.TakeInput(1), validate_shape_, ctx.origin()));
     if (ctx.num_outputs() > 0) ctx.SetOutput(0, ctx.input(0));
     return OkStatus();
   }

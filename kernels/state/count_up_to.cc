@@ -21,7 +21,7 @@ class CountUpToKernel : public Kernel {
     Tensor* output = nullptr;
     RETURN_IF_ERROR(ctx.Allocate(0, {}, &output));
     Variable* const one[] = {variable.get()};
-    return Variable::Update(one, Origin(ctx), [&](absl::Span<Tensor* const> values) -> Status {
+    return Variable::Update(one, ctx.origin(), [&](absl::Span<Tensor* const> values) -> Status {
       Tensor& value = *values[0];
       if (value.rank() != 0) {
         return InvalidArgument("the variable must be a scalar, has shape ",

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/status.h"
 #include "core/base/scheduler.h"
+#include "core/base/status.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {

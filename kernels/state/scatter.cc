@@ -33,15 +33,18 @@ class ScatterKernel : public Kernel {
     const Tensor& indices = ctx.input(1);
     const Tensor& updates = ctx.input(2);
     if (scatter_.check != nullptr) RETURN_IF_ERROR(scatter_.check(updates));
-    return UpdateVariableInput(ctx, updates.dtype(), [&](Tensor& variable) -> Status {
-      ASSIGN_OR_RETURN(const Rows rows, Rows::Of(variable.shape(), "the variable"));
+    Rows rows;
+    const auto changed = [&] { return Slices::Rows(indices, rows.length); };
+    const auto update = [&](Tensor& variable) -> Status {
+      ASSIGN_OR_RETURN(rows, Rows::Of(variable.shape(), "the variable"));
       RETURN_IF_ERROR(CheckUpdates(variable.shape(), indices.shape(), updates.shape()));
       RETURN_IF_ERROR(CheckIndices(indices, rows.count, "indices"));
       VisitIndices(indices, [&](auto span) {
         ScatterRows(ctx.threads(), scatter_, span, updates, rows.length, variable);
       });
       return OkStatus();
-    });
+    };
+    return UpdateVariableInput(ctx, updates.dtype(), update, changed);
   }
 
  private:

@@ -28,7 +28,10 @@ class ScatterNdKernel : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& indices = ctx.input(1);
     Tensor updates = ctx.input(2);
-    return UpdateVariableInput(ctx, updates.dtype(), [&](Tensor& variable) -> Status {
+    int64_t length = 0;
+    std::vector<int64_t> slices;
+    const auto changed = [&] { return Slices(length, slices); };
+    const auto update = [&](Tensor& variable) -> Status {
       ASSIGN_OR_RETURN(NdIndex list, NdIndex::Of(indices, variable.shape(), bad_));
       if (updates.shape().dims() != absl::Span<const int64_t>(list.result)) {
         return InvalidArgument(
@@ -38,12 +41,13 @@ class ScatterNdKernel : public Kernel {
       }
       ASSIGN_OR_RETURN(updates, list.Strike(updates));
       if (updates.num_elements() == 0) return OkStatus();
-      const int64_t length = list.slice_elements;
-      const std::vector<int64_t> slices = SlicesOf(std::move(list));
+      length = list.slice_elements;
+      slices = SlicesOf(std::move(list));
       ScatterRows(ctx.threads(), scatter_, absl::Span<const int64_t>(slices), updates, length,
                   variable);
       return OkStatus();
-    });
+    };
+    return UpdateVariableInput(ctx, updates.dtype(), update, changed);
   }
 
  private:

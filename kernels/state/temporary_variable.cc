@@ -32,10 +32,11 @@ class TemporaryVariableKernel : public Kernel {
       made = true;
       return std::make_shared<Variable>(name_, dtype_, shape_);
     };
-    ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
-                     ctx.step().step_resources->LookupOrCreate("", name_, "Variable", make));
+    ASSIGN_OR_RETURN(
+        std::shared_ptr<Resource> resource,
+        ctx.step().step_resources->LookupOrCreate("", name_, "Variable", make, ctx.origin()));
     if (!made) return AlreadyExists("temporary variable '", name_, "' exists in this step");
-    RETURN_IF_ERROR(static_cast<Variable&>(*resource).Assign(std::move(value), true, Origin(ctx)));
+    RETURN_IF_ERROR(static_cast<Variable&>(*resource).Assign(std::move(value), true, ctx.origin()));
     ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
                                                    .container = kDefaultContainer,
                                                    .name = name_,
@@ -58,7 +59,7 @@ class DestroyTemporaryVariableKernel : public Kernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, ctx.output_type(0).dtype));
     ASSIGN_OR_RETURN(Tensor value, variable->Read());
-    RETURN_IF_ERROR(ctx.step().step_resources->Remove("", name_));
+    RETURN_IF_ERROR(ctx.step().step_resources->Remove("", name_, ctx.origin()));
     ctx.SetOutput(0, std::move(value));
     return OkStatus();
   }

@@ -39,8 +39,9 @@ class VariableKernel : public Kernel {
     const auto make = [this]() -> StatusOr<std::shared_ptr<Resource>> {
       return std::make_shared<Variable>(name_, dtype_, shape_);
     };
-    ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
-                     ctx.resources().LookupOrCreate(container_, name_, "Variable", make));
+    ASSIGN_OR_RETURN(
+        std::shared_ptr<Resource> resource,
+        ctx.resources().LookupOrCreate(container_, name_, "Variable", make, ctx.origin()));
     const auto& variable = static_cast<const Variable&>(*resource);
     if (variable.dtype() != dtype_) {  // another graph made it
       return InvalidArgument("variable '", name_, "' exists already, as ", Name(variable.dtype()),
@@ -96,7 +97,7 @@ class DestroyResourceKernel : public Kernel {
                              input.shape().ToString());
     }
     const ResourceHandle& handle = input.scalar<ResourceHandle>();
-    const Status removed = ctx.resources().Remove(handle.container, handle.name);
+    const Status removed = ctx.resources().Remove(handle.container, handle.name, ctx.origin());
     if (ignore_lookup_error_ && removed.code() == StatusCode::kNotFound) return OkStatus();
     return removed;
   }

@@ -23,10 +23,17 @@ StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int 
 
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn) {
+  return UpdateVariableInput(ctx, dtype, fn, [] { return Slices::All(); });
+}
+
+Status UpdateVariableInput(KernelContext& ctx, DType dtype,
+                           absl::FunctionRef<Status(Tensor& value)> fn,
+                           absl::FunctionRef<Slices()> changed) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Variable> variable, VariableInput(ctx, 0, dtype));
   Variable* const one[] = {variable.get()};
   RETURN_IF_ERROR(Variable::Update(
-      one, Origin(ctx), [&](absl::Span<Tensor* const> values) { return fn(*values[0]); }));
+      one, ctx.origin(), [&](absl::Span<Tensor* const> values) { return fn(*values[0]); },
+      [&](size_t) { return changed(); }));
   if (ctx.num_outputs() > 0) ctx.SetOutput(0, ctx.input(0));
   return OkStatus();
 }

@@ -22,12 +22,15 @@ StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int 
 // And where it holds another type than `dtype`.
 StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int i, DType dtype);
 
-inline UpdateOrigin Origin(const KernelContext& ctx) { return {ctx.step().step_id}; }
-
 // Changes the one variable of input 0, of type `dtype`, and passes its handle on to output 0 where
 // there is one (reference ops).
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn);
+// As above, for an update of a few rows: `changed` is called after `fn` if somebody wants to know
+// which slices that may have changed.
+Status UpdateVariableInput(KernelContext& ctx, DType dtype,
+                           absl::FunctionRef<Status(Tensor& value)> fn,
+                           absl::FunctionRef<Slices()> changed);
 
 // Whether an op's variables are reference edges or resource handles.
 enum class VariableForm { kRef, kResource };

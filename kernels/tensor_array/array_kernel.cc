@@ -35,8 +35,8 @@ StatusOr<Tensor> MakeHandle(KernelContext& ctx, EdgeType type, const std::string
                         .resource = std::move(resource)};
   if (type.ref) {
     auto names = std::make_shared<Variable>(name, DType::kString, Shape{2});
-    RETURN_IF_ERROR(names->Assign(NameTensor(container, name), /*validate_shape=*/true,
-                                  {.step_id = ctx.step().step_id}));
+    RETURN_IF_ERROR(
+        names->Assign(NameTensor(container, name), /*validate_shape=*/true, ctx.origin()));
     handle.type = names->TypeName();
     handle.elements = {{DType::kString, Shape{2}}};
     handle.resource = std::move(names);

@@ -48,7 +48,7 @@ class TensorArrayKernel final : public Kernel {
       return TensorArray::Make(name, size, options_);
     };
     ASSIGN_OR_RETURN(const auto array, ctx.step().step_resources->LookupOrCreate(
-                                           kTensorArrays, name, "TensorArray", make));
+                                           kTensorArrays, name, "TensorArray", make, ctx.origin()));
     return SetArray(ctx, array, options_.element_shape);
   }
 
@@ -69,10 +69,11 @@ class TensorArrayGradKernel final : public Kernel {
     }
     const std::string name = StrCat(array->name(), "@", source_);
     const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
-      return array->MakeGradient(name, prefix);
+      return array->MakeGradient(name, prefix, ctx.origin());
     };
-    ASSIGN_OR_RETURN(const auto gradient, ctx.step().step_resources->LookupOrCreate(
-                                              kTensorArrays, name, "TensorArray", make));
+    ASSIGN_OR_RETURN(const auto gradient,
+                     ctx.step().step_resources->LookupOrCreate(kTensorArrays, name, "TensorArray",
+                                                               make, ctx.origin()));
     return SetArray(ctx, gradient, static_cast<const TensorArray&>(*gradient).element_shape());
   }
 
@@ -94,7 +95,7 @@ class TensorArrayCloseKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto array, StepResourceInputAs<TensorArray>(ctx, 0));
-    array->Shutdown();
+    array->Close(ctx.origin());
     return OkStatus();
   }
 };

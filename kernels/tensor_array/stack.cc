@@ -21,27 +21,30 @@
 namespace penstock {
 namespace {
 
+// Opaque in a StateLog, where its actions have no values: "push", "pop", "close".
 class Stack final : public Resource {
  public:
   Stack(std::string name, DType dtype, int64_t max_size)
       : name_(std::move(name)), dtype_(dtype), max_size_(max_size) {}
   const char* TypeName() const override { return "Stack"; }
+  const char* OpaqueReason() const override { return kLivesWithinOneStep; }
   std::string DebugString() const override {
     MutexLock lock(mu_);
     return StrCat("Stack ", name_, " of ", values_.size(), " ", Name(dtype_));
   }
 
-  Status Push(Tensor value) {
+  Status Push(Tensor value, const UpdateOrigin& origin) {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(Check(value.dtype()));
     if (static_cast<int64_t>(values_.size()) >= max_size_) {
       return InvalidArgument("Stack[", name_, "] overflowed its max_size (", max_size_, ")");
     }
     values_.push_back(std::move(value));
+    Changed(origin, "push", [] { return std::vector<Tensor>(); });
     return OkStatus();
   }
 
-  StatusOr<Tensor> Pop(DType wanted) {
+  StatusOr<Tensor> Pop(DType wanted, const UpdateOrigin& origin) {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(Check(wanted));
     if (values_.empty()) {
@@ -49,15 +52,18 @@ class Stack final : public Resource {
     }
     Tensor value = std::move(values_.back());
     values_.pop_back();
+    Changed(origin, "pop", [] { return std::vector<Tensor>(); });
     return value;
   }
 
-  void Shutdown() override {
+  void Close(const UpdateOrigin& origin) {
     std::vector<Tensor> dropped;  // ends outside the lock
     MutexLock lock(mu_);
     dropped.swap(values_);
-    closed_ = true;
+    if (std::exchange(closed_, true)) return;
+    Changed(origin, "close", [] { return std::vector<Tensor>(); });
   }
+  void Shutdown() override { Close({}); }
 
  private:
   Status Check(DType dtype) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -93,8 +99,8 @@ class StackKernel final : public Kernel {
     const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
       return std::make_shared<Stack>(name, dtype_, max_size);
     };
-    ASSIGN_OR_RETURN(auto stack,
-                     ctx.step().step_resources->LookupOrCreate(kStacks, name, "Stack", make));
+    ASSIGN_OR_RETURN(auto stack, ctx.step().step_resources->LookupOrCreate(kStacks, name, "Stack",
+                                                                           make, ctx.origin()));
     ASSIGN_OR_RETURN(Tensor handle, MakeHandle(ctx, ctx.output_type(0), kStacks, name,
                                                std::move(stack), {dtype_, PartialShape()}));
     ctx.SetOutput(0, std::move(handle));
@@ -110,7 +116,7 @@ class StackPushKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto stack, StepResourceInputAs<Stack>(ctx, 0));
-    RETURN_IF_ERROR(stack->Push(ctx.input(1)));
+    RETURN_IF_ERROR(stack->Push(ctx.input(1), ctx.origin()));
     ctx.SetOutput(0, ctx.TakeInput(1));
     return OkStatus();
   }
@@ -128,7 +134,7 @@ class StackPopKernel final : public Kernel {
 
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto stack, StepResourceInputAs<Stack>(ctx, 0));
-    ASSIGN_OR_RETURN(Tensor value, stack->Pop(ctx.output_type(0).dtype));
+    ASSIGN_OR_RETURN(Tensor value, stack->Pop(ctx.output_type(0).dtype, ctx.origin()));
     if (!shape_.Compatible(value.shape())) {
       return InvalidArgument("an element of shape ", value.shape().ToString(),
                              " was popped; the node says ", shape_.ToString());
@@ -145,7 +151,7 @@ class StackCloseKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto stack, StepResourceInputAs<Stack>(ctx, 0));
-    stack->Shutdown();
+    stack->Close(ctx.origin());
     return OkStatus();
   }
 };

@@ -10,6 +10,8 @@ namespace penstock {
 
 namespace {
 
+std::vector<Tensor> NoValues() { return {}; }
+
 Status CheckSize(string_view name, int64_t size) {
   if (size <= TensorArray::kSizeMax) return OkStatus();
   return ResourceExhausted("TensorArray ", name, " of size ", size, ": at most ",
@@ -55,10 +57,12 @@ Status TensorArray::Write(KernelContext& ctx, absl::Span<const int64_t> indices,
                           std::vector<Tensor> values) {
   MutexLock lock(mu_);
   RETURN_IF_ERROR(CheckOpen());
-  for (size_t i = 0; i < indices.size(); ++i) {
-    RETURN_IF_ERROR(WriteOne(ctx, indices[i], std::move(values[i])));
+  Status status;
+  for (size_t i = 0; i < indices.size() && status.ok(); ++i) {
+    status = WriteOne(ctx, indices[i], std::move(values[i]));
   }
-  return OkStatus();
+  Changed(ctx.origin(), "write", NoValues);
+  return status;
 }
 
 Status TensorArray::MakeRoom(int64_t index) {
@@ -118,10 +122,15 @@ StatusOr<std::vector<Tensor>> TensorArray::Read(KernelContext& ctx,
   RETURN_IF_ERROR(CheckOpen());
   std::vector<Tensor> values;
   values.reserve(indices.size());
+  Status status;
   for (const int64_t index : indices) {
-    ASSIGN_OR_RETURN(Tensor value, ReadOne(ctx, index));
-    values.push_back(std::move(value));
+    StatusOr<Tensor> value = ReadOne(ctx, index);
+    status = value.status();
+    if (!status.ok()) break;
+    values.push_back(*std::move(value));
   }
+  Changed(ctx.origin(), "read", NoValues);
+  RETURN_IF_ERROR(status);
   return values;
 }
 
@@ -161,7 +170,8 @@ StatusOr<Tensor> TensorArray::Zeros(KernelContext& ctx, const Place& place, int6
 }
 
 StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string name,
-                                                                 const Shape& prefix) {
+                                                                 const Shape& prefix,
+                                                                 const UpdateOrigin& origin) {
   const auto with_prefix = [&prefix](const PartialShape& shape) {
     if (!shape.known_rank()) return shape;
     PartialShape result(prefix);
@@ -185,14 +195,16 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
   for (const auto& [index, place] : places_) {
     gradient->places_[index].shape = with_prefix(place.shape);
   }
+  Changed(origin, "gradient", NoValues);
   return gradient;
 }
 
-void TensorArray::Shutdown() {
+void TensorArray::Close(const UpdateOrigin& origin) {
   absl::flat_hash_map<int64_t, Place> dropped;  // ends outside the lock
   MutexLock lock(mu_);
   dropped.swap(places_);
-  closed_ = true;
+  if (std::exchange(closed_, true)) return;
+  Changed(origin, "close", NoValues);
 }
 
 }  // namespace penstock

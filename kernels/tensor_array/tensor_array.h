@@ -6,6 +6,9 @@
 //
 // A place is written once and, where the array clears what was read, read once. One that was never
 // written reads as zeros where its shape is known. Thread-safe. Errors name array and index.
+//
+// Opaque in a StateLog, where its actions have no values: "write", "read", "gradient" (from then on
+// it does not grow), "close".
 #pragma once
 
 #include <cstdint>
@@ -23,6 +26,9 @@
 #include "core/tensor/tensor.h"
 
 namespace penstock {
+
+// Why the resources of steps cannot be replayed. A step that is cut off runs again as a whole.
+inline constexpr char kLivesWithinOneStep[] = "it lives within one step";
 
 class TensorArray final : public Resource {
  public:
@@ -42,6 +48,7 @@ class TensorArray final : public Resource {
 
   const char* TypeName() const override { return "TensorArray"; }
   std::string DebugString() const override;
+  const char* OpaqueReason() const override { return kLivesWithinOneStep; }
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
 
@@ -58,10 +65,12 @@ class TensorArray final : public Resource {
 
   // An array for gradients: as long as this one, its elements shaped as those here with `prefix` in
   // front. From now on this one does not grow.
-  StatusOr<std::shared_ptr<TensorArray>> MakeGradient(std::string name, const Shape& prefix);
+  StatusOr<std::shared_ptr<TensorArray>> MakeGradient(std::string name, const Shape& prefix,
+                                                      const UpdateOrigin& origin);
 
   // Drops the elements; everything after that is an error.
-  void Shutdown() override;
+  void Close(const UpdateOrigin& origin);
+  void Shutdown() override { Close({}); }
 
  private:
   struct Place {

@@ -76,9 +76,19 @@ class NegTrainKernel final : public Kernel {
     ASSIGN_OR_RETURN(const auto in, VariableInput(ctx, 0, DType::kFloat));
     ASSIGN_OR_RETURN(const auto out, VariableInput(ctx, 1, DType::kFloat));
     Variable* const variables[] = {in.get(), out.get()};
-    return Variable::Update(variables, Origin(ctx), [&](absl::Span<Tensor* const> tables) {
-      return Train(ctx, *tables[0], *tables[1]);
-    });
+    int64_t length = 0;
+    std::vector<int64_t> out_rows;  // that changed
+    const auto train = [&](absl::Span<Tensor* const> tables) -> Status {
+      RETURN_IF_ERROR(Check(ctx, *tables[0], *tables[1]));
+      length = tables[0]->dim(1);
+      Train(ctx, *tables[0], *tables[1], &out_rows);
+      return OkStatus();
+    };
+    const auto changed = [&](size_t table) {
+      if (length == 0) return Slices::None();
+      return table == 0 ? Slices::Rows(ctx.input(2), length) : Slices(length, out_rows);
+    };
+    return Variable::Update(variables, ctx.origin(), train, changed);
   }
 
  private:
@@ -109,15 +119,17 @@ class NegTrainKernel final : public Kernel {
     return OkStatus();
   }
 
-  Status Train(KernelContext& ctx, Tensor& in, Tensor& out) const {
-    RETURN_IF_ERROR(Check(ctx, in, out));
+  void Train(KernelContext& ctx, Tensor& in, Tensor& out, std::vector<int64_t>* out_rows) const {
     Env& env = *ctx.step().env;
     PhiloxNumbers numbers(Philox::FromSeeds(env.RandomU64(), env.RandomU64()));
     const int32_t *examples = ctx.input(2).data<int32_t>(), *labels = ctx.input(3).data<int32_t>();
     const float rate = ctx.input(4).scalar<float>();
     const int64_t n = in.dim(1);
     std::vector<float> moved(n);
-    const auto out_row = [&](int64_t word) { return out.mutable_data<float>() + word * n; };
+    const auto out_row = [&](int64_t word) {
+      out_rows->push_back(word);
+      return out.mutable_data<float>() + word * n;
+    };
     for (int64_t k = 0; k < ctx.input(2).num_elements(); ++k) {
       float* const v = in.mutable_data<float>() + examples[k] * n;
       std::fill(moved.begin(), moved.end(), 0.f);
@@ -132,7 +144,6 @@ class NegTrainKernel final : public Kernel {
       }
       for (int64_t i = 0; i < n; ++i) v[i] += moved[i];
     }
-    return OkStatus();
   }
 
   int64_t samples_ = 0;

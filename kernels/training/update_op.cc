@@ -101,6 +101,11 @@ UpdateInputs::UpdateInputs(const RuleSignature& rule, GradientForm form) {
   for (size_t i = 0; i < rule.after.size(); ++i) hyperparameters.push_back(next++);
 }
 
+Slices ChangedRows(const Tensor& variable, const Tensor& indices) {
+  const int64_t rows = variable.dim(0);
+  return Slices::Rows(indices, rows == 0 ? 0 : variable.num_elements() / rows);
+}
+
 Status CheckSameShape(const RuleSignature& rule, absl::Span<Tensor* const> state) {
   for (size_t i = 1; i < state.size(); ++i) {
     if (state[i]->shape() != state[0]->shape()) {

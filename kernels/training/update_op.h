@@ -67,6 +67,9 @@ struct UpdateInputs {
 Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& indices);
 // Every slot and, if dense, the gradient must have the variable's shape.
 Status CheckSameShape(const RuleSignature& rule, absl::Span<Tensor* const> state);
+// The rows that a sparse update changes, in the variable and in each slot. REQUIRES that
+// CheckSparse has passed.
+Slices ChangedRows(const Tensor& variable, const Tensor& indices);
 Status CheckDense(const RuleSignature& rule, const Shape& variable, const Tensor& gradient);
 // A number of type T, or an int64, as C.
 template <class T, class C>
@@ -126,17 +129,23 @@ class UpdateKernel : public Kernel {
       ASSIGN_OR_RETURN(variables[i], VariableInput(ctx, i, kDTypeOf<T>));
       pointers[i] = variables[i].get();
     }
-    RETURN_IF_ERROR(
-        Variable::Update(pointers, Origin(ctx), [&](absl::Span<Tensor* const> state) -> Status {
-          RETURN_IF_ERROR(CheckSameShape(signature_, state));
-          std::array<T*, kState> data;
-          for (int i = 0; i < kState; ++i) data[i] = state[i]->mutable_data<T>();
-          if constexpr (kForm == GradientForm::kDense) {
-            return ApplyDense(ctx, rule, state[0]->shape(), data);
-          } else {
-            return ApplySparse(ctx, rule, state[0]->shape(), data);
-          }
-        }));
+    const Tensor* variable = nullptr;
+    const auto update = [&](absl::Span<Tensor* const> state) -> Status {
+      RETURN_IF_ERROR(CheckSameShape(signature_, state));
+      variable = state[0];
+      std::array<T*, kState> data;
+      for (int i = 0; i < kState; ++i) data[i] = state[i]->mutable_data<T>();
+      if constexpr (kForm == GradientForm::kDense) {
+        return ApplyDense(ctx, rule, variable->shape(), data);
+      } else {
+        return ApplySparse(ctx, rule, variable->shape(), data);
+      }
+    };
+    const auto changed = [&](size_t) {
+      return kForm == GradientForm::kDense ? Slices::All()
+                                           : ChangedRows(*variable, ctx.input(inputs_.indices));
+    };
+    RETURN_IF_ERROR(Variable::Update(pointers, ctx.origin(), update, changed));
     if (ctx.num_outputs() > 0) ctx.SetOutput(0, ctx.input(0));
     return OkStatus();
   }

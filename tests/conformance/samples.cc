@@ -114,13 +114,14 @@ StatusOr<Tensor> Lists(const Tensor& value, bool several) {
 // Builds the sample of one example for one choice of types.
 class Sampler {
  public:
-  Sampler(const OpDef& op, const Example& example, std::map<std::string, DType> types)
+  Sampler(const OpDef& op, const Example& example, std::map<std::string, DType> types,
+          const StoreMaker& make_store)
       : op_(op), example_(example) {
     call_ = {.op = &op,
              .attrs = example.attrs,
              .types = std::move(types),
              .check_gradient = example.check_gradient,
-             .resources = std::make_shared<ResourceStore>()};
+             .resources = make_store()};
     for (const auto& [name, dtype] : call_.types) call_.attrs[name] = dtype;
   }
 
@@ -247,7 +248,7 @@ StatusOr<std::vector<Tensor>> SampleCall::Run(const std::vector<Tensor>& inputs,
   return run.Run();
 }
 
-StatusOr<std::vector<SampleCall>> SamplesOf(const OpDef& op) {
+StatusOr<std::vector<SampleCall>> SamplesOf(const OpDef& op, const StoreMaker& make_store) {
   std::vector<Example> examples = op.examples;
   if (examples.empty()) {
     ASSIGN_OR_RETURN(Example example, DefaultExample(op));
@@ -261,7 +262,7 @@ StatusOr<std::vector<SampleCall>> SamplesOf(const OpDef& op) {
                              op.inputs.size());
     }
     for (const auto& types : TypeChoices(op, examples[e])) {
-      ASSIGN_OR_RETURN(SampleCall call, Sampler(op, examples[e], types).Sample());
+      ASSIGN_OR_RETURN(SampleCall call, Sampler(op, examples[e], types, make_store).Sample());
       call.label = StrCat(op.name, " #", e);
       for (const auto& [name, dtype] : types) StrAppend(&call.label, " ", name, "=", Name(dtype));
       calls.push_back(std::move(call));

@@ -5,6 +5,7 @@
 // test and the comparison of devices run.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,8 +38,13 @@ struct SampleCall {
                                     const OpRunner::Accelerator& accelerator) const;
 };
 
-// Fresh state with each call. Empty where the op needs no more than its existence to be sampled,
-// which no op does; an op that cannot run alone gives InvalidArgument that says what to declare.
-StatusOr<std::vector<SampleCall>> SamplesOf(const OpDef& op);
+// Makes the store of one call.
+using StoreMaker = std::function<std::shared_ptr<ResourceStore>()>;
+
+// Fresh state with each call, in a store that `make_store` makes. Empty where the op needs no more
+// than its existence to be sampled, which no op does; an op that cannot run alone gives
+// InvalidArgument that says what to declare.
+StatusOr<std::vector<SampleCall>> SamplesOf(
+    const OpDef& op, const StoreMaker& make_store = std::make_shared<ResourceStore>);
 
 }  // namespace penstock

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/mutex.h"
 #include "core/base/join.h"
+#include "core/base/mutex.h"
 #include "core/base/sim/sim_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -26,8 +26,7 @@ struct Execution {
   std::vector<PartialShape> output_shapes;
   OpRunner::Accelerator accelerator;
   std::unique_ptr<bool[]> output_on_host;
-  std::shared_ptr<ResourceStore> resources;
-  ResourceStore step_resources;
+  std::shared_ptr<ResourceStore> resources, step_resources;
   Cancellation cancellation;
   StepContext step;
   std::unique_ptr<Kernel> kernel;
@@ -113,7 +112,7 @@ Status InferShapes(Execution& run, OpRunner::Known known) {
 Status Execute(const std::shared_ptr<Execution>& run) {
   run->step = {.step_id = 1,
                .resources = run->resources.get(),
-               .step_resources = &run->step_resources,
+               .step_resources = run->step_resources.get(),
                .cancellation = &run->cancellation,
                .threads = &Threads(),
                .env = &Env::Real()};
@@ -247,6 +246,11 @@ OpRunner& OpRunner::On(Accelerator accelerator) {
   return *this;
 }
 
+OpRunner& OpRunner::StepResources(std::shared_ptr<ResourceStore> store) {
+  step_resources_ = std::move(store);
+  return *this;
+}
+
 OpRunner& OpRunner::ShapesKnow(Known known) {
   known_ = known;
   return *this;
@@ -259,6 +263,8 @@ StatusOr<std::vector<Tensor>> OpRunner::Run() {
   run->device_name = StrCat("/job:localhost/replica:0/task:0/device:", device_type_, ":0");
   run->attrs = attrs_;
   run->resources = resources_;
+  run->step_resources =
+      step_resources_ != nullptr ? step_resources_ : std::make_shared<ResourceStore>();
   RETURN_IF_ERROR(Prepare(*run, args_, arg_is_list_));
   RETURN_IF_ERROR(InferShapes(*run, known_));
   ASSIGN_OR_RETURN(run->kernel,

@@ -47,6 +47,9 @@ class OpRunner {
     std::function<StatusOr<Tensor>(const Tensor&)> to_device, from_device;
   };
   OpRunner& On(Accelerator accelerator);
+  // The store of the step, for ops that work on what another op of the same step has made; by
+  // default each run has its own.
+  OpRunner& StepResources(std::shared_ptr<ResourceStore> store);
   // How much the shape function is told about the inputs; by default everything. With less, shapes
   // are checked less, and mistakes in the inputs are the kernel's to find.
   enum class Known { kNothing, kShapes, kValues };
@@ -59,7 +62,7 @@ class OpRunner {
  private:
   std::string op_, node_name_, device_type_ = "CPU";
   const Registry& registry_;
-  std::shared_ptr<ResourceStore> resources_;
+  std::shared_ptr<ResourceStore> resources_, step_resources_;
   std::vector<std::vector<Tensor>> args_;
   std::vector<bool> arg_is_list_;
   Attrs attrs_;

@@ -146,7 +146,7 @@ class AssignKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const ResourceHandle& handle = ctx.input(0).scalar<ResourceHandle>();
     ASSIGN_OR_RETURN(auto variable, ResolveHandleAs<Variable>(handle, ctx.resources()));
-    RETURN_IF_ERROR(variable->Assign(ctx.TakeInput(1), true, {ctx.step().step_id}));
+    RETURN_IF_ERROR(variable->Assign(ctx.TakeInput(1), true, ctx.origin()));
     ctx.SetOutput(0, ctx.TakeInput(0));
     return OkStatus();
   }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/logged_store.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/op/variable.h"
+
+namespace penstock {
+namespace {
+
+// A handle on a reference edge stands for two strings, which must not be taken for what a queue
+// holds: OpRunner shows shape functions the same element for both forms.
+Tensor WithoutElementShape(const Tensor& input) {
+  if (input.dtype() != DType::kResource) return input;
+  ResourceHandle handle = input.scalar<ResourceHandle>();
+  for (auto& element : handle.elements) element.shape = PartialShape();
+  return Tensor::Scalar(handle);
+}
+
+std::vector<Tensor> RunOn(const std::shared_ptr<ResourceStore>& store, const std::string& op,
+                          const OpCall& call) {
+  OpRunner run(op, store);
+  if (call.in_step) run.StepResources(store);
+  for (const Tensor& input : call.inputs) run.In(WithoutElementShape(input));
+  if (!call.list.empty()) run.InList(call.list);
+  for (const auto& [name, value] : call.attrs) run.Attr(name, value);
+  auto outputs = run.Run();
+  CHECK(outputs.ok(), op, ": ", outputs.status().ToString());
+  return *std::move(outputs);
+}
+
+}  // namespace
+
+LoggedStore::LoggedStore() { CHECK_OK(store_->AttachLog(log_.get())); }
+
+std::vector<Tensor> LoggedStore::Run(const std::string& op, const OpCall& call) const {
+  return RunOn(store_, op, call);
+}
+
+std::vector<Tensor> LoggedStore::Watch(const std::string& op, const OpCall& call) {
+  const std::string before = TextOf(*store_);
+  const size_t records = log_->entries().size();
+  std::vector<Tensor> outputs = Run(op, call);
+  CheckRecords(op, records, before);
+  return outputs;
+}
+
+void LoggedStore::CheckRecords(const std::string& op, size_t records, const std::string& before) {
+  watched_.insert(op);
+  const auto entries = log_->entries();
+  const std::string after = TextOf(*store_);
+  if (after != before && entries.size() == records) {
+    faults_.push_back(StrCat(op, " changes what the log does not see:\n", before, "\n", after));
+  }
+  for (size_t i = records; i < entries.size(); ++i) {
+    const RecordingLog::Entry& entry = entries[i];
+    if (entry.node == op && entry.step_id == 1 && !entry.device.empty()) continue;
+    if (entry.parts[0].action == "unlock") continue;  // by whoever drops the last copy of the lock
+    faults_.push_back(StrCat(op, " makes a record of no origin: ", RecordingLog::Text(entry)));
+  }
+}
+
+std::string TextOf(const ResourceStore& store) {
+  std::string text;
+  for (const auto& [container, name] : store.List()) {
+    const std::shared_ptr<Resource> resource = *store.Lookup(container, name);
+    StrAppend(&text, container, "/", name, ": ", resource->DebugString());
+    const auto* variable = dynamic_cast<const Variable*>(resource.get());
+    if (variable != nullptr && variable->initialized()) {
+      const Tensor value = *variable->Read();
+      // All bits: equal numbers may differ in their last ones, or in the sign of a zero.
+      StrAppend(&text, " ",
+                IsPlain(value.dtype())
+                    ? std::string(static_cast<const char*>(value.raw_data()), value.bytes())
+                    : value.ToString(1000));
+    }
+    StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+Tensor HandleOf(const std::string& name, const std::string& type, bool ref) {
+  ResourceHandle handle{.container = kDefaultContainer, .name = name, .type = type};
+  if (ref) handle.elements = {{DType::kString, PartialShape({2})}};
+  return Tensor::Scalar(handle);
+}
+
+}  // namespace penstock
