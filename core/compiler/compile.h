@@ -11,11 +11,11 @@
 
 #include "absl/types/span.h"
 #include "core/base/status.h"
-#include "core/compiler/compile_options.h"
-#include "core/compiler/compile_report.h"
-#include "core/compiler/feeds.h"
-#include "core/compiler/partition.h"
-#include "core/compiler/pass.h"
+#include "core/compiler/partition/partition.h"
+#include "core/compiler/pass/compile_options.h"
+#include "core/compiler/pass/compile_report.h"
+#include "core/compiler/pass/feeds.h"
+#include "core/compiler/pass/pass.h"
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
 

@@ -3,15 +3,17 @@
 // OpDef: everything that an op is, apart from its kernels: names and types of inputs, outputs and
 // attributes, shape function, gradient, statefulness. Written once, beside its kernels:
 //
-//   OP(Concat, {
-//       .doc = "Joins tensors along one dimension.",
-//       .inputs = {{"concat_dim", "int32"}, {"values", Repeat("N", "T")}},
-//       .outputs = {{"output", "T"}},
-//       .types = {{"T", kAllTypes}},
-//       .attrs = {{"N", Ints{.min = 2}}},
-//       .shape = ConcatShape,
-//       .gradient = ConcatGradient,
-//   });
+//   OP(Concat) {
+//     return {
+//         .doc = "Joins tensors along one dimension.",
+//         .inputs = {{"concat_dim", "int32"}, {"values", Repeat("N", "T")}},
+//         .outputs = {{"output", "T"}},
+//         .types = {{"T", kAllTypes}},
+//         .attrs = {{"N", Ints{.min = 2}}},
+//         .shape = ConcatShape,
+//         .gradient = ConcatGradient,
+//     };
+//   }
 //
 // Names, attributes and semantics are TensorFlow's, so that a GraphDef means the same thing here.
 #pragma once

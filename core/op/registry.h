@@ -97,12 +97,14 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
 }  // namespace penstock
 
 #define PENSTOCK_UNIQUE_(name) PENSTOCK_CONCAT_(name, __COUNTER__)
-#if defined(PENSTOCK_CUDA_DEVICE)  // the op itself was declared by the host's compilation
-#define OP(Name, ...) static_assert(true)
+// OP(Name) { return {...}; }: the body of a function that makes the OpDef.
+#if defined(PENSTOCK_CUDA_DEVICE)  // the op itself is declared by the host's compilation
+#define OP(Name) [[maybe_unused]] static ::penstock::OpDef penstock_op_def_##Name()
 #else
-#define OP(Name, ...)                                        \
-  static const ::penstock::OpDeclaration penstock_op_##Name( \
-      #Name, []() -> ::penstock::OpDef { return ::penstock::OpDef __VA_ARGS__; })
+#define OP(Name)                                                                            \
+  static ::penstock::OpDef penstock_op_def_##Name();                                        \
+  static const ::penstock::OpDeclaration penstock_op_##Name(#Name, penstock_op_def_##Name); \
+  static ::penstock::OpDef penstock_op_def_##Name()
 #endif
 #define KERNEL(Name, K, ...) KERNEL_BY("T", Name, K, __VA_ARGS__)
 // Where K has commas in its own template arguments, give it a name with `using` first.

@@ -30,13 +30,15 @@ class TwiceKernel : public Kernel {
   }
 };
 
-OP(TestTwice, {
-                  .doc = "2 x.",
-                  .inputs = {{"x", "T"}},
-                  .outputs = {{"y", "T"}},
-                  .types = {{"T", {DType::kFloat, DType::kInt32, DType::kHalf}}},
-                  .shape = SameShape,
-              });
+OP(TestTwice) {
+  return {
+      .doc = "2 x.",
+      .inputs = {{"x", "T"}},
+      .outputs = {{"y", "T"}},
+      .types = {{"T", {DType::kFloat, DType::kInt32, DType::kHalf}}},
+      .shape = SameShape,
+  };
+}
 KERNEL(TestTwice, TwiceKernel, float, int32_t);
 
 // Joins scalars; says how many in an attribute that it checks.
@@ -59,16 +61,18 @@ class PackKernel : public Kernel {
   DType dtype_ = DType::kInvalid;
 };
 
-OP(TestPack, {
-                 .inputs = {{"values", Repeat("N", "T")}},
-                 .outputs = {{"y", "T"}},
-                 .types = {{"T", {DType::kFloat}}},
-                 .attrs = {{"N", Ints{.min = 1}}},
-                 .shape = [](ShapeScope& s) -> Status {
-                   s.set_output(0, {s.num_inputs()});
-                   return OkStatus();
-                 },
-             });
+OP(TestPack) {
+  return {
+      .inputs = {{"values", Repeat("N", "T")}},
+      .outputs = {{"y", "T"}},
+      .types = {{"T", {DType::kFloat}}},
+      .attrs = {{"N", Ints{.min = 1}}},
+      .shape = [](ShapeScope& s) -> Status {
+        s.set_output(0, {s.num_inputs()});
+        return OkStatus();
+      },
+  };
+}
 KERNEL_ANY_TYPE(TestPack, PackKernel);
 
 // Waits for another thread, or for the step to be cancelled.
@@ -81,7 +85,7 @@ class LaterKernel : public AsyncKernel {
     }).detach();
   }
 };
-OP(TestLater, {.outputs = {{"y", "float"}}, .shape = ScalarShape, .stateful = true});
+OP(TestLater) { return {.outputs = {{"y", "float"}}, .shape = ScalarShape, .stateful = true}; }
 KERNEL_DEF({.op = "TestLater", .make = Make<LaterKernel>});
 
 TEST(Registry, FindsWhatWasDeclared) {

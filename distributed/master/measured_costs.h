@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/mutex.h"
-#include "core/compiler/cost_table.h"
+#include "core/compiler/pass/cost_table.h"
 #include "core/graph/graph.h"
 #include "core/runtime/step_stats.h"
 

@@ -51,29 +51,29 @@ class SleepKernel final : public Kernel {
   int64_t millis_ = 0;
 };
 
-OP(TestBlock, {
+OP(TestBlock) { return {
                   .outputs = {{"y", "float"}},
                   .shape = UnknownShape,
                   .gradient = NoGradient,
                   .stateful = true,
-              });
+              }; }
 KERNEL_ANY_TYPE(TestBlock, BlockKernel);
-OP(TestFail, {
+OP(TestFail) { return {
                  .outputs = {{"y", "float"}},
                  .attrs = {{"message", "it went wrong"}},
                  .shape = UnknownShape,
                  .gradient = NoGradient,
                  .stateful = true,
-             });
+             }; }
 KERNEL_ANY_TYPE(TestFail, FailKernel);
-OP(TestSleep, {
+OP(TestSleep) { return {
                   .inputs = {{"x", "float"}},
                   .outputs = {{"y", "float"}},
                   .attrs = {{"millis", Ints{.min = 0}}},
                   .shape = SameShape,
                   .gradient = NoGradient,
                   .stateful = true,
-              });
+              }; }
 KERNEL_ANY_TYPE(TestSleep, SleepKernel);
 
 }  // namespace

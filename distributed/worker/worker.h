@@ -23,7 +23,7 @@
 #include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
-#include "core/compiler/partition.h"
+#include "core/compiler/partition/partition.h"
 #include "core/runtime/device.h"
 #include "core/runtime/kernel_cache.h"
 #include "core/runtime/step_stats.h"

@@ -15,7 +15,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "core/base/done.h"
-#include "core/compiler/partition.h"
+#include "core/compiler/partition/partition.h"
 #include "core/op/device_name.h"
 #include "distributed/worker/worker.h"
 

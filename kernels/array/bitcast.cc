@@ -46,17 +46,19 @@ Status BitcastShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-OP(Bitcast, {
-                .doc = "The bytes of the input as elements of `type`.",
-                .inputs = {{"input", "T"}},
-                .outputs = {{"output", "type"}},
-                .types = {{"T", With(kNumber, kQuantized)}, {"type", With(kNumber, kQuantized)}},
-                .shape = BitcastShape,
-                .gradient = NoGradient,
-                .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"type", DType::kInt8}}},
-                             {.inputs = {{{{2, 4}}}},
-                              .attrs = {{"T", DType::kInt8}, {"type", DType::kFloat}}}},
-            });
+OP(Bitcast) {
+  return {
+      .doc = "The bytes of the input as elements of `type`.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "type"}},
+      .types = {{"T", With(kNumber, kQuantized)}, {"type", With(kNumber, kQuantized)}},
+      .shape = BitcastShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"type", DType::kInt8}}},
+                   {.inputs = {{{{2, 4}}}},
+                    .attrs = {{"T", DType::kInt8}, {"type", DType::kFloat}}}},
+  };
+}
 KERNEL_ANY_TYPE(Bitcast, BitcastKernel);
 
 }  // namespace

@@ -74,8 +74,10 @@ OpDef BoundOp(const char* doc) {
   };
 }
 
-OP(LowerBound, (BoundOp("How many elements of a sorted row are less than each value.")));
-OP(UpperBound, (BoundOp("How many elements of a sorted row are not greater than each value.")));
+OP(LowerBound) { return BoundOp("How many elements of a sorted row are less than each value."); }
+OP(UpperBound) {
+  return BoundOp("How many elements of a sorted row are not greater than each value.");
+}
 KERNEL(LowerBound, LowerBoundKernel, half, bfloat16, float, double, int8_t, int16_t, int32_t,
        int64_t, uint8_t, uint16_t, uint32_t, uint64_t);
 KERNEL(UpperBound, UpperBoundKernel, half, bfloat16, float, double, int8_t, int16_t, int32_t,

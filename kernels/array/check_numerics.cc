@@ -70,19 +70,20 @@ std::vector<Gradient> CheckNumericsGradient(const GradientScope& g) {
                                    g.attr<std::string>("message"))}})};
 }
 
-OP(CheckNumerics,
-   {
-       .doc = "The input; an error that shows `message` where an element is NaN or infinite.",
-       .inputs = {{"tensor", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = {{"message", Strings{}}},
-       .shape = SameShape,
-       .gradient = CheckNumericsGradient,
-       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"message", "the weights"}}}},
-       // Its error is its effect: it is neither folded nor merged away.
-       .stateful = true,
-   });
+OP(CheckNumerics) {
+  return {
+      .doc = "The input; an error that shows `message` where an element is NaN or infinite.",
+      .inputs = {{"tensor", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = {{"message", Strings{}}},
+      .shape = SameShape,
+      .gradient = CheckNumericsGradient,
+      .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"message", "the weights"}}}},
+      // Its error is its effect: it is neither folded nor merged away.
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(CheckNumerics, CheckNumericsKernel);
 
 }  // namespace

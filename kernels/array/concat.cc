@@ -180,39 +180,45 @@ Status ConcatOffsetShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Concat, {
-               .doc = "The values joined along dimension concat_dim.",
-               .inputs = {{"concat_dim", "int32"}, {"values", Repeat("N", "T")}},
-               .outputs = {{"output", "T"}},
-               .types = {{"T", kAnyType}},
-               .attrs = {{"N", Ints{.min = 2}}},
-               .shape = [](ShapeScope& s) { return ConcatShape(s, 0, 1, s.num_inputs() - 1); },
-               .gradient = ConcatGradient,
-               .examples = {{.inputs = {{{.values = {1}}}, {{{2, 3}}, {{2, 1}}}}}},
-           });
-OP(ConcatV2,
-   {
-       .doc = "The values joined along dimension `axis`.",
-       .inputs = {{"values", Repeat("N", "T")}, {"axis", "Tidx"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAnyType}, {"Tidx", kIndex, DType::kInt32}},
-       .attrs = {{"N", Ints{.min = 2}}},
-       .shape =
-           [](ShapeScope& s) { return ConcatShape(s, s.num_inputs() - 1, 0, s.num_inputs() - 1); },
-       .gradient = ConcatV2Gradient,
-       .examples = {{.inputs = {{{{2, 3}}, {{2, 1}}}, {{.values = {-1}}}}}},
-   });
-OP(ConcatOffset,
-   {
-       .doc = "Where each of the tensors of these shapes begins when they are joined.",
-       .inputs = {{"concat_dim", "int32"}, {"shape", Repeat("N", "shape_type")}},
-       .outputs = {{"offset", Repeat("N", "shape_type")}},
-       .types = {{"shape_type", kIndex, DType::kInt32}},
-       .attrs = {{"N", Ints{.min = 2}}},
-       .shape = ConcatOffsetShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{.values = {1}}}, {{{2}, {2, 3}}, {{2}, {2, 1}}}}}},
-   });
+OP(Concat) {
+  return {
+      .doc = "The values joined along dimension concat_dim.",
+      .inputs = {{"concat_dim", "int32"}, {"values", Repeat("N", "T")}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"N", Ints{.min = 2}}},
+      .shape = [](ShapeScope& s) { return ConcatShape(s, 0, 1, s.num_inputs() - 1); },
+      .gradient = ConcatGradient,
+      .examples = {{.inputs = {{{.values = {1}}}, {{{2, 3}}, {{2, 1}}}}}},
+  };
+}
+
+OP(ConcatV2) {
+  return {
+      .doc = "The values joined along dimension `axis`.",
+      .inputs = {{"values", Repeat("N", "T")}, {"axis", "Tidx"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}, {"Tidx", kIndex, DType::kInt32}},
+      .attrs = {{"N", Ints{.min = 2}}},
+      .shape =
+          [](ShapeScope& s) { return ConcatShape(s, s.num_inputs() - 1, 0, s.num_inputs() - 1); },
+      .gradient = ConcatV2Gradient,
+      .examples = {{.inputs = {{{{2, 3}}, {{2, 1}}}, {{.values = {-1}}}}}},
+  };
+}
+
+OP(ConcatOffset) {
+  return {
+      .doc = "Where each of the tensors of these shapes begins when they are joined.",
+      .inputs = {{"concat_dim", "int32"}, {"shape", Repeat("N", "shape_type")}},
+      .outputs = {{"offset", Repeat("N", "shape_type")}},
+      .types = {{"shape_type", kIndex, DType::kInt32}},
+      .attrs = {{"N", Ints{.min = 2}}},
+      .shape = ConcatOffsetShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{.values = {1}}}, {{{2}, {2, 3}}, {{2}, {2, 1}}}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Concat, ConcatKernel<false>);
 KERNEL_ANY_TYPE(ConcatV2, ConcatKernel<true>);

@@ -75,28 +75,32 @@ Status DiagPartShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Diag,
-   {
-       .doc = "Zeros of shape diagonal.shape + diagonal.shape, with the input on the diagonal.",
-       .inputs = {{"diagonal", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kNumber}},
-       .shape = DiagShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Call("DiagPart", {g.dy()})};
-       },
-   });
-OP(DiagPart, {
-                 .doc = "The diagonal of a tensor whose shape is one shape twice.",
-                 .inputs = {{"input", "T"}},
-                 .outputs = {{"diagonal", "T"}},
-                 .types = {{"T", kNumber}},
-                 .shape = DiagPartShape,
-                 .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                   return {Call("Diag", {g.dy()})};
-                 },
-                 .examples = {{.inputs = {{{{2, 3, 2, 3}}}}}},
-             });
+OP(Diag) {
+  return {
+      .doc = "Zeros of shape diagonal.shape + diagonal.shape, with the input on the diagonal.",
+      .inputs = {{"diagonal", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kNumber}},
+      .shape = DiagShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("DiagPart", {g.dy()})};
+      },
+  };
+}
+
+OP(DiagPart) {
+  return {
+      .doc = "The diagonal of a tensor whose shape is one shape twice.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"diagonal", "T"}},
+      .types = {{"T", kNumber}},
+      .shape = DiagPartShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("Diag", {g.dy()})};
+      },
+      .examples = {{.inputs = {{{{2, 3, 2, 3}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(Diag, DiagKernel);
 KERNEL_ANY_TYPE(DiagPart, DiagPartKernel);
 

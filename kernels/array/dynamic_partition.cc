@@ -75,18 +75,19 @@ std::vector<Gradient> DynamicPartitionGradient(const GradientScope& g) {
   return {Reshape(stitched, ShapeOf(g.x())), Gradient()};
 }
 
-OP(DynamicPartition,
-   {
-       .doc = "Output p holds the slices data[i, ...] with partitions[i] == p, in order.",
-       .inputs = {{"data", "T"}, {"partitions", "int32"}},
-       .outputs = {{"outputs", Repeat("num_partitions", "T")}},
-       .types = {{"T", kAnyType}},
-       .attrs = {{"num_partitions", Ints{.min = 1}}},
-       .shape = DynamicPartitionShape,
-       .gradient = DynamicPartitionGradient,
-       .examples = {{.inputs = {{{{4, 2}}}, {{{4}, {1, 0, 1, 1}}}},
-                     .attrs = {{"num_partitions", 3}}}},
-   });
+OP(DynamicPartition) {
+  return {
+      .doc = "Output p holds the slices data[i, ...] with partitions[i] == p, in order.",
+      .inputs = {{"data", "T"}, {"partitions", "int32"}},
+      .outputs = {{"outputs", Repeat("num_partitions", "T")}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"num_partitions", Ints{.min = 1}}},
+      .shape = DynamicPartitionShape,
+      .gradient = DynamicPartitionGradient,
+      .examples = {{.inputs = {{{{4, 2}}}, {{{4}, {1, 0, 1, 1}}}},
+                    .attrs = {{"num_partitions", 3}}}},
+  };
+}
 KERNEL_ANY_TYPE(DynamicPartition, DynamicPartitionKernel);
 
 }  // namespace

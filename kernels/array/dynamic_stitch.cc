@@ -113,9 +113,13 @@ OpDef StitchOp(const char* doc) {
   };
 }
 
-OP(DynamicStitch, (StitchOp("merged[indices[m][i], ...] = data[m][i, ...]; the last one stays.")));
-OP(ParallelDynamicStitch,
-   (StitchOp("merged[indices[m][i], ...] = data[m][i, ...]; any one stays.")));
+OP(DynamicStitch) {
+  return StitchOp("merged[indices[m][i], ...] = data[m][i, ...]; the last one stays.");
+}
+
+OP(ParallelDynamicStitch) {
+  return StitchOp("merged[indices[m][i], ...] = data[m][i, ...]; any one stays.");
+}
 KERNEL_ANY_TYPE(DynamicStitch, DynamicStitchKernel);
 KERNEL_ANY_TYPE(ParallelDynamicStitch, DynamicStitchKernel);
 

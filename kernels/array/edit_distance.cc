@@ -153,28 +153,30 @@ const DTypes kTypes = {DType::kFloat, DType::kDouble, DType::kHalf,   DType::kBf
 
 }  // namespace
 
-OP(EditDistance,
-   {
-       .doc = "Levenshtein's distance between the sequences in the last dimension of two sparse "
-              "tensors; with `normalize` divided by the length of the truth.",
-       .inputs = {{"hypothesis_indices", "int64"},
-                  {"hypothesis_values", "T"},
-                  {"hypothesis_shape", "int64"},
-                  {"truth_indices", "int64"},
-                  {"truth_values", "T"},
-                  {"truth_shape", "int64"}},
-       .outputs = {{"output", "float"}},
-       .types = {{"T", kTypes}},
-       .attrs = {{"normalize", AttrValue(true)}},
-       .shape = EditDistanceShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2, 2}, {0, 0, 1, 1}}},
-                                {{{2}, {1, 2}}},
-                                {{{2}, {2, 2}}},
-                                {{{1, 2}, {0, 0}}},
-                                {{{1}, {2}}},
-                                {{{2}, {2, 2}}}}}},
-   });
+OP(EditDistance) {
+  return {
+      .doc =
+          "Levenshtein's distance between the sequences in the last dimension of two sparse "
+          "tensors; with `normalize` divided by the length of the truth.",
+      .inputs = {{"hypothesis_indices", "int64"},
+                 {"hypothesis_values", "T"},
+                 {"hypothesis_shape", "int64"},
+                 {"truth_indices", "int64"},
+                 {"truth_values", "T"},
+                 {"truth_shape", "int64"}},
+      .outputs = {{"output", "float"}},
+      .types = {{"T", kTypes}},
+      .attrs = {{"normalize", AttrValue(true)}},
+      .shape = EditDistanceShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 2}, {0, 0, 1, 1}}},
+                               {{{2}, {1, 2}}},
+                               {{{2}, {2, 2}}},
+                               {{{1, 2}, {0, 0}}},
+                               {{{1}, {2}}},
+                               {{{2}, {2, 2}}}}}},
+  };
+}
 KERNEL(EditDistance, EditDistanceKernel, float, double, half, bfloat16, int8_t, int16_t, int32_t,
        int64_t, uint8_t, uint16_t, uint32_t, uint64_t, bool, std::string);
 

@@ -51,23 +51,28 @@ std::vector<Gradient> FillGradient(const GradientScope& g) {
   return {Gradient(), Sum(g.dy(), all)};
 }
 
-OP(Fill, {
-             .doc = "A tensor of shape `dims` whose every element is `value`.",
-             .inputs = {{"dims", "index_type"}, {"value", "T"}},
-             .outputs = {{"output", "T"}},
-             .types = {{"T", kAnyType}, {"index_type", kIndex, DType::kInt32}},
-             .shape = FillShape,
-             .gradient = FillGradient,
-             .examples = {{.inputs = {{{{2}, {2, 3}}}, {{.values = {0.5}}}}}},
-         });
-OP(OnesLike, {
-                 .doc = "Ones in the shape of x.",
-                 .inputs = {{"x", "T"}},
-                 .outputs = {{"y", "T"}},
-                 .types = {{"T", With(kNumber, {DType::kBool})}},
-                 .shape = SameShape,
-                 .gradient = NoGradient,
-             });
+OP(Fill) {
+  return {
+      .doc = "A tensor of shape `dims` whose every element is `value`.",
+      .inputs = {{"dims", "index_type"}, {"value", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}, {"index_type", kIndex, DType::kInt32}},
+      .shape = FillShape,
+      .gradient = FillGradient,
+      .examples = {{.inputs = {{{{2}, {2, 3}}}, {{.values = {0.5}}}}}},
+  };
+}
+
+OP(OnesLike) {
+  return {
+      .doc = "Ones in the shape of x.",
+      .inputs = {{"x", "T"}},
+      .outputs = {{"y", "T"}},
+      .types = {{"T", With(kNumber, {DType::kBool})}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+  };
+}
 
 KERNEL_ANY_TYPE(Fill, FillKernel);
 KERNEL_ANY_TYPE(OnesLike, OnesLikeKernel);

@@ -176,34 +176,38 @@ std::vector<Gradient> GatherV2Gradient(const GradientScope& g) {
   return {rows ? RowsGradient(g) : DenseGradient(g), Gradient(), Gradient()};
 }
 
-OP(Gather,
-   {
-       .doc = "The rows of params that indices name: output[i, ...] = params[indices[i], ...].",
-       .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}},
-       .outputs = {{"output", "Tparams"}},
-       .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}},
-       .attrs = {{"validate_indices", true}},
-       .shape = GatherShape,
-       .gradient = GatherGradient,
-       .examples = {{.inputs = {{{{4, 2}}}, {{{3}, {3, 0, 3}}}}}},
-   });
-OP(GatherV2,
-   {
-       .doc = "The slices of params along `axis` that indices name; the first batch_dims "
-              "dimensions of params and indices go together.",
-       .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}, {"axis", "Taxis"}},
-       .outputs = {{"output", "Tparams"}},
-       .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}, {"Taxis", kIndex}},
-       .attrs = {{"batch_dims", 0}},
-       .shape = GatherV2Shape,
-       .gradient = GatherV2Gradient,
-       .examples = {{.inputs = {{{{4, 2}}}, {{{3}, {3, 0, 3}}}, {{.values = {0}}}}},
-                    {.inputs = {{{{2, 4, 3}}}, {{{3}, {3, 0, 3}}}, {{.values = {-2}}}}},
-                    {.inputs = {{{{2, 4, 3}}}, {{{2, 2}, {3, 0, 1, 1}}}, {{.values = {1}}}},
-                     .attrs = {{"batch_dims", 1}}},
-                    {.inputs = {{{{2, 3, 4}}}, {{{2, 2}, {3, 0, 1, 1}}}, {{.values = {2}}}},
-                     .attrs = {{"batch_dims", 1}}}},
-   });
+OP(Gather) {
+  return {
+      .doc = "The rows of params that indices name: output[i, ...] = params[indices[i], ...].",
+      .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}},
+      .outputs = {{"output", "Tparams"}},
+      .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}},
+      .attrs = {{"validate_indices", true}},
+      .shape = GatherShape,
+      .gradient = GatherGradient,
+      .examples = {{.inputs = {{{{4, 2}}}, {{{3}, {3, 0, 3}}}}}},
+  };
+}
+
+OP(GatherV2) {
+  return {
+      .doc =
+          "The slices of params along `axis` that indices name; the first batch_dims "
+          "dimensions of params and indices go together.",
+      .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}, {"axis", "Taxis"}},
+      .outputs = {{"output", "Tparams"}},
+      .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}, {"Taxis", kIndex}},
+      .attrs = {{"batch_dims", 0}},
+      .shape = GatherV2Shape,
+      .gradient = GatherV2Gradient,
+      .examples = {{.inputs = {{{{4, 2}}}, {{{3}, {3, 0, 3}}}, {{.values = {0}}}}},
+                   {.inputs = {{{{2, 4, 3}}}, {{{3}, {3, 0, 3}}}, {{.values = {-2}}}}},
+                   {.inputs = {{{{2, 4, 3}}}, {{{2, 2}, {3, 0, 1, 1}}}, {{.values = {1}}}},
+                    .attrs = {{"batch_dims", 1}}},
+                   {.inputs = {{{{2, 3, 4}}}, {{{2, 2}, {3, 0, 1, 1}}}, {{.values = {2}}}},
+                    .attrs = {{"batch_dims", 1}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Gather, GatherKernel);
 KERNEL_ANY_TYPE(GatherV2, GatherV2Kernel);

@@ -79,18 +79,21 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
           Gradient()};
 }
 
-OP(GatherNd, {
-                 .doc = "The slices of params that the rows of indices name: "
-                        "output[i, ...] = params[indices[i, 0], ..., indices[i, -1], ...].",
-                 .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}},
-                 .outputs = {{"output", "Tparams"}},
-                 .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}},
-                 .attrs = {{"bad_indices_policy", ""}},
-                 .shape = GatherNdShape,
-                 .gradient = GatherNdGradient,
-                 .examples = {{.inputs = {{{{3, 4}}}, {{{3, 1}, {2, 0, 2}}}}},
-                              {.inputs = {{{{3, 4}}}, {{{2, 2}, {2, 3, 0, 1}}}}}},
-             });
+OP(GatherNd) {
+  return {
+      .doc =
+          "The slices of params that the rows of indices name: "
+          "output[i, ...] = params[indices[i, 0], ..., indices[i, -1], ...].",
+      .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}},
+      .outputs = {{"output", "Tparams"}},
+      .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}},
+      .attrs = {{"bad_indices_policy", ""}},
+      .shape = GatherNdShape,
+      .gradient = GatherNdGradient,
+      .examples = {{.inputs = {{{{3, 4}}}, {{{3, 1}, {2, 0, 2}}}}},
+                   {.inputs = {{{{3, 4}}}, {{{2, 2}, {2, 3, 0, 1}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(GatherNd, GatherNdKernel);
 
 }  // namespace

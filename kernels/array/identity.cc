@@ -61,86 +61,106 @@ std::vector<Gradient> Refuse(const GradientScope& g) {
   return {Gradient()};
 }
 
-OP(Identity, {
-                 .doc = "The input.",
-                 .inputs = {{"input", "T"}},
-                 .outputs = {{"output", "T"}},
-                 .types = {{"T", kAnyType}},
-                 .shape = EachAsItsInput,
-                 .gradient = PassOn,
-                 .passes_through = true,
-                 .ref_form = "RefIdentity",
-             });
-OP(IdentityN, {
-                  .doc = "Each input; all of them are there before any output is.",
-                  .inputs = {{"input", List("T")}},
-                  .outputs = {{"output", List("T")}},
-                  .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAnyType}}},
-                  .shape = EachAsItsInput,
-                  .gradient = PassOn,
-              });
-OP(RefIdentity, {
-                    .doc = "The variable that the input is.",
-                    .inputs = {{"input", Ref("T")}},
-                    .outputs = {{"output", Ref("T")}},
-                    .types = {{"T", kAnyType}},
-                    .shape = EachAsItsInput,
-                    .gradient = PassOn,
-                    .allows_uninitialized_input = true,
-                    .passes_through = true,
-                    .only_reads = true,
-                });
-OP(Snapshot, {
-                 .doc = "The input as it is now.",
-                 .inputs = {{"input", "T"}},
-                 .outputs = {{"output", "T"}},
-                 .types = {{"T", kAnyType}},
-                 .shape = EachAsItsInput,
-                 .gradient = PassOn,
-             });
-OP(StopGradient, {
-                     .doc = "The input, as a constant to whoever differentiates.",
-                     .inputs = {{"input", "T"}},
-                     .outputs = {{"output", "T"}},
-                     .types = {{"T", kAnyType}},
-                     .shape = EachAsItsInput,
-                     .gradient = NoGradient,
-                     .passes_through = true,
-                     .ref_form = "RefIdentity",
-                 });
-OP(PreventGradient,
-   {
-       .doc = "The input; differentiating through it is an error that shows `message`.",
-       .inputs = {{"input", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAnyType}},
-       .attrs = {{"message", ""}},
-       .shape = EachAsItsInput,
-       .gradient = Refuse,
-       .examples = {{.inputs = {{{{2, 3}}}}, .check_gradient = false}},
-       .passes_through = true,
-       .ref_form = "RefIdentity",
-   });
+OP(Identity) {
+  return {
+      .doc = "The input.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .shape = EachAsItsInput,
+      .gradient = PassOn,
+      .passes_through = true,
+      .ref_form = "RefIdentity",
+  };
+}
 
-OP(GuaranteeConst, {
-                       .doc = "The input, which the graph's author promises never changes.",
-                       .inputs = {{"input", "T"}},
-                       .outputs = {{"output", "T"}},
-                       .types = {{"T", kAnyType}},
-                       .shape = EachAsItsInput,
-                       .gradient = NoGradient,
-                   });
-OP(EnsureShape,
-   {
-       .doc = "The input, if it has the shape `shape`; an error otherwise.",
-       .inputs = {{"input", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAnyType}},
-       .attrs = {{"shape", Shapes{}}},
-       .shape = EnsuredShape,
-       .gradient = PassOn,
-       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
-   });
+OP(IdentityN) {
+  return {
+      .doc = "Each input; all of them are there before any output is.",
+      .inputs = {{"input", List("T")}},
+      .outputs = {{"output", List("T")}},
+      .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAnyType}}},
+      .shape = EachAsItsInput,
+      .gradient = PassOn,
+  };
+}
+
+OP(RefIdentity) {
+  return {
+      .doc = "The variable that the input is.",
+      .inputs = {{"input", Ref("T")}},
+      .outputs = {{"output", Ref("T")}},
+      .types = {{"T", kAnyType}},
+      .shape = EachAsItsInput,
+      .gradient = PassOn,
+      .allows_uninitialized_input = true,
+      .passes_through = true,
+      .only_reads = true,
+  };
+}
+
+OP(Snapshot) {
+  return {
+      .doc = "The input as it is now.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .shape = EachAsItsInput,
+      .gradient = PassOn,
+  };
+}
+
+OP(StopGradient) {
+  return {
+      .doc = "The input, as a constant to whoever differentiates.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .shape = EachAsItsInput,
+      .gradient = NoGradient,
+      .passes_through = true,
+      .ref_form = "RefIdentity",
+  };
+}
+
+OP(PreventGradient) {
+  return {
+      .doc = "The input; differentiating through it is an error that shows `message`.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"message", ""}},
+      .shape = EachAsItsInput,
+      .gradient = Refuse,
+      .examples = {{.inputs = {{{{2, 3}}}}, .check_gradient = false}},
+      .passes_through = true,
+      .ref_form = "RefIdentity",
+  };
+}
+
+OP(GuaranteeConst) {
+  return {
+      .doc = "The input, which the graph's author promises never changes.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .shape = EachAsItsInput,
+      .gradient = NoGradient,
+  };
+}
+
+OP(EnsureShape) {
+  return {
+      .doc = "The input, if it has the shape `shape`; an error otherwise.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"shape", Shapes{}}},
+      .shape = EnsuredShape,
+      .gradient = PassOn,
+      .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Identity, ForwardKernel);
 KERNEL_ANY_TYPE(GuaranteeConst, ForwardKernel);

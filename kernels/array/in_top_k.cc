@@ -74,25 +74,30 @@ Status InTopKShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(InTopK, {
-               .doc = "Whether targets[i] is among the k largest of predictions[i].",
-               .inputs = {{"predictions", "float"}, {"targets", "T"}},
-               .outputs = {{"precision", "bool"}},
-               .types = {{"T", kIndex, DType::kInt32}},
-               .attrs = {{"k", Ints{}}},
-               .shape = InTopKShape,
-               .gradient = NoGradient,
-               .examples = {{.inputs = {{{{2, 4}}}, {{{2}, {1, 3}}}}, .attrs = {{"k", 2}}}},
-           });
-OP(InTopKV2, {
-                 .doc = "Whether targets[i] is among the k largest of predictions[i].",
-                 .inputs = {{"predictions", "float"}, {"targets", "T"}, {"k", "T"}},
-                 .outputs = {{"precision", "bool"}},
-                 .types = {{"T", kIndex, DType::kInt32}},
-                 .shape = InTopKShape,
-                 .gradient = NoGradient,
-                 .examples = {{.inputs = {{{{2, 4}}}, {{{2}, {1, 3}}}, {{.values = {2}}}}}},
-             });
+OP(InTopK) {
+  return {
+      .doc = "Whether targets[i] is among the k largest of predictions[i].",
+      .inputs = {{"predictions", "float"}, {"targets", "T"}},
+      .outputs = {{"precision", "bool"}},
+      .types = {{"T", kIndex, DType::kInt32}},
+      .attrs = {{"k", Ints{}}},
+      .shape = InTopKShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 4}}}, {{{2}, {1, 3}}}}, .attrs = {{"k", 2}}}},
+  };
+}
+
+OP(InTopKV2) {
+  return {
+      .doc = "Whether targets[i] is among the k largest of predictions[i].",
+      .inputs = {{"predictions", "float"}, {"targets", "T"}, {"k", "T"}},
+      .outputs = {{"precision", "bool"}},
+      .types = {{"T", kIndex, DType::kInt32}},
+      .shape = InTopKShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 4}}}, {{{2}, {1, 3}}}, {{.values = {2}}}}}},
+  };
+}
 KERNEL(InTopK, InTopKKernel, int32_t, int64_t);
 KERNEL(InTopKV2, InTopKV2Kernel, int32_t, int64_t);
 

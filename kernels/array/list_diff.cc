@@ -64,15 +64,17 @@ Status ListDiffShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(ListDiff, {
-                 .doc = "The elements of x that are not in y, in order, and their places in x.",
-                 .inputs = {{"x", "T"}, {"y", "T"}},
-                 .outputs = {{"out", "T"}, {"idx", "out_idx"}},
-                 .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
-                 .shape = ListDiffShape,
-                 .gradient = NoGradient,
-                 .examples = {{.inputs = {{{{5}, {1, 2, 3, 2, 5}}}, {{{2}, {2, 9}}}}}},
-             });
+OP(ListDiff) {
+  return {
+      .doc = "The elements of x that are not in y, in order, and their places in x.",
+      .inputs = {{"x", "T"}, {"y", "T"}},
+      .outputs = {{"out", "T"}, {"idx", "out_idx"}},
+      .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
+      .shape = ListDiffShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{5}, {1, 2, 3, 2, 5}}}, {{{2}, {2, 9}}}}}},
+  };
+}
 KERNEL_BY("out_idx", ListDiff, ListDiffKernel, int32_t, int64_t);
 
 }  // namespace

@@ -82,8 +82,8 @@ OpDef WithIndexType(OpDef op) {
   return op;
 }
 
-OP(MatrixBandPart, (WithIndexType(MatrixBandPartOp("Tindex"))));
-OP(BatchMatrixBandPart, (MatrixBandPartOp("int64")));
+OP(MatrixBandPart) { return WithIndexType(MatrixBandPartOp("Tindex")); }
+OP(BatchMatrixBandPart) { return MatrixBandPartOp("int64"); }
 KERNEL_ANY_TYPE(MatrixBandPart, MatrixBandPartKernel);
 KERNEL_ANY_TYPE(BatchMatrixBandPart, MatrixBandPartKernel);
 

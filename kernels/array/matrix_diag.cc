@@ -144,10 +144,10 @@ OpDef MatrixDiagOp(int version) {
   return op;
 }
 
-OP(MatrixDiag, (MatrixDiagOp(1)));
-OP(BatchMatrixDiag, (MatrixDiagOp(1)));
-OP(MatrixDiagV2, (MatrixDiagOp(2)));
-OP(MatrixDiagV3, (MatrixDiagOp(3)));
+OP(MatrixDiag) { return MatrixDiagOp(1); }
+OP(BatchMatrixDiag) { return MatrixDiagOp(1); }
+OP(MatrixDiagV2) { return MatrixDiagOp(2); }
+OP(MatrixDiagV3) { return MatrixDiagOp(3); }
 KERNEL_ANY_TYPE(MatrixDiag, MatrixDiagKernel);
 KERNEL_ANY_TYPE(BatchMatrixDiag, MatrixDiagKernel);
 KERNEL_ANY_TYPE(MatrixDiagV2, MatrixDiagKernel);

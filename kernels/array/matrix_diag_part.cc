@@ -72,10 +72,10 @@ OpDef MatrixDiagPartOp(int version) {
   return op;
 }
 
-OP(MatrixDiagPart, (MatrixDiagPartOp(1)));
-OP(BatchMatrixDiagPart, (MatrixDiagPartOp(1)));
-OP(MatrixDiagPartV2, (MatrixDiagPartOp(2)));
-OP(MatrixDiagPartV3, (MatrixDiagPartOp(3)));
+OP(MatrixDiagPart) { return MatrixDiagPartOp(1); }
+OP(BatchMatrixDiagPart) { return MatrixDiagPartOp(1); }
+OP(MatrixDiagPartV2) { return MatrixDiagPartOp(2); }
+OP(MatrixDiagPartV3) { return MatrixDiagPartOp(3); }
 KERNEL_ANY_TYPE(MatrixDiagPart, MatrixDiagPartKernel);
 KERNEL_ANY_TYPE(BatchMatrixDiagPart, MatrixDiagPartKernel);
 KERNEL_ANY_TYPE(MatrixDiagPartV2, MatrixDiagPartKernel);

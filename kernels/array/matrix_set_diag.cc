@@ -82,10 +82,10 @@ OpDef MatrixSetDiagOp(int version) {
   return op;
 }
 
-OP(MatrixSetDiag, (MatrixSetDiagOp(1)));
-OP(BatchMatrixSetDiag, (MatrixSetDiagOp(1)));
-OP(MatrixSetDiagV2, (MatrixSetDiagOp(2)));
-OP(MatrixSetDiagV3, (MatrixSetDiagOp(3)));
+OP(MatrixSetDiag) { return MatrixSetDiagOp(1); }
+OP(BatchMatrixSetDiag) { return MatrixSetDiagOp(1); }
+OP(MatrixSetDiagV2) { return MatrixSetDiagOp(2); }
+OP(MatrixSetDiagV3) { return MatrixSetDiagOp(3); }
 KERNEL_ANY_TYPE(MatrixSetDiag, MatrixSetDiagKernel);
 KERNEL_ANY_TYPE(BatchMatrixSetDiag, MatrixSetDiagKernel);
 KERNEL_ANY_TYPE(MatrixSetDiagV2, MatrixSetDiagKernel);

@@ -164,38 +164,41 @@ Status MirrorPadGradShape(ShapeScope& s) {
   return SetOutput(s, 0, inner);
 }
 
-OP(MirrorPad,
-   {
-       .doc = "The input padded with its own reflection.",
-       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
-       .attrs = {{"mode", OneOf{{"REFLECT", "SYMMETRIC"}}}},
-       .shape = PaddedShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Call("MirrorPadGrad", {g.dy(), g.x(1)}, {{"mode", g.attr<std::string>("mode")}}),
-                 Gradient()};
-       },
-       .examples = {{.inputs = {{{{3, 4}}}, {{{2, 2}, {1, 2, 0, 3}}}},
-                     .attrs = {{"mode", "REFLECT"}}},
-                    {.inputs = {{{{3, 4}}}, {{{2, 2}, {1, 2, 0, 3}}}},
-                     .attrs = {{"mode", "SYMMETRIC"}}}},
-   });
-OP(MirrorPadGrad,
-   {
-       .doc = "The gradient of MirrorPad: the padding folded back and added.",
-       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kNumber}, {"Tpaddings", kIndex, DType::kInt32}},
-       .attrs = {{"mode", OneOf{{"REFLECT", "SYMMETRIC"}}}},
-       .shape = MirrorPadGradShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Call("MirrorPad", {g.dy(), g.x(1)}, {{"mode", g.attr<std::string>("mode")}}),
-                 Gradient()};
-       },
-       .examples = {{.inputs = {{{{6, 7}}}, {{{2, 2}, {1, 2, 0, 3}}}},
-                     .attrs = {{"mode", "REFLECT"}}}},
-   });
+OP(MirrorPad) {
+  return {
+      .doc = "The input padded with its own reflection.",
+      .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
+      .attrs = {{"mode", OneOf{{"REFLECT", "SYMMETRIC"}}}},
+      .shape = PaddedShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("MirrorPadGrad", {g.dy(), g.x(1)}, {{"mode", g.attr<std::string>("mode")}}),
+                Gradient()};
+      },
+      .examples = {{.inputs = {{{{3, 4}}}, {{{2, 2}, {1, 2, 0, 3}}}},
+                    .attrs = {{"mode", "REFLECT"}}},
+                   {.inputs = {{{{3, 4}}}, {{{2, 2}, {1, 2, 0, 3}}}},
+                    .attrs = {{"mode", "SYMMETRIC"}}}},
+  };
+}
+
+OP(MirrorPadGrad) {
+  return {
+      .doc = "The gradient of MirrorPad: the padding folded back and added.",
+      .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kNumber}, {"Tpaddings", kIndex, DType::kInt32}},
+      .attrs = {{"mode", OneOf{{"REFLECT", "SYMMETRIC"}}}},
+      .shape = MirrorPadGradShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("MirrorPad", {g.dy(), g.x(1)}, {{"mode", g.attr<std::string>("mode")}}),
+                Gradient()};
+      },
+      .examples = {{.inputs = {{{{6, 7}}}, {{{2, 2}, {1, 2, 0, 3}}}},
+                    .attrs = {{"mode", "REFLECT"}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(MirrorPad, MirrorPadKernel);
 KERNEL(MirrorPadGrad, MirrorPadGradKernel, NUMBER_TYPES);

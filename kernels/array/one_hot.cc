@@ -82,24 +82,24 @@ Status OneHotShape(ShapeScope& s) {
                    OneHotDims(indices.dims(), axis, known ? depth[0] : PartialShape::kUnknown));
 }
 
-OP(OneHot,
-   {
-       .doc = "Each index as a vector along the new dimension `axis` (-1: the last) that holds "
-              "on_value at the index and off_value elsewhere.",
-       .inputs = {{"indices", "TI"}, {"depth", "int32"}, {"on_value", "T"}, {"off_value", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes},
-                 {"TI",
-                  {DType::kUint8, DType::kInt8, DType::kInt32, DType::kInt64},
-                  DType::kInt64}},
-       .attrs = {{"axis", -1}},
-       .shape = OneHotShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{3}, {0, 2, 1}}},
-                                {{.values = {3}}},
-                                {{.values = {0.9}}},
-                                {{.values = {0.1}}}}}},
-   });
+OP(OneHot) {
+  return {
+      .doc =
+          "Each index as a vector along the new dimension `axis` (-1: the last) that holds "
+          "on_value at the index and off_value elsewhere.",
+      .inputs = {{"indices", "TI"}, {"depth", "int32"}, {"on_value", "T"}, {"off_value", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes},
+                {"TI", {DType::kUint8, DType::kInt8, DType::kInt32, DType::kInt64}, DType::kInt64}},
+      .attrs = {{"axis", -1}},
+      .shape = OneHotShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}, {0, 2, 1}}},
+                               {{.values = {3}}},
+                               {{.values = {0.9}}},
+                               {{.values = {0.1}}}}}},
+  };
+}
 KERNEL_BY("TI", OneHot, OneHotKernel, uint8_t, int8_t, int32_t, int64_t);
 
 }  // namespace

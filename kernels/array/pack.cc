@@ -140,30 +140,34 @@ std::vector<Gradient> UnpackGradient(const GradientScope& g) {
   return {Pack(dy, g.attr<int64_t>("axis"))};
 }
 
-OP(Pack, {
-             .doc = "N tensors of one shape as one, along a new dimension `axis`.",
-             .inputs = {{"values", Repeat("N", "T")}},
-             .outputs = {{"output", "T"}},
-             .types = {{"T", kAnyType}},
-             .attrs = {{"N", Ints{.min = 1}}, {"axis", 0}},
-             .shape = PackShape,
-             .gradient = PackGradient,
-             .examples = {{.inputs = {{{{2, 3}}, {{2, 3}}}}},
-                          {.inputs = {{{{2, 3}}, {{2, 3}}}}, .attrs = {{"axis", -1}}}},
-             .shape_op = ShapeOp::kPack,
-         });
-OP(Unpack,
-   {
-       .doc = "The `num` slices of a tensor along dimension `axis`, without that dimension.",
-       .inputs = {{"value", "T"}},
-       .outputs = {{"output", Repeat("num", "T")}},
-       .types = {{"T", kAnyType}},
-       .attrs = {{"num", Ints{.min = 0}}, {"axis", 0}},
-       .shape = UnpackShape,
-       .gradient = UnpackGradient,
-       .examples = {{.inputs = {{{{3, 2}}}}, .attrs = {{"num", 3}}},
-                    {.inputs = {{{{3, 2}}}}, .attrs = {{"num", 2}, {"axis", 1}}}},
-   });
+OP(Pack) {
+  return {
+      .doc = "N tensors of one shape as one, along a new dimension `axis`.",
+      .inputs = {{"values", Repeat("N", "T")}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"N", Ints{.min = 1}}, {"axis", 0}},
+      .shape = PackShape,
+      .gradient = PackGradient,
+      .examples = {{.inputs = {{{{2, 3}}, {{2, 3}}}}},
+                   {.inputs = {{{{2, 3}}, {{2, 3}}}}, .attrs = {{"axis", -1}}}},
+      .shape_op = ShapeOp::kPack,
+  };
+}
+
+OP(Unpack) {
+  return {
+      .doc = "The `num` slices of a tensor along dimension `axis`, without that dimension.",
+      .inputs = {{"value", "T"}},
+      .outputs = {{"output", Repeat("num", "T")}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"num", Ints{.min = 0}}, {"axis", 0}},
+      .shape = UnpackShape,
+      .gradient = UnpackGradient,
+      .examples = {{.inputs = {{{{3, 2}}}}, .attrs = {{"num", 3}}},
+                   {.inputs = {{{{3, 2}}}}, .attrs = {{"num", 2}, {"axis", 1}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Pack, PackKernel);
 KERNEL_ANY_TYPE(Unpack, UnpackKernel);

@@ -86,26 +86,29 @@ std::vector<Gradient> PadGradient(const GradientScope& g) {
   return dx;
 }
 
-OP(Pad,
-   {
-       .doc =
-           "The input with paddings[i,0] zeros before it and paddings[i,1] after it along dim i.",
-       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
-       .shape = PaddedShape,
-       .gradient = PadGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{2, 2}, {1, 0, 2, 1}}}}}},
-   });
-OP(PadV2, {
-              .doc = "As Pad, with constant_values instead of zeros.",
-              .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}, {"constant_values", "T"}},
-              .outputs = {{"output", "T"}},
-              .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
-              .shape = PaddedShape,
-              .gradient = PadGradient,
-              .examples = {{.inputs = {{{{2, 3}}}, {{{2, 2}, {1, 0, 2, 1}}}, {{.values = {0.5}}}}}},
-          });
+OP(Pad) {
+  return {
+      .doc = "The input with paddings[i,0] zeros before it and paddings[i,1] after it along dim i.",
+      .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
+      .shape = PaddedShape,
+      .gradient = PadGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2, 2}, {1, 0, 2, 1}}}}}},
+  };
+}
+
+OP(PadV2) {
+  return {
+      .doc = "As Pad, with constant_values instead of zeros.",
+      .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}, {"constant_values", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
+      .shape = PaddedShape,
+      .gradient = PadGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2, 2}, {1, 0, 2, 1}}}, {{.values = {0.5}}}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Pad, PadKernel);
 KERNEL_ANY_TYPE(PadV2, PadKernel);

@@ -136,25 +136,29 @@ Status LinSpaceShape(ShapeScope& s) {
   return SetOutput(s, 0, {known ? num[0] : PartialShape::kUnknown});
 }
 
-OP(Range, {
-              .doc = "start, start + delta, ... as long as it is before limit.",
-              .inputs = {{"start", "Tidx"}, {"limit", "Tidx"}, {"delta", "Tidx"}},
-              .outputs = {{"output", "Tidx"}},
-              .types = {{"Tidx", kReal, DType::kInt32}},
-              .shape = RangeShape,
-              .gradient = NoGradient,
-              .examples = {{.inputs = {{{.values = {1}}}, {{.values = {7}}}, {{.values = {2}}}}}},
-          });
-OP(LinSpace,
-   {
-       .doc = "`num` values, evenly spaced from start to stop, both included.",
-       .inputs = {{"start", "T"}, {"stop", "T"}, {"num", "Tidx"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}, {"Tidx", kIndex, DType::kInt32}},
-       .shape = LinSpaceShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{.values = {0.1}}}, {{.values = {0.9}}}, {{.values = {5}}}}}},
-   });
+OP(Range) {
+  return {
+      .doc = "start, start + delta, ... as long as it is before limit.",
+      .inputs = {{"start", "Tidx"}, {"limit", "Tidx"}, {"delta", "Tidx"}},
+      .outputs = {{"output", "Tidx"}},
+      .types = {{"Tidx", kReal, DType::kInt32}},
+      .shape = RangeShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{.values = {1}}}, {{.values = {7}}}, {{.values = {2}}}}}},
+  };
+}
+
+OP(LinSpace) {
+  return {
+      .doc = "`num` values, evenly spaced from start to stop, both included.",
+      .inputs = {{"start", "T"}, {"stop", "T"}, {"num", "Tidx"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}, {"Tidx", kIndex, DType::kInt32}},
+      .shape = LinSpaceShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{.values = {0.1}}}, {{.values = {0.9}}}, {{.values = {5}}}}}},
+  };
+}
 
 KERNEL_BY("Tidx", Range, RangeKernel, REAL_TYPES);
 KERNEL(LinSpace, LinSpaceKernel, FLOATING_TYPES);

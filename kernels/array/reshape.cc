@@ -168,37 +168,44 @@ Status SqueezeShape(ShapeScope& s) {
   return certain ? SetOutput(s, 0, kept) : OkStatus();
 }
 
-OP(Reshape,
-   {
-       .doc = "The same elements under another shape; one size may be -1, for what remains.",
-       .inputs = {{"tensor", "T"}, {"shape", "Tshape"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAnyType}, {"Tshape", kIndex, DType::kInt32}},
-       .shape = ReshapeShape,
-       .gradient = ReshapeGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {3, -1}}}}}},
-   });
-OP(ExpandDims, {
-                   .doc = "The input with a dimension of size 1 inserted before dimension `dim`.",
-                   .inputs = {{"input", "T"}, {"dim", "Tdim"}},
-                   .outputs = {{"output", "T"}},
-                   .types = {{"T", kAnyType}, {"Tdim", kIndex, DType::kInt32}},
-                   .shape = ExpandDimsShape,
-                   .gradient = ReshapeGradient,
-                   .examples = {{.inputs = {{{{2, 3}}}, {{.values = {1}}}}}},
-               });
-OP(Squeeze, {
-                .doc = "The input without the dimensions `squeeze_dims`, or without all of size 1.",
-                .inputs = {{"input", "T"}},
-                .outputs = {{"output", "T"}},
-                .types = {{"T", kAnyType}},
-                .attrs = {{"squeeze_dims", IntList{}, std::vector<int64_t>{}}},
-                .shape = SqueezeShape,
-                .gradient = ReshapeGradient,
-                .examples = {{.inputs = {{{{1, 2, 1, 3}}}}},
-                             {.inputs = {{{{1, 2, 1, 3}}}},
-                              .attrs = {{"squeeze_dims", std::vector<int64_t>{2}}}}},
-            });
+OP(Reshape) {
+  return {
+      .doc = "The same elements under another shape; one size may be -1, for what remains.",
+      .inputs = {{"tensor", "T"}, {"shape", "Tshape"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}, {"Tshape", kIndex, DType::kInt32}},
+      .shape = ReshapeShape,
+      .gradient = ReshapeGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {3, -1}}}}}},
+  };
+}
+
+OP(ExpandDims) {
+  return {
+      .doc = "The input with a dimension of size 1 inserted before dimension `dim`.",
+      .inputs = {{"input", "T"}, {"dim", "Tdim"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}, {"Tdim", kIndex, DType::kInt32}},
+      .shape = ExpandDimsShape,
+      .gradient = ReshapeGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{.values = {1}}}}}},
+  };
+}
+
+OP(Squeeze) {
+  return {
+      .doc = "The input without the dimensions `squeeze_dims`, or without all of size 1.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"squeeze_dims", IntList{}, std::vector<int64_t>{}}},
+      .shape = SqueezeShape,
+      .gradient = ReshapeGradient,
+      .examples = {{.inputs = {{{{1, 2, 1, 3}}}}},
+                   {.inputs = {{{{1, 2, 1, 3}}}},
+                    .attrs = {{"squeeze_dims", std::vector<int64_t>{2}}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Reshape, ReshapeKernel);
 KERNEL_ANY_TYPE(ExpandDims, ExpandDimsKernel);

@@ -136,41 +136,48 @@ std::vector<Gradient> ReverseSequenceGradient(const GradientScope& g) {
       Gradient()};
 }
 
-OP(Reverse, {
-                .doc = "The input with the dimensions flagged in `dims` in reverse order.",
-                .inputs = {{"tensor", "T"}, {"dims", "bool"}},
-                .outputs = {{"output", "T"}},
-                .types = {{"T", kAnyType}},
-                .shape = SameShape,
-                .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                  return {Call("Reverse", {g.dy(), g.x(1)}), Gradient()};
-                },
-                .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {0, 1}}}}}},
-            });
-OP(ReverseV2, {
-                  .doc = "The input with the dimensions listed in `axis` in reverse order.",
-                  .inputs = {{"tensor", "T"}, {"axis", "Tidx"}},
-                  .outputs = {{"output", "T"}},
-                  .types = {{"T", kAnyType}, {"Tidx", kIndex, DType::kInt32}},
-                  .shape = SameShape,
-                  .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                    return {Call("ReverseV2", {g.dy(), g.x(1)}), Gradient()};
-                  },
-                  .examples = {{.inputs = {{{{2, 3, 2}}}, {{{2}, {0, -1}}}}}},
-              });
-OP(ReverseSequence,
-   {
-       .doc =
-           "Slice i of dimension batch_dim with its first seq_lengths[i] elements along seq_dim in "
-           "reverse order.",
-       .inputs = {{"input", "T"}, {"seq_lengths", "Tlen"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAnyType}, {"Tlen", kIndex, DType::kInt64}},
-       .attrs = {{"seq_dim", Ints{}}, {"batch_dim", 0}},
-       .shape = ReverseSequenceShape,
-       .gradient = ReverseSequenceGradient,
-       .examples = {{.inputs = {{{{3, 4}}}, {{{3}, {2, 4, 0}}}}, .attrs = {{"seq_dim", 1}}}},
-   });
+OP(Reverse) {
+  return {
+      .doc = "The input with the dimensions flagged in `dims` in reverse order.",
+      .inputs = {{"tensor", "T"}, {"dims", "bool"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}},
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("Reverse", {g.dy(), g.x(1)}), Gradient()};
+      },
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {0, 1}}}}}},
+  };
+}
+
+OP(ReverseV2) {
+  return {
+      .doc = "The input with the dimensions listed in `axis` in reverse order.",
+      .inputs = {{"tensor", "T"}, {"axis", "Tidx"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}, {"Tidx", kIndex, DType::kInt32}},
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("ReverseV2", {g.dy(), g.x(1)}), Gradient()};
+      },
+      .examples = {{.inputs = {{{{2, 3, 2}}}, {{{2}, {0, -1}}}}}},
+  };
+}
+
+OP(ReverseSequence) {
+  return {
+      .doc =
+          "Slice i of dimension batch_dim with its first seq_lengths[i] elements along seq_dim in "
+          "reverse order.",
+      .inputs = {{"input", "T"}, {"seq_lengths", "Tlen"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}, {"Tlen", kIndex, DType::kInt64}},
+      .attrs = {{"seq_dim", Ints{}}, {"batch_dim", 0}},
+      .shape = ReverseSequenceShape,
+      .gradient = ReverseSequenceGradient,
+      .examples = {{.inputs = {{{{3, 4}}}, {{{3}, {2, 4, 0}}}}, .attrs = {{"seq_dim", 1}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Reverse, ReverseKernel);
 KERNEL_ANY_TYPE(ReverseV2, ReverseV2Kernel);

@@ -75,18 +75,20 @@ Status RollShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(Roll, {
-             .doc = "Element i along each axis goes to i + shift, round the end.",
-             .inputs = {{"input", "T"}, {"shift", "Tshift"}, {"axis", "Taxis"}},
-             .outputs = {{"output", "T"}},
-             .types = {{"T", kAllTypes}, {"Tshift", kIndex}, {"Taxis", kIndex}},
-             .shape = RollShape,
-             .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-               return {Call("Roll", {g.dy(), -g.x(1), g.x(2)}), Gradient(), Gradient()};
-             },
-             .examples = {{.inputs = {{{{2, 3}}}, {{{3}, {1, -1, 3}}}, {{{3}, {0, 1, 1}}}}},
-                          {.inputs = {{{{4}}}, {{{}, {-7}}}, {{{}, {-1}}}}}},
-         });
+OP(Roll) {
+  return {
+      .doc = "Element i along each axis goes to i + shift, round the end.",
+      .inputs = {{"input", "T"}, {"shift", "Tshift"}, {"axis", "Taxis"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}, {"Tshift", kIndex}, {"Taxis", kIndex}},
+      .shape = RollShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("Roll", {g.dy(), -g.x(1), g.x(2)}), Gradient(), Gradient()};
+      },
+      .examples = {{.inputs = {{{{2, 3}}}, {{{3}, {1, -1, 3}}}, {{{3}, {0, 1, 1}}}}},
+                   {.inputs = {{{{4}}}, {{{}, {-7}}}, {{{}, {-1}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(Roll, RollKernel);
 
 }  // namespace penstock

@@ -68,18 +68,20 @@ std::vector<Gradient> ScatterNdGradient(const GradientScope& g) {
           Gradient()};
 }
 
-OP(ScatterNd,
-   {
-       .doc = "Zeros of shape `shape` with `updates` added at the places that the rows of indices "
-              "name.",
-       .inputs = {{"indices", "Tindices"}, {"updates", "T"}, {"shape", "Tindices"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", With(kNumber, {DType::kBool, DType::kString})}, {"Tindices", kIndex}},
-       .attrs = {{"bad_indices_policy", ""}},
-       .shape = ScatterNdShape,
-       .gradient = ScatterNdGradient,
-       .examples = {{.inputs = {{{{3, 1}, {1, 3, 1}}}, {{{3, 2}}}, {{{2}, {4, 2}}}}}},
-   });
+OP(ScatterNd) {
+  return {
+      .doc =
+          "Zeros of shape `shape` with `updates` added at the places that the rows of indices "
+          "name.",
+      .inputs = {{"indices", "Tindices"}, {"updates", "T"}, {"shape", "Tindices"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", With(kNumber, {DType::kBool, DType::kString})}, {"Tindices", kIndex}},
+      .attrs = {{"bad_indices_policy", ""}},
+      .shape = ScatterNdShape,
+      .gradient = ScatterNdGradient,
+      .examples = {{.inputs = {{{{3, 1}, {1, 3, 1}}}, {{{3, 2}}}, {{{2}, {4, 2}}}}}},
+  };
+}
 KERNEL(ScatterNd, ScatterNdKernel, NUMBER_TYPES, bool, std::string);
 
 }  // namespace

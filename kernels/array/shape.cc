@@ -61,43 +61,54 @@ Status VectorsOfRank(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Shape, {
-              .doc = "The dimensions of the input.",
-              .inputs = {{"input", "T"}},
-              .outputs = {{"output", "out_type"}},
-              .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
-              .shape = VectorsOfRank,
-              .gradient = NoGradient,
-              .shape_op = ShapeOp::kShape,
-          });
-OP(ShapeN, {
-               .doc = "The dimensions of each input.",
-               .inputs = {{"input", Repeat("N", "T")}},
-               .outputs = {{"output", Repeat("N", "out_type")}},
-               .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
-               .attrs = {{"N", Ints{.min = 1}}},
-               .shape = VectorsOfRank,
-               .gradient = NoGradient,
-               .shape_op = ShapeOp::kShape,
-           });
-OP(Size, {
-             .doc = "The number of elements of the input.",
-             .inputs = {{"input", "T"}},
-             .outputs = {{"output", "out_type"}},
-             .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
-             .shape = ScalarShape,
-             .gradient = NoGradient,
-             .shape_op = ShapeOp::kSize,
-         });
-OP(Rank, {
-             .doc = "The number of dimensions of the input.",
-             .inputs = {{"input", "T"}},
-             .outputs = {{"output", "int32"}},
-             .types = {{"T", kAnyType}},
-             .shape = ScalarShape,
-             .gradient = NoGradient,
-             .shape_op = ShapeOp::kRank,
-         });
+OP(Shape) {
+  return {
+      .doc = "The dimensions of the input.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "out_type"}},
+      .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
+      .shape = VectorsOfRank,
+      .gradient = NoGradient,
+      .shape_op = ShapeOp::kShape,
+  };
+}
+
+OP(ShapeN) {
+  return {
+      .doc = "The dimensions of each input.",
+      .inputs = {{"input", Repeat("N", "T")}},
+      .outputs = {{"output", Repeat("N", "out_type")}},
+      .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
+      .attrs = {{"N", Ints{.min = 1}}},
+      .shape = VectorsOfRank,
+      .gradient = NoGradient,
+      .shape_op = ShapeOp::kShape,
+  };
+}
+
+OP(Size) {
+  return {
+      .doc = "The number of elements of the input.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "out_type"}},
+      .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .shape_op = ShapeOp::kSize,
+  };
+}
+
+OP(Rank) {
+  return {
+      .doc = "The number of dimensions of the input.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "int32"}},
+      .types = {{"T", kAnyType}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .shape_op = ShapeOp::kRank,
+  };
+}
 
 KERNEL_ANY_TYPE(Shape, ShapeKernel);
 KERNEL_ANY_TYPE(ShapeN, ShapeKernel);

@@ -101,16 +101,17 @@ std::vector<Gradient> SliceGradient(const GradientScope& g) {
   return {Call("Pad", {g.dy(), Pack({begin, after}, 1)}), Gradient(), Gradient()};
 }
 
-OP(Slice,
-   {
-       .doc = "The box of the input that starts at `begin`, of `size` (-1: all that remains).",
-       .inputs = {{"input", "T"}, {"begin", "Index"}, {"size", "Index"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAnyType}, {"Index", kIndex}},
-       .shape = SliceShape,
-       .gradient = SliceGradient,
-       .examples = {{.inputs = {{{{3, 4}}}, {{{2}, {1, 0}}}, {{{2}, {2, -1}}}}}},
-   });
+OP(Slice) {
+  return {
+      .doc = "The box of the input that starts at `begin`, of `size` (-1: all that remains).",
+      .inputs = {{"input", "T"}, {"begin", "Index"}, {"size", "Index"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}, {"Index", kIndex}},
+      .shape = SliceShape,
+      .gradient = SliceGradient,
+      .examples = {{.inputs = {{{{3, 4}}}, {{{2}, {1, 0}}}, {{{2}, {2, -1}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(Slice, SliceKernel);
 
 }  // namespace

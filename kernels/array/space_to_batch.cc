@@ -222,52 +222,61 @@ GradientFn TransposedByWithSize(const char* op) {
   };
 }
 
-OP(SpaceToBatchND,
-   {
-       .doc = "Pads the spatial dimensions with zeros and moves blocks of them into the batch.",
-       .inputs = {{"input", "T"}, {"block_shape", "Tblock_shape"}, {"paddings", "Tpaddings"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes},
-                 {"Tblock_shape", kIndex, DType::kInt32},
-                 {"Tpaddings", kIndex, DType::kInt32}},
-       .shape = SpaceBatchShape<true, false>,
-       .gradient = TransposedBy("BatchToSpaceND"),
-       .examples = {{.inputs = {{{{1, 3, 4, 1}}}, {{{2}, {2, 2}}}, {{{2, 2}, {1, 0, 0, 2}}}}}},
-   });
-OP(BatchToSpaceND,
-   {
-       .doc = "Moves blocks from the batch back into the spatial dimensions, and crops those.",
-       .inputs = {{"input", "T"}, {"block_shape", "Tblock_shape"}, {"crops", "Tcrops"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes},
-                 {"Tblock_shape", kIndex, DType::kInt32},
-                 {"Tcrops", kIndex, DType::kInt32}},
-       .shape = SpaceBatchShape<false, false>,
-       .gradient = TransposedBy("SpaceToBatchND"),
-       .examples = {{.inputs = {{{{4, 2, 3, 1}}}, {{{2}, {2, 2}}}, {{{2, 2}, {1, 0, 0, 2}}}}}},
-   });
-OP(SpaceToBatch, {
-                     .doc = "SpaceToBatchND for images, with a square block.",
-                     .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
-                     .outputs = {{"output", "T"}},
-                     .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
-                     .attrs = {{"block_size", Ints{.min = 2}}},
-                     .shape = SpaceBatchShape<true, true>,
-                     .gradient = TransposedByWithSize("BatchToSpace"),
-                     .examples = {{.inputs = {{{{1, 3, 4, 1}}}, {{{2, 2}, {1, 0, 0, 2}}}},
-                                   .attrs = {{"block_size", 2}}}},
-                 });
-OP(BatchToSpace, {
-                     .doc = "BatchToSpaceND for images, with a square block.",
-                     .inputs = {{"input", "T"}, {"crops", "Tidx"}},
-                     .outputs = {{"output", "T"}},
-                     .types = {{"T", kAllTypes}, {"Tidx", kIndex, DType::kInt32}},
-                     .attrs = {{"block_size", Ints{.min = 2}}},
-                     .shape = SpaceBatchShape<false, true>,
-                     .gradient = TransposedByWithSize("SpaceToBatch"),
-                     .examples = {{.inputs = {{{{4, 2, 3, 1}}}, {{{2, 2}, {1, 0, 0, 2}}}},
-                                   .attrs = {{"block_size", 2}}}},
-                 });
+OP(SpaceToBatchND) {
+  return {
+      .doc = "Pads the spatial dimensions with zeros and moves blocks of them into the batch.",
+      .inputs = {{"input", "T"}, {"block_shape", "Tblock_shape"}, {"paddings", "Tpaddings"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes},
+                {"Tblock_shape", kIndex, DType::kInt32},
+                {"Tpaddings", kIndex, DType::kInt32}},
+      .shape = SpaceBatchShape<true, false>,
+      .gradient = TransposedBy("BatchToSpaceND"),
+      .examples = {{.inputs = {{{{1, 3, 4, 1}}}, {{{2}, {2, 2}}}, {{{2, 2}, {1, 0, 0, 2}}}}}},
+  };
+}
+
+OP(BatchToSpaceND) {
+  return {
+      .doc = "Moves blocks from the batch back into the spatial dimensions, and crops those.",
+      .inputs = {{"input", "T"}, {"block_shape", "Tblock_shape"}, {"crops", "Tcrops"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes},
+                {"Tblock_shape", kIndex, DType::kInt32},
+                {"Tcrops", kIndex, DType::kInt32}},
+      .shape = SpaceBatchShape<false, false>,
+      .gradient = TransposedBy("SpaceToBatchND"),
+      .examples = {{.inputs = {{{{4, 2, 3, 1}}}, {{{2}, {2, 2}}}, {{{2, 2}, {1, 0, 0, 2}}}}}},
+  };
+}
+
+OP(SpaceToBatch) {
+  return {
+      .doc = "SpaceToBatchND for images, with a square block.",
+      .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
+      .attrs = {{"block_size", Ints{.min = 2}}},
+      .shape = SpaceBatchShape<true, true>,
+      .gradient = TransposedByWithSize("BatchToSpace"),
+      .examples = {{.inputs = {{{{1, 3, 4, 1}}}, {{{2, 2}, {1, 0, 0, 2}}}},
+                    .attrs = {{"block_size", 2}}}},
+  };
+}
+
+OP(BatchToSpace) {
+  return {
+      .doc = "BatchToSpaceND for images, with a square block.",
+      .inputs = {{"input", "T"}, {"crops", "Tidx"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}, {"Tidx", kIndex, DType::kInt32}},
+      .attrs = {{"block_size", Ints{.min = 2}}},
+      .shape = SpaceBatchShape<false, true>,
+      .gradient = TransposedByWithSize("SpaceToBatch"),
+      .examples = {{.inputs = {{{{4, 2, 3, 1}}}, {{{2, 2}, {1, 0, 0, 2}}}},
+                    .attrs = {{"block_size", 2}}}},
+  };
+}
 
 using SpaceToBatchNDKernel = SpaceBatchKernel<true, false>;
 using BatchToSpaceNDKernel = SpaceBatchKernel<false, false>;

@@ -123,16 +123,21 @@ OpDef SpaceDepthOp(const char* doc, ShapeFn shape, const char* inverse,
   };
 }
 
-OP(SpaceToDepth, (SpaceDepthOp("Blocks of an image, each as the channels of one pixel.",
-                               SpaceDepthShape<true>, "DepthToSpace",
-                               {{.inputs = {{{{1, 4, 2, 3}}}}, .attrs = {{"block_size", 2}}},
-                                {.inputs = {{{{1, 3, 4, 2}}}},
-                                 .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}}})));
-OP(DepthToSpace, (SpaceDepthOp("The channels of each pixel as a block of a larger image.",
-                               SpaceDepthShape<false>, "SpaceToDepth",
-                               {{.inputs = {{{{1, 2, 1, 8}}}}, .attrs = {{"block_size", 2}}},
-                                {.inputs = {{{{1, 8, 2, 1}}}},
-                                 .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}}})));
+OP(SpaceToDepth) {
+  return SpaceDepthOp(
+      "Blocks of an image, each as the channels of one pixel.", SpaceDepthShape<true>,
+      "DepthToSpace",
+      {{.inputs = {{{{1, 4, 2, 3}}}}, .attrs = {{"block_size", 2}}},
+       {.inputs = {{{{1, 3, 4, 2}}}}, .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}}});
+}
+
+OP(DepthToSpace) {
+  return SpaceDepthOp(
+      "The channels of each pixel as a block of a larger image.", SpaceDepthShape<false>,
+      "SpaceToDepth",
+      {{.inputs = {{{{1, 2, 1, 8}}}}, .attrs = {{"block_size", 2}}},
+       {.inputs = {{{{1, 8, 2, 1}}}}, .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}}});
+}
 KERNEL_ANY_TYPE(SpaceToDepth, SpaceDepthKernel<true>);
 KERNEL_ANY_TYPE(DepthToSpace, SpaceDepthKernel<false>);
 

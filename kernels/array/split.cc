@@ -174,34 +174,37 @@ Output Joined(const GradientScope& g, Output axis) {
   return dy.size() == 1 ? dy[0] : ConcatV2(dy, axis);
 }
 
-OP(Split,
-   {
-       .doc = "num_split equal parts of `value` along dimension split_dim.",
-       .inputs = {{"split_dim", "int32"}, {"value", "T"}},
-       .outputs = {{"output", Repeat("num_split", "T")}},
-       .types = {{"T", kAnyType}},
-       .attrs = {{"num_split", Ints{.min = 1}}},
-       .shape = SplitShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Gradient(), Joined(g, g.x(0))};
-       },
-       .examples = {{.inputs = {{{.values = {1}}}, {{{2, 4}}}}, .attrs = {{"num_split", 2}}}},
-   });
-OP(SplitV,
-   {
-       .doc =
-           "Parts of `value` along dimension split_dim, of the sizes size_splits (one may be -1).",
-       .inputs = {{"value", "T"}, {"size_splits", "Tlen"}, {"split_dim", "int32"}},
-       .outputs = {{"output", Repeat("num_split", "T")}},
-       .types = {{"T", kAnyType}, {"Tlen", kIndex, DType::kInt64}},
-       .attrs = {{"num_split", Ints{.min = 1}}},
-       .shape = SplitVShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Joined(g, g.x(2)), Gradient(), Gradient()};
-       },
-       .examples = {{.inputs = {{{{2, 5}}}, {{{2}, {2, -1}}}, {{.values = {1}}}},
-                     .attrs = {{"num_split", 2}}}},
-   });
+OP(Split) {
+  return {
+      .doc = "num_split equal parts of `value` along dimension split_dim.",
+      .inputs = {{"split_dim", "int32"}, {"value", "T"}},
+      .outputs = {{"output", Repeat("num_split", "T")}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"num_split", Ints{.min = 1}}},
+      .shape = SplitShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), Joined(g, g.x(0))};
+      },
+      .examples = {{.inputs = {{{.values = {1}}}, {{{2, 4}}}}, .attrs = {{"num_split", 2}}}},
+  };
+}
+
+OP(SplitV) {
+  return {
+      .doc =
+          "Parts of `value` along dimension split_dim, of the sizes size_splits (one may be -1).",
+      .inputs = {{"value", "T"}, {"size_splits", "Tlen"}, {"split_dim", "int32"}},
+      .outputs = {{"output", Repeat("num_split", "T")}},
+      .types = {{"T", kAnyType}, {"Tlen", kIndex, DType::kInt64}},
+      .attrs = {{"num_split", Ints{.min = 1}}},
+      .shape = SplitVShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Joined(g, g.x(2)), Gradient(), Gradient()};
+      },
+      .examples = {{.inputs = {{{{2, 5}}}, {{{2}, {2, -1}}}, {{.values = {1}}}},
+                    .attrs = {{"num_split", 2}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Split, SplitKernel);
 KERNEL_ANY_TYPE(SplitV, SplitVKernel);

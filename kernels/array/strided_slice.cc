@@ -115,44 +115,47 @@ std::vector<Gradient> StridedSliceGradGradient(const GradientScope& g) {
                StridedSliceMasks::AttrsOf(g.attrs()))};
 }
 
-OP(StridedSlice,
-   {
-       .doc = "What a Python slice expression selects; strides may be negative.",
-       .inputs = {{"input", "T"}, {"begin", "Index"}, {"end", "Index"}, {"strides", "Index"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAnyType}, {"Index", kIndex}},
-       .attrs = StridedSliceMasks::AttrDefs(),
-       .shape = StridedSliceShape,
-       .gradient = StridedSliceGradient,
-       .examples =
-           {{.inputs = {{{{3, 4, 5}}}, {{{3}, {1, 3, 4}}}, {{{3}, {3, 0, 0}}}, {{{3}, {1, -2, 1}}}},
-             .attrs = {{"shrink_axis_mask", 4}}},
-            {.inputs = {{{{3, 4}}}, {{{3}, {0, 0, 1}}}, {{{3}, {0, 0, 3}}}, {{{3}, {1, 1, 1}}}},
-             .attrs = {{"ellipsis_mask", 2}, {"new_axis_mask", 1}}}},
-   });
-OP(StridedSliceGrad,
-   {
-       .doc = "Zeros of shape `shape`, with dy where StridedSlice would have read.",
-       .inputs = {{"shape", "Index"},
-                  {"begin", "Index"},
-                  {"end", "Index"},
-                  {"strides", "Index"},
-                  {"dy", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}, {"Index", kIndex}},
-       .attrs = StridedSliceMasks::AttrDefs(),
-       .shape = [](ShapeScope& s) -> Status {
-         ASSIGN_OR_RETURN(PartialShape shape, ShapeInput(s, 0));
-         s.set_output(0, std::move(shape));
-         return OkStatus();
-       },
-       .gradient = StridedSliceGradGradient,
-       .examples = {{.inputs = {{{{2}, {3, 4}}},
-                                {{{2}, {1, 3}}},
-                                {{{2}, {3, 0}}},
-                                {{{2}, {1, -2}}},
-                                {{{2, 2}}}}}},
-   });
+OP(StridedSlice) {
+  return {
+      .doc = "What a Python slice expression selects; strides may be negative.",
+      .inputs = {{"input", "T"}, {"begin", "Index"}, {"end", "Index"}, {"strides", "Index"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}, {"Index", kIndex}},
+      .attrs = StridedSliceMasks::AttrDefs(),
+      .shape = StridedSliceShape,
+      .gradient = StridedSliceGradient,
+      .examples =
+          {{.inputs = {{{{3, 4, 5}}}, {{{3}, {1, 3, 4}}}, {{{3}, {3, 0, 0}}}, {{{3}, {1, -2, 1}}}},
+            .attrs = {{"shrink_axis_mask", 4}}},
+           {.inputs = {{{{3, 4}}}, {{{3}, {0, 0, 1}}}, {{{3}, {0, 0, 3}}}, {{{3}, {1, 1, 1}}}},
+            .attrs = {{"ellipsis_mask", 2}, {"new_axis_mask", 1}}}},
+  };
+}
+
+OP(StridedSliceGrad) {
+  return {
+      .doc = "Zeros of shape `shape`, with dy where StridedSlice would have read.",
+      .inputs = {{"shape", "Index"},
+                 {"begin", "Index"},
+                 {"end", "Index"},
+                 {"strides", "Index"},
+                 {"dy", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}, {"Index", kIndex}},
+      .attrs = StridedSliceMasks::AttrDefs(),
+      .shape = [](ShapeScope& s) -> Status {
+        ASSIGN_OR_RETURN(PartialShape shape, ShapeInput(s, 0));
+        s.set_output(0, std::move(shape));
+        return OkStatus();
+      },
+      .gradient = StridedSliceGradGradient,
+      .examples = {{.inputs = {{{{2}, {3, 4}}},
+                               {{{2}, {1, 3}}},
+                               {{{2}, {3, 0}}},
+                               {{{2}, {1, -2}}},
+                               {{{2, 2}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(StridedSlice, StridedSliceKernel);
 KERNEL_ANY_TYPE(StridedSliceGrad, StridedSliceGradKernel);
 

@@ -61,44 +61,47 @@ class StridedSliceAssignKernel final : public Kernel {
   StridedSliceMasks masks_;
 };
 
-OP(StridedSliceAssign,
-   {
-       .doc =
-           "Writes `value` where StridedSlice would read in the variable, and yields the variable.",
-       .inputs = {{"ref", Ref("T")},
-                  {"begin", "Index"},
-                  {"end", "Index"},
-                  {"strides", "Index"},
-                  {"value", "T"}},
-       .outputs = {{"output_ref", Ref("T")}},
-       .types = {{"T", kAllTypes}, {"Index", kIndex}},
-       .attrs = StridedSliceMasks::AttrDefs(),
-       .shape = SameShape,
-       .examples = {{.inputs = {{{{3, 4}}},
-                                {{{2}, {1, 3}}},
-                                {{{2}, {3, 0}}},
-                                {{{2}, {1, -2}}},
-                                {{{2, 2}}}}}},
-       .stateful = true,
-   });
-OP(ResourceStridedSliceAssign,
-   {
-       .doc = "Writes `value` where StridedSlice would read in the variable.",
-       .inputs = {{"ref", "resource"},
-                  {"begin", "Index"},
-                  {"end", "Index"},
-                  {"strides", "Index"},
-                  {"value", "T"}},
-       .types = {{"T", kAllTypes}, {"Index", kIndex}},
-       .attrs = StridedSliceMasks::AttrDefs(),
-       .shape = NoOutputs,
-       .examples = {{.inputs = {{{{3, 4}}},
-                                {{{2}, {1, 3}}},
-                                {{{2}, {3, 0}}},
-                                {{{2}, {1, -2}}},
-                                {{{2, 2}}}}}},
-       .stateful = true,
-   });
+OP(StridedSliceAssign) {
+  return {
+      .doc =
+          "Writes `value` where StridedSlice would read in the variable, and yields the variable.",
+      .inputs = {{"ref", Ref("T")},
+                 {"begin", "Index"},
+                 {"end", "Index"},
+                 {"strides", "Index"},
+                 {"value", "T"}},
+      .outputs = {{"output_ref", Ref("T")}},
+      .types = {{"T", kAllTypes}, {"Index", kIndex}},
+      .attrs = StridedSliceMasks::AttrDefs(),
+      .shape = SameShape,
+      .examples = {{.inputs = {{{{3, 4}}},
+                               {{{2}, {1, 3}}},
+                               {{{2}, {3, 0}}},
+                               {{{2}, {1, -2}}},
+                               {{{2, 2}}}}}},
+      .stateful = true,
+  };
+}
+
+OP(ResourceStridedSliceAssign) {
+  return {
+      .doc = "Writes `value` where StridedSlice would read in the variable.",
+      .inputs = {{"ref", "resource"},
+                 {"begin", "Index"},
+                 {"end", "Index"},
+                 {"strides", "Index"},
+                 {"value", "T"}},
+      .types = {{"T", kAllTypes}, {"Index", kIndex}},
+      .attrs = StridedSliceMasks::AttrDefs(),
+      .shape = NoOutputs,
+      .examples = {{.inputs = {{{{3, 4}}},
+                               {{{2}, {1, 3}}},
+                               {{{2}, {3, 0}}},
+                               {{{2}, {1, -2}}},
+                               {{{2, 2}}}}}},
+      .stateful = true,
+  };
+}
 
 KERNEL_ANY_TYPE(StridedSliceAssign, StridedSliceAssignKernel);
 KERNEL_ANY_TYPE(ResourceStridedSliceAssign, StridedSliceAssignKernel);

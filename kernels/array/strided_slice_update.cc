@@ -67,26 +67,26 @@ std::vector<Gradient> UpdateGradient(const GradientScope& g) {
   return {rest, Gradient(), Gradient(), Gradient(), SumToShapeOf(Reshape(slice, shape), g.x(4))};
 }
 
-OP(TensorStridedSliceUpdate,
-   {
-       .doc = "`input` with `value`, which broadcasts, where StridedSlice would read.",
-       .inputs = {{"input", "T"},
-                  {"begin", "Index"},
-                  {"end", "Index"},
-                  {"strides", "Index"},
-                  {"value", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}, {"Index", kIndex}},
-       .attrs = StridedSliceMasks::AttrDefs(),
-       .shape = SameShape,
-       .gradient = UpdateGradient,
-       .examples =
-           {{.inputs =
-                 {{{{3, 4}}}, {{{2}, {1, 3}}}, {{{2}, {3, 0}}}, {{{2}, {1, -2}}}, {{{2, 2}}}}},
-            {.inputs = {{{{3, 4}}}, {{{2}, {1, 3}}}, {{{2}, {3, 0}}}, {{{2}, {1, -2}}}, {{{2}}}}},
-            {.inputs =
-                 {{{{3, 4}}}, {{{2}, {1, 3}}}, {{{2}, {3, 0}}}, {{{2}, {1, -2}}}, {{{1, 2, 1}}}}}},
-   });
+OP(TensorStridedSliceUpdate) {
+  return {
+      .doc = "`input` with `value`, which broadcasts, where StridedSlice would read.",
+      .inputs = {{"input", "T"},
+                 {"begin", "Index"},
+                 {"end", "Index"},
+                 {"strides", "Index"},
+                 {"value", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}, {"Index", kIndex}},
+      .attrs = StridedSliceMasks::AttrDefs(),
+      .shape = SameShape,
+      .gradient = UpdateGradient,
+      .examples =
+          {{.inputs = {{{{3, 4}}}, {{{2}, {1, 3}}}, {{{2}, {3, 0}}}, {{{2}, {1, -2}}}, {{{2, 2}}}}},
+           {.inputs = {{{{3, 4}}}, {{{2}, {1, 3}}}, {{{2}, {3, 0}}}, {{{2}, {1, -2}}}, {{{2}}}}},
+           {.inputs =
+                {{{{3, 4}}}, {{{2}, {1, 3}}}, {{{2}, {3, 0}}}, {{{2}, {1, -2}}}, {{{1, 2, 1}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(TensorStridedSliceUpdate, TensorStridedSliceUpdateKernel);
 
 }  // namespace

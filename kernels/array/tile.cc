@@ -127,23 +127,28 @@ Status TileGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Tile, {
-             .doc = "The input repeated multiples[i] times along dimension i.",
-             .inputs = {{"input", "T"}, {"multiples", "Tmultiples"}},
-             .outputs = {{"output", "T"}},
-             .types = {{"T", kAnyType}, {"Tmultiples", kIndex, DType::kInt32}},
-             .shape = TileShape,
-             .gradient = TileGradient,
-             .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {2, 3}}}}}},
-         });
-OP(TileGrad, {
-                 .doc = "The sum over the repetitions that Tile makes. Kept for old graphs.",
-                 .inputs = {{"input", "T"}, {"multiples", "int32"}},
-                 .outputs = {{"output", "T"}},
-                 .types = {{"T", kNumber}},
-                 .shape = TileGradShape,
-                 .examples = {{.inputs = {{{{4, 3}}}, {{{2}, {2, 1}}}}}},
-             });
+OP(Tile) {
+  return {
+      .doc = "The input repeated multiples[i] times along dimension i.",
+      .inputs = {{"input", "T"}, {"multiples", "Tmultiples"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAnyType}, {"Tmultiples", kIndex, DType::kInt32}},
+      .shape = TileShape,
+      .gradient = TileGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {2, 3}}}}}},
+  };
+}
+
+OP(TileGrad) {
+  return {
+      .doc = "The sum over the repetitions that Tile makes. Kept for old graphs.",
+      .inputs = {{"input", "T"}, {"multiples", "int32"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kNumber}},
+      .shape = TileGradShape,
+      .examples = {{.inputs = {{{{4, 3}}}, {{{2}, {2, 1}}}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Tile, TileKernel);
 KERNEL(TileGrad, TileGradKernel, NUMBER_TYPES);

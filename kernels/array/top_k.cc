@@ -279,41 +279,49 @@ std::vector<Gradient> TopKGradient(const GradientScope& g) {
 
 const DTypes kIndexTypes = {DType::kInt16, DType::kInt32, DType::kInt64};
 
-OP(TopK, {
-             .doc = "The k largest elements along the last dimension, and their indices.",
-             .inputs = {{"input", "T"}},
-             .outputs = {{"values", "T"}, {"indices", "int32"}},
-             .types = {{"T", kReal}},
-             .attrs = {{"k", Ints{.min = 0}}, {"sorted", true}},
-             .shape = [](ShapeScope& s) { return ShapeFor(s, s.attr<int64_t>("k")); },
-             .gradient = TopKGradient,
-             .examples = {{.inputs = {{{{2, 4}}}}, .attrs = {{"k", 2}}}},
-         });
-OP(TopKV2, {
-               .doc = "The k largest elements along the last dimension, and their indices.",
-               .inputs = {{"input", "T"}, {"k", "Tk"}},
-               .outputs = {{"values", "T"}, {"indices", "index_type"}},
-               .types = {{"T", kReal},
-                         {"Tk", kIndexTypes, DType::kInt32},
-                         {"index_type", kIndexTypes, DType::kInt32}},
-               .attrs = {{"sorted", true}},
-               .shape = TopKV2Shape,
-               .gradient = TopKGradient,
-               .examples = {{.inputs = {{{{2, 4}}}, {{.values = {2}}}}}},
-           });
-OP(NthElement,
-   {
-       .doc = "The n-th smallest element of each row, from 0 on; the n-th largest with "
-              "reverse.",
-       .inputs = {{"input", "T"}, {"n", "int32"}},
-       .outputs = {{"values", "T"}},
-       .types = {{"T", kReal}},
-       .attrs = {{"reverse", false}},
-       .shape = NthElementShape,
-       .gradient = NthElementGradient,
-       .examples = {{.inputs = {{{{2, 4}}}, {{.values = {1}}}}},
-                    {.inputs = {{{{2, 4}}}, {{.values = {0}}}}, .attrs = {{"reverse", true}}}},
-   });
+OP(TopK) {
+  return {
+      .doc = "The k largest elements along the last dimension, and their indices.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"values", "T"}, {"indices", "int32"}},
+      .types = {{"T", kReal}},
+      .attrs = {{"k", Ints{.min = 0}}, {"sorted", true}},
+      .shape = [](ShapeScope& s) { return ShapeFor(s, s.attr<int64_t>("k")); },
+      .gradient = TopKGradient,
+      .examples = {{.inputs = {{{{2, 4}}}}, .attrs = {{"k", 2}}}},
+  };
+}
+
+OP(TopKV2) {
+  return {
+      .doc = "The k largest elements along the last dimension, and their indices.",
+      .inputs = {{"input", "T"}, {"k", "Tk"}},
+      .outputs = {{"values", "T"}, {"indices", "index_type"}},
+      .types = {{"T", kReal},
+                {"Tk", kIndexTypes, DType::kInt32},
+                {"index_type", kIndexTypes, DType::kInt32}},
+      .attrs = {{"sorted", true}},
+      .shape = TopKV2Shape,
+      .gradient = TopKGradient,
+      .examples = {{.inputs = {{{{2, 4}}}, {{.values = {2}}}}}},
+  };
+}
+
+OP(NthElement) {
+  return {
+      .doc =
+          "The n-th smallest element of each row, from 0 on; the n-th largest with "
+          "reverse.",
+      .inputs = {{"input", "T"}, {"n", "int32"}},
+      .outputs = {{"values", "T"}},
+      .types = {{"T", kReal}},
+      .attrs = {{"reverse", false}},
+      .shape = NthElementShape,
+      .gradient = NthElementGradient,
+      .examples = {{.inputs = {{{{2, 4}}}, {{.values = {1}}}}},
+                   {.inputs = {{{{2, 4}}}, {{.values = {0}}}}, .attrs = {{"reverse", true}}}},
+  };
+}
 KERNEL_ANY_TYPE(TopK, TopKKernel);
 KERNEL_ANY_TYPE(NthElement, NthElementKernel);
 KERNEL_ANY_TYPE(TopKV2, TopKV2Kernel);

@@ -131,33 +131,41 @@ Status InvertPermutationShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Transpose, {
-                  .doc = "y with y.shape[i] = x.shape[perm[i]].",
-                  .inputs = {{"x", "T"}, {"perm", "Tperm"}},
-                  .outputs = {{"y", "T"}},
-                  .types = {{"T", kAnyType}, {"Tperm", kIndex, DType::kInt32}},
-                  .shape = TransposeShape,
-                  .gradient = TransposeGradient,
-                  .examples = {{.inputs = {{{{2, 3, 4}}}, {{{3}, {2, 0, 1}}}}}},
-              });
-OP(ConjugateTranspose, {
-                           .doc = "Transpose, with the complex conjugate of every element.",
-                           .inputs = {{"x", "T"}, {"perm", "Tperm"}},
-                           .outputs = {{"y", "T"}},
-                           .types = {{"T", kAllTypes}, {"Tperm", kIndex, DType::kInt32}},
-                           .shape = TransposeShape,
-                           .gradient = ConjugateTransposeGradient,
-                           .examples = {{.inputs = {{{{2, 3, 4}}}, {{{3}, {2, 0, 1}}}}}},
-                       });
-OP(InvertPermutation, {
-                          .doc = "y with y[x[i]] = i.",
-                          .inputs = {{"x", "T"}},
-                          .outputs = {{"y", "T"}},
-                          .types = {{"T", kIndex, DType::kInt32}},
-                          .shape = InvertPermutationShape,
-                          .gradient = NoGradient,
-                          .examples = {{.inputs = {{{{4}, {2, 0, 3, 1}}}}}},
-                      });
+OP(Transpose) {
+  return {
+      .doc = "y with y.shape[i] = x.shape[perm[i]].",
+      .inputs = {{"x", "T"}, {"perm", "Tperm"}},
+      .outputs = {{"y", "T"}},
+      .types = {{"T", kAnyType}, {"Tperm", kIndex, DType::kInt32}},
+      .shape = TransposeShape,
+      .gradient = TransposeGradient,
+      .examples = {{.inputs = {{{{2, 3, 4}}}, {{{3}, {2, 0, 1}}}}}},
+  };
+}
+
+OP(ConjugateTranspose) {
+  return {
+      .doc = "Transpose, with the complex conjugate of every element.",
+      .inputs = {{"x", "T"}, {"perm", "Tperm"}},
+      .outputs = {{"y", "T"}},
+      .types = {{"T", kAllTypes}, {"Tperm", kIndex, DType::kInt32}},
+      .shape = TransposeShape,
+      .gradient = ConjugateTransposeGradient,
+      .examples = {{.inputs = {{{{2, 3, 4}}}, {{{3}, {2, 0, 1}}}}}},
+  };
+}
+
+OP(InvertPermutation) {
+  return {
+      .doc = "y with y[x[i]] = i.",
+      .inputs = {{"x", "T"}},
+      .outputs = {{"y", "T"}},
+      .types = {{"T", kIndex, DType::kInt32}},
+      .shape = InvertPermutationShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{4}, {2, 0, 3, 1}}}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(Transpose, TransposeKernel<false>);
 KERNEL_ANY_TYPE(ConjugateTranspose, TransposeKernel<true>);

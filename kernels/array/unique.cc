@@ -158,25 +158,34 @@ OpDef UniqueWithCountsV2Op() {
   return op;
 }
 
-OP(UniqueV2, (UniqueV2Op("The distinct slices y of x along an axis (none: x is a vector), and idx: "
-                         "which of them each slice of x is.")));
-OP(UniqueWithCountsV2, (UniqueWithCountsV2Op()));
-OP(Unique, {
-               .doc = "The distinct elements y of x, and idx with x[i] = y[idx[i]].",
-               .inputs = {{"x", "T"}},
-               .outputs = {{"y", "T"}, {"idx", "out_idx"}},
-               .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
-               .shape = UniqueShape,
-               .examples = {{.inputs = {{{{6}, {1, 3, 1, 2, 3, 3}}}}}},
-           });
-OP(UniqueWithCounts, {
-                         .doc = "As Unique, and how often each distinct element occurs.",
-                         .inputs = {{"x", "T"}},
-                         .outputs = {{"y", "T"}, {"idx", "out_idx"}, {"count", "out_idx"}},
-                         .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
-                         .shape = UniqueShape,
-                         .examples = {{.inputs = {{{{6}, {1, 3, 1, 2, 3, 3}}}}}},
-                     });
+OP(UniqueV2) {
+  return UniqueV2Op(
+      "The distinct slices y of x along an axis (none: x is a vector), and idx: "
+      "which of them each slice of x is.");
+}
+
+OP(UniqueWithCountsV2) { return UniqueWithCountsV2Op(); }
+OP(Unique) {
+  return {
+      .doc = "The distinct elements y of x, and idx with x[i] = y[idx[i]].",
+      .inputs = {{"x", "T"}},
+      .outputs = {{"y", "T"}, {"idx", "out_idx"}},
+      .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
+      .shape = UniqueShape,
+      .examples = {{.inputs = {{{{6}, {1, 3, 1, 2, 3, 3}}}}}},
+  };
+}
+
+OP(UniqueWithCounts) {
+  return {
+      .doc = "As Unique, and how often each distinct element occurs.",
+      .inputs = {{"x", "T"}},
+      .outputs = {{"y", "T"}, {"idx", "out_idx"}, {"count", "out_idx"}},
+      .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
+      .shape = UniqueShape,
+      .examples = {{.inputs = {{{{6}, {1, 3, 1, 2, 3, 3}}}}}},
+  };
+}
 KERNEL_BY("out_idx", Unique, UniqueKernel, int32_t, int64_t);
 KERNEL_BY("out_idx", UniqueV2, UniqueKernel, int32_t, int64_t);
 KERNEL_BY("out_idx", UniqueWithCountsV2, UniqueKernel, int32_t, int64_t);

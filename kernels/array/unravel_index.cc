@@ -51,17 +51,18 @@ Status UnravelIndexShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(UnravelIndex,
-   {
-       .doc = "The coordinates, a column each, of places `indices` in a tensor of shape dims.",
-       .inputs = {{"indices", "Tidx"}, {"dims", "Tidx"}},
-       .outputs = {{"output", "Tidx"}},
-       .types = {{"Tidx", kIndex, DType::kInt32}},
-       .shape = UnravelIndexShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{3}, {22, 41, 37}}}, {{{2}, {7, 6}}}}},
-                    {.inputs = {{{{}, {5}}}, {{{2}, {2, 3}}}}}},
-   });
+OP(UnravelIndex) {
+  return {
+      .doc = "The coordinates, a column each, of places `indices` in a tensor of shape dims.",
+      .inputs = {{"indices", "Tidx"}, {"dims", "Tidx"}},
+      .outputs = {{"output", "Tidx"}},
+      .types = {{"Tidx", kIndex, DType::kInt32}},
+      .shape = UnravelIndexShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}, {22, 41, 37}}}, {{{2}, {7, 6}}}}},
+                   {.inputs = {{{{}, {5}}}, {{{2}, {2, 3}}}}}},
+  };
+}
 KERNEL_BY("Tidx", UnravelIndex, UnravelIndexKernel, int32_t, int64_t);
 
 }  // namespace

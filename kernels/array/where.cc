@@ -75,15 +75,16 @@ Status WhereShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Where,
-   {
-       .doc = "The coordinates of the elements that are true, or not zero, in row-major order.",
-       .inputs = {{"input", "T"}},
-       .outputs = {{"index", "int64"}},
-       .types = {{"T", With(kNumber, {DType::kBool}), DType::kBool}},
-       .shape = WhereShape,
-       .gradient = NoGradient,
-   });
+OP(Where) {
+  return {
+      .doc = "The coordinates of the elements that are true, or not zero, in row-major order.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"index", "int64"}},
+      .types = {{"T", With(kNumber, {DType::kBool}), DType::kBool}},
+      .shape = WhereShape,
+      .gradient = NoGradient,
+  };
+}
 KERNEL_ANY_TYPE(Where, WhereKernel);
 
 }  // namespace

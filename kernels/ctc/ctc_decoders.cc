@@ -236,44 +236,48 @@ const ExampleTensor kLogits = {{4, 2, 3}}, kLengths = {{2}, {4, 3}};
 
 }  // namespace
 
-OP(CTCGreedyDecoder,
-   {
-       .doc = "The best class of each step, without blanks and (merge_repeated) repetitions, as a "
-              "sparse matrix; and minus the sum of their logits.",
-       .inputs = {{"inputs", "T"}, {"sequence_length", "int32"}},
-       .outputs = {{"decoded_indices", "int64"},
-                   {"decoded_values", "int64"},
-                   {"decoded_shape", "int64"},
-                   {"log_probability", "T"}},
-       .types = {{"T", kTypes, DType::kFloat}},
-       .attrs = {{"merge_repeated", false}, {"blank_index", -1}},
-       .shape = [](ShapeScope& s) { return DecoderShape(s, 1); },
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{kLogits}, {kLengths}}}},
-   });
+OP(CTCGreedyDecoder) {
+  return {
+      .doc =
+          "The best class of each step, without blanks and (merge_repeated) repetitions, as a "
+          "sparse matrix; and minus the sum of their logits.",
+      .inputs = {{"inputs", "T"}, {"sequence_length", "int32"}},
+      .outputs = {{"decoded_indices", "int64"},
+                  {"decoded_values", "int64"},
+                  {"decoded_shape", "int64"},
+                  {"log_probability", "T"}},
+      .types = {{"T", kTypes, DType::kFloat}},
+      .attrs = {{"merge_repeated", false}, {"blank_index", -1}},
+      .shape = [](ShapeScope& s) { return DecoderShape(s, 1); },
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{kLogits}, {kLengths}}}},
+  };
+}
 KERNEL(CTCGreedyDecoder, GreedyDecoder, float, double);
 
-OP(CTCBeamSearchDecoder,
-   {
-       .doc = "The top_paths most probable label sequences that a beam of beam_width finds, as "
-              "sparse matrices, with their log probabilities. The last class is the blank.",
-       .inputs = {{"inputs", "T"}, {"sequence_length", "int32"}},
-       .outputs = {{"decoded_indices", Repeat("top_paths", "int64")},
-                   {"decoded_values", Repeat("top_paths", "int64")},
-                   {"decoded_shape", Repeat("top_paths", "int64")},
-                   {"log_probability", "T"}},
-       .types = {{"T", kTypes, DType::kFloat}},
-       .attrs = {{"beam_width", Ints{.min = 1}},
-                 {"top_paths", Ints{.min = 1}},
-                 {"merge_repeated", true}},
-       .shape =
-           [](ShapeScope& s) {
-             return DecoderShape(s, static_cast<int>(s.attr<int64_t>("top_paths")));
-           },
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{kLogits}, {kLengths}},
-                     .attrs = {{"beam_width", 5}, {"top_paths", 2}}}},
-   });
+OP(CTCBeamSearchDecoder) {
+  return {
+      .doc =
+          "The top_paths most probable label sequences that a beam of beam_width finds, as "
+          "sparse matrices, with their log probabilities. The last class is the blank.",
+      .inputs = {{"inputs", "T"}, {"sequence_length", "int32"}},
+      .outputs = {{"decoded_indices", Repeat("top_paths", "int64")},
+                  {"decoded_values", Repeat("top_paths", "int64")},
+                  {"decoded_shape", Repeat("top_paths", "int64")},
+                  {"log_probability", "T"}},
+      .types = {{"T", kTypes, DType::kFloat}},
+      .attrs = {{"beam_width", Ints{.min = 1}},
+                {"top_paths", Ints{.min = 1}},
+                {"merge_repeated", true}},
+      .shape =
+          [](ShapeScope& s) {
+            return DecoderShape(s, static_cast<int>(s.attr<int64_t>("top_paths")));
+          },
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{kLogits}, {kLengths}},
+                    .attrs = {{"beam_width", 5}, {"top_paths", 2}}}},
+  };
+}
 KERNEL(CTCBeamSearchDecoder, BeamSearchDecoder, float, double);
 
 }  // namespace penstock

@@ -284,12 +284,15 @@ OpDef LossDef(const char* doc, const char* type) {
 
 }  // namespace
 
-OP(CTCLoss, (LossDef("-log of the probability of each label sequence under logits [time, batch, "
-                     "classes], of which the last class is the blank; and its gradient for them.",
-                     "T")));
+OP(CTCLoss) {
+  return LossDef(
+      "-log of the probability of each label sequence under logits [time, batch, "
+      "classes], of which the last class is the blank; and its gradient for them.",
+      "T");
+}
 KERNEL(CTCLoss, CtcLossKernel, float, double);
 
-OP(CTCLossV2, (LossDef("CTCLoss with class 0 as the blank.", "float")));
+OP(CTCLossV2) { return LossDef("CTCLoss with class 0 as the blank.", "float"); }
 KERNEL_ANY_TYPE(CTCLossV2, CtcLossKernel<float>);
 
 }  // namespace penstock

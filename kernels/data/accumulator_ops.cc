@@ -229,20 +229,22 @@ OpDef SparseTakeOp() {
   return op;
 }
 
-OP(ConditionalAccumulator, (DenseOp(HandleForm::kRef)));
-OP(ResourceConditionalAccumulator, (DenseOp(HandleForm::kResource)));
-OP(AccumulatorApplyGradient, (ApplyOp(HandleForm::kRef)));
-OP(ResourceAccumulatorApplyGradient, (ApplyOp(HandleForm::kResource)));
-OP(AccumulatorNumAccumulated, (NumOp(HandleForm::kRef)));
-OP(ResourceAccumulatorNumAccumulated, (NumOp(HandleForm::kResource)));
-OP(AccumulatorSetGlobalStep, (SetStepOp(HandleForm::kRef)));
-OP(ResourceAccumulatorSetGlobalStep, (SetStepOp(HandleForm::kResource)));
-OP(AccumulatorTakeGradient, (TakeOp(HandleForm::kRef)));
-OP(ResourceAccumulatorTakeGradient, (TakeOp(HandleForm::kResource)));
-OP(SparseConditionalAccumulator,
-   (AccumulatorOp(HandleForm::kRef, "As ConditionalAccumulator, for rows of gradients.")));
-OP(SparseAccumulatorApplyGradient, (SparseApplyOp()));
-OP(SparseAccumulatorTakeGradient, (SparseTakeOp()));
+OP(ConditionalAccumulator) { return DenseOp(HandleForm::kRef); }
+OP(ResourceConditionalAccumulator) { return DenseOp(HandleForm::kResource); }
+OP(AccumulatorApplyGradient) { return ApplyOp(HandleForm::kRef); }
+OP(ResourceAccumulatorApplyGradient) { return ApplyOp(HandleForm::kResource); }
+OP(AccumulatorNumAccumulated) { return NumOp(HandleForm::kRef); }
+OP(ResourceAccumulatorNumAccumulated) { return NumOp(HandleForm::kResource); }
+OP(AccumulatorSetGlobalStep) { return SetStepOp(HandleForm::kRef); }
+OP(ResourceAccumulatorSetGlobalStep) { return SetStepOp(HandleForm::kResource); }
+OP(AccumulatorTakeGradient) { return TakeOp(HandleForm::kRef); }
+OP(ResourceAccumulatorTakeGradient) { return TakeOp(HandleForm::kResource); }
+OP(SparseConditionalAccumulator) {
+  return AccumulatorOp(HandleForm::kRef, "As ConditionalAccumulator, for rows of gradients.");
+}
+
+OP(SparseAccumulatorApplyGradient) { return SparseApplyOp(); }
+OP(SparseAccumulatorTakeGradient) { return SparseTakeOp(); }
 KERNEL_ANY_TYPE(ConditionalAccumulator, AccumulatorKernel<false>);
 KERNEL_ANY_TYPE(ResourceConditionalAccumulator, AccumulatorKernel<false>);
 KERNEL_ANY_TYPE(AccumulatorApplyGradient, ApplyKernel);

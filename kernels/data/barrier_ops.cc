@@ -195,25 +195,28 @@ OpDef CloseOp() {
   return op;
 }
 
-OP(Barrier, {
-                .doc = "Puts tuples together whose components come from different places, by key.",
-                .outputs = {{"handle", Ref("string")}},
-                .attrs = {{"component_types", TypeList{.min_length = 1}},
-                          {"shapes", ShapeList{}, std::vector<PartialShape>{}},
-                          {"capacity", -1},
-                          {"container", ""},
-                          {"shared_name", ""}},
-                .shape = RefHandleShape,
-                .gradient = NoGradient,
-                .examples = {{.attrs = {{"component_types", std::vector<DType>{DType::kFloat}},
-                                        {"shapes", std::vector<PartialShape>{PartialShape({2})}}}}},
-                .stateful = true,
-            });
-OP(BarrierInsertMany, (InsertManyOp()));
-OP(BarrierTakeMany, (TakeManyOp()));
-OP(BarrierClose, (CloseOp()));
-OP(BarrierReadySize, (SizeOp("How many tuples are complete.")));
-OP(BarrierIncompleteSize, (SizeOp("How many tuples are not complete.")));
+OP(Barrier) {
+  return {
+      .doc = "Puts tuples together whose components come from different places, by key.",
+      .outputs = {{"handle", Ref("string")}},
+      .attrs = {{"component_types", TypeList{.min_length = 1}},
+                {"shapes", ShapeList{}, std::vector<PartialShape>{}},
+                {"capacity", -1},
+                {"container", ""},
+                {"shared_name", ""}},
+      .shape = RefHandleShape,
+      .gradient = NoGradient,
+      .examples = {{.attrs = {{"component_types", std::vector<DType>{DType::kFloat}},
+                              {"shapes", std::vector<PartialShape>{PartialShape({2})}}}}},
+      .stateful = true,
+  };
+}
+
+OP(BarrierInsertMany) { return InsertManyOp(); }
+OP(BarrierTakeMany) { return TakeManyOp(); }
+OP(BarrierClose) { return CloseOp(); }
+OP(BarrierReadySize) { return SizeOp("How many tuples are complete."); }
+OP(BarrierIncompleteSize) { return SizeOp("How many tuples are not complete."); }
 KERNEL_ANY_TYPE(Barrier, BarrierKernel);
 KERNEL_ANY_TYPE(BarrierInsertMany, InsertManyKernel);
 KERNEL_ANY_TYPE(BarrierTakeMany, TakeManyKernel);

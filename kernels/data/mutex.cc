@@ -156,31 +156,39 @@ class ConsumeMutexLockKernel final : public Kernel {
   }
 };
 
-OP(MutexV2, {
-                .doc = "A mutex, which MutexLock locks.",
-                .outputs = {{"resource", "resource"}},
-                .attrs = {{"container", ""}, {"shared_name", ""}},
-                .shape = ResourceHandleShape,
-                .gradient = NoGradient,
-                .stateful = true,
-            });
-OP(MutexLock, {
-                  .doc = "Waits for a mutex and locks it, until nobody has the output any more.",
-                  .inputs = {{"mutex", "resource"}},
-                  .outputs = {{"mutex_lock", "variant"}},
-                  .shape = ScalarShape,
-                  .gradient = NoGradient,
-                  .stateful = true,
-                  .not_alone = "waits for another op: kernels/data has its tests",
-              });
-OP(ConsumeMutexLock, {
-                         .doc = "Keeps a lock until all that comes before has run.",
-                         .inputs = {{"mutex_lock", "variant"}},
-                         .shape = NoOutputs,
-                         .gradient = NoGradient,
-                         .stateful = true,
-                         .not_alone = "waits for another op: kernels/data has its tests",
-                     });
+OP(MutexV2) {
+  return {
+      .doc = "A mutex, which MutexLock locks.",
+      .outputs = {{"resource", "resource"}},
+      .attrs = {{"container", ""}, {"shared_name", ""}},
+      .shape = ResourceHandleShape,
+      .gradient = NoGradient,
+      .stateful = true,
+  };
+}
+
+OP(MutexLock) {
+  return {
+      .doc = "Waits for a mutex and locks it, until nobody has the output any more.",
+      .inputs = {{"mutex", "resource"}},
+      .outputs = {{"mutex_lock", "variant"}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .not_alone = "waits for another op: kernels/data has its tests",
+  };
+}
+
+OP(ConsumeMutexLock) {
+  return {
+      .doc = "Keeps a lock until all that comes before has run.",
+      .inputs = {{"mutex_lock", "variant"}},
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .stateful = true,
+      .not_alone = "waits for another op: kernels/data has its tests",
+  };
+}
 KERNEL_ANY_TYPE(MutexV2, MutexKernel);
 KERNEL_ANY_TYPE(MutexLock, MutexLockKernel);
 KERNEL_ANY_TYPE(ConsumeMutexLock, ConsumeMutexLockKernel);

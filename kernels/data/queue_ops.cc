@@ -265,22 +265,22 @@ OpDef SizeOp(HandleForm form) {
   return ScalarOp(form, "size", "int32", "How many elements a queue holds.");
 }
 
-OP(QueueEnqueue, (EnqueueOneOp(HandleForm::kRef)));
-OP(QueueEnqueueV2, (EnqueueOneOp(HandleForm::kResource)));
-OP(QueueEnqueueMany, (EnqueueManyOp(HandleForm::kRef)));
-OP(QueueEnqueueManyV2, (EnqueueManyOp(HandleForm::kResource)));
-OP(QueueDequeue, (DequeueOneOp(HandleForm::kRef)));
-OP(QueueDequeueV2, (DequeueOneOp(HandleForm::kResource)));
-OP(QueueDequeueMany, (DequeueManyOp(HandleForm::kRef)));
-OP(QueueDequeueManyV2, (DequeueManyOp(HandleForm::kResource)));
-OP(QueueDequeueUpTo, (DequeueUpToOp(HandleForm::kRef)));
-OP(QueueDequeueUpToV2, (DequeueUpToOp(HandleForm::kResource)));
-OP(QueueClose, (CloseOp(HandleForm::kRef)));
-OP(QueueCloseV2, (CloseOp(HandleForm::kResource)));
-OP(QueueIsClosed, (IsClosedOp(HandleForm::kRef)));
-OP(QueueIsClosedV2, (IsClosedOp(HandleForm::kResource)));
-OP(QueueSize, (SizeOp(HandleForm::kRef)));
-OP(QueueSizeV2, (SizeOp(HandleForm::kResource)));
+OP(QueueEnqueue) { return EnqueueOneOp(HandleForm::kRef); }
+OP(QueueEnqueueV2) { return EnqueueOneOp(HandleForm::kResource); }
+OP(QueueEnqueueMany) { return EnqueueManyOp(HandleForm::kRef); }
+OP(QueueEnqueueManyV2) { return EnqueueManyOp(HandleForm::kResource); }
+OP(QueueDequeue) { return DequeueOneOp(HandleForm::kRef); }
+OP(QueueDequeueV2) { return DequeueOneOp(HandleForm::kResource); }
+OP(QueueDequeueMany) { return DequeueManyOp(HandleForm::kRef); }
+OP(QueueDequeueManyV2) { return DequeueManyOp(HandleForm::kResource); }
+OP(QueueDequeueUpTo) { return DequeueUpToOp(HandleForm::kRef); }
+OP(QueueDequeueUpToV2) { return DequeueUpToOp(HandleForm::kResource); }
+OP(QueueClose) { return CloseOp(HandleForm::kRef); }
+OP(QueueCloseV2) { return CloseOp(HandleForm::kResource); }
+OP(QueueIsClosed) { return IsClosedOp(HandleForm::kRef); }
+OP(QueueIsClosedV2) { return IsClosedOp(HandleForm::kResource); }
+OP(QueueSize) { return SizeOp(HandleForm::kRef); }
+OP(QueueSizeV2) { return SizeOp(HandleForm::kResource); }
 KERNEL_ANY_TYPE(QueueEnqueue, EnqueueKernel<false>);
 KERNEL_ANY_TYPE(QueueEnqueueV2, EnqueueKernel<false>);
 KERNEL_ANY_TYPE(QueueEnqueueMany, EnqueueKernel<true>);

@@ -172,14 +172,14 @@ OpDef PriorityQueueOp(HandleForm form) {
   return op;
 }
 
-OP(FIFOQueue, (FifoQueueOp(HandleForm::kRef)));
-OP(FIFOQueueV2, (FifoQueueOp(HandleForm::kResource)));
-OP(PaddingFIFOQueue, (PaddingQueueOp(HandleForm::kRef)));
-OP(PaddingFIFOQueueV2, (PaddingQueueOp(HandleForm::kResource)));
-OP(RandomShuffleQueue, (RandomQueueOp(HandleForm::kRef)));
-OP(RandomShuffleQueueV2, (RandomQueueOp(HandleForm::kResource)));
-OP(PriorityQueue, (PriorityQueueOp(HandleForm::kRef)));
-OP(PriorityQueueV2, (PriorityQueueOp(HandleForm::kResource)));
+OP(FIFOQueue) { return FifoQueueOp(HandleForm::kRef); }
+OP(FIFOQueueV2) { return FifoQueueOp(HandleForm::kResource); }
+OP(PaddingFIFOQueue) { return PaddingQueueOp(HandleForm::kRef); }
+OP(PaddingFIFOQueueV2) { return PaddingQueueOp(HandleForm::kResource); }
+OP(RandomShuffleQueue) { return RandomQueueOp(HandleForm::kRef); }
+OP(RandomShuffleQueueV2) { return RandomQueueOp(HandleForm::kResource); }
+OP(PriorityQueue) { return PriorityQueueOp(HandleForm::kRef); }
+OP(PriorityQueueV2) { return PriorityQueueOp(HandleForm::kResource); }
 KERNEL_ANY_TYPE(FIFOQueue, FifoQueueKernel);
 KERNEL_ANY_TYPE(FIFOQueueV2, FifoQueueKernel);
 KERNEL_ANY_TYPE(PaddingFIFOQueue, PaddingQueueKernel);
@@ -200,15 +200,17 @@ class FakeQueueKernel final : public Kernel {
     return OkStatus();
   }
 };
-OP(FakeQueue, {
-                  .doc = "A queue's resource handle as a reference edge.",
-                  .inputs = {{"resource", "resource"}},
-                  .outputs = {{"handle", Ref("string")}},
-                  .shape = RefHandleShape,
-                  .gradient = NoGradient,
-                  .stateful = true,
-                  .not_alone = "works on a queue: kernels/data has its tests",
-              });
+OP(FakeQueue) {
+  return {
+      .doc = "A queue's resource handle as a reference edge.",
+      .inputs = {{"resource", "resource"}},
+      .outputs = {{"handle", Ref("string")}},
+      .shape = RefHandleShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .not_alone = "works on a queue: kernels/data has its tests",
+  };
+}
 KERNEL_ANY_TYPE(FakeQueue, FakeQueueKernel);
 
 }  // namespace

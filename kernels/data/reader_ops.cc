@@ -191,20 +191,20 @@ OpDef ResetOp(HandleForm form) {
   return ReaderUseOp(form, "Makes a reader as it was when it was new.");
 }
 
-OP(ReaderRead, (ReadOp(HandleForm::kRef)));
-OP(ReaderReadV2, (ReadOp(HandleForm::kResource)));
-OP(ReaderReadUpTo, (ReadUpToOp(HandleForm::kRef)));
-OP(ReaderReadUpToV2, (ReadUpToOp(HandleForm::kResource)));
-OP(ReaderNumRecordsProduced, (NumRecordsOp(HandleForm::kRef)));
-OP(ReaderNumRecordsProducedV2, (NumRecordsOp(HandleForm::kResource)));
-OP(ReaderNumWorkUnitsCompleted, (NumWorkOp(HandleForm::kRef)));
-OP(ReaderNumWorkUnitsCompletedV2, (NumWorkOp(HandleForm::kResource)));
-OP(ReaderSerializeState, (SerializeOp(HandleForm::kRef)));
-OP(ReaderSerializeStateV2, (SerializeOp(HandleForm::kResource)));
-OP(ReaderRestoreState, (RestoreOp(HandleForm::kRef)));
-OP(ReaderRestoreStateV2, (RestoreOp(HandleForm::kResource)));
-OP(ReaderReset, (ResetOp(HandleForm::kRef)));
-OP(ReaderResetV2, (ResetOp(HandleForm::kResource)));
+OP(ReaderRead) { return ReadOp(HandleForm::kRef); }
+OP(ReaderReadV2) { return ReadOp(HandleForm::kResource); }
+OP(ReaderReadUpTo) { return ReadUpToOp(HandleForm::kRef); }
+OP(ReaderReadUpToV2) { return ReadUpToOp(HandleForm::kResource); }
+OP(ReaderNumRecordsProduced) { return NumRecordsOp(HandleForm::kRef); }
+OP(ReaderNumRecordsProducedV2) { return NumRecordsOp(HandleForm::kResource); }
+OP(ReaderNumWorkUnitsCompleted) { return NumWorkOp(HandleForm::kRef); }
+OP(ReaderNumWorkUnitsCompletedV2) { return NumWorkOp(HandleForm::kResource); }
+OP(ReaderSerializeState) { return SerializeOp(HandleForm::kRef); }
+OP(ReaderSerializeStateV2) { return SerializeOp(HandleForm::kResource); }
+OP(ReaderRestoreState) { return RestoreOp(HandleForm::kRef); }
+OP(ReaderRestoreStateV2) { return RestoreOp(HandleForm::kResource); }
+OP(ReaderReset) { return ResetOp(HandleForm::kRef); }
+OP(ReaderResetV2) { return ResetOp(HandleForm::kResource); }
 KERNEL_ANY_TYPE(ReaderRead, ReadKernel);
 KERNEL_ANY_TYPE(ReaderReadV2, ReadKernel);
 KERNEL_ANY_TYPE(ReaderReadUpTo, ReadUpToKernel);

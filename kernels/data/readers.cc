@@ -120,16 +120,16 @@ OpDef FixedLengthOp(HandleForm form) {
   return op;
 }
 
-OP(IdentityReader, (IdentityOp(HandleForm::kRef)));
-OP(IdentityReaderV2, (IdentityOp(HandleForm::kResource)));
-OP(WholeFileReader, (WholeFileOp(HandleForm::kRef)));
-OP(WholeFileReaderV2, (WholeFileOp(HandleForm::kResource)));
-OP(TextLineReader, (TextLineOp(HandleForm::kRef)));
-OP(TextLineReaderV2, (TextLineOp(HandleForm::kResource)));
-OP(TFRecordReader, (TFRecordOp(HandleForm::kRef)));
-OP(TFRecordReaderV2, (TFRecordOp(HandleForm::kResource)));
-OP(FixedLengthRecordReader, (FixedLengthOp(HandleForm::kRef)));
-OP(FixedLengthRecordReaderV2, (FixedLengthOp(HandleForm::kResource)));
+OP(IdentityReader) { return IdentityOp(HandleForm::kRef); }
+OP(IdentityReaderV2) { return IdentityOp(HandleForm::kResource); }
+OP(WholeFileReader) { return WholeFileOp(HandleForm::kRef); }
+OP(WholeFileReaderV2) { return WholeFileOp(HandleForm::kResource); }
+OP(TextLineReader) { return TextLineOp(HandleForm::kRef); }
+OP(TextLineReaderV2) { return TextLineOp(HandleForm::kResource); }
+OP(TFRecordReader) { return TFRecordOp(HandleForm::kRef); }
+OP(TFRecordReaderV2) { return TFRecordOp(HandleForm::kResource); }
+OP(FixedLengthRecordReader) { return FixedLengthOp(HandleForm::kRef); }
+OP(FixedLengthRecordReaderV2) { return FixedLengthOp(HandleForm::kResource); }
 KERNEL_ANY_TYPE(IdentityReader, IdentityReaderKernel);
 KERNEL_ANY_TYPE(IdentityReaderV2, IdentityReaderKernel);
 KERNEL_ANY_TYPE(WholeFileReader, WholeFileReaderKernel);

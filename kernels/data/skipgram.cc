@@ -202,25 +202,27 @@ Status SkipgramShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Skipgram, {
-                 .doc = "Batches of pairs of words that stand close to each other in a text file.",
-                 .outputs = {{"vocab_word", "string"},
-                             {"vocab_freq", "int32"},
-                             {"words_per_epoch", "int64"},
-                             {"current_epoch", "int32"},
-                             {"total_words_processed", "int64"},
-                             {"examples", "int32"},
-                             {"labels", "int32"}},
-                 .attrs = {{"filename", Strings{}},
-                           {"batch_size", Ints{.min = 0}},
-                           {"window_size", Ints{.min = 1}, 5},
-                           {"min_count", 5},
-                           {"subsample", 0.001f}},
-                 .shape = SkipgramShape,
-                 .gradient = NoGradient,
-                 .stateful = true,
-                 .not_alone = "reads a file: kernels/data has its tests",
-             });
+OP(Skipgram) {
+  return {
+      .doc = "Batches of pairs of words that stand close to each other in a text file.",
+      .outputs = {{"vocab_word", "string"},
+                  {"vocab_freq", "int32"},
+                  {"words_per_epoch", "int64"},
+                  {"current_epoch", "int32"},
+                  {"total_words_processed", "int64"},
+                  {"examples", "int32"},
+                  {"labels", "int32"}},
+      .attrs = {{"filename", Strings{}},
+                {"batch_size", Ints{.min = 0}},
+                {"window_size", Ints{.min = 1}, 5},
+                {"min_count", 5},
+                {"subsample", 0.001f}},
+      .shape = SkipgramShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .not_alone = "reads a file: kernels/data has its tests",
+  };
+}
 KERNEL_ANY_TYPE(Skipgram, SkipgramKernel);
 
 }  // namespace

@@ -154,11 +154,11 @@ OpDef StageClearOp() {
   return op;
 }
 
-OP(Stage, (StageOp()));
-OP(Unstage, (UnstageOp("Takes the oldest tuple from a staging area; waits for one.")));
-OP(StagePeek, (StagePeekOp()));
-OP(StageSize, (StageSizeOp()));
-OP(StageClear, (StageClearOp()));
+OP(Stage) { return StageOp(); }
+OP(Unstage) { return UnstageOp("Takes the oldest tuple from a staging area; waits for one."); }
+OP(StagePeek) { return StagePeekOp(); }
+OP(StageSize) { return StageSizeOp(); }
+OP(StageClear) { return StageClearOp(); }
 KERNEL_ANY_TYPE(Stage, StageKernel);
 KERNEL_ANY_TYPE(Unstage, UnstageKernel);
 KERNEL_ANY_TYPE(StagePeek, StagePeekKernel);

@@ -31,16 +31,19 @@ class AbortKernel final : public Kernel {
   bool exits_ = false;
 };
 
-OP(Abort, {
-              .doc = "Ends the process that runs it with SIGABRT or, if `exit_without_error`, with "
-                     "exit status 0.",
-              .attrs = {{"error_msg", ""}, {"exit_without_error", false}},
-              .shape = NoOutputs,
-              .gradient = NoGradient,
-              .stateful = true,
-              .acts_outside = true,
-              .not_alone = "ends the process",
-          });
+OP(Abort) {
+  return {
+      .doc =
+          "Ends the process that runs it with SIGABRT or, if `exit_without_error`, with "
+          "exit status 0.",
+      .attrs = {{"error_msg", ""}, {"exit_without_error", false}},
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "ends the process",
+  };
+}
 KERNEL_ANY_TYPE(Abort, AbortKernel);
 
 }  // namespace

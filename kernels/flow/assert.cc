@@ -33,16 +33,17 @@ class AssertKernel final : public Kernel {
 
 Status AssertShape(ShapeScope& s) { return s.WithRank(0, 0).status(); }
 
-OP(Assert,
-   {
-       .doc = "Fails, showing `summarize` elements of each of `data`, unless `condition` is true.",
-       .inputs = {{"condition", "bool"}, {"data", List("T")}},
-       .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAllTypes}}, {"summarize", 3}},
-       .shape = AssertShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{}, {1}}}, {{{2}}, {{}}}}}},
-       .stateful = true,
-   });
+OP(Assert) {
+  return {
+      .doc = "Fails, showing `summarize` elements of each of `data`, unless `condition` is true.",
+      .inputs = {{"condition", "bool"}, {"data", List("T")}},
+      .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAllTypes}}, {"summarize", 3}},
+      .shape = AssertShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{}, {1}}}, {{{2}}, {{}}}}}},
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(Assert, AssertKernel);
 #if defined(PENSTOCK_CUDA)
 KERNEL_DEF({.op = "Assert",

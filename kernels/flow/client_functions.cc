@@ -65,24 +65,28 @@ OpDef EagerPyFuncOp() {
 
 }  // namespace
 
-OP(PyFunc, (PyFuncOp("Calls a Python function of the client: not on a server.")));
-OP(PyFuncStateless, (PyFuncOp("PyFunc of a function without side effects: not on a server.")));
-OP(EagerPyFunc, (EagerPyFuncOp()));
+OP(PyFunc) { return PyFuncOp("Calls a Python function of the client: not on a server."); }
+OP(PyFuncStateless) {
+  return PyFuncOp("PyFunc of a function without side effects: not on a server.");
+}
+
+OP(EagerPyFunc) { return EagerPyFuncOp(); }
 KERNEL_ANY_TYPE(PyFunc, PyFuncKernel);
 KERNEL_ANY_TYPE(PyFuncStateless, PyFuncKernel);
 KERNEL_ANY_TYPE(EagerPyFunc, PyFuncKernel);
 
-OP(SymbolicGradient,
-   {
-       .doc = "The gradient of a function of the library for its inputs: not yet.",
-       .inputs = {{"input", List("Tin")}},
-       .outputs = {{"output", List("Tout")}},
-       .attrs = {{"Tin", TypeList{.min_length = 1}},
-                 {"Tout", TypeList{.min_length = 1}},
-                 {"f", Functions{}}},
-       .shape = UnknownShape,
-       .not_alone = "is only there to be imported: kernels/flow has its tests",
-   });
+OP(SymbolicGradient) {
+  return {
+      .doc = "The gradient of a function of the library for its inputs: not yet.",
+      .inputs = {{"input", List("Tin")}},
+      .outputs = {{"output", List("Tout")}},
+      .attrs = {{"Tin", TypeList{.min_length = 1}},
+                {"Tout", TypeList{.min_length = 1}},
+                {"f", Functions{}}},
+      .shape = UnknownShape,
+      .not_alone = "is only there to be imported: kernels/flow has its tests",
+  };
+}
 KERNEL_ANY_TYPE(SymbolicGradient, SymbolicGradientKernel);
 
 }  // namespace penstock

@@ -39,17 +39,18 @@ Status ConstShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Const,
-   {
-       .doc = "The tensor `value`.",
-       .outputs = {{"output", "dtype"}},
-       .types = {{"dtype", kAnyType}},
-       .attrs = {{"value", Tensors{}}},
-       .shape = ConstShape,
-       .gradient = NoGradient,
-       .examples = {{.attrs = {{"dtype", DType::kFloat}, {"value", Tensor::Scalar<float>(1)}}}},
-       .is_constant = true,
-   });
+OP(Const) {
+  return {
+      .doc = "The tensor `value`.",
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", kAnyType}},
+      .attrs = {{"value", Tensors{}}},
+      .shape = ConstShape,
+      .gradient = NoGradient,
+      .examples = {{.attrs = {{"dtype", DType::kFloat}, {"value", Tensor::Scalar<float>(1)}}}},
+      .is_constant = true,
+  };
+}
 KERNEL_ANY_TYPE(Const, ConstKernel);
 
 #if defined(PENSTOCK_CUDA)

@@ -123,33 +123,39 @@ OpDef EnterOp(bool ref) {
 constexpr char kExitDoc[] = "Passes its input on to what is around the loop.";
 constexpr char kNextDoc[] = "Passes its input on to the next iteration of the loop.";
 
-OP(Switch, (SwitchOp(false)));
-OP(RefSwitch, (SwitchOp(true)));
-OP(_SwitchN, {
-                 .doc = "Passes `data` on to the output `output_index`, or to the last one if "
-                        "there is none of that number.",
-                 .inputs = {{"data", "T"}, {"output_index", "int32"}},
-                 .outputs = {{"outputs", Repeat("num_outs", "T")}},
-                 .types = {{"T", kAnyType}},
-                 .attrs = {{"num_outs", Ints{.min = 1}}},
-                 .shape = SwitchShape,
-                 .flow = FlowOp::kSwitch,
-             });
-OP(Merge, (MergeOp(false)));
-OP(RefMerge, (MergeOp(true)));
-OP(Enter, (EnterOp(false)));
-OP(RefEnter, (EnterOp(true)));
-OP(Exit, (PassOp(kExitDoc, FlowOp::kExit, false)));
-OP(RefExit, (PassOp(kExitDoc, FlowOp::kExit, true)));
-OP(NextIteration, (PassOp(kNextDoc, FlowOp::kNextIteration, false)));
-OP(RefNextIteration, (PassOp(kNextDoc, FlowOp::kNextIteration, true)));
-OP(LoopCond, {
-                 .doc = "Says whether a loop goes on: what its Switches go by.",
-                 .inputs = {{"input", "bool"}},
-                 .outputs = {{"output", "bool"}},
-                 .shape = LoopCondShape,
-                 .flow = FlowOp::kLoopCond,
-             });
+OP(Switch) { return SwitchOp(false); }
+OP(RefSwitch) { return SwitchOp(true); }
+OP(_SwitchN) {
+  return {
+      .doc =
+          "Passes `data` on to the output `output_index`, or to the last one if "
+          "there is none of that number.",
+      .inputs = {{"data", "T"}, {"output_index", "int32"}},
+      .outputs = {{"outputs", Repeat("num_outs", "T")}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"num_outs", Ints{.min = 1}}},
+      .shape = SwitchShape,
+      .flow = FlowOp::kSwitch,
+  };
+}
+
+OP(Merge) { return MergeOp(false); }
+OP(RefMerge) { return MergeOp(true); }
+OP(Enter) { return EnterOp(false); }
+OP(RefEnter) { return EnterOp(true); }
+OP(Exit) { return PassOp(kExitDoc, FlowOp::kExit, false); }
+OP(RefExit) { return PassOp(kExitDoc, FlowOp::kExit, true); }
+OP(NextIteration) { return PassOp(kNextDoc, FlowOp::kNextIteration, false); }
+OP(RefNextIteration) { return PassOp(kNextDoc, FlowOp::kNextIteration, true); }
+OP(LoopCond) {
+  return {
+      .doc = "Says whether a loop goes on: what its Switches go by.",
+      .inputs = {{"input", "bool"}},
+      .outputs = {{"output", "bool"}},
+      .shape = LoopCondShape,
+      .flow = FlowOp::kLoopCond,
+  };
+}
 
 KERNEL_ANY_TYPE(Switch, FlowKernel);
 KERNEL_ANY_TYPE(RefSwitch, FlowKernel);

@@ -54,26 +54,31 @@ class FetchKernel final : public Kernel {
   int index_ = 0;
 };
 
-OP(_Feed, {
-              .doc = "The tensor that the step is fed at `index`.",
-              .outputs = {{"value", "T"}},
-              .types = {{"T", kAnyType}},
-              .attrs = {{"index", Ints{.min = 0}}},
-              .shape = UnknownShape,
-              .gradient = NoGradient,
-              .stateful = true,
-              .end = EndOp::kFeed,
-          });
-OP(_Fetch, {
-               .doc = "Gives its input back to who runs the step, at `index`.",
-               .inputs = {{"value", "T"}},
-               .types = {{"T", kAnyType}},
-               .attrs = {{"index", Ints{.min = 0}}},
-               .shape = NoOutputs,
-               .gradient = NoGradient,
-               .stateful = true,
-               .end = EndOp::kFetch,
-           });
+OP(_Feed) {
+  return {
+      .doc = "The tensor that the step is fed at `index`.",
+      .outputs = {{"value", "T"}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"index", Ints{.min = 0}}},
+      .shape = UnknownShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .end = EndOp::kFeed,
+  };
+}
+
+OP(_Fetch) {
+  return {
+      .doc = "Gives its input back to who runs the step, at `index`.",
+      .inputs = {{"value", "T"}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"index", Ints{.min = 0}}},
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .stateful = true,
+      .end = EndOp::kFetch,
+  };
+}
 KERNEL_ANY_TYPE(_Feed, FeedKernel);
 KERNEL_ANY_TYPE(_Fetch, FetchKernel);
 #if defined(PENSTOCK_CUDA)

@@ -14,19 +14,24 @@ class NoOpKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override { return OkStatus(); }
 };
 
-OP(NoOp, {
-             .doc = "Does nothing: a place for control edges to meet.",
-             .shape = NoOutputs,
-             .gradient = NoGradient,
-             .only_orders = true,
-         });
-OP(ControlTrigger, {
-                       .doc = "Does nothing, also where some of its control inputs are dead.",
-                       .shape = NoOutputs,
-                       .gradient = NoGradient,
-                       .only_orders = true,
-                       .runs_dead = true,
-                   });
+OP(NoOp) {
+  return {
+      .doc = "Does nothing: a place for control edges to meet.",
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .only_orders = true,
+  };
+}
+
+OP(ControlTrigger) {
+  return {
+      .doc = "Does nothing, also where some of its control inputs are dead.",
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .only_orders = true,
+      .runs_dead = true,
+  };
+}
 KERNEL_ANY_TYPE(NoOp, NoOpKernel);
 KERNEL_ANY_TYPE(ControlTrigger, NoOpKernel);
 #if defined(PENSTOCK_CUDA)

@@ -62,38 +62,45 @@ Status PlaceholderWithDefaultShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Placeholder, {
-                    .doc = "A value that each step must be fed with.",
-                    .outputs = {{"output", "dtype"}},
-                    .types = {{"dtype", kAnyType}},
-                    .attrs = {{"shape", PartialShape()}},
-                    .shape = PlaceholderShape,
-                    .gradient = NoGradient,
-                    .is_placeholder = true,
-                    .not_alone = "exists to be fed",
-                });
-OP(PlaceholderV2, {
-                      .doc = "A value of shape `shape` that each step must be fed with.",
-                      .outputs = {{"output", "dtype"}},
-                      .types = {{"dtype", kAnyType}},
-                      .attrs = {{"shape", Shapes{}}},
-                      .shape = ShapeFromAttr,
-                      .gradient = NoGradient,
-                      .is_placeholder = true,
-                      .not_alone = "exists to be fed",
-                  });
-OP(PlaceholderWithDefault,
-   {
-       .doc = "The input, where a step is not fed with another value.",
-       .inputs = {{"input", "dtype"}},
-       .outputs = {{"output", "dtype"}},
-       .types = {{"dtype", kAnyType}},
-       .attrs = {{"shape", Shapes{}}},
-       .shape = PlaceholderWithDefaultShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.raw_dy()}; },
-       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
-       .is_placeholder = true,
-   });
+OP(Placeholder) {
+  return {
+      .doc = "A value that each step must be fed with.",
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", kAnyType}},
+      .attrs = {{"shape", PartialShape()}},
+      .shape = PlaceholderShape,
+      .gradient = NoGradient,
+      .is_placeholder = true,
+      .not_alone = "exists to be fed",
+  };
+}
+
+OP(PlaceholderV2) {
+  return {
+      .doc = "A value of shape `shape` that each step must be fed with.",
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", kAnyType}},
+      .attrs = {{"shape", Shapes{}}},
+      .shape = ShapeFromAttr,
+      .gradient = NoGradient,
+      .is_placeholder = true,
+      .not_alone = "exists to be fed",
+  };
+}
+
+OP(PlaceholderWithDefault) {
+  return {
+      .doc = "The input, where a step is not fed with another value.",
+      .inputs = {{"input", "dtype"}},
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", kAnyType}},
+      .attrs = {{"shape", Shapes{}}},
+      .shape = PlaceholderWithDefaultShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.raw_dy()}; },
+      .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
+      .is_placeholder = true,
+  };
+}
 
 KERNEL_ANY_TYPE(Placeholder, PlaceholderKernel);
 KERNEL_ANY_TYPE(PlaceholderV2, PlaceholderKernel);

@@ -90,31 +90,35 @@ Status PrintShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Print,
-   {
-       .doc = "The input; prints `message` and `data` on the standard error stream on the way.",
-       .inputs = {{"input", "T"}, {"data", List("U")}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kAllTypes}},
-       .attrs = {{"U", TypeList{.min_length = 0, .allowed = kAllTypes}},
-                 {"message", ""},
-                 {"first_n", -1},
-                 {"summarize", 3}},
-       .shape = PrintShape,
-       .gradient = PassOn,
-       .stateful = true,
-       .acts_outside = true,
-   });
-OP(PrintV2, {
-                .doc = "Prints a string.",
-                .inputs = {{"input", "string"}},
-                .attrs = {{"output_stream", "stderr"}, {"end", "\n"}},
-                .shape = TextShape,
-                .gradient = NoGradient,
-                .examples = {{.inputs = {{{{}}}}}},
-                .stateful = true,
-                .acts_outside = true,
-            });
+OP(Print) {
+  return {
+      .doc = "The input; prints `message` and `data` on the standard error stream on the way.",
+      .inputs = {{"input", "T"}, {"data", List("U")}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}},
+      .attrs = {{"U", TypeList{.min_length = 0, .allowed = kAllTypes}},
+                {"message", ""},
+                {"first_n", -1},
+                {"summarize", 3}},
+      .shape = PrintShape,
+      .gradient = PassOn,
+      .stateful = true,
+      .acts_outside = true,
+  };
+}
+
+OP(PrintV2) {
+  return {
+      .doc = "Prints a string.",
+      .inputs = {{"input", "string"}},
+      .attrs = {{"output_stream", "stderr"}, {"end", "\n"}},
+      .shape = TextShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{}}}}}},
+      .stateful = true,
+      .acts_outside = true,
+  };
+}
 KERNEL_ANY_TYPE(Print, PrintKernel);
 KERNEL_ANY_TYPE(PrintV2, PrintV2Kernel);
 #if defined(PENSTOCK_CUDA)

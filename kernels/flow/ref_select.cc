@@ -33,16 +33,18 @@ Status RefSelectShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(RefSelect, {
-                  .doc = "The variable of `inputs` that `index` says.",
-                  .inputs = {{"index", "int32"}, {"inputs", Repeat("N", Ref("T"))}},
-                  .outputs = {{"output", Ref("T")}},
-                  .types = {{"T", kAllTypes}},
-                  .attrs = {{"N", Ints{.min = 1}}},
-                  .shape = RefSelectShape,
-                  .examples = {{.inputs = {{{{}, {1}}}, {{{2}}, {{2}}}}}},
-                  .allows_uninitialized_input = true,
-              });
+OP(RefSelect) {
+  return {
+      .doc = "The variable of `inputs` that `index` says.",
+      .inputs = {{"index", "int32"}, {"inputs", Repeat("N", Ref("T"))}},
+      .outputs = {{"output", Ref("T")}},
+      .types = {{"T", kAllTypes}},
+      .attrs = {{"N", Ints{.min = 1}}},
+      .shape = RefSelectShape,
+      .examples = {{.inputs = {{{{}, {1}}}, {{{2}}, {{2}}}}}},
+      .allows_uninitialized_input = true,
+  };
+}
 KERNEL_ANY_TYPE(RefSelect, RefSelectKernel);
 #if defined(PENSTOCK_CUDA)
 KERNEL_DEF(

@@ -97,10 +97,13 @@ OpDef TransferOp(std::string doc, bool send) {
   return op;
 }
 
-OP(_Send, (TransferOp("Sends a tensor to the _Recv of the same name on another device.", true)));
-OP(_Recv, (TransferOp("The tensor that the _Send of the same name sends.", false)));
-OP(_HostSend, (TransferOp("As _Send, from the host's memory on every device.", true)));
-OP(_HostRecv, (TransferOp("As _Recv, into the host's memory on every device.", false)));
+OP(_Send) {
+  return TransferOp("Sends a tensor to the _Recv of the same name on another device.", true);
+}
+
+OP(_Recv) { return TransferOp("The tensor that the _Send of the same name sends.", false); }
+OP(_HostSend) { return TransferOp("As _Send, from the host's memory on every device.", true); }
+OP(_HostRecv) { return TransferOp("As _Recv, into the host's memory on every device.", false); }
 KERNEL_ANY_TYPE(_Send, SendKernel);
 KERNEL_ANY_TYPE(_Recv, RecvKernel);
 KERNEL_ANY_TYPE(_HostSend, SendKernel);

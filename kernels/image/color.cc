@@ -261,54 +261,62 @@ std::vector<Gradient> HsvGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(RGBToHSV,
-   {
-       .doc = "Hue, saturation and value, all in [0, 1], of colors in the last dimension.",
-       .inputs = {{"images", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating, DType::kFloat}},
-       .shape = SameShape,
-       .gradient = HsvGradient,
-       .examples = {{.inputs = {{kColors}}}},
-   });
+OP(RGBToHSV) {
+  return {
+      .doc = "Hue, saturation and value, all in [0, 1], of colors in the last dimension.",
+      .inputs = {{"images", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating, DType::kFloat}},
+      .shape = SameShape,
+      .gradient = HsvGradient,
+      .examples = {{.inputs = {{kColors}}}},
+  };
+}
 KERNEL(RGBToHSV, RgbToHsv, half, bfloat16, float, double);
 
-OP(HSVToRGB, {
-                 .doc = "The colors of hue, saturation and value in the last dimension.",
-                 .inputs = {{"images", "T"}},
-                 .outputs = {{"output", "T"}},
-                 .types = {{"T", kFloating, DType::kFloat}},
-                 .shape = SameShape,
-                 .gradient = NoGradient,
-                 .examples = {{.inputs = {{kColors}}}},
-             });
+OP(HSVToRGB) {
+  return {
+      .doc = "The colors of hue, saturation and value in the last dimension.",
+      .inputs = {{"images", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating, DType::kFloat}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{kColors}}}},
+  };
+}
 KERNEL(HSVToRGB, HsvToRgb, half, bfloat16, float, double);
 
-OP(AdjustHue, (AdjustDef("Turns the hue of images by delta, a full circle being 1.", "delta")));
+OP(AdjustHue) {
+  return AdjustDef("Turns the hue of images by delta, a full circle being 1.", "delta");
+}
 KERNEL(AdjustHue, AdjustHueKernel, half, float);
-OP(AdjustSaturation, (AdjustDef("Multiplies the saturation of images by scale.", "scale")));
+OP(AdjustSaturation) { return AdjustDef("Multiplies the saturation of images by scale.", "scale"); }
 KERNEL(AdjustSaturation, AdjustSaturationKernel, half, float);
-OP(AdjustContrastv2,
-   (AdjustDef("Multiplies the distance of each pixel from the mean of its channel "
-              "in its image by contrast_factor.",
-              "contrast_factor")));
+OP(AdjustContrastv2) {
+  return AdjustDef(
+      "Multiplies the distance of each pixel from the mean of its channel "
+      "in its image by contrast_factor.",
+      "contrast_factor");
+}
 KERNEL(AdjustContrastv2, AdjustContrastKernel, half, float);
 
-OP(AdjustContrast,
-   {
-       .doc =
-           "What AdjustContrastv2 does, of images of any type, limited to [min_value, max_value].",
-       .inputs = {{"images", "T"},
-                  {"contrast_factor", "float"},
-                  {"min_value", "float"},
-                  {"max_value", "float"}},
-       .outputs = {{"output", "float"}},
-       .types = {{"T",
-                  {DType::kUint8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
-                   DType::kFloat, DType::kDouble}}},
-       .shape = ClampedContrastShape,
-       .examples = {{.inputs = {{kColors}, {{{}, {0.3}}}, {{{}, {0.2}}}, {{{}, {0.8}}}}}},
-   });
+OP(AdjustContrast) {
+  return {
+      .doc =
+          "What AdjustContrastv2 does, of images of any type, limited to [min_value, max_value].",
+      .inputs = {{"images", "T"},
+                 {"contrast_factor", "float"},
+                 {"min_value", "float"},
+                 {"max_value", "float"}},
+      .outputs = {{"output", "float"}},
+      .types = {{"T",
+                 {DType::kUint8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
+                  DType::kFloat, DType::kDouble}}},
+      .shape = ClampedContrastShape,
+      .examples = {{.inputs = {{kColors}, {{{}, {0.3}}}, {{{}, {0.2}}}, {{{}, {0.8}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(AdjustContrast, ClampedContrastKernel);
 
 }  // namespace penstock

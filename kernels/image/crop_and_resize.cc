@@ -300,45 +300,50 @@ const ExampleTensor kIndices = {{2}, {1, 0}};
 
 }  // namespace
 
-OP(CropAndResize,
-   {
-       .doc =
-           "Cuts boxes [y1, x1, y2, x2], in fractions of the size, out of the images box_ind and "
-           "resizes them to crop_size; outside of the image is extrapolation_value.",
-       .inputs = {{"image", "T"}, {"boxes", "float"}, {"box_ind", "int32"}, {"crop_size", "int32"}},
-       .outputs = {{"crops", "float"}},
-       .types = {{"T", kPixelTypes}},
-       .attrs = {{"method", kMethods, "bilinear"}, {"extrapolation_value", 0.0f}},
-       .shape = CropShape,
-       .gradient = CropGradient,
-       .examples = {{.inputs = {{kImage}, {kBoxes}, {kIndices}, {{{2}, {2, 3}}}},
-                     .check_gradient = false}},  // results are floats
-   });
+OP(CropAndResize) {
+  return {
+      .doc =
+          "Cuts boxes [y1, x1, y2, x2], in fractions of the size, out of the images box_ind and "
+          "resizes them to crop_size; outside of the image is extrapolation_value.",
+      .inputs = {{"image", "T"}, {"boxes", "float"}, {"box_ind", "int32"}, {"crop_size", "int32"}},
+      .outputs = {{"crops", "float"}},
+      .types = {{"T", kPixelTypes}},
+      .attrs = {{"method", kMethods, "bilinear"}, {"extrapolation_value", 0.0f}},
+      .shape = CropShape,
+      .gradient = CropGradient,
+      .examples = {{.inputs = {{kImage}, {kBoxes}, {kIndices}, {{{2}, {2, 3}}}},
+                    .check_gradient = false}},  // results are floats
+  };
+}
 KERNEL_ANY_TYPE(CropAndResize, CropAndResize);
 
-OP(CropAndResizeGradImage,
-   {
-       .doc = "The gradient of CropAndResize for its images, whose shape is image_size.",
-       .inputs =
-           {{"grads", "float"}, {"boxes", "float"}, {"box_ind", "int32"}, {"image_size", "int32"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", {DType::kFloat, DType::kHalf, DType::kDouble}}},
-       .attrs = {{"method", kMethods, "bilinear"}},
-       .shape = GradImageShape,
-       .examples = {{.inputs = {{kCrops}, {kBoxes}, {kIndices}, {{{4}, {2, 3, 4, 2}}}}}},
-   });
+OP(CropAndResizeGradImage) {
+  return {
+      .doc = "The gradient of CropAndResize for its images, whose shape is image_size.",
+      .inputs = {{"grads", "float"},
+                 {"boxes", "float"},
+                 {"box_ind", "int32"},
+                 {"image_size", "int32"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", {DType::kFloat, DType::kHalf, DType::kDouble}}},
+      .attrs = {{"method", kMethods, "bilinear"}},
+      .shape = GradImageShape,
+      .examples = {{.inputs = {{kCrops}, {kBoxes}, {kIndices}, {{{4}, {2, 3, 4, 2}}}}}},
+  };
+}
 KERNEL(CropAndResizeGradImage, CropGradImageOf, float, half, double);
 
-OP(CropAndResizeGradBoxes,
-   {
-       .doc = "The gradient of CropAndResize for its boxes.",
-       .inputs = {{"grads", "float"}, {"image", "T"}, {"boxes", "float"}, {"box_ind", "int32"}},
-       .outputs = {{"output", "float"}},
-       .types = {{"T", kPixelTypes}},
-       .attrs = {{"method", OneOf{{"bilinear"}}, "bilinear"}},
-       .shape = GradBoxesShape,
-       .examples = {{.inputs = {{kCrops}, {kImage}, {kBoxes}, {kIndices}}}},
-   });
+OP(CropAndResizeGradBoxes) {
+  return {
+      .doc = "The gradient of CropAndResize for its boxes.",
+      .inputs = {{"grads", "float"}, {"image", "T"}, {"boxes", "float"}, {"box_ind", "int32"}},
+      .outputs = {{"output", "float"}},
+      .types = {{"T", kPixelTypes}},
+      .attrs = {{"method", OneOf{{"bilinear"}}, "bilinear"}},
+      .shape = GradBoxesShape,
+      .examples = {{.inputs = {{kCrops}, {kImage}, {kBoxes}, {kIndices}}}},
+  };
+}
 KERNEL_ANY_TYPE(CropAndResizeGradBoxes, CropGradBoxes);
 
 }  // namespace penstock

@@ -225,96 +225,110 @@ std::vector<AttrDef> JpegAttrs() {
 
 }  // namespace
 
-OP(DecodePng, {
-                  .doc = StrCat("Decodes a PNG.", kAnyFormat),
-                  .inputs = {{"contents", "string"}},
-                  .outputs = {{"image", "dtype"}},
-                  .types = {{"dtype", {DType::kUint8, DType::kUint16}, DType::kUint8}},
-                  .attrs = {{"channels", 0}},
-                  .shape = ImageShape,
-                  .gradient = NoGradient,
-                  .not_alone = "needs an image: kernels/image has its tests",
-              });
+OP(DecodePng) {
+  return {
+      .doc = StrCat("Decodes a PNG.", kAnyFormat),
+      .inputs = {{"contents", "string"}},
+      .outputs = {{"image", "dtype"}},
+      .types = {{"dtype", {DType::kUint8, DType::kUint16}, DType::kUint8}},
+      .attrs = {{"channels", 0}},
+      .shape = ImageShape,
+      .gradient = NoGradient,
+      .not_alone = "needs an image: kernels/image has its tests",
+  };
+}
 KERNEL_ANY_TYPE(DecodePng, DecodeKernel);
 
-OP(DecodeJpeg, {
-                   .doc = StrCat("Decodes a JPEG.", kAnyFormat),
-                   .inputs = {{"contents", "string"}},
-                   .outputs = {{"image", "uint8"}},
-                   .attrs = JpegAttrs(),
-                   .shape = ImageShape,
-                   .gradient = NoGradient,
-                   .not_alone = "needs an image: kernels/image has its tests",
-               });
+OP(DecodeJpeg) {
+  return {
+      .doc = StrCat("Decodes a JPEG.", kAnyFormat),
+      .inputs = {{"contents", "string"}},
+      .outputs = {{"image", "uint8"}},
+      .attrs = JpegAttrs(),
+      .shape = ImageShape,
+      .gradient = NoGradient,
+      .not_alone = "needs an image: kernels/image has its tests",
+  };
+}
 KERNEL_ANY_TYPE(DecodeJpeg, DecodeKernel);
 
-OP(DecodeAndCropJpeg, {
-                          .doc = "Decodes the part [y, x, height, width] of a JPEG.",
-                          .inputs = {{"contents", "string"}, {"crop_window", "int32"}},
-                          .outputs = {{"image", "uint8"}},
-                          .attrs = JpegAttrs(),
-                          .shape = ImageShape,
-                          .gradient = NoGradient,
-                          .not_alone = "needs an image: kernels/image has its tests",
-                      });
+OP(DecodeAndCropJpeg) {
+  return {
+      .doc = "Decodes the part [y, x, height, width] of a JPEG.",
+      .inputs = {{"contents", "string"}, {"crop_window", "int32"}},
+      .outputs = {{"image", "uint8"}},
+      .attrs = JpegAttrs(),
+      .shape = ImageShape,
+      .gradient = NoGradient,
+      .not_alone = "needs an image: kernels/image has its tests",
+  };
+}
 KERNEL_ANY_TYPE(DecodeAndCropJpeg, DecodeAndCropJpegKernel);
 
-OP(DecodeGif, {
-                  .doc = StrCat("Decodes the frames of a GIF.", kAnyFormat),
-                  .inputs = {{"contents", "string"}},
-                  .outputs = {{"image", "uint8"}},
-                  .shape =
-                      [](ShapeScope& s) {
-                        s.set_output(0, PartialShape({-1, -1, -1, 3}));
-                        return s.WithRank(0, 0).status();
-                      },
-                  .gradient = NoGradient,
-                  .not_alone = "needs an image: kernels/image has its tests",
-              });
+OP(DecodeGif) {
+  return {
+      .doc = StrCat("Decodes the frames of a GIF.", kAnyFormat),
+      .inputs = {{"contents", "string"}},
+      .outputs = {{"image", "uint8"}},
+      .shape =
+          [](ShapeScope& s) {
+            s.set_output(0, PartialShape({-1, -1, -1, 3}));
+            return s.WithRank(0, 0).status();
+          },
+      .gradient = NoGradient,
+      .not_alone = "needs an image: kernels/image has its tests",
+  };
+}
 KERNEL_ANY_TYPE(DecodeGif, DecodeKernel);
 
-OP(DecodeBmp, {
-                  .doc = "Decodes an uncompressed BMP.",
-                  .inputs = {{"contents", "string"}},
-                  .outputs = {{"image", "uint8"}},
-                  .attrs = {{"channels", 0}},
-                  .shape = ImageShape,
-                  .gradient = NoGradient,
-                  .not_alone = "needs an image: kernels/image has its tests",
-              });
+OP(DecodeBmp) {
+  return {
+      .doc = "Decodes an uncompressed BMP.",
+      .inputs = {{"contents", "string"}},
+      .outputs = {{"image", "uint8"}},
+      .attrs = {{"channels", 0}},
+      .shape = ImageShape,
+      .gradient = NoGradient,
+      .not_alone = "needs an image: kernels/image has its tests",
+  };
+}
 KERNEL_ANY_TYPE(DecodeBmp, DecodeKernel);
 
-OP(DecodeImage,
-   {
-       .doc = "Decodes a PNG, JPEG, GIF or BMP. An animation gives a dimension of frames in front, "
-              "or only its first frame without expand_animations. Floats lie in [0, 1].",
-       .inputs = {{"contents", "string"}},
-       .outputs = {{"image", "dtype"}},
-       .types = {{"dtype", {DType::kUint8, DType::kUint16, DType::kFloat}, DType::kUint8}},
-       .attrs = {{"channels", 0}, {"expand_animations", true}},
-       .shape =
-           [](ShapeScope& s) {
-             if (!s.attr<bool>("expand_animations")) return ImageShape(s);
-             return s.WithRank(0, 0).status();
-           },
-       .gradient = NoGradient,
-       .not_alone = "needs an image: kernels/image has its tests",
-   });
+OP(DecodeImage) {
+  return {
+      .doc =
+          "Decodes a PNG, JPEG, GIF or BMP. An animation gives a dimension of frames in front, "
+          "or only its first frame without expand_animations. Floats lie in [0, 1].",
+      .inputs = {{"contents", "string"}},
+      .outputs = {{"image", "dtype"}},
+      .types = {{"dtype", {DType::kUint8, DType::kUint16, DType::kFloat}, DType::kUint8}},
+      .attrs = {{"channels", 0}, {"expand_animations", true}},
+      .shape =
+          [](ShapeScope& s) {
+            if (!s.attr<bool>("expand_animations")) return ImageShape(s);
+            return s.WithRank(0, 0).status();
+          },
+      .gradient = NoGradient,
+      .not_alone = "needs an image: kernels/image has its tests",
+  };
+}
 KERNEL_ANY_TYPE(DecodeImage, DecodeKernel);
 
-OP(ExtractJpegShape, {
-                         .doc = "Height, width and channels of a JPEG, from its header.",
-                         .inputs = {{"contents", "string"}},
-                         .outputs = {{"image_shape", "output_type"}},
-                         .types = {{"output_type", kIndex, DType::kInt32}},
-                         .shape =
-                             [](ShapeScope& s) {
-                               s.set_output(0, PartialShape({3}));
-                               return s.WithRank(0, 0).status();
-                             },
-                         .gradient = NoGradient,
-                         .not_alone = "needs an image: kernels/image has its tests",
-                     });
+OP(ExtractJpegShape) {
+  return {
+      .doc = "Height, width and channels of a JPEG, from its header.",
+      .inputs = {{"contents", "string"}},
+      .outputs = {{"image_shape", "output_type"}},
+      .types = {{"output_type", kIndex, DType::kInt32}},
+      .shape =
+          [](ShapeScope& s) {
+            s.set_output(0, PartialShape({3}));
+            return s.WithRank(0, 0).status();
+          },
+      .gradient = NoGradient,
+      .not_alone = "needs an image: kernels/image has its tests",
+  };
+}
 KERNEL_BY("output_type", ExtractJpegShape, ExtractJpegShapeKernel, int32_t, int64_t);
 
 }  // namespace penstock

@@ -121,9 +121,9 @@ OpDef DrawDef(bool v2) {
 
 }  // namespace
 
-OP(DrawBoundingBoxes, (DrawDef(false)));
+OP(DrawBoundingBoxes) { return DrawDef(false); }
 KERNEL(DrawBoundingBoxes, DrawBoxes, float, half);
-OP(DrawBoundingBoxesV2, (DrawDef(true)));
+OP(DrawBoundingBoxesV2) { return DrawDef(true); }
 KERNEL(DrawBoundingBoxesV2, DrawBoxes, float, half);
 
 }  // namespace penstock

@@ -121,45 +121,51 @@ Status PngShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(EncodePng, {
-                  .doc = "Encodes each image [height, width, channels] as a PNG.",
-                  .inputs = {{"image", "T"}},
-                  .outputs = {{"contents", "string"}},
-                  .types = {{"T", {DType::kUint8, DType::kUint16}, DType::kUint8}},
-                  .attrs = {{"compression", -1}},
-                  .shape = PngShape,
-                  .gradient = NoGradient,
-                  .examples = {{.inputs = {{{{2, 3, 2, 4}}}}}},
-              });
+OP(EncodePng) {
+  return {
+      .doc = "Encodes each image [height, width, channels] as a PNG.",
+      .inputs = {{"image", "T"}},
+      .outputs = {{"contents", "string"}},
+      .types = {{"T", {DType::kUint8, DType::kUint16}, DType::kUint8}},
+      .attrs = {{"compression", -1}},
+      .shape = PngShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3, 2, 4}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(EncodePng, EncodePngKernel);
 
-OP(EncodeJpeg, {
-                   .doc = "Encodes an image [height, width, 1 or 3] as a JPEG.",
-                   .inputs = {{"image", "uint8"}},
-                   .outputs = {{"contents", "string"}},
-                   .attrs = {{"format", OneOf{{"", "grayscale", "rgb"}}, ""},
-                             {"quality", 95},
-                             {"progressive", false},
-                             {"optimize_size", false},
-                             {"chroma_downsampling", true},
-                             {"density_unit", OneOf{{"in", "cm"}}, "in"},
-                             {"x_density", 300},
-                             {"y_density", 300},
-                             {"xmp_metadata", ""}},
-                   .shape = ScalarOfImage,
-                   .gradient = NoGradient,
-                   .examples = {{.inputs = {{{{3, 2, 3}}}}}},
-               });
+OP(EncodeJpeg) {
+  return {
+      .doc = "Encodes an image [height, width, 1 or 3] as a JPEG.",
+      .inputs = {{"image", "uint8"}},
+      .outputs = {{"contents", "string"}},
+      .attrs = {{"format", OneOf{{"", "grayscale", "rgb"}}, ""},
+                {"quality", 95},
+                {"progressive", false},
+                {"optimize_size", false},
+                {"chroma_downsampling", true},
+                {"density_unit", OneOf{{"in", "cm"}}, "in"},
+                {"x_density", 300},
+                {"y_density", 300},
+                {"xmp_metadata", ""}},
+      .shape = ScalarOfImage,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3, 2, 3}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(EncodeJpeg, EncodeJpegKernel);
 
-OP(EncodeJpegVariableQuality, {
-                                  .doc = "Encodes an image as a JPEG of the given quality.",
-                                  .inputs = {{"images", "uint8"}, {"quality", "int32"}},
-                                  .outputs = {{"contents", "string"}},
-                                  .shape = ScalarOfImage,
-                                  .gradient = NoGradient,
-                                  .examples = {{.inputs = {{{{3, 2, 3}}}, {{{}, {80}}}}}},
-                              });
+OP(EncodeJpegVariableQuality) {
+  return {
+      .doc = "Encodes an image as a JPEG of the given quality.",
+      .inputs = {{"images", "uint8"}, {"quality", "int32"}},
+      .outputs = {{"contents", "string"}},
+      .shape = ScalarOfImage,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3, 2, 3}}}, {{{}, {80}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(EncodeJpegVariableQuality, EncodeJpegVariableQualityKernel);
 
 }  // namespace penstock

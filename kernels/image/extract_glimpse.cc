@@ -127,9 +127,9 @@ OpDef GlimpseDef() {
 
 }  // namespace
 
-OP(ExtractGlimpse, (GlimpseDef()));
+OP(ExtractGlimpse) { return GlimpseDef(); }
 KERNEL_ANY_TYPE(ExtractGlimpse, ExtractGlimpse);
-OP(ExtractGlimpseV2, (GlimpseDef()));
+OP(ExtractGlimpseV2) { return GlimpseDef(); }
 KERNEL_ANY_TYPE(ExtractGlimpseV2, ExtractGlimpse);
 
 }  // namespace penstock

@@ -231,33 +231,36 @@ OpDef SuppressionDef(int version) {
 
 }  // namespace
 
-OP(NonMaxSuppression,
-   {
-       .doc = kDoc,
-       .inputs = {{"boxes", "float"}, {"scores", "float"}, {"max_output_size", "int32"}},
-       .outputs = {{"selected_indices", "int32"}},
-       .attrs = {{"iou_threshold", 0.5f}},
-       .shape = SuppressionShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{kBoxes}, {kScores}, {kCount}}}},
-   });
-OP(NonMaxSuppressionV2, (SuppressionDef(2)));
-OP(NonMaxSuppressionV3, (SuppressionDef(3)));
-OP(NonMaxSuppressionV4, (SuppressionDef(4)));
-OP(NonMaxSuppressionV5, (SuppressionDef(5)));
-OP(NonMaxSuppressionWithOverlaps,
-   {
-       .doc = "NonMaxSuppression with the overlaps of all pairs given as a matrix.",
-       .inputs = {{"overlaps", "float"},
-                  {"scores", "float"},
-                  {"max_output_size", "int32"},
-                  {"overlap_threshold", "float"},
-                  {"score_threshold", "float"}},
-       .outputs = {{"selected_indices", "int32"}},
-       .shape = SuppressionShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{3, 3}}}, {kScores}, {kCount}, {kHalf}, {kHalf}}}},
-   });
+OP(NonMaxSuppression) {
+  return {
+      .doc = kDoc,
+      .inputs = {{"boxes", "float"}, {"scores", "float"}, {"max_output_size", "int32"}},
+      .outputs = {{"selected_indices", "int32"}},
+      .attrs = {{"iou_threshold", 0.5f}},
+      .shape = SuppressionShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{kBoxes}, {kScores}, {kCount}}}},
+  };
+}
+
+OP(NonMaxSuppressionV2) { return SuppressionDef(2); }
+OP(NonMaxSuppressionV3) { return SuppressionDef(3); }
+OP(NonMaxSuppressionV4) { return SuppressionDef(4); }
+OP(NonMaxSuppressionV5) { return SuppressionDef(5); }
+OP(NonMaxSuppressionWithOverlaps) {
+  return {
+      .doc = "NonMaxSuppression with the overlaps of all pairs given as a matrix.",
+      .inputs = {{"overlaps", "float"},
+                 {"scores", "float"},
+                 {"max_output_size", "int32"},
+                 {"overlap_threshold", "float"},
+                 {"score_threshold", "float"}},
+      .outputs = {{"selected_indices", "int32"}},
+      .shape = SuppressionShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3, 3}}}, {kScores}, {kCount}, {kHalf}, {kHalf}}}},
+  };
+}
 KERNEL_ANY_TYPE(NonMaxSuppression, NonMaxSuppression);
 KERNEL_ANY_TYPE(NonMaxSuppressionV2, NonMaxSuppression);
 KERNEL_ANY_TYPE(NonMaxSuppressionV3, NonMaxSuppression);

@@ -272,25 +272,26 @@ OpDef BoxDef(bool v2) {
 
 }  // namespace
 
-OP(SampleDistortedBoundingBox, (BoxDef(false)));
+OP(SampleDistortedBoundingBox) { return BoxDef(false); }
 KERNEL(SampleDistortedBoundingBox, SampleBox, uint8_t, int8_t, int16_t, int32_t, int64_t);
-OP(SampleDistortedBoundingBoxV2, (BoxDef(true)));
+OP(SampleDistortedBoundingBoxV2) { return BoxDef(true); }
 KERNEL(SampleDistortedBoundingBoxV2, SampleBox, uint8_t, int8_t, int16_t, int32_t, int64_t);
 
-OP(RandomCrop,
-   {
-       .doc = "A part of an image [height, width, channels] of the given size, anywhere.",
-       .inputs = {{"image", "T"}, {"size", "int64"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T",
-                  {DType::kUint8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
-                   DType::kFloat, DType::kDouble}}},
-       .attrs = {{"seed", 0}, {"seed2", 0}},
-       .shape = CropShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{5, 6, 2}}}, {{{2}, {2, 3}}}}}},
-       .stateful = true,
-   });
+OP(RandomCrop) {
+  return {
+      .doc = "A part of an image [height, width, channels] of the given size, anywhere.",
+      .inputs = {{"image", "T"}, {"size", "int64"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T",
+                 {DType::kUint8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
+                  DType::kFloat, DType::kDouble}}},
+      .attrs = {{"seed", 0}, {"seed2", 0}},
+      .shape = CropShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{5, 6, 2}}}, {{{2}, {2, 3}}}}}},
+      .stateful = true,
+  };
+}
 KERNEL(RandomCrop, RandomCrop, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double);
 
 }  // namespace penstock

@@ -222,24 +222,29 @@ OpDef AreaDef() {
 
 }  // namespace
 
-OP(ResizeBilinear,
-   (Differentiable(ResizeDef("Resizes images by linear interpolation between the four nearest "
-                             "pixels."),
-                   "ResizeBilinearGrad")));
+OP(ResizeBilinear) {
+  return Differentiable(ResizeDef("Resizes images by linear interpolation between the four nearest "
+                                  "pixels."),
+                        "ResizeBilinearGrad");
+}
 KERNEL(ResizeBilinear, Bilinear, PIXEL_TYPES);
-OP(ResizeBilinearGrad,
-   (GradientDef("The gradient of ResizeBilinear.", "ResizeBilinear", kFloating)));
+OP(ResizeBilinearGrad) {
+  return GradientDef("The gradient of ResizeBilinear.", "ResizeBilinear", kFloating);
+}
 KERNEL(ResizeBilinearGrad, BilinearGrad, half, bfloat16, float, double);
 
-OP(ResizeBicubic,
-   (Differentiable(ResizeDef("Resizes images by cubic interpolation between sixteen pixels."),
-                   "ResizeBicubicGrad")));
+OP(ResizeBicubic) {
+  return Differentiable(ResizeDef("Resizes images by cubic interpolation between sixteen pixels."),
+                        "ResizeBicubicGrad");
+}
 KERNEL(ResizeBicubic, Bicubic, PIXEL_TYPES);
-OP(ResizeBicubicGrad, (GradientDef("The gradient of ResizeBicubic.", "ResizeBicubic",
-                                   {DType::kFloat, DType::kDouble})));
+OP(ResizeBicubicGrad) {
+  return GradientDef("The gradient of ResizeBicubic.", "ResizeBicubic",
+                     {DType::kFloat, DType::kDouble});
+}
 KERNEL(ResizeBicubicGrad, BicubicGrad, float, double);
 
-OP(ResizeArea, (AreaDef()));
+OP(ResizeArea) { return AreaDef(); }
 KERNEL(ResizeArea, Area, PIXEL_TYPES);
 
 }  // namespace penstock

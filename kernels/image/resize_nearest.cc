@@ -119,30 +119,32 @@ const DTypes kGradTypes = {DType::kUint8, DType::kInt8,   DType::kInt32,   DType
 
 }  // namespace
 
-OP(ResizeNearestNeighbor,
-   {
-       .doc = "Resizes images; an output pixel is the nearest one.",
-       .inputs = {{"images", "T"}, {"size", "int32"}},
-       .outputs = {{"resized_images", "T"}},
-       .types = {{"T", kTypes}},
-       .attrs = GridAttrs(),
-       .shape = [](ShapeScope& s) { return SizedShape(s, 1); },
-       .gradient = [](const GradientScope& g) { return Resized(g, "ResizeNearestNeighborGrad"); },
-       .examples = {{.inputs = {{{{1, 3, 4, 2}}}, {{{2}, {5, 2}}}}}},
-   });
+OP(ResizeNearestNeighbor) {
+  return {
+      .doc = "Resizes images; an output pixel is the nearest one.",
+      .inputs = {{"images", "T"}, {"size", "int32"}},
+      .outputs = {{"resized_images", "T"}},
+      .types = {{"T", kTypes}},
+      .attrs = GridAttrs(),
+      .shape = [](ShapeScope& s) { return SizedShape(s, 1); },
+      .gradient = [](const GradientScope& g) { return Resized(g, "ResizeNearestNeighborGrad"); },
+      .examples = {{.inputs = {{{{1, 3, 4, 2}}}, {{{2}, {5, 2}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(ResizeNearestNeighbor, ResizeNearest);
 
-OP(ResizeNearestNeighborGrad,
-   {
-       .doc = "The gradient of ResizeNearestNeighbor for images of `size`.",
-       .inputs = {{"grads", "T"}, {"size", "int32"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kGradTypes}},
-       .attrs = GridAttrs(),
-       .shape = [](ShapeScope& s) { return SizedShape(s, 1); },
-       .gradient = [](const GradientScope& g) { return Resized(g, "ResizeNearestNeighbor"); },
-       .examples = {{.inputs = {{{{1, 5, 2, 2}}}, {{{2}, {3, 4}}}}}},
-   });
+OP(ResizeNearestNeighborGrad) {
+  return {
+      .doc = "The gradient of ResizeNearestNeighbor for images of `size`.",
+      .inputs = {{"grads", "T"}, {"size", "int32"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kGradTypes}},
+      .attrs = GridAttrs(),
+      .shape = [](ShapeScope& s) { return SizedShape(s, 1); },
+      .gradient = [](const GradientScope& g) { return Resized(g, "ResizeNearestNeighbor"); },
+      .examples = {{.inputs = {{{{1, 5, 2, 2}}}, {{{2}, {3, 4}}}}}},
+  };
+}
 KERNEL(ResizeNearestNeighborGrad, ResizeNearestGrad, uint8_t, int8_t, int32_t, half, float, double,
        bfloat16);
 

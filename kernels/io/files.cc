@@ -76,39 +76,45 @@ Status MatchingFilesShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(ReadFile, {
-                 .doc = "The contents of a file.",
-                 .inputs = {{"filename", "string"}},
-                 .outputs = {{"contents", "string"}},
-                 .shape = ReadFileShape,
-                 .gradient = NoGradient,
-                 .stateful = true,
-                 .acts_outside = true,
-                 .not_alone = "works on files: kernels/io has its tests",
-             });
+OP(ReadFile) {
+  return {
+      .doc = "The contents of a file.",
+      .inputs = {{"filename", "string"}},
+      .outputs = {{"contents", "string"}},
+      .shape = ReadFileShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "works on files: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(ReadFile, ReadFileKernel);
 
-OP(WriteFile, {
-                  .doc = "Writes a file, making its directory where there is none.",
-                  .inputs = {{"filename", "string"}, {"contents", "string"}},
-                  .shape = WriteFileShape,
-                  .gradient = NoGradient,
-                  .stateful = true,
-                  .acts_outside = true,
-                  .not_alone = "works on files: kernels/io has its tests",
-              });
+OP(WriteFile) {
+  return {
+      .doc = "Writes a file, making its directory where there is none.",
+      .inputs = {{"filename", "string"}, {"contents", "string"}},
+      .shape = WriteFileShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "works on files: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(WriteFile, WriteFileKernel);
 
-OP(MatchingFiles, {
-                      .doc = "The files whose paths match a pattern of *, ? and [...], sorted.",
-                      .inputs = {{"pattern", "string"}},
-                      .outputs = {{"filenames", "string"}},
-                      .shape = MatchingFilesShape,
-                      .gradient = NoGradient,
-                      .examples = {{.inputs = {{{{2}}}}}},
-                      .stateful = true,
-                      .acts_outside = true,
-                  });
+OP(MatchingFiles) {
+  return {
+      .doc = "The files whose paths match a pattern of *, ? and [...], sorted.",
+      .inputs = {{"pattern", "string"}},
+      .outputs = {{"filenames", "string"}},
+      .shape = MatchingFilesShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}}}}}},
+      .stateful = true,
+      .acts_outside = true,
+  };
+}
 KERNEL_ANY_TYPE(MatchingFiles, MatchingFilesKernel);
 
 }  // namespace

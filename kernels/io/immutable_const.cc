@@ -66,15 +66,17 @@ class ImmutableConstKernel : public FileKernel {
   mutable Tensor value_ ABSL_GUARDED_BY(mu_);  // invalid until the file was read
 };
 
-OP(ImmutableConst, {
-                       .doc = "A tensor whose bytes stand in the file memory_region_name.",
-                       .outputs = {{"tensor", "dtype"}},
-                       .types = {{"dtype", kAllTypes}},
-                       .attrs = {{"shape", Shapes{}}, {"memory_region_name", Strings{}}},
-                       .shape = ShapeFromAttr,
-                       .gradient = NoGradient,
-                       .not_alone = "reads a file: kernels/io has its tests",
-                   });
+OP(ImmutableConst) {
+  return {
+      .doc = "A tensor whose bytes stand in the file memory_region_name.",
+      .outputs = {{"tensor", "dtype"}},
+      .types = {{"dtype", kAllTypes}},
+      .attrs = {{"shape", Shapes{}}, {"memory_region_name", Strings{}}},
+      .shape = ShapeFromAttr,
+      .gradient = NoGradient,
+      .not_alone = "reads a file: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(ImmutableConst, ImmutableConstKernel);
 
 }  // namespace

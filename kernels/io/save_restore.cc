@@ -101,46 +101,50 @@ Status MergeShape(ShapeScope& s) {
   return s.WithRank(1, 0).status();
 }
 
-OP(SaveV2, {
-               .doc = "Saves tensors, or parts of them, as one checkpoint.",
-               .inputs = {{"prefix", "string"},
-                          {"tensor_names", "string"},
-                          {"shape_and_slices", "string"},
-                          {"tensors", List("dtypes")}},
-               .attrs = {{"dtypes", TypeList{.min_length = 1}}},
-               .shape = SaveShape,
-               .gradient = NoGradient,
-               .stateful = true,
-               .acts_outside = true,
-               .not_alone = "works on files: kernels/io has its tests",
-           });
+OP(SaveV2) {
+  return {
+      .doc = "Saves tensors, or parts of them, as one checkpoint.",
+      .inputs = {{"prefix", "string"},
+                 {"tensor_names", "string"},
+                 {"shape_and_slices", "string"},
+                 {"tensors", List("dtypes")}},
+      .attrs = {{"dtypes", TypeList{.min_length = 1}}},
+      .shape = SaveShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "works on files: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(SaveV2, SaveKernel);
 
-OP(RestoreV2,
-   {
-       .doc = "Reads tensors, or parts of them, from a checkpoint of either format.",
-       .inputs = {{"prefix", "string"}, {"tensor_names", "string"}, {"shape_and_slices", "string"}},
-       .outputs = {{"tensors", List("dtypes")}},
-       .attrs = {{"dtypes", TypeList{.min_length = 1}}},
-       .shape = RestoreShape,
-       .gradient = NoGradient,
-       .stateful = true,
-       .acts_outside = true,
-       .not_alone = "works on files: kernels/io has its tests",
-   });
+OP(RestoreV2) {
+  return {
+      .doc = "Reads tensors, or parts of them, from a checkpoint of either format.",
+      .inputs = {{"prefix", "string"}, {"tensor_names", "string"}, {"shape_and_slices", "string"}},
+      .outputs = {{"tensors", List("dtypes")}},
+      .attrs = {{"dtypes", TypeList{.min_length = 1}}},
+      .shape = RestoreShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "works on files: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(RestoreV2, RestoreKernel);
 
-OP(MergeV2Checkpoints,
-   {
-       .doc = "Makes one checkpoint of several, which are gone afterwards.",
-       .inputs = {{"checkpoint_prefixes", "string"}, {"destination_prefix", "string"}},
-       .attrs = {{"delete_old_dirs", true}, {"allow_missing_files", false}},
-       .shape = MergeShape,
-       .gradient = NoGradient,
-       .stateful = true,
-       .acts_outside = true,
-       .not_alone = "works on files: kernels/io has its tests",
-   });
+OP(MergeV2Checkpoints) {
+  return {
+      .doc = "Makes one checkpoint of several, which are gone afterwards.",
+      .inputs = {{"checkpoint_prefixes", "string"}, {"destination_prefix", "string"}},
+      .attrs = {{"delete_old_dirs", true}, {"allow_missing_files", false}},
+      .shape = MergeShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "works on files: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(MergeV2Checkpoints, MergeKernel);
 
 }  // namespace

@@ -83,61 +83,69 @@ Status RestoreShape(ShapeScope& s) {
   return s.num_inputs() == 3 ? RestoredShapes(s) : OkStatus();
 }
 
-OP(Save, {
-             .doc = "Saves tensors in one file of the V1 format.",
-             .inputs = {{"filename", "string"}, {"tensor_names", "string"}, {"data", List("T")}},
-             .attrs = {{"T", TypeList{.min_length = 1}}},
-             .shape = SaveShape,
-             .gradient = NoGradient,
-             .stateful = true,
-             .acts_outside = true,
-             .not_alone = "works on files: kernels/io has its tests",
-         });
+OP(Save) {
+  return {
+      .doc = "Saves tensors in one file of the V1 format.",
+      .inputs = {{"filename", "string"}, {"tensor_names", "string"}, {"data", List("T")}},
+      .attrs = {{"T", TypeList{.min_length = 1}}},
+      .shape = SaveShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "works on files: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(Save, SaveV1Kernel<false>);
 
-OP(SaveSlices, {
-                   .doc = "Saves tensors, or parts of them, in one file of the V1 format.",
-                   .inputs = {{"filename", "string"},
-                              {"tensor_names", "string"},
-                              {"shapes_and_slices", "string"},
-                              {"data", List("T")}},
-                   .attrs = {{"T", TypeList{.min_length = 1}}},
-                   .shape = SaveSlicesShape,
-                   .gradient = NoGradient,
-                   .stateful = true,
-                   .acts_outside = true,
-                   .not_alone = "works on files: kernels/io has its tests",
-               });
+OP(SaveSlices) {
+  return {
+      .doc = "Saves tensors, or parts of them, in one file of the V1 format.",
+      .inputs = {{"filename", "string"},
+                 {"tensor_names", "string"},
+                 {"shapes_and_slices", "string"},
+                 {"data", List("T")}},
+      .attrs = {{"T", TypeList{.min_length = 1}}},
+      .shape = SaveSlicesShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "works on files: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(SaveSlices, SaveV1Kernel<true>);
 
-OP(Restore, {
-                .doc = "Reads a tensor from files of the V1 format.",
-                .inputs = {{"file_pattern", "string"}, {"tensor_name", "string"}},
-                .outputs = {{"tensor", "dt"}},
-                .types = {{"dt", kAllTypes}},
-                .attrs = {{"preferred_shard", int64_t{-1}}},
-                .shape = RestoreShape,
-                .gradient = NoGradient,
-                .stateful = true,
-                .acts_outside = true,
-                .not_alone = "works on files: kernels/io has its tests",
-            });
+OP(Restore) {
+  return {
+      .doc = "Reads a tensor from files of the V1 format.",
+      .inputs = {{"file_pattern", "string"}, {"tensor_name", "string"}},
+      .outputs = {{"tensor", "dt"}},
+      .types = {{"dt", kAllTypes}},
+      .attrs = {{"preferred_shard", int64_t{-1}}},
+      .shape = RestoreShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "works on files: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(Restore, RestoreV1Kernel<false>);
 
-OP(RestoreSlice, {
-                     .doc = "Reads a tensor, or a part of one, from files of the V1 format.",
-                     .inputs = {{"file_pattern", "string"},
-                                {"tensor_name", "string"},
-                                {"shape_and_slice", "string"}},
-                     .outputs = {{"tensor", "dt"}},
-                     .types = {{"dt", kAllTypes}},
-                     .attrs = {{"preferred_shard", int64_t{-1}}},
-                     .shape = RestoreShape,
-                     .gradient = NoGradient,
-                     .stateful = true,
-                     .acts_outside = true,
-                     .not_alone = "works on files: kernels/io has its tests",
-                 });
+OP(RestoreSlice) {
+  return {
+      .doc = "Reads a tensor, or a part of one, from files of the V1 format.",
+      .inputs = {{"file_pattern", "string"},
+                 {"tensor_name", "string"},
+                 {"shape_and_slice", "string"}},
+      .outputs = {{"tensor", "dt"}},
+      .types = {{"dt", kAllTypes}},
+      .attrs = {{"preferred_shard", int64_t{-1}}},
+      .shape = RestoreShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .acts_outside = true,
+      .not_alone = "works on files: kernels/io has its tests",
+  };
+}
 KERNEL_ANY_TYPE(RestoreSlice, RestoreV1Kernel<true>);
 
 }  // namespace

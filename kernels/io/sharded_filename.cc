@@ -50,25 +50,28 @@ Status AllScalars(ShapeScope& s) {
   return ScalarShape(s);
 }
 
-OP(ShardedFilename,
-   {
-       .doc = "The name of one file of a set: basename-00001-of-00004.",
-       .inputs = {{"basename", "string"}, {"shard", "int32"}, {"num_shards", "int32"}},
-       .outputs = {{"filename", "string"}},
-       .shape = AllScalars,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{}}}, {{{}}}, {{{}}}}}},
-   });
+OP(ShardedFilename) {
+  return {
+      .doc = "The name of one file of a set: basename-00001-of-00004.",
+      .inputs = {{"basename", "string"}, {"shard", "int32"}, {"num_shards", "int32"}},
+      .outputs = {{"filename", "string"}},
+      .shape = AllScalars,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{}}}, {{{}}}, {{{}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(ShardedFilename, ShardedFilenameKernel);
 
-OP(ShardedFilespec, {
-                        .doc = "The pattern of all files of a set.",
-                        .inputs = {{"basename", "string"}, {"num_shards", "int32"}},
-                        .outputs = {{"filename", "string"}},
-                        .shape = AllScalars,
-                        .gradient = NoGradient,
-                        .examples = {{.inputs = {{{{}}}, {{{}}}}}},
-                    });
+OP(ShardedFilespec) {
+  return {
+      .doc = "The pattern of all files of a set.",
+      .inputs = {{"basename", "string"}, {"num_shards", "int32"}},
+      .outputs = {{"filename", "string"}},
+      .shape = AllScalars,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{}}}, {{{}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(ShardedFilespec, ShardedFilespecKernel);
 
 }  // namespace

@@ -90,22 +90,24 @@ Gradients BandedGradient(const GradientScope& g) {
   return {SumToShapeOf(Reshape(bands, ShapeOfBands(a, da)), a), SumToShapeOf(db, g.x(1))};
 }
 
-OP(BandedTriangularSolve,
-   {
-       .doc = "The solution x of matrix x = rhs, or of its adjoint, where the rows of `matrix` are "
-              "the diagonals of a lower (or upper) triangle, the uppermost first.",
-       .inputs = {{"matrix", "T"}, {"rhs", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kMatrixTypes}},
-       .attrs = {{"lower", AttrValue(true)}, {"adjoint", AttrValue(false)}},
-       .shape = BandedShape,
-       .gradient = BandedGradient,
-       .examples = {{.inputs = {{{{2, 2, 3}}}, {{{2, 3, 2}}}}},
-                    {.inputs = {{{{2, 3}}}, {{{2, 3, 1}}}}, .attrs = {{"adjoint", true}}},
-                    {.inputs = {{{{2, 2, 3}}}, {{{3, 1}}}}, .attrs = {{"lower", false}}},
-                    {.inputs = {{{{1, 3}}}, {{{3, 1}}}},
-                     .attrs = {{"lower", false}, {"adjoint", true}}}},
-   });
+OP(BandedTriangularSolve) {
+  return {
+      .doc =
+          "The solution x of matrix x = rhs, or of its adjoint, where the rows of `matrix` are "
+          "the diagonals of a lower (or upper) triangle, the uppermost first.",
+      .inputs = {{"matrix", "T"}, {"rhs", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kMatrixTypes}},
+      .attrs = {{"lower", AttrValue(true)}, {"adjoint", AttrValue(false)}},
+      .shape = BandedShape,
+      .gradient = BandedGradient,
+      .examples = {{.inputs = {{{{2, 2, 3}}}, {{{2, 3, 2}}}}},
+                   {.inputs = {{{{2, 3}}}, {{{2, 3, 1}}}}, .attrs = {{"adjoint", true}}},
+                   {.inputs = {{{{2, 2, 3}}}, {{{3, 1}}}}, .attrs = {{"lower", false}}},
+                   {.inputs = {{{{1, 3}}}, {{{3, 1}}}},
+                    .attrs = {{"lower", false}, {"adjoint", true}}}},
+  };
+}
 KERNEL(BandedTriangularSolve, BandedTriangularSolveKernel, MATRIX_TYPES);
 
 }  // namespace

@@ -111,10 +111,10 @@ OpDef CholeskyGradOp(const DTypes& types) {
 
 }  // namespace
 
-OP(Cholesky, (CholeskyOp(kMatrixTypes)));
-OP(BatchCholesky, (CholeskyOp(kRealMatrixTypes)));
-OP(CholeskyGrad, (CholeskyGradOp(kRealMatrixTypes)));
-OP(BatchCholeskyGrad, (CholeskyGradOp(kRealMatrixTypes)));
+OP(Cholesky) { return CholeskyOp(kMatrixTypes); }
+OP(BatchCholesky) { return CholeskyOp(kRealMatrixTypes); }
+OP(CholeskyGrad) { return CholeskyGradOp(kRealMatrixTypes); }
+OP(BatchCholeskyGrad) { return CholeskyGradOp(kRealMatrixTypes); }
 KERNEL(Cholesky, CholeskyKernel, MATRIX_TYPES);
 KERNEL(BatchCholesky, CholeskyKernel, REAL_MATRIX_TYPES);
 KERNEL(CholeskyGrad, CholeskyGradKernel, REAL_MATRIX_TYPES);

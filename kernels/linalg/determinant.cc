@@ -94,22 +94,24 @@ OpDef DeterminantOp(const DTypes& types) {
 
 }  // namespace
 
-OP(MatrixDeterminant, (DeterminantOp(kMatrixTypes)));
-OP(BatchMatrixDeterminant, (DeterminantOp(kMatrixTypes)));
+OP(MatrixDeterminant) { return DeterminantOp(kMatrixTypes); }
+OP(BatchMatrixDeterminant) { return DeterminantOp(kMatrixTypes); }
 KERNEL(MatrixDeterminant, MatrixDeterminantKernel, MATRIX_TYPES);
 KERNEL(BatchMatrixDeterminant, MatrixDeterminantKernel, MATRIX_TYPES);
 
-OP(LogMatrixDeterminant,
-   {
-       .doc = "The sign of the determinant of each matrix (a number of absolute value one, or "
-              "zero), and the logarithm of its absolute value.",
-       .inputs = {{"input", "T"}},
-       .outputs = {{"sign", "T"}, {"log_abs_determinant", "T"}},
-       .types = {{"T", kMatrixTypes}},
-       .shape = DeterminantShape,
-       .gradient = LogDeterminantGradient,
-       .examples = {{.inputs = {{{{2, 2, 2}, {4, 1, 2, 3, 2, 0.5, -1, 1}}}}}},
-   });
+OP(LogMatrixDeterminant) {
+  return {
+      .doc =
+          "The sign of the determinant of each matrix (a number of absolute value one, or "
+          "zero), and the logarithm of its absolute value.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"sign", "T"}, {"log_abs_determinant", "T"}},
+      .types = {{"T", kMatrixTypes}},
+      .shape = DeterminantShape,
+      .gradient = LogDeterminantGradient,
+      .examples = {{.inputs = {{{{2, 2, 2}, {4, 1, 2, 3, 2, 0.5, -1, 1}}}}}},
+  };
+}
 KERNEL(LogMatrixDeterminant, LogMatrixDeterminantKernel, MATRIX_TYPES);
 
 }  // namespace penstock

@@ -94,19 +94,21 @@ Gradients EigGradient(const GradientScope& g) {
   return {Cast(Call("MatrixSolve", {vh, Product(inner, vh)}), g.dtype())};
 }
 
-OP(Eig,
-   {
-       .doc = "The eigenvalues e and, with compute_v, the eigenvectors v (columns of length "
-              "1) of each matrix, in no particular order.",
-       .inputs = {{"input", "T"}},
-       .outputs = {{"e", "Tout"}, {"v", "Tout"}},
-       .types = {{"T", kMatrixTypes}, {"Tout", {DType::kComplex64, DType::kComplex128}}},
-       .attrs = {{"compute_v", AttrValue(true)}},
-       .shape = EigShape,
-       .gradient = EigGradient,
-       .examples = {{.inputs = {{{{2, 2}, {1, 2, -3, 4}}}}},
-                    {.inputs = {{{{1, 2, 2}, {4, 1, 2, 3}}}}, .attrs = {{"compute_v", false}}}},
-   });
+OP(Eig) {
+  return {
+      .doc =
+          "The eigenvalues e and, with compute_v, the eigenvectors v (columns of length "
+          "1) of each matrix, in no particular order.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"e", "Tout"}, {"v", "Tout"}},
+      .types = {{"T", kMatrixTypes}, {"Tout", {DType::kComplex64, DType::kComplex128}}},
+      .attrs = {{"compute_v", AttrValue(true)}},
+      .shape = EigShape,
+      .gradient = EigGradient,
+      .examples = {{.inputs = {{{{2, 2}, {1, 2, -3, 4}}}}},
+                   {.inputs = {{{{1, 2, 2}, {4, 1, 2, 3}}}}, .attrs = {{"compute_v", false}}}},
+  };
+}
 KERNEL(Eig, EigKernel, MATRIX_TYPES);
 
 }  // namespace

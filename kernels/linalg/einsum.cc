@@ -157,27 +157,29 @@ Example ExampleOf(const char* equation, std::vector<ExampleTensor> inputs) {
   return {.inputs = {std::move(inputs)}, .attrs = {{"equation", equation}, {"N", count}}};
 }
 
-OP(Einsum,
-   {
-       .doc = "The product of one or two tensors, summed over the dimensions whose labels the "
-              "output lacks: the equation \"ij,jk->ik\" is a matrix product. A label repeated "
-              "in one tensor stands for its diagonal; \"...\" for dimensions that broadcast.",
-       .inputs = {{"inputs", Repeat("N", "T")}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", TypesOf<EINSUM_TYPES>()}},
-       .attrs = {{"equation", Strings{}}, {"N", Ints{.min = 1}}},
-       .shape = EinsumShape,
-       .gradient = EinsumGradient,
-       .examples =
-           {
-               ExampleOf("ij,jk->ik", {{{2, 3}}, {{3, 2}}}),
-               ExampleOf("bqhd,bkhd->bhqk", {{{1, 2, 2, 3}}, {{1, 3, 2, 3}}}),
-               ExampleOf("a...bc,...cd->d...a", {{{2, 2, 1, 2, 3}}, {{3, 3, 2}}}),
-               ExampleOf("iij...->j...i", {{{2, 2, 3, 2}}}),
-               ExampleOf("i...jk->...", {{{2, 2, 3, 2}}}),
-               ExampleOf("ii,jk->kii", {{{2, 2}}, {{3, 2}}}),
-           },
-   });
+OP(Einsum) {
+  return {
+      .doc =
+          "The product of one or two tensors, summed over the dimensions whose labels the "
+          "output lacks: the equation \"ij,jk->ik\" is a matrix product. A label repeated "
+          "in one tensor stands for its diagonal; \"...\" for dimensions that broadcast.",
+      .inputs = {{"inputs", Repeat("N", "T")}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", TypesOf<EINSUM_TYPES>()}},
+      .attrs = {{"equation", Strings{}}, {"N", Ints{.min = 1}}},
+      .shape = EinsumShape,
+      .gradient = EinsumGradient,
+      .examples =
+          {
+              ExampleOf("ij,jk->ik", {{{2, 3}}, {{3, 2}}}),
+              ExampleOf("bqhd,bkhd->bhqk", {{{1, 2, 2, 3}}, {{1, 3, 2, 3}}}),
+              ExampleOf("a...bc,...cd->d...a", {{{2, 2, 1, 2, 3}}, {{3, 3, 2}}}),
+              ExampleOf("iij...->j...i", {{{2, 2, 3, 2}}}),
+              ExampleOf("i...jk->...", {{{2, 2, 3, 2}}}),
+              ExampleOf("ii,jk->kii", {{{2, 2}}, {{3, 2}}}),
+          },
+  };
+}
 KERNEL(Einsum, EinsumOnCpu, EINSUM_TYPES);
 
 }  // namespace

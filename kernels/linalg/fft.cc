@@ -67,10 +67,10 @@ OpDef FftOp(bool batch_name) {
   using Forward##rank = FftKernel<rank, FftDirection::kForward, T>;                              \
   template <class T>                                                                             \
   using Inverse##rank = FftKernel<rank, FftDirection::kInverse, T>;                              \
-  OP(FFT##suffix, (FftOp<rank, FftDirection::kForward>(false)));                                 \
-  OP(IFFT##suffix, (FftOp<rank, FftDirection::kInverse>(false)));                                \
-  OP(BatchFFT##suffix, (FftOp<rank, FftDirection::kForward>(true)));                             \
-  OP(BatchIFFT##suffix, (FftOp<rank, FftDirection::kInverse>(true)));                            \
+  OP(FFT##suffix) { return FftOp<rank, FftDirection::kForward>(false); }                         \
+  OP(IFFT##suffix) { return FftOp<rank, FftDirection::kInverse>(false); }                        \
+  OP(BatchFFT##suffix) { return FftOp<rank, FftDirection::kForward>(true); }                     \
+  OP(BatchIFFT##suffix) { return FftOp<rank, FftDirection::kInverse>(true); }                    \
   KERNEL_BY("Tcomplex", FFT##suffix, Forward##rank, std::complex<float>, std::complex<double>);  \
   KERNEL_BY("Tcomplex", IFFT##suffix, Inverse##rank, std::complex<float>, std::complex<double>); \
   KERNEL_ANY_TYPE(BatchFFT##suffix, Forward##rank<std::complex<float>>);                         \

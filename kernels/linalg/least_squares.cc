@@ -172,8 +172,8 @@ OpDef LeastSquaresOp(const DTypes& types) {
 
 }  // namespace
 
-OP(MatrixSolveLs, (LeastSquaresOp(kMatrixTypes)));
-OP(BatchMatrixSolveLs, (LeastSquaresOp(kRealMatrixTypes)));
+OP(MatrixSolveLs) { return LeastSquaresOp(kMatrixTypes); }
+OP(BatchMatrixSolveLs) { return LeastSquaresOp(kRealMatrixTypes); }
 KERNEL(MatrixSolveLs, MatrixSolveLsKernel, MATRIX_TYPES);
 KERNEL(BatchMatrixSolveLs, MatrixSolveLsKernel, REAL_MATRIX_TYPES);
 

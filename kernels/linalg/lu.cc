@@ -65,16 +65,19 @@ Status LuShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Lu, {
-           .doc = "The factors of each matrix with its rows exchanged: row i of the product of the "
-                  "lower triangle of lu, with ones on the diagonal, and its upper triangle is row "
-                  "p[i] of the input.",
-           .inputs = {{"input", "T"}},
-           .outputs = {{"lu", "T"}, {"p", "output_idx_type"}},
-           .types = {{"T", kMatrixTypes}, {"output_idx_type", kIndex, DType::kInt32}},
-           .shape = LuShape,
-           .examples = {{.inputs = {{{{2, 2, 2}, {4, 1, 2, 3, 2, 0.5, -1, 1}}}}}},
-       });
+OP(Lu) {
+  return {
+      .doc =
+          "The factors of each matrix with its rows exchanged: row i of the product of the "
+          "lower triangle of lu, with ones on the diagonal, and its upper triangle is row "
+          "p[i] of the input.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"lu", "T"}, {"p", "output_idx_type"}},
+      .types = {{"T", kMatrixTypes}, {"output_idx_type", kIndex, DType::kInt32}},
+      .shape = LuShape,
+      .examples = {{.inputs = {{{{2, 2, 2}, {4, 1, 2, 3, 2, 0.5, -1, 1}}}}}},
+  };
+}
 KERNEL(Lu, LuKernel, MATRIX_TYPES);
 
 }  // namespace

@@ -84,17 +84,22 @@ OpDef MatrixFunctionOp(const char* doc, const DTypes& types, GradientFn gradient
 
 }  // namespace
 
-OP(MatrixSquareRoot, (MatrixFunctionOp("The matrix whose square is the input, for each of them.",
-                                       kMatrixTypes, SquareRootGradient)));
+OP(MatrixSquareRoot) {
+  return MatrixFunctionOp("The matrix whose square is the input, for each of them.", kMatrixTypes,
+                          SquareRootGradient);
+}
 KERNEL(MatrixSquareRoot, MatrixSquareRootKernel, MATRIX_TYPES);
 
-OP(MatrixExponential, (MatrixFunctionOp("The exponential of each matrix, I + X + X^2 / 2! + ....",
-                                        kMatrixTypes, nullptr)));
+OP(MatrixExponential) {
+  return MatrixFunctionOp("The exponential of each matrix, I + X + X^2 / 2! + ....", kMatrixTypes,
+                          nullptr);
+}
 KERNEL(MatrixExponential, MatrixExponentialKernel, MATRIX_TYPES);
 
-OP(MatrixLogarithm,
-   (MatrixFunctionOp("The matrix whose exponential is the input, for each of them.",
-                     {DType::kComplex64, DType::kComplex128}, nullptr)));
+OP(MatrixLogarithm) {
+  return MatrixFunctionOp("The matrix whose exponential is the input, for each of them.",
+                          {DType::kComplex64, DType::kComplex128}, nullptr);
+}
 KERNEL(MatrixLogarithm, MatrixLogarithmKernel, std::complex<float>, std::complex<double>);
 
 }  // namespace penstock

@@ -100,20 +100,23 @@ Gradients QrGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(Qr, {
-           .doc = "input = q r, q with orthonormal columns and r upper triangular; of q, without "
-                  "full_matrices, only the columns that matter.",
-           .inputs = {{"input", "T"}},
-           .outputs = {{"q", "T"}, {"r", "T"}},
-           .types = {{"T", kMatrixTypes}},
-           .attrs = {{"full_matrices", AttrValue(false)}},
-           .shape = QrShape,
-           .gradient = QrGradient,
-           .examples = {{.inputs = {{{{2, 2, 2}, {4, 1, 2, 3, 2, 0.5, -1, 1}}}}},
-                        {.inputs = {{{{3, 2}, {3, 1, 2, 0, 2, -1}}}}},
-                        {.inputs = {{{{2, 3}, {3, 1, 2, 1, 2, -1}}}}},
-                        {.inputs = {{{{2, 2}, {3, 1, 2, 0}}}}, .attrs = {{"full_matrices", true}}}},
-       });
+OP(Qr) {
+  return {
+      .doc =
+          "input = q r, q with orthonormal columns and r upper triangular; of q, without "
+          "full_matrices, only the columns that matter.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"q", "T"}, {"r", "T"}},
+      .types = {{"T", kMatrixTypes}},
+      .attrs = {{"full_matrices", AttrValue(false)}},
+      .shape = QrShape,
+      .gradient = QrGradient,
+      .examples = {{.inputs = {{{{2, 2, 2}, {4, 1, 2, 3, 2, 0.5, -1, 1}}}}},
+                   {.inputs = {{{{3, 2}, {3, 1, 2, 0, 2, -1}}}}},
+                   {.inputs = {{{{2, 3}, {3, 1, 2, 1, 2, -1}}}}},
+                   {.inputs = {{{{2, 2}, {3, 1, 2, 0}}}}, .attrs = {{"full_matrices", true}}}},
+  };
+}
 KERNEL(Qr, QrKernel, MATRIX_TYPES);
 
 }  // namespace penstock

@@ -262,8 +262,8 @@ OpDef IrfftOp() {
   using RealForward##rank = RfftKernel<rank, T>;                              \
   template <class T>                                                          \
   using RealInverse##rank = IrfftKernel<rank, T>;                             \
-  OP(RFFT##suffix, (RfftOp<rank>()));                                         \
-  OP(IRFFT##suffix, (IrfftOp<rank>()));                                       \
+  OP(RFFT##suffix) { return RfftOp<rank>(); }                                 \
+  OP(IRFFT##suffix) { return IrfftOp<rank>(); }                               \
   KERNEL_BY("Tcomplex", RFFT##suffix, RealForward##rank, std::complex<float>, \
             std::complex<double>);                                            \
   KERNEL_BY("Tcomplex", IRFFT##suffix, RealInverse##rank, std::complex<float>, std::complex<double>)

@@ -142,13 +142,13 @@ OpDef EigOp() {
 
 }  // namespace
 
-OP(SelfAdjointEigV2, (EigV2Op(kMatrixTypes)));
-OP(BatchSelfAdjointEigV2, (EigV2Op(kRealMatrixTypes)));
+OP(SelfAdjointEigV2) { return EigV2Op(kMatrixTypes); }
+OP(BatchSelfAdjointEigV2) { return EigV2Op(kRealMatrixTypes); }
 KERNEL(SelfAdjointEigV2, SelfAdjointEigV2Kernel, MATRIX_TYPES);
 KERNEL(BatchSelfAdjointEigV2, SelfAdjointEigV2Kernel, REAL_MATRIX_TYPES);
 
-OP(SelfAdjointEig, (EigOp()));
-OP(BatchSelfAdjointEig, (EigOp()));
+OP(SelfAdjointEig) { return EigOp(); }
+OP(BatchSelfAdjointEig) { return EigOp(); }
 KERNEL(SelfAdjointEig, SelfAdjointEigKernel, REAL_MATRIX_TYPES);
 KERNEL(BatchSelfAdjointEig, SelfAdjointEigKernel, REAL_MATRIX_TYPES);
 

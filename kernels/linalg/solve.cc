@@ -196,18 +196,18 @@ OpDef TriangularSolveOp(const DTypes& types) {
 
 }  // namespace
 
-OP(MatrixInverse, (InverseOp(kMatrixTypes)));
-OP(BatchMatrixInverse, (InverseOp(kRealMatrixTypes)));
+OP(MatrixInverse) { return InverseOp(kMatrixTypes); }
+OP(BatchMatrixInverse) { return InverseOp(kRealMatrixTypes); }
 KERNEL(MatrixInverse, MatrixInverseKernel, MATRIX_TYPES);
 KERNEL(BatchMatrixInverse, MatrixInverseKernel, REAL_MATRIX_TYPES);
 
-OP(MatrixSolve, (SolveOp(kMatrixTypes)));
-OP(BatchMatrixSolve, (SolveOp(kRealMatrixTypes)));
+OP(MatrixSolve) { return SolveOp(kMatrixTypes); }
+OP(BatchMatrixSolve) { return SolveOp(kRealMatrixTypes); }
 KERNEL(MatrixSolve, MatrixSolveKernel, MATRIX_TYPES);
 KERNEL(BatchMatrixSolve, MatrixSolveKernel, REAL_MATRIX_TYPES);
 
-OP(MatrixTriangularSolve, (TriangularSolveOp(kMatrixTypes)));
-OP(BatchMatrixTriangularSolve, (TriangularSolveOp(kRealMatrixTypes)));
+OP(MatrixTriangularSolve) { return TriangularSolveOp(kMatrixTypes); }
+OP(BatchMatrixTriangularSolve) { return TriangularSolveOp(kRealMatrixTypes); }
 KERNEL(MatrixTriangularSolve, TriangularSolveKernel, MATRIX_TYPES);
 KERNEL(BatchMatrixTriangularSolve, TriangularSolveKernel, REAL_MATRIX_TYPES);
 

@@ -136,8 +136,8 @@ OpDef SvdOp() {
 
 }  // namespace
 
-OP(Svd, (SvdOp()));
-OP(BatchSvd, (SvdOp()));
+OP(Svd) { return SvdOp(); }
+OP(BatchSvd) { return SvdOp(); }
 KERNEL(Svd, SvdKernel, MATRIX_TYPES);
 KERNEL(BatchSvd, SvdKernel, MATRIX_TYPES);
 

@@ -180,43 +180,47 @@ Gradients MatMulGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(TridiagonalSolve,
-   {
-       .doc = "The solutions x of matrix x = rhs, where the rows of `diagonals` are the diagonals "
-              "above, on and below the main one.",
-       .inputs = {{"diagonals", "T"}, {"rhs", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kMatrixTypes}},
-       .attrs = {{"partial_pivoting", AttrValue(true)}, {"perturb_singular", AttrValue(false)}},
-       .shape = [](ShapeScope& s) -> Status {
-         ASSIGN_OR_RETURN(PartialShape rhs, s.WithRankAtLeast(1, 2));
-         s.set_output(0, std::move(rhs));
-         return OkStatus();
-       },
-       .gradient = SolveGradient,
-       .examples = {{.inputs = {{{{2, 3, 3},
-                                  {1, 2, 9, 4, 5, 6, 9, 1, 2, 3, 1, 9, 1, 2, 1, 9, 3, 2}}},
-                                {{{2, 3, 2}}}}},
-                    {.inputs = {{{{3, 3}, {1, 2, 9, 4, 5, 6, 9, 1, 2}}}, {{{3, 1}}}},
-                     .attrs = {{"partial_pivoting", false}}}},
-   });
+OP(TridiagonalSolve) {
+  return {
+      .doc =
+          "The solutions x of matrix x = rhs, where the rows of `diagonals` are the diagonals "
+          "above, on and below the main one.",
+      .inputs = {{"diagonals", "T"}, {"rhs", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kMatrixTypes}},
+      .attrs = {{"partial_pivoting", AttrValue(true)}, {"perturb_singular", AttrValue(false)}},
+      .shape = [](ShapeScope& s) -> Status {
+        ASSIGN_OR_RETURN(PartialShape rhs, s.WithRankAtLeast(1, 2));
+        s.set_output(0, std::move(rhs));
+        return OkStatus();
+      },
+      .gradient = SolveGradient,
+      .examples = {{.inputs = {{{{2, 3, 3},
+                                 {1, 2, 9, 4, 5, 6, 9, 1, 2, 3, 1, 9, 1, 2, 1, 9, 3, 2}}},
+                               {{{2, 3, 2}}}}},
+                   {.inputs = {{{{3, 3}, {1, 2, 9, 4, 5, 6, 9, 1, 2}}}, {{{3, 1}}}},
+                    .attrs = {{"partial_pivoting", false}}}},
+  };
+}
 KERNEL(TridiagonalSolve, TridiagonalSolveKernel, MATRIX_TYPES);
 
-OP(TridiagonalMatMul,
-   {
-       .doc = "The product of a matrix that has numbers only above, on and below its main diagonal "
-              "with rhs.",
-       .inputs = {{"superdiag", "T"}, {"maindiag", "T"}, {"subdiag", "T"}, {"rhs", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kMatrixTypes}},
-       .shape = [](ShapeScope& s) -> Status {
-         ASSIGN_OR_RETURN(PartialShape rhs, s.WithRankAtLeast(3, 2));
-         s.set_output(0, std::move(rhs));
-         return OkStatus();
-       },
-       .gradient = MatMulGradient,
-       .examples = {{.inputs = {{{{2, 1, 3}}}, {{{2, 1, 3}}}, {{{2, 1, 3}}}, {{{2, 3, 2}}}}}},
-   });
+OP(TridiagonalMatMul) {
+  return {
+      .doc =
+          "The product of a matrix that has numbers only above, on and below its main diagonal "
+          "with rhs.",
+      .inputs = {{"superdiag", "T"}, {"maindiag", "T"}, {"subdiag", "T"}, {"rhs", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kMatrixTypes}},
+      .shape = [](ShapeScope& s) -> Status {
+        ASSIGN_OR_RETURN(PartialShape rhs, s.WithRankAtLeast(3, 2));
+        s.set_output(0, std::move(rhs));
+        return OkStatus();
+      },
+      .gradient = MatMulGradient,
+      .examples = {{.inputs = {{{{2, 1, 3}}}, {{{2, 1, 3}}}, {{{2, 1, 3}}}, {{{2, 3, 2}}}}}},
+  };
+}
 KERNEL(TridiagonalMatMul, TridiagonalMatMulKernel, MATRIX_TYPES);
 
 }  // namespace penstock

@@ -103,10 +103,13 @@ OpDef NanCountOp() {
 
 }  // namespace
 
-OP(Copy, (DebugOp("The input, for a debugger to look at.", CopyAttrs())));
-OP(CopyHost, (DebugOp("The input, for a debugger to look at, in host memory.", CopyAttrs())));
-OP(DebugIdentity, (DebugOp("The input, for a debugger to fetch.", WatchAttrs())));
-OP(DebugNanCount, (NanCountOp()));
+OP(Copy) { return DebugOp("The input, for a debugger to look at.", CopyAttrs()); }
+OP(CopyHost) {
+  return DebugOp("The input, for a debugger to look at, in host memory.", CopyAttrs());
+}
+
+OP(DebugIdentity) { return DebugOp("The input, for a debugger to fetch.", WatchAttrs()); }
+OP(DebugNanCount) { return NanCountOp(); }
 KERNEL_ANY_TYPE(Copy, CopyKernel);
 KERNEL_ANY_TYPE(CopyHost, CopyKernel);
 KERNEL_ANY_TYPE(DebugIdentity, CopyKernel);

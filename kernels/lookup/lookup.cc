@@ -109,12 +109,12 @@ constexpr char kImportDoc[] = "Replaces all entries of a table.";
 }  // namespace
 
 #define TABLE_OPS(V2, form)                                                  \
-  OP(LookupTableFind##V2, (FindOp(form)));                                   \
-  OP(LookupTableInsert##V2, (WriteOp(kInsertDoc, form)));                    \
-  OP(LookupTableImport##V2, (WriteOp(kImportDoc, form)));                    \
-  OP(LookupTableSize##V2, (SizeOp(form)));                                   \
-  OP(LookupTableExport##V2, (ExportOp(form)));                               \
-  OP(InitializeTable##V2, (InitializeOp(form)));                             \
+  OP(LookupTableFind##V2) { return FindOp(form); }                           \
+  OP(LookupTableInsert##V2) { return WriteOp(kInsertDoc, form); }            \
+  OP(LookupTableImport##V2) { return WriteOp(kImportDoc, form); }            \
+  OP(LookupTableSize##V2) { return SizeOp(form); }                           \
+  OP(LookupTableExport##V2) { return ExportOp(form); }                       \
+  OP(InitializeTable##V2) { return InitializeOp(form); }                     \
   KERNEL_ANY_TYPE(LookupTableFind##V2, FindKernel);                          \
   KERNEL_ANY_TYPE(LookupTableInsert##V2, WriteKernel<&LookupTable::Insert>); \
   KERNEL_ANY_TYPE(LookupTableImport##V2, WriteKernel<&LookupTable::Import>); \
@@ -125,8 +125,10 @@ constexpr char kImportDoc[] = "Replaces all entries of a table.";
 TABLE_OPS(, HandleForm::kRef);
 TABLE_OPS(V2, HandleForm::kResource);
 
-OP(LookupTableRemoveV2, (UseOp("Removes keys; those that are not there are passed over.",
-                               HandleForm::kResource, {{"keys", "Tin"}}, {}, {"Tin"})));
+OP(LookupTableRemoveV2) {
+  return UseOp("Removes keys; those that are not there are passed over.", HandleForm::kResource,
+               {{"keys", "Tin"}}, {}, {"Tin"});
+}
 KERNEL_ANY_TYPE(LookupTableRemoveV2, RemoveKernel);
 
 }  // namespace penstock

@@ -122,33 +122,37 @@ OpDef HandleOp(const char* type) {
 
 }  // namespace
 
-OP(GetSessionHandle, (HandleOp("string")));
-OP(GetSessionHandleV2, (HandleOp("resource")));
+OP(GetSessionHandle) { return HandleOp("string"); }
+OP(GetSessionHandleV2) { return HandleOp("resource"); }
 KERNEL_ANY_TYPE(GetSessionHandle, GetSessionHandleKernel<false>);
 KERNEL_ANY_TYPE(GetSessionHandleV2, GetSessionHandleKernel<true>);
 
-OP(GetSessionTensor, {
-                         .doc = "The tensor that GetSessionHandle kept.",
-                         .inputs = {{"handle", "string"}},
-                         .outputs = {{"value", "dtype"}},
-                         .types = {{"dtype", kAllTypes}},
-                         .shape = UnknownShape,
-                         .gradient = NoGradient,
-                         .stateful = true,
-                         .in_session = true,
-                         .not_alone = "reads what another op kept: kernels/lookup has its tests",
-                     });
+OP(GetSessionTensor) {
+  return {
+      .doc = "The tensor that GetSessionHandle kept.",
+      .inputs = {{"handle", "string"}},
+      .outputs = {{"value", "dtype"}},
+      .types = {{"dtype", kAllTypes}},
+      .shape = UnknownShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .in_session = true,
+      .not_alone = "reads what another op kept: kernels/lookup has its tests",
+  };
+}
 KERNEL_ANY_TYPE(GetSessionTensor, GetSessionTensorKernel);
 
-OP(DeleteSessionTensor, {
-                            .doc = "Drops a tensor that GetSessionHandle kept.",
-                            .inputs = {{"handle", "string"}},
-                            .shape = NoOutputs,
-                            .gradient = NoGradient,
-                            .stateful = true,
-                            .in_session = true,
-                            .not_alone = "reads what another op kept: kernels/lookup has its tests",
-                        });
+OP(DeleteSessionTensor) {
+  return {
+      .doc = "Drops a tensor that GetSessionHandle kept.",
+      .inputs = {{"handle", "string"}},
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .stateful = true,
+      .in_session = true,
+      .not_alone = "reads what another op kept: kernels/lookup has its tests",
+  };
+}
 KERNEL_ANY_TYPE(DeleteSessionTensor, DeleteSessionTensorKernel);
 
 }  // namespace penstock

@@ -128,14 +128,14 @@ constexpr char kHashDoc[] = "A hash table that is filled once.";
 constexpr char kMutableDoc[] = "A hash table from keys to numbers or strings, written and read.";
 constexpr char kOfTensorsDoc[] = "A hash table from keys to vectors, written and read.";
 
-OP(HashTable, (TableOp(kHashDoc, HandleForm::kRef)));
-OP(HashTableV2, (TableOp(kHashDoc, HandleForm::kResource)));
-OP(MutableHashTable, (TableOp(kMutableDoc, HandleForm::kRef)));
-OP(MutableHashTableV2, (TableOp(kMutableDoc, HandleForm::kResource)));
-OP(MutableHashTableOfTensors, (TableOp(kOfTensorsDoc, HandleForm::kRef, true)));
-OP(MutableHashTableOfTensorsV2, (TableOp(kOfTensorsDoc, HandleForm::kResource, true)));
-OP(MutableDenseHashTable, (DenseTableOp(HandleForm::kRef)));
-OP(MutableDenseHashTableV2, (DenseTableOp(HandleForm::kResource)));
+OP(HashTable) { return TableOp(kHashDoc, HandleForm::kRef); }
+OP(HashTableV2) { return TableOp(kHashDoc, HandleForm::kResource); }
+OP(MutableHashTable) { return TableOp(kMutableDoc, HandleForm::kRef); }
+OP(MutableHashTableV2) { return TableOp(kMutableDoc, HandleForm::kResource); }
+OP(MutableHashTableOfTensors) { return TableOp(kOfTensorsDoc, HandleForm::kRef, true); }
+OP(MutableHashTableOfTensorsV2) { return TableOp(kOfTensorsDoc, HandleForm::kResource, true); }
+OP(MutableDenseHashTable) { return DenseTableOp(HandleForm::kRef); }
+OP(MutableDenseHashTableV2) { return DenseTableOp(HandleForm::kResource); }
 KERNEL_ANY_TYPE(HashTable, TableKernel<Kind::kHash>);
 KERNEL_ANY_TYPE(HashTableV2, TableKernel<Kind::kHash>);
 KERNEL_ANY_TYPE(MutableHashTable, TableKernel<Kind::kMutable>);

@@ -157,8 +157,8 @@ OpDef TextFileOp(HandleForm form) {
 
 }  // namespace
 
-OP(InitializeTableFromTextFile, (TextFileOp(HandleForm::kRef)));
-OP(InitializeTableFromTextFileV2, (TextFileOp(HandleForm::kResource)));
+OP(InitializeTableFromTextFile) { return TextFileOp(HandleForm::kRef); }
+OP(InitializeTableFromTextFileV2) { return TextFileOp(HandleForm::kResource); }
 KERNEL_ANY_TYPE(InitializeTableFromTextFile, TextFileKernel);
 KERNEL_ANY_TYPE(InitializeTableFromTextFileV2, TextFileKernel);
 

@@ -137,8 +137,8 @@ OpDef AccumulateNOp() {
 
 }  // namespace
 
-OP(AddN, (SumOf("The sum of tensors of one shape.", TypesOf<NUMBER_TYPES, Variant>())));
-OP(AccumulateNV2, (AccumulateNOp()));
+OP(AddN) { return SumOf("The sum of tensors of one shape.", TypesOf<NUMBER_TYPES, Variant>()); }
+OP(AccumulateNV2) { return AccumulateNOp(); }
 KERNEL(AddN, AddNOf, NUMBER_TYPES);
 KERNEL(AccumulateNV2, AddNOf, NUMBER_TYPES);
 #if !defined(PENSTOCK_CUDA_DEVICE)

@@ -236,9 +236,9 @@ OpDef ArgOp(const char* doc) {
 
 }  // namespace
 
-OP(ArgMax, (ArgOp("The place of the largest element along an axis.")));
+OP(ArgMax) { return ArgOp("The place of the largest element along an axis."); }
 KERNEL_HOST_ARGS(("dimension"), ArgMax, ArgExtremum<ArgMaxOrder>::Kernel, REAL_TYPES, bool);
-OP(ArgMin, (ArgOp("The place of the smallest element along an axis.")));
+OP(ArgMin) { return ArgOp("The place of the smallest element along an axis."); }
 KERNEL_HOST_ARGS(("dimension"), ArgMin, ArgExtremum<ArgMinOrder>::Kernel, REAL_TYPES, bool);
 
 }  // namespace penstock

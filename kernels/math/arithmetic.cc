@@ -58,47 +58,59 @@ Gradients AddGradient(const GradientScope& g) { return SumToInputs(g, g.dy(), g.
 
 }  // namespace
 
-OP(AddV2, {
-              .doc = "z = x + y.",
-              .inputs = {{"x", "T"}, {"y", "T"}},
-              .outputs = {{"z", "T"}},
-              .types = {{"T", kNumber}},
-              .shape = BroadcastShape,
-              .gradient = AddGradient,
-              .commutative = true,
-              .aggregate = true,
-          });
+OP(AddV2) {
+  return {
+      .doc = "z = x + y.",
+      .inputs = {{"x", "T"}, {"y", "T"}},
+      .outputs = {{"z", "T"}},
+      .types = {{"T", kNumber}},
+      .shape = BroadcastShape,
+      .gradient = AddGradient,
+      .commutative = true,
+      .aggregate = true,
+  };
+}
 KERNEL(AddV2, BinaryElementwise<AddFn>::Kernel, NUMBER_TYPES);
 
-OP(Add,
-   (BinaryOp("z = x + y; strings are joined.", TypesOf<NUMBER_TYPES, std::string>(), AddGradient)));
+OP(Add) {
+  return BinaryOp("z = x + y; strings are joined.", TypesOf<NUMBER_TYPES, std::string>(),
+                  AddGradient);
+}
 KERNEL(Add, BinaryElementwise<AddFn>::Kernel, NUMBER_TYPES);
 #if !defined(PENSTOCK_CUDA_DEVICE)
 KERNEL(Add, BinaryElementwise<AddFn>::Kernel, std::string);
 #endif
 
-OP(Sub, (BinaryOp("z = x - y.", kNumber, [](const GradientScope& g) -> Gradients {
-     return SumToInputs(g, g.dy(), -g.dy());
-   })));
+OP(Sub) {
+  return BinaryOp("z = x - y.", kNumber, [](const GradientScope& g) -> Gradients {
+    return SumToInputs(g, g.dy(), -g.dy());
+  });
+}
 KERNEL(Sub, BinaryElementwise<SubFn>::Kernel, NUMBER_TYPES);
 
-OP(Mul, (CommutativeOp("z = x * y.", kNumber, [](const GradientScope& g) -> Gradients {
-     return SumToInputs(g, g.dy() * Conj(g.x(1)), Conj(g.x(0)) * g.dy());
-   })));
+OP(Mul) {
+  return CommutativeOp("z = x * y.", kNumber, [](const GradientScope& g) -> Gradients {
+    return SumToInputs(g, g.dy() * Conj(g.x(1)), Conj(g.x(0)) * g.dy());
+  });
+}
 KERNEL(Mul, BinaryElementwise<MulFn>::Kernel, NUMBER_TYPES);
 
-OP(MulNoNan, (BinaryOp("z = x * y, and zero where y is, even if x is infinite or not a number.",
-                       kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
-                         return SumToInputs(g, Call("MulNoNan", {g.dy(), Conj(g.x(1))}),
-                                            Call("MulNoNan", {Conj(g.x(0)), g.dy()}));
-                       })));
+OP(MulNoNan) {
+  return BinaryOp("z = x * y, and zero where y is, even if x is infinite or not a number.",
+                  kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
+                    return SumToInputs(g, Call("MulNoNan", {g.dy(), Conj(g.x(1))}),
+                                       Call("MulNoNan", {Conj(g.x(0)), g.dy()}));
+                  });
+}
 KERNEL(MulNoNan, BinaryElementwise<MulNoNanFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(SquaredDifference, (CommutativeOp("z = (x - y)^2; of complex numbers |x - y|^2.", kNumber,
-                                     [](const GradientScope& g) -> Gradients {
-                                       const Output dx = (2.0 * g.dy()) * (g.x(0) - g.x(1));
-                                       return SumToInputs(g, dx, -dx);
-                                     })));
+OP(SquaredDifference) {
+  return CommutativeOp("z = (x - y)^2; of complex numbers |x - y|^2.", kNumber,
+                       [](const GradientScope& g) -> Gradients {
+                         const Output dx = (2.0 * g.dy()) * (g.x(0) - g.x(1));
+                         return SumToInputs(g, dx, -dx);
+                       });
+}
 KERNEL(SquaredDifference, BinaryElementwise<SquaredDifferenceFn>::Kernel, NUMBER_TYPES);
 
 }  // namespace penstock

@@ -35,47 +35,81 @@ OpDef BesselOp(const char* doc, GradientFn gradient) {
 
 }  // namespace
 
-OP(BesselI0,
-   (BesselOp("The modified Bessel function of the first kind of order zero.",
-             [](const GradientScope& g) -> Gradients { return {g.dy() * Of("BesselI1", g)}; })));
-OP(BesselI1, (BesselOp("The modified Bessel function of the first kind of order one.",
-                       [](const GradientScope& g) -> Gradients {
-                         return {g.dy() * HalfAtZero(g, Of("BesselI0", g) - g.y() / g.x())};
-                       })));
-OP(BesselI0e, (BesselOp("BesselI0 times e^-|x|.", [](const GradientScope& g) -> Gradients {
-     return {g.dy() * (Of("BesselI1e", g) - Sign(g.x()) * g.y())};
-   })));
-OP(BesselI1e, (BesselOp("BesselI1 times e^-|x|.", [](const GradientScope& g) -> Gradients {
-     const Output slope = Sign(g.x()) + Reciprocal(g.x());
-     return {g.dy() * HalfAtZero(g, Of("BesselI0e", g) - g.y() * slope)};
-   })));
-OP(BesselK0,
-   (BesselOp("The modified Bessel function of the second kind of order zero.",
-             [](const GradientScope& g) -> Gradients { return {-g.dy() * Of("BesselK1", g)}; })));
-OP(BesselK1, (BesselOp("The modified Bessel function of the second kind of order one.",
-                       [](const GradientScope& g) -> Gradients {
-                         return {-g.dy() * (Of("BesselK0", g) + g.y() / g.x())};
-                       })));
-OP(BesselK0e, (BesselOp("BesselK0 times e^x.", [](const GradientScope& g) -> Gradients {
-     return {g.dy() * (g.y() - Of("BesselK1e", g))};
-   })));
-OP(BesselK1e, (BesselOp("BesselK1 times e^x.", [](const GradientScope& g) -> Gradients {
-     return {g.dy() * (g.y() - g.y() / g.x() - Of("BesselK0e", g))};
-   })));
-OP(BesselJ0,
-   (BesselOp("The Bessel function of the first kind of order zero.",
-             [](const GradientScope& g) -> Gradients { return {-g.dy() * Of("BesselJ1", g)}; })));
-OP(BesselJ1, (BesselOp("The Bessel function of the first kind of order one.",
-                       [](const GradientScope& g) -> Gradients {
-                         return {g.dy() * HalfAtZero(g, Of("BesselJ0", g) - g.y() / g.x())};
-                       })));
-OP(BesselY0,
-   (BesselOp("The Bessel function of the second kind of order zero.",
-             [](const GradientScope& g) -> Gradients { return {-g.dy() * Of("BesselY1", g)}; })));
-OP(BesselY1, (BesselOp("The Bessel function of the second kind of order one.",
-                       [](const GradientScope& g) -> Gradients {
-                         return {g.dy() * (Of("BesselY0", g) - g.y() / g.x())};
-                       })));
+OP(BesselI0) {
+  return BesselOp("The modified Bessel function of the first kind of order zero.",
+                  [](const GradientScope& g) -> Gradients { return {g.dy() * Of("BesselI1", g)}; });
+}
+
+OP(BesselI1) {
+  return BesselOp("The modified Bessel function of the first kind of order one.",
+                  [](const GradientScope& g) -> Gradients {
+                    return {g.dy() * HalfAtZero(g, Of("BesselI0", g) - g.y() / g.x())};
+                  });
+}
+
+OP(BesselI0e) {
+  return BesselOp("BesselI0 times e^-|x|.", [](const GradientScope& g) -> Gradients {
+    return {g.dy() * (Of("BesselI1e", g) - Sign(g.x()) * g.y())};
+  });
+}
+
+OP(BesselI1e) {
+  return BesselOp("BesselI1 times e^-|x|.", [](const GradientScope& g) -> Gradients {
+    const Output slope = Sign(g.x()) + Reciprocal(g.x());
+    return {g.dy() * HalfAtZero(g, Of("BesselI0e", g) - g.y() * slope)};
+  });
+}
+
+OP(BesselK0) {
+  return BesselOp(
+      "The modified Bessel function of the second kind of order zero.",
+      [](const GradientScope& g) -> Gradients { return {-g.dy() * Of("BesselK1", g)}; });
+}
+
+OP(BesselK1) {
+  return BesselOp("The modified Bessel function of the second kind of order one.",
+                  [](const GradientScope& g) -> Gradients {
+                    return {-g.dy() * (Of("BesselK0", g) + g.y() / g.x())};
+                  });
+}
+
+OP(BesselK0e) {
+  return BesselOp("BesselK0 times e^x.", [](const GradientScope& g) -> Gradients {
+    return {g.dy() * (g.y() - Of("BesselK1e", g))};
+  });
+}
+
+OP(BesselK1e) {
+  return BesselOp("BesselK1 times e^x.", [](const GradientScope& g) -> Gradients {
+    return {g.dy() * (g.y() - g.y() / g.x() - Of("BesselK0e", g))};
+  });
+}
+
+OP(BesselJ0) {
+  return BesselOp(
+      "The Bessel function of the first kind of order zero.",
+      [](const GradientScope& g) -> Gradients { return {-g.dy() * Of("BesselJ1", g)}; });
+}
+
+OP(BesselJ1) {
+  return BesselOp("The Bessel function of the first kind of order one.",
+                  [](const GradientScope& g) -> Gradients {
+                    return {g.dy() * HalfAtZero(g, Of("BesselJ0", g) - g.y() / g.x())};
+                  });
+}
+
+OP(BesselY0) {
+  return BesselOp(
+      "The Bessel function of the second kind of order zero.",
+      [](const GradientScope& g) -> Gradients { return {-g.dy() * Of("BesselY1", g)}; });
+}
+
+OP(BesselY1) {
+  return BesselOp("The Bessel function of the second kind of order one.",
+                  [](const GradientScope& g) -> Gradients {
+                    return {g.dy() * (Of("BesselY0", g) - g.y() / g.x())};
+                  });
+}
 
 BESSEL_FN(I0, i0);
 BESSEL_FN(I1, i1);

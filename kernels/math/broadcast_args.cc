@@ -94,25 +94,29 @@ Status VectorShapes(ShapeScope& s) {
 
 }  // namespace
 
-OP(BroadcastArgs, {
-                      .doc = "The shape of the broadcast of tensors of shapes s0 and s1.",
-                      .inputs = {{"s0", "T"}, {"s1", "T"}},
-                      .outputs = {{"r0", "T"}},
-                      .types = {{"T", kIndex, DType::kInt32}},
-                      .shape = VectorShapes,
-                      .gradient = NoGradient,
-                      .examples = {{.inputs = {{{{2}, {2, 1}}}, {{{1}, {3}}}}}},
-                  });
-OP(BroadcastGradientArgs,
-   {
-       .doc = "The dimensions to sum over in the gradients of operands of shapes s0 and s1.",
-       .inputs = {{"s0", "T"}, {"s1", "T"}},
-       .outputs = {{"r0", "T"}, {"r1", "T"}},
-       .types = {{"T", kIndex, DType::kInt32}},
-       .shape = VectorShapes,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2}, {2, 1}}}, {{{1}, {3}}}}}},
-   });
+OP(BroadcastArgs) {
+  return {
+      .doc = "The shape of the broadcast of tensors of shapes s0 and s1.",
+      .inputs = {{"s0", "T"}, {"s1", "T"}},
+      .outputs = {{"r0", "T"}},
+      .types = {{"T", kIndex, DType::kInt32}},
+      .shape = VectorShapes,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {2, 1}}}, {{{1}, {3}}}}}},
+  };
+}
+
+OP(BroadcastGradientArgs) {
+  return {
+      .doc = "The dimensions to sum over in the gradients of operands of shapes s0 and s1.",
+      .inputs = {{"s0", "T"}, {"s1", "T"}},
+      .outputs = {{"r0", "T"}, {"r1", "T"}},
+      .types = {{"T", kIndex, DType::kInt32}},
+      .shape = VectorShapes,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {2, 1}}}, {{{1}, {3}}}}}},
+  };
+}
 
 // Shapes live on the host, whatever the device.
 KERNEL_DEF({.op = "BroadcastArgs",

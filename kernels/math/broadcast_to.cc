@@ -99,19 +99,20 @@ Status BroadcastToShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(BroadcastTo,
-   {
-       .doc = "The input, repeated along dimensions of one and added ones to fill `shape`.",
-       .inputs = {{"input", "T"}, {"shape", "Tidx"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", TypesOf<PLAIN_TYPES, std::string, ResourceHandle, Variant>()},
-                 {"Tidx", kIndex, DType::kInt32}},
-       .shape = BroadcastToShape,
-       .gradient = [](const GradientScope& g) -> Gradients {
-         return {SumToShapeOf(g.dy(), g.x(0)), Gradient()};
-       },
-       .examples = {{.inputs = {{{{2, 1}}}, {{{3}, {2, 2, 3}}}}}},
-   });
+OP(BroadcastTo) {
+  return {
+      .doc = "The input, repeated along dimensions of one and added ones to fill `shape`.",
+      .inputs = {{"input", "T"}, {"shape", "Tidx"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", TypesOf<PLAIN_TYPES, std::string, ResourceHandle, Variant>()},
+                {"Tidx", kIndex, DType::kInt32}},
+      .shape = BroadcastToShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        return {SumToShapeOf(g.dy(), g.x(0)), Gradient()};
+      },
+      .examples = {{.inputs = {{{{2, 1}}}, {{{3}, {2, 2, 3}}}}}},
+  };
+}
 KERNEL_HOST_ARGS(("shape"), BroadcastTo, BroadcastToOf, PLAIN_TYPES);
 #if !defined(PENSTOCK_CUDA_DEVICE)
 KERNEL_HOST_ARGS(("shape"), BroadcastTo, BroadcastToOf, std::string, ResourceHandle, Variant);

@@ -212,20 +212,21 @@ DTypes CastableTypes() { return TypesOf<PLAIN_TYPES>(); }
 
 }  // namespace
 
-OP(Cast,
-   {
-       .doc = "x in another type. Truncate says that fractions of floats are cut, not rounded.",
-       .inputs = {{"x", "SrcT"}},
-       .outputs = {{"y", "DstT"}},
-       .types = {{"SrcT", CastableTypes()}, {"DstT", CastableTypes()}},
-       .attrs = {{"Truncate", AttrValue(false)}},
-       .shape = SameShape,
-       .gradient = [](const GradientScope& g) -> Gradients {
-         const auto flows = [](DType dtype) { return IsFloating(dtype) || IsComplex(dtype); };
-         if (!flows(g.x().dtype()) || !flows(g.y().dtype())) return NoGradient(g);
-         return {Cast(g.dy(), g.x().dtype())};
-       },
-   });
+OP(Cast) {
+  return {
+      .doc = "x in another type. Truncate says that fractions of floats are cut, not rounded.",
+      .inputs = {{"x", "SrcT"}},
+      .outputs = {{"y", "DstT"}},
+      .types = {{"SrcT", CastableTypes()}, {"DstT", CastableTypes()}},
+      .attrs = {{"Truncate", AttrValue(false)}},
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        const auto flows = [](DType dtype) { return IsFloating(dtype) || IsComplex(dtype); };
+        if (!flows(g.x().dtype()) || !flows(g.y().dtype())) return NoGradient(g);
+        return {Cast(g.dy(), g.x().dtype())};
+      },
+  };
+}
 KERNEL_ANY_TYPE(Cast, CastKernel);
 
 }  // namespace penstock

@@ -106,16 +106,17 @@ Gradients ClipGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(ClipByValue,
-   {
-       .doc = "t, lowered to at most clip_value_max, then raised to at least clip_value_min.",
-       .inputs = {{"t", "T"}, {"clip_value_min", "T"}, {"clip_value_max", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kReal}},
-       .shape = SameShape,
-       .gradient = ClipGradient,
-       .examples = {{.inputs = {{{{4}, {0, 1, 2, 4}}}, {{{}, {1.5}}}, {{{}, {3}}}}}},
-   });
+OP(ClipByValue) {
+  return {
+      .doc = "t, lowered to at most clip_value_max, then raised to at least clip_value_min.",
+      .inputs = {{"t", "T"}, {"clip_value_min", "T"}, {"clip_value_max", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kReal}},
+      .shape = SameShape,
+      .gradient = ClipGradient,
+      .examples = {{.inputs = {{{{4}, {0, 1, 2, 4}}}, {{{}, {1.5}}}, {{{}, {3}}}}}},
+  };
+}
 KERNEL(ClipByValue, ClipByValueKernel, REAL_TYPES);
 
 }  // namespace penstock

@@ -59,25 +59,29 @@ Gradients PickedGradient(const GradientScope& g, Output left_taken) {
 
 }  // namespace
 
-OP(Less, (Comparison("True where x < y.", kReal)));
+OP(Less) { return Comparison("True where x < y.", kReal); }
 KERNEL(Less, BinaryElementwise<LessFn>::Kernel, REAL_TYPES);
-OP(LessEqual, (Comparison("True where x <= y.", kReal)));
+OP(LessEqual) { return Comparison("True where x <= y.", kReal); }
 KERNEL(LessEqual, BinaryElementwise<LessEqualFn>::Kernel, REAL_TYPES);
-OP(Greater, (Comparison("True where x > y.", kReal)));
+OP(Greater) { return Comparison("True where x > y.", kReal); }
 KERNEL(Greater, BinaryElementwise<GreaterFn>::Kernel, REAL_TYPES);
-OP(GreaterEqual, (Comparison("True where x >= y.", kReal)));
+OP(GreaterEqual) { return Comparison("True where x >= y.", kReal); }
 KERNEL(GreaterEqual, BinaryElementwise<GreaterEqualFn>::Kernel, REAL_TYPES);
 
-OP(Maximum, (CommutativeOp("The larger of x and y; not a number where one of them is not.", kReal,
-                           [](const GradientScope& g) -> Gradients {
-                             return PickedGradient(g, GreaterEqual(g.x(0), g.x(1)));
-                           })));
+OP(Maximum) {
+  return CommutativeOp("The larger of x and y; not a number where one of them is not.", kReal,
+                       [](const GradientScope& g) -> Gradients {
+                         return PickedGradient(g, GreaterEqual(g.x(0), g.x(1)));
+                       });
+}
 KERNEL(Maximum, BinaryElementwise<MaximumFn>::Kernel, REAL_TYPES);
 
-OP(Minimum, (CommutativeOp("The smaller of x and y; not a number where one of them is not.", kReal,
-                           [](const GradientScope& g) -> Gradients {
-                             return PickedGradient(g, LessEqual(g.x(0), g.x(1)));
-                           })));
+OP(Minimum) {
+  return CommutativeOp("The smaller of x and y; not a number where one of them is not.", kReal,
+                       [](const GradientScope& g) -> Gradients {
+                         return PickedGradient(g, LessEqual(g.x(0), g.x(1)));
+                       });
+}
 KERNEL(Minimum, BinaryElementwise<MinimumFn>::Kernel, REAL_TYPES);
 
 }  // namespace penstock

@@ -88,62 +88,73 @@ OpDef PartOp(const char* doc, GradientFn gradient) {
 
 }  // namespace
 
-OP(Complex, {
-                .doc = "The complex numbers real + i imag.",
-                .inputs = {{"real", "T"}, {"imag", "T"}},
-                .outputs = {{"out", "Tout"}},
-                .types = {{"T", {DType::kFloat, DType::kDouble}, DType::kFloat},
-                          {"Tout", kComplex, DType::kComplex64}},
-                .shape = BroadcastShape,
-                .gradient = [](const GradientScope& g) -> Gradients {
-                  return SumToInputs(g, PartOf("Real", g.dy()), PartOf("Imag", g.dy()));
-                },
-                .examples = BothPrecisions(2),
-            });
+OP(Complex) {
+  return {
+      .doc = "The complex numbers real + i imag.",
+      .inputs = {{"real", "T"}, {"imag", "T"}},
+      .outputs = {{"out", "Tout"}},
+      .types = {{"T", {DType::kFloat, DType::kDouble}, DType::kFloat},
+                {"Tout", kComplex, DType::kComplex64}},
+      .shape = BroadcastShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        return SumToInputs(g, PartOf("Real", g.dy()), PartOf("Imag", g.dy()));
+      },
+      .examples = BothPrecisions(2),
+  };
+}
 KERNEL(Complex, BinaryElementwise<ComplexFn>::Kernel, float, double);
 
-OP(Real, (PartOp("The real part.", [](const GradientScope& g) -> Gradients {
-     return {ToComplex(g.dy(), ZerosLike(g.dy()))};
-   })));
+OP(Real) {
+  return PartOp("The real part.", [](const GradientScope& g) -> Gradients {
+    return {ToComplex(g.dy(), ZerosLike(g.dy()))};
+  });
+}
 KERNEL(Real, UnaryElementwise<RealFn>::Kernel, COMPLEX_TYPES);
 
-OP(Imag, (PartOp("The imaginary part.", [](const GradientScope& g) -> Gradients {
-     return {ToComplex(ZerosLike(g.dy()), g.dy())};
-   })));
+OP(Imag) {
+  return PartOp("The imaginary part.", [](const GradientScope& g) -> Gradients {
+    return {ToComplex(ZerosLike(g.dy()), g.dy())};
+  });
+}
 KERNEL(Imag, UnaryElementwise<ImagFn>::Kernel, COMPLEX_TYPES);
 
-OP(ComplexAbs,
-   {
-       .doc = "The absolute value of complex numbers.",
-       .inputs = {{"x", "T"}},
-       .outputs = {{"y", "Tout"}},
-       .types = {{"T", kComplex, DType::kComplex64},
-                 {"Tout", {DType::kFloat, DType::kDouble}, DType::kFloat}},
-       .shape = SameShape,
-       .gradient = [](const GradientScope& g) -> Gradients {
-         const Output zero = ZerosLike(g.dy());
-         return {Call("DivNoNan", {ToComplex(g.dy(), zero) * g.x(), ToComplex(g.y(), zero)})};
-       },
-       .examples = BothPrecisions(1),
-   });
+OP(ComplexAbs) {
+  return {
+      .doc = "The absolute value of complex numbers.",
+      .inputs = {{"x", "T"}},
+      .outputs = {{"y", "Tout"}},
+      .types = {{"T", kComplex, DType::kComplex64},
+                {"Tout", {DType::kFloat, DType::kDouble}, DType::kFloat}},
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        const Output zero = ZerosLike(g.dy());
+        return {Call("DivNoNan", {ToComplex(g.dy(), zero) * g.x(), ToComplex(g.y(), zero)})};
+      },
+      .examples = BothPrecisions(1),
+  };
+}
 KERNEL(ComplexAbs, UnaryElementwise<ComplexAbsFn>::Kernel, COMPLEX_TYPES);
 
-OP(Angle, (PartOp("The angle in the complex plane, in (-pi, pi].",
-                  [](const GradientScope& g) -> Gradients {
-                    const Output x = g.x();
-                    const Output turned = ToComplex(PartOf("Imag", x), PartOf("Real", x));
-                    return {-ToComplex(g.dy(), ZerosLike(g.dy())) * Reciprocal(turned)};
-                  })));
+OP(Angle) {
+  return PartOp("The angle in the complex plane, in (-pi, pi].",
+                [](const GradientScope& g) -> Gradients {
+                  const Output x = g.x();
+                  const Output turned = ToComplex(PartOf("Imag", x), PartOf("Real", x));
+                  return {-ToComplex(g.dy(), ZerosLike(g.dy())) * Reciprocal(turned)};
+                });
+}
 KERNEL(Angle, UnaryElementwise<AngleFn>::Kernel, COMPLEX_TYPES);
 
-OP(Conj, {
-             .doc = "The complex conjugate.",
-             .inputs = {{"input", "T"}},
-             .outputs = {{"output", "T"}},
-             .types = {{"T", kComplex, DType::kComplex64}},
-             .shape = SameShape,
-             .gradient = [](const GradientScope& g) -> Gradients { return {Conj(g.dy())}; },
-         });
+OP(Conj) {
+  return {
+      .doc = "The complex conjugate.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kComplex, DType::kComplex64}},
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> Gradients { return {Conj(g.dy())}; },
+  };
+}
 KERNEL(Conj, UnaryElementwise<ConjFn>::Kernel, COMPLEX_TYPES);
 
 }  // namespace penstock

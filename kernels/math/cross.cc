@@ -74,17 +74,19 @@ Status CrossShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(Cross, {
-              .doc = "The cross products of the vectors of three in the last dimension.",
-              .inputs = {{"a", "T"}, {"b", "T"}},
-              .outputs = {{"product", "T"}},
-              .types = {{"T", kReal}},
-              .shape = CrossShape,
-              .gradient = [](const GradientScope& g) -> Gradients {
-                return {Call("Cross", {g.x(1), g.dy()}), Call("Cross", {g.dy(), g.x(0)})};
-              },
-              .examples = {{.inputs = {{{{2, 3}}}, {{{2, 3}}}}}},
-          });
+OP(Cross) {
+  return {
+      .doc = "The cross products of the vectors of three in the last dimension.",
+      .inputs = {{"a", "T"}, {"b", "T"}},
+      .outputs = {{"product", "T"}},
+      .types = {{"T", kReal}},
+      .shape = CrossShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        return {Call("Cross", {g.x(1), g.dy()}), Call("Cross", {g.dy(), g.x(0)})};
+      },
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2, 3}}}}}},
+  };
+}
 KERNEL(Cross, CrossKernel, REAL_TYPES);
 
 }  // namespace penstock

@@ -64,28 +64,31 @@ Gradients DivGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(RealDiv, (BinaryOp("z = x / y.", kFloatingOrComplex, DivGradient)));
+OP(RealDiv) { return BinaryOp("z = x / y.", kFloatingOrComplex, DivGradient); }
 KERNEL(RealDiv, BinaryElementwise<DivFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Div, (BinaryOp("z = x / y; of integers, rounded towards zero.", kNumber,
+OP(Div) {
+  return BinaryOp("z = x / y; of integers, rounded towards zero.", kNumber,
                   [](const GradientScope& g) -> Gradients {
                     return IsInteger(g.dtype()) ? NoGradient(g) : DivGradient(g);
-                  })));
+                  });
+}
 KERNEL(Div, BinaryElementwise<DivFn>::Kernel, NUMBER_TYPES);
 
-OP(FloorDiv, (BinaryOp("z = x / y, rounded down.", kReal, NoGradient)));
+OP(FloorDiv) { return BinaryOp("z = x / y, rounded down.", kReal, NoGradient); }
 KERNEL(FloorDiv, BinaryElementwise<FloorDivFn>::Kernel, REAL_TYPES);
 
-OP(TruncateDiv, (BinaryOp("z = x / y, rounded towards zero.", kReal, NoGradient)));
+OP(TruncateDiv) { return BinaryOp("z = x / y, rounded towards zero.", kReal, NoGradient); }
 KERNEL(TruncateDiv, BinaryElementwise<TruncateDivFn>::Kernel, REAL_TYPES);
 
-OP(DivNoNan,
-   (BinaryOp("z = x / y, and zero where y is.", kFloatingOrComplex,
-             [](const GradientScope& g) -> Gradients {
-               const Output x = Conj(g.x(0)), y = Conj(g.x(1));
-               const auto divide = [](Output a, Output b) { return Call("DivNoNan", {a, b}); };
-               return SumToInputs(g, divide(g.dy(), y), g.dy() * divide(divide(-x, y), y));
-             })));
+OP(DivNoNan) {
+  return BinaryOp("z = x / y, and zero where y is.", kFloatingOrComplex,
+                  [](const GradientScope& g) -> Gradients {
+                    const Output x = Conj(g.x(0)), y = Conj(g.x(1));
+                    const auto divide = [](Output a, Output b) { return Call("DivNoNan", {a, b}); };
+                    return SumToInputs(g, divide(g.dy(), y), g.dy() * divide(divide(-x, y), y));
+                  });
+}
 KERNEL(DivNoNan, BinaryElementwise<DivNoNanFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
 }  // namespace penstock

@@ -145,29 +145,31 @@ OpDef EqualityOp(const char* doc) {
 
 }  // namespace
 
-OP(Equal, (EqualityOp("True where x == y.")));
+OP(Equal) { return EqualityOp("True where x == y."); }
 KERNEL(Equal, Equality<EqualFn>::Kernel, PLAIN_TYPES);
-OP(NotEqual, (EqualityOp("True where x != y.")));
+OP(NotEqual) { return EqualityOp("True where x != y."); }
 KERNEL(NotEqual, Equality<NotEqualFn>::Kernel, PLAIN_TYPES);
 #if !defined(PENSTOCK_CUDA_DEVICE)
 KERNEL(Equal, Equality<EqualFn>::Kernel, std::string);
 KERNEL(NotEqual, Equality<NotEqualFn>::Kernel, std::string);
 #endif
 
-OP(ApproximateEqual, {
-                         .doc = "True where |x - y| <= tolerance.",
-                         .inputs = {{"x", "T"}, {"y", "T"}},
-                         .outputs = {{"z", "bool"}},
-                         .types = {{"T", kNumber}},
-                         .attrs = {{"tolerance", AttrValue(1e-5f)}},
-                         .shape = [](ShapeScope& s) -> Status {
-                           ASSIGN_OR_RETURN(PartialShape shape, s.input(0).Merge(s.input(1)));
-                           s.set_output(0, std::move(shape));
-                           return OkStatus();
-                         },
-                         .gradient = NoGradient,
-                         .commutative = true,
-                     });
+OP(ApproximateEqual) {
+  return {
+      .doc = "True where |x - y| <= tolerance.",
+      .inputs = {{"x", "T"}, {"y", "T"}},
+      .outputs = {{"z", "bool"}},
+      .types = {{"T", kNumber}},
+      .attrs = {{"tolerance", AttrValue(1e-5f)}},
+      .shape = [](ShapeScope& s) -> Status {
+        ASSIGN_OR_RETURN(PartialShape shape, s.input(0).Merge(s.input(1)));
+        s.set_output(0, std::move(shape));
+        return OkStatus();
+      },
+      .gradient = NoGradient,
+      .commutative = true,
+  };
+}
 KERNEL(ApproximateEqual, ApproximateEqualKernel, NUMBER_TYPES);
 
 }  // namespace penstock

@@ -78,39 +78,47 @@ struct SigmoidGradFn {
 
 }  // namespace
 
-OP(Exp, (UnaryOp("y = e^x.", kFloatingOrComplex,
-                 [](const GradientScope& g) -> Gradients { return {g.dy() * Conj(g.y())}; })));
+OP(Exp) {
+  return UnaryOp("y = e^x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients { return {g.dy() * Conj(g.y())}; });
+}
 KERNEL(Exp, UnaryElementwise<ExpFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Expm1,
-   (UnaryOp("y = e^x - 1, accurate near zero.", kFloatingOrComplex,
-            [](const GradientScope& g) -> Gradients { return {g.dy() * Exp(Conj(g.x()))}; })));
+OP(Expm1) {
+  return UnaryOp("y = e^x - 1, accurate near zero.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients { return {g.dy() * Exp(Conj(g.x()))}; });
+}
 KERNEL(Expm1, UnaryElementwise<Expm1Fn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Log, (UnaryOp("The natural logarithm of x.", kFloatingOrComplex,
-                 [](const GradientScope& g) -> Gradients {
-                   return {g.dy() * Reciprocal(Conj(g.x()))};
-                 })));
+OP(Log) {
+  return UnaryOp(
+      "The natural logarithm of x.", kFloatingOrComplex,
+      [](const GradientScope& g) -> Gradients { return {g.dy() * Reciprocal(Conj(g.x()))}; });
+}
 KERNEL(Log, UnaryElementwise<LogFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Log1p, (UnaryOp("The natural logarithm of 1 + x, accurate near zero.", kFloatingOrComplex,
-                   [](const GradientScope& g) -> Gradients {
-                     return {g.dy() * Reciprocal(1.0 + Conj(g.x()))};
-                   })));
+OP(Log1p) {
+  return UnaryOp(
+      "The natural logarithm of 1 + x, accurate near zero.", kFloatingOrComplex,
+      [](const GradientScope& g) -> Gradients { return {g.dy() * Reciprocal(1.0 + Conj(g.x()))}; });
+}
 KERNEL(Log1p, UnaryElementwise<Log1pFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Sigmoid,
-   (UnaryOp("y = 1 / (1 + e^-x).", kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
-     return {Call("SigmoidGrad", {Conj(g.y()), g.dy()})};
-   })));
+OP(Sigmoid) {
+  return UnaryOp("y = 1 / (1 + e^-x).", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients {
+                   return {Call("SigmoidGrad", {Conj(g.y()), g.dy()})};
+                 });
+}
 KERNEL(Sigmoid, UnaryElementwise<SigmoidFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(SigmoidGrad,
-   (GradientOp("dy * y * (1 - y): the gradient of Sigmoid, from its output.", kFloatingOrComplex,
-               [](const GradientScope& g) -> Gradients {
-                 const Output y = Conj(g.x(0)), dy = Conj(g.x(1));
-                 return {g.dy() * dy * (1.0 - 2.0 * y), Call("SigmoidGrad", {y, g.dy()})};
-               })));
+OP(SigmoidGrad) {
+  return GradientOp("dy * y * (1 - y): the gradient of Sigmoid, from its output.",
+                    kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
+                      const Output y = Conj(g.x(0)), dy = Conj(g.x(1));
+                      return {g.dy() * dy * (1.0 - 2.0 * y), Call("SigmoidGrad", {y, g.dy()})};
+                    });
+}
 KERNEL(SigmoidGrad, BinaryElementwise<SigmoidGradFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
 }  // namespace penstock

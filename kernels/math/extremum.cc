@@ -96,19 +96,23 @@ Gradients ExtremumGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(Max, (ReductionOp("The largest element along axes; not a number where one is not.", kReal,
-                     ExtremumGradient)));
+OP(Max) {
+  return ReductionOp("The largest element along axes; not a number where one is not.", kReal,
+                     ExtremumGradient);
+}
 KERNEL_HOST_ARGS(("reduction_indices"), Max, Reduction<MaxReducer>::Kernel, REAL_TYPES);
 
-OP(Min, (ReductionOp("The smallest element along axes; not a number where one is not.", kReal,
-                     ExtremumGradient)));
+OP(Min) {
+  return ReductionOp("The smallest element along axes; not a number where one is not.", kReal,
+                     ExtremumGradient);
+}
 KERNEL_HOST_ARGS(("reduction_indices"), Min, Reduction<MinReducer>::Kernel, REAL_TYPES);
 
-OP(All, (LogicalReductionOp("True where all elements along axes are.")));
+OP(All) { return LogicalReductionOp("True where all elements along axes are."); }
 KERNEL_DEF({.op = "All",
             .host_args = {"reduction_indices"},
             .make = Make<Reduction<AllReducer>::Kernel<bool>>});
-OP(Any, (LogicalReductionOp("True where an element along axes is.")));
+OP(Any) { return LogicalReductionOp("True where an element along axes is."); }
 KERNEL_DEF({.op = "Any",
             .host_args = {"reduction_indices"},
             .make = Make<Reduction<AnyReducer>::Kernel<bool>>});

@@ -17,13 +17,15 @@ class FactKernel final : public Kernel {
 
 }  // namespace
 
-OP(Fact, {
-             .doc = "A fact about factorials.",
-             .outputs = {{"fact", "string"}},
-             .shape = ScalarShape,
-             .gradient = NoGradient,
-             .examples = {Example{}},
-         });
+OP(Fact) {
+  return {
+      .doc = "A fact about factorials.",
+      .outputs = {{"fact", "string"}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {Example{}},
+  };
+}
 KERNEL_ANY_TYPE(Fact, FactKernel);
 
 }  // namespace penstock

@@ -199,59 +199,68 @@ class BucketizeKernel final : public Kernel {
 
 }  // namespace
 
-OP(Bincount, {
-                 .doc = "Counts each integer of arr that is less than size; with weights, adds "
-                        "those up instead.",
-                 .inputs = {{"arr", "int32"}, {"size", "int32"}, {"weights", "T"}},
-                 .outputs = {{"bins", "T"}},
-                 .types = {{"T", kCounted}},
-                 .shape = BincountShape,
-                 .gradient = NoGradient,
-                 .examples = {{.inputs = {{{{2, 2}, {1, 0, 1, 7}}}, {{{}, {3}}}, {{{2, 2}}}}},
-                              {.inputs = {{{{2}, {1, 0}}}, {{{}, {3}}}, {{{0}}}}}},
-             });
+OP(Bincount) {
+  return {
+      .doc =
+          "Counts each integer of arr that is less than size; with weights, adds "
+          "those up instead.",
+      .inputs = {{"arr", "int32"}, {"size", "int32"}, {"weights", "T"}},
+      .outputs = {{"bins", "T"}},
+      .types = {{"T", kCounted}},
+      .shape = BincountShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 2}, {1, 0, 1, 7}}}, {{{}, {3}}}, {{{2, 2}}}}},
+                   {.inputs = {{{{2}, {1, 0}}}, {{{}, {3}}}, {{{0}}}}}},
+  };
+}
 KERNEL(Bincount, Bincount, COUNTED_TYPES);
 
-OP(DenseBincount,
-   {
-       .doc = "Counts, in each row of input, each integer that is less than size; with weights, "
-              "adds those up instead; with binary_output says 1 for each that occurs.",
-       .inputs = {{"input", "Tidx"}, {"size", "Tidx"}, {"weights", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"Tidx", kIndex}, {"T", kCounted}},
-       .attrs = {{"binary_output", AttrValue(false)}},
-       .shape = BincountShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2, 2}, {1, 0, 1, 7}}}, {{{}, {3}}}, {{{2, 2}}}}},
-                    {.inputs = {{{{3}, {1, 0, 1}}}, {{{}, {3}}}, {{{0}}}},
-                     .attrs = {{"binary_output", true}}}},
-   });
+OP(DenseBincount) {
+  return {
+      .doc =
+          "Counts, in each row of input, each integer that is less than size; with weights, "
+          "adds those up instead; with binary_output says 1 for each that occurs.",
+      .inputs = {{"input", "Tidx"}, {"size", "Tidx"}, {"weights", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"Tidx", kIndex}, {"T", kCounted}},
+      .attrs = {{"binary_output", AttrValue(false)}},
+      .shape = BincountShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 2}, {1, 0, 1, 7}}}, {{{}, {3}}}, {{{2, 2}}}}},
+                   {.inputs = {{{{3}, {1, 0, 1}}}, {{{}, {3}}}, {{{0}}}},
+                    .attrs = {{"binary_output", true}}}},
+  };
+}
 KERNEL(DenseBincount, DenseBincount, COUNTED_TYPES);
 
-OP(HistogramFixedWidth,
-   {
-       .doc = "How many values fall into each of nbins equal parts of value_range; those beyond it "
-              "count at its ends.",
-       .inputs = {{"values", "T"}, {"value_range", "T"}, {"nbins", "int32"}},
-       .outputs = {{"out", "dtype"}},
-       .types = {{"T", kCounted}, {"dtype", kIndex, DType::kInt32}},
-       .shape = HistogramShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {0, 4}}}, {{{}, {3}}}}}},
-   });
+OP(HistogramFixedWidth) {
+  return {
+      .doc =
+          "How many values fall into each of nbins equal parts of value_range; those beyond it "
+          "count at its ends.",
+      .inputs = {{"values", "T"}, {"value_range", "T"}, {"nbins", "int32"}},
+      .outputs = {{"out", "dtype"}},
+      .types = {{"T", kCounted}, {"dtype", kIndex, DType::kInt32}},
+      .shape = HistogramShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {0, 4}}}, {{{}, {3}}}}}},
+  };
+}
 KERNEL(HistogramFixedWidth, HistogramKernel, COUNTED_TYPES);
 
-OP(Bucketize, {
-                  .doc = "For each element the number of boundaries that are not greater.",
-                  .inputs = {{"input", "T"}},
-                  .outputs = {{"output", "int32"}},
-                  .types = {{"T", kCounted}},
-                  .attrs = {{"boundaries", FloatList{}}},
-                  .shape = SameShape,
-                  .gradient = NoGradient,
-                  .examples = {{.inputs = {{{{2, 3}}}},
-                                .attrs = {{"boundaries", std::vector<float>{0.3f, 2}}}}},
-              });
+OP(Bucketize) {
+  return {
+      .doc = "For each element the number of boundaries that are not greater.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "int32"}},
+      .types = {{"T", kCounted}},
+      .attrs = {{"boundaries", FloatList{}}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}},
+                    .attrs = {{"boundaries", std::vector<float>{0.3f, 2}}}}},
+  };
+}
 KERNEL(Bucketize, BucketizeKernel, COUNTED_TYPES);
 
 }  // namespace penstock

@@ -71,48 +71,59 @@ struct TanhGradFn {
 
 }  // namespace
 
-OP(Sinh, (UnaryOp("The hyperbolic sine of x.", kFloatingOrComplex,
-                  [](const GradientScope& g) -> Gradients {
-                    return {g.dy() * Call("Cosh", {Conj(g.x())})};
-                  })));
+OP(Sinh) {
+  return UnaryOp(
+      "The hyperbolic sine of x.", kFloatingOrComplex,
+      [](const GradientScope& g) -> Gradients { return {g.dy() * Call("Cosh", {Conj(g.x())})}; });
+}
 KERNEL(Sinh, UnaryElementwise<SinhFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Cosh, (UnaryOp("The hyperbolic cosine of x.", kFloatingOrComplex,
-                  [](const GradientScope& g) -> Gradients {
-                    return {g.dy() * Call("Sinh", {Conj(g.x())})};
-                  })));
+OP(Cosh) {
+  return UnaryOp(
+      "The hyperbolic cosine of x.", kFloatingOrComplex,
+      [](const GradientScope& g) -> Gradients { return {g.dy() * Call("Sinh", {Conj(g.x())})}; });
+}
 KERNEL(Cosh, UnaryElementwise<CoshFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Tanh, (UnaryOp("The hyperbolic tangent of x.", kFloatingOrComplex,
-                  [](const GradientScope& g) -> Gradients {
-                    return {Call("TanhGrad", {Conj(g.y()), g.dy()})};
-                  })));
+OP(Tanh) {
+  return UnaryOp("The hyperbolic tangent of x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients {
+                   return {Call("TanhGrad", {Conj(g.y()), g.dy()})};
+                 });
+}
 KERNEL(Tanh, UnaryElementwise<TanhFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(TanhGrad, (GradientOp("dy * (1 - y^2): the gradient of Tanh, from its output.",
-                         kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
-                           const Output y = Conj(g.x(0)), dy = Conj(g.x(1));
-                           return {g.dy() * -2.0 * dy * y, Call("TanhGrad", {y, g.dy()})};
-                         })));
+OP(TanhGrad) {
+  return GradientOp("dy * (1 - y^2): the gradient of Tanh, from its output.", kFloatingOrComplex,
+                    [](const GradientScope& g) -> Gradients {
+                      const Output y = Conj(g.x(0)), dy = Conj(g.x(1));
+                      return {g.dy() * -2.0 * dy * y, Call("TanhGrad", {y, g.dy()})};
+                    });
+}
 KERNEL(TanhGrad, BinaryElementwise<TanhGradFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Asinh, (UnaryOp("The number whose hyperbolic sine is x.", kFloatingOrComplex,
-                   [](const GradientScope& g) -> Gradients {
-                     return {g.dy() / Call("Cosh", {Conj(g.y())})};
-                   })));
+OP(Asinh) {
+  return UnaryOp(
+      "The number whose hyperbolic sine is x.", kFloatingOrComplex,
+      [](const GradientScope& g) -> Gradients { return {g.dy() / Call("Cosh", {Conj(g.y())})}; });
+}
 KERNEL(Asinh, UnaryElementwise<AsinhFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Acosh, (WithExamples({{.inputs = {{{{2, 2}, {1.5, 2, 3, 7}}}}}},
-                        UnaryOp("The number whose hyperbolic cosine is x.", kFloatingOrComplex,
-                                [](const GradientScope& g) -> Gradients {
-                                  return {g.dy() / Call("Sinh", {Conj(g.y())})};
-                                }))));
+OP(Acosh) {
+  return WithExamples({{.inputs = {{{{2, 2}, {1.5, 2, 3, 7}}}}}},
+                      UnaryOp("The number whose hyperbolic cosine is x.", kFloatingOrComplex,
+                              [](const GradientScope& g) -> Gradients {
+                                return {g.dy() / Call("Sinh", {Conj(g.y())})};
+                              }));
+}
 KERNEL(Acosh, UnaryElementwise<AcoshFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Atanh, (UnaryOp("The number whose hyperbolic tangent is x.", kFloatingOrComplex,
-                   [](const GradientScope& g) -> Gradients {
-                     return {g.dy() * Reciprocal(1.0 - Square(Conj(g.x())))};
-                   })));
+OP(Atanh) {
+  return UnaryOp("The number whose hyperbolic tangent is x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients {
+                   return {g.dy() * Reciprocal(1.0 - Square(Conj(g.x())))};
+                 });
+}
 KERNEL(Atanh, UnaryElementwise<AtanhFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
 }  // namespace penstock

@@ -118,43 +118,53 @@ const DTypes kWideFloats = {DType::kFloat, DType::kDouble};
 
 }  // namespace
 
-OP(Igamma, (Named("a", "x", "z",
-                  WithExamples(FirstOrderOnly(),
-                               BinaryOp("The lower regularized incomplete Gamma function P(a, x).",
-                                        kFloating, [](const GradientScope& g) -> Gradients {
-                                          return IgammaGradient(g, 1);
-                                        })))));
+OP(Igamma) {
+  return Named("a", "x", "z",
+               WithExamples(FirstOrderOnly(),
+                            BinaryOp("The lower regularized incomplete Gamma function P(a, x).",
+                                     kFloating, [](const GradientScope& g) -> Gradients {
+                                       return IgammaGradient(g, 1);
+                                     })));
+}
 KERNEL(Igamma, BinaryElementwise<IgammaFn>::Kernel, FLOATING_TYPES);
 
-OP(Igammac,
-   (Named("a", "x", "z",
-          WithExamples(FirstOrderOnly(),
-                       BinaryOp("The upper regularized incomplete Gamma function, 1 - P(a, x).",
-                                kFloating, [](const GradientScope& g) -> Gradients {
-                                  return IgammaGradient(g, -1);
-                                })))));
+OP(Igammac) {
+  return Named(
+      "a", "x", "z",
+      WithExamples(
+          FirstOrderOnly(),
+          BinaryOp("The upper regularized incomplete Gamma function, 1 - P(a, x).", kFloating,
+                   [](const GradientScope& g) -> Gradients { return IgammaGradient(g, -1); })));
+}
 KERNEL(Igammac, BinaryElementwise<IgammacFn>::Kernel, FLOATING_TYPES);
 
-OP(IgammaGradA,
-   (Named("a", "x", "z", BinaryOp("The derivative of Igamma(a, x) for a.", kWideFloats, nullptr))));
+OP(IgammaGradA) {
+  return Named("a", "x", "z",
+               BinaryOp("The derivative of Igamma(a, x) for a.", kWideFloats, nullptr));
+}
 KERNEL(IgammaGradA, BinaryElementwise<IgammaGradAFn>::Kernel, float, double);
 
-OP(RandomGammaGrad,
-   (Named("alpha", "sample", "output",
-          BinaryOp("The derivative of a Gamma-distributed sample for the shape parameter alpha.",
-                   kWideFloats, nullptr))));
+OP(RandomGammaGrad) {
+  return Named(
+      "alpha", "sample", "output",
+      BinaryOp("The derivative of a Gamma-distributed sample for the shape parameter alpha.",
+               kWideFloats, nullptr));
+}
 KERNEL(RandomGammaGrad, BinaryElementwise<RandomGammaGradFn>::Kernel, float, double);
 
-OP(Betainc, {
-                .doc = "The regularized incomplete beta integral I_x(a, b). No gradient for a and "
-                       "b.",
-                .inputs = {{"a", "T"}, {"b", "T"}, {"x", "T"}},
-                .outputs = {{"z", "T"}},
-                .types = {{"T", kWideFloats}},
-                .shape = BetaincShape,
-                .gradient = BetaincGradient,
-                .examples = {{.inputs = {{{{2, 3}}}, {{{}}}, {{{2, 3}}}}, .check_gradient = false}},
-            });
+OP(Betainc) {
+  return {
+      .doc =
+          "The regularized incomplete beta integral I_x(a, b). No gradient for a and "
+          "b.",
+      .inputs = {{"a", "T"}, {"b", "T"}, {"x", "T"}},
+      .outputs = {{"z", "T"}},
+      .types = {{"T", kWideFloats}},
+      .shape = BetaincShape,
+      .gradient = BetaincGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{}}}, {{{2, 3}}}}, .check_gradient = false}},
+  };
+}
 KERNEL(Betainc, BetaincKernel, float, double);
 
 }  // namespace penstock

@@ -120,34 +120,50 @@ struct InDouble {
 
 }  // namespace
 
-OP(Erfinv, (UnaryOp("y with erf(y) = x.", kFloating, [](const GradientScope& g) -> Gradients {
-     return {g.dy() * (std::sqrt(pi) / 2 * Exp(Square(g.y())))};
-   })));
-OP(Ndtri, (UnaryOp("The quantile function of the standard normal distribution.", kFloating,
-                   [](const GradientScope& g) -> Gradients {
-                     return {g.dy() * (std::sqrt(2 * pi) * Exp(Square(g.y()) * 0.5))};
-                   })));
-OP(Expint,
-   (UnaryOp("The exponential integral Ei(x).", kFloating,
-            [](const GradientScope& g) -> Gradients { return {g.dy() * (Exp(g.x()) / g.x())}; })));
-OP(Dawsn, (UnaryOp("Dawson's integral: e^(-x^2) times the integral of e^(t^2) from 0 to x.",
-                   kFloating, [](const GradientScope& g) -> Gradients {
-                     return {g.dy() * (1.0 - 2.0 * g.x() * g.y())};
-                   })));
-OP(FresnelSin, (UnaryOp("The integral of sin(pi t^2 / 2) from 0 to x.", kFloating,
-                        [](const GradientScope& g) -> Gradients {
-                          return {g.dy() * Sin(pi / 2 * Square(g.x()))};
-                        })));
-OP(FresnelCos, (UnaryOp("The integral of cos(pi t^2 / 2) from 0 to x.", kFloating,
-                        [](const GradientScope& g) -> Gradients {
-                          return {g.dy() * Cos(pi / 2 * Square(g.x()))};
-                        })));
-OP(Spence,
-   (UnaryOp("The dilogarithm of 1 - x.", kFloating, [](const GradientScope& g) -> Gradients {
-     const Output one = OnesLike(g.x());
-     const Output slope = Log(g.x()) / (1.0 - g.x());
-     return {g.dy() * Call("SelectV2", {Equal(g.x(), one), -one, slope})};
-   })));
+OP(Erfinv) {
+  return UnaryOp("y with erf(y) = x.", kFloating, [](const GradientScope& g) -> Gradients {
+    return {g.dy() * (std::sqrt(pi) / 2 * Exp(Square(g.y())))};
+  });
+}
+
+OP(Ndtri) {
+  return UnaryOp("The quantile function of the standard normal distribution.", kFloating,
+                 [](const GradientScope& g) -> Gradients {
+                   return {g.dy() * (std::sqrt(2 * pi) * Exp(Square(g.y()) * 0.5))};
+                 });
+}
+
+OP(Expint) {
+  return UnaryOp(
+      "The exponential integral Ei(x).", kFloating,
+      [](const GradientScope& g) -> Gradients { return {g.dy() * (Exp(g.x()) / g.x())}; });
+}
+
+OP(Dawsn) {
+  return UnaryOp(
+      "Dawson's integral: e^(-x^2) times the integral of e^(t^2) from 0 to x.", kFloating,
+      [](const GradientScope& g) -> Gradients { return {g.dy() * (1.0 - 2.0 * g.x() * g.y())}; });
+}
+
+OP(FresnelSin) {
+  return UnaryOp(
+      "The integral of sin(pi t^2 / 2) from 0 to x.", kFloating,
+      [](const GradientScope& g) -> Gradients { return {g.dy() * Sin(pi / 2 * Square(g.x()))}; });
+}
+
+OP(FresnelCos) {
+  return UnaryOp(
+      "The integral of cos(pi t^2 / 2) from 0 to x.", kFloating,
+      [](const GradientScope& g) -> Gradients { return {g.dy() * Cos(pi / 2 * Square(g.x()))}; });
+}
+
+OP(Spence) {
+  return UnaryOp("The dilogarithm of 1 - x.", kFloating, [](const GradientScope& g) -> Gradients {
+    const Output one = OnesLike(g.x());
+    const Output slope = Log(g.x()) / (1.0 - g.x());
+    return {g.dy() * Call("SelectV2", {Equal(g.x(), one), -one, slope})};
+  });
+}
 
 KERNEL(Erfinv, UnaryElementwise<InDouble<Erfinv>>::Kernel, FLOATING_TYPES);
 KERNEL(Ndtri, UnaryElementwise<InDouble<Ndtri>>::Kernel, FLOATING_TYPES);

@@ -45,28 +45,34 @@ Output IsNonzero(Output x) { return Cast(Call("NotEqual", {x, ZerosLike(x)}), x.
 
 }  // namespace
 
-OP(Xlogy, (BinaryOp("x * log(y), and zero where x is.", kFloatingOrComplex,
-                    [](const GradientScope& g) -> Gradients {
-                      const Output x = g.x(0), y = g.x(1);
-                      return SumToInputs(g, g.dy() * Conj(Call("Xlogy", {IsNonzero(x), y})),
-                                         g.dy() * Conj(Call("Xdivy", {x, y})));
-                    })));
+OP(Xlogy) {
+  return BinaryOp("x * log(y), and zero where x is.", kFloatingOrComplex,
+                  [](const GradientScope& g) -> Gradients {
+                    const Output x = g.x(0), y = g.x(1);
+                    return SumToInputs(g, g.dy() * Conj(Call("Xlogy", {IsNonzero(x), y})),
+                                       g.dy() * Conj(Call("Xdivy", {x, y})));
+                  });
+}
 KERNEL(Xlogy, BinaryElementwise<XlogyFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Xlog1py, (BinaryOp("x * log(1 + y), and zero where x is.", kFloatingOrComplex,
-                      [](const GradientScope& g) -> Gradients {
-                        const Output x = g.x(0), y = g.x(1);
-                        return SumToInputs(g, g.dy() * Conj(Call("Xlog1py", {IsNonzero(x), y})),
-                                           g.dy() * Conj(Call("Xdivy", {x, y + 1.0})));
-                      })));
+OP(Xlog1py) {
+  return BinaryOp("x * log(1 + y), and zero where x is.", kFloatingOrComplex,
+                  [](const GradientScope& g) -> Gradients {
+                    const Output x = g.x(0), y = g.x(1);
+                    return SumToInputs(g, g.dy() * Conj(Call("Xlog1py", {IsNonzero(x), y})),
+                                       g.dy() * Conj(Call("Xdivy", {x, y + 1.0})));
+                  });
+}
 KERNEL(Xlog1py, BinaryElementwise<Xlog1pyFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Xdivy, (BinaryOp("x / y, and zero where x is.", kFloatingOrComplex,
-                    [](const GradientScope& g) -> Gradients {
-                      const Output x = g.x(0), y = g.x(1);
-                      return SumToInputs(g, g.dy() * Conj(Call("Xdivy", {IsNonzero(x), y})),
-                                         g.dy() * Conj(Call("Xdivy", {-x, Square(y)})));
-                    })));
+OP(Xdivy) {
+  return BinaryOp("x / y, and zero where x is.", kFloatingOrComplex,
+                  [](const GradientScope& g) -> Gradients {
+                    const Output x = g.x(0), y = g.x(1);
+                    return SumToInputs(g, g.dy() * Conj(Call("Xdivy", {IsNonzero(x), y})),
+                                       g.dy() * Conj(Call("Xdivy", {-x, Square(y)})));
+                  });
+}
 KERNEL(Xdivy, BinaryElementwise<XdivyFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
 }  // namespace penstock

@@ -88,34 +88,45 @@ OpDef LogicalOp(const char* doc) {
 
 }  // namespace
 
-OP(LogicalAnd, (LogicalOp("True where x and y are.")));
+OP(LogicalAnd) { return LogicalOp("True where x and y are."); }
 KERNEL_ANY_TYPE(LogicalAnd, BinaryElementwise<AndFn>::Kernel<bool>);
-OP(LogicalOr, (LogicalOp("True where x or y is.")));
+OP(LogicalOr) { return LogicalOp("True where x or y is."); }
 KERNEL_ANY_TYPE(LogicalOr, BinaryElementwise<OrFn>::Kernel<bool>);
-OP(LogicalNot, {
-                   .doc = "True where x is false.",
-                   .inputs = {{"x", "bool"}},
-                   .outputs = {{"y", "bool"}},
-                   .shape = SameShape,
-                   .gradient = NoGradient,
-               });
+OP(LogicalNot) {
+  return {
+      .doc = "True where x is false.",
+      .inputs = {{"x", "bool"}},
+      .outputs = {{"y", "bool"}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+  };
+}
 KERNEL_ANY_TYPE(LogicalNot, UnaryElementwise<NotFn>::Kernel<bool>);
 
-OP(BitwiseAnd, (CommutativeOp("The bits that are set in x and in y.", kIntegers, NoGradient)));
+OP(BitwiseAnd) {
+  return CommutativeOp("The bits that are set in x and in y.", kIntegers, NoGradient);
+}
 KERNEL(BitwiseAnd, BinaryElementwise<AndFn>::Kernel, INTEGER_TYPES);
-OP(BitwiseOr, (CommutativeOp("The bits that are set in x or in y.", kIntegers, NoGradient)));
+OP(BitwiseOr) {
+  return CommutativeOp("The bits that are set in x or in y.", kIntegers, NoGradient);
+}
 KERNEL(BitwiseOr, BinaryElementwise<OrFn>::Kernel, INTEGER_TYPES);
-OP(BitwiseXor, (CommutativeOp("The bits in which x and y differ.", kIntegers, NoGradient)));
+OP(BitwiseXor) { return CommutativeOp("The bits in which x and y differ.", kIntegers, NoGradient); }
 KERNEL(BitwiseXor, BinaryElementwise<XorFn>::Kernel, INTEGER_TYPES);
-OP(Invert, (UnaryOp("x with every bit flipped.", kIntegers, NoGradient)));
+OP(Invert) { return UnaryOp("x with every bit flipped.", kIntegers, NoGradient); }
 KERNEL(Invert, UnaryElementwise<InvertFn>::Kernel, INTEGER_TYPES);
-OP(PopulationCount, (UnaryOpTo("uint8", "How many bits of x are set.", kIntegers, NoGradient)));
+OP(PopulationCount) {
+  return UnaryOpTo("uint8", "How many bits of x are set.", kIntegers, NoGradient);
+}
 KERNEL(PopulationCount, UnaryElementwise<PopulationCountFn>::Kernel, INTEGER_TYPES);
-OP(LeftShift,
-   (BinaryOp("x shifted left by y bits; y is clamped to [0, width).", kIntegers, NoGradient)));
+OP(LeftShift) {
+  return BinaryOp("x shifted left by y bits; y is clamped to [0, width).", kIntegers, NoGradient);
+}
 KERNEL(LeftShift, BinaryElementwise<LeftShiftFn>::Kernel, INTEGER_TYPES);
-OP(RightShift, (BinaryOp("x shifted right by y bits, keeping the sign; y is clamped to [0, width).",
-                         kIntegers, NoGradient)));
+OP(RightShift) {
+  return BinaryOp("x shifted right by y bits, keeping the sign; y is clamped to [0, width).",
+                  kIntegers, NoGradient);
+}
 KERNEL(RightShift, BinaryElementwise<RightShiftFn>::Kernel, INTEGER_TYPES);
 
 }  // namespace penstock

@@ -157,38 +157,43 @@ OpDef BatchMatMulV3Op() {
 
 }  // namespace
 
-OP(MatMul,
-   {
-       .doc = "The product of two matrices, each transposed first if its attribute says so.",
-       .inputs = {{"a", "T"}, {"b", "T"}},
-       .outputs = {{"product", "T"}},
-       .types = {{"T", TypesOf<FLOATING_TYPES, int32_t, int64_t, COMPLEX_TYPES>()}},
-       .attrs = {{"transpose_a", AttrValue(false)}, {"transpose_b", AttrValue(false)}},
-       .shape = MatMulShape,
-       .gradient = MatMulGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{3, 2}}}}},
-                    {.inputs = {{{{3, 2}}}, {{{3, 2}}}}, .attrs = {{"transpose_a", true}}},
-                    {.inputs = {{{{2, 3}}}, {{{2, 3}}}}, .attrs = {{"transpose_b", true}}},
-                    {.inputs = {{{{3, 2}}}, {{{2, 3}}}},
-                     .attrs = {{"transpose_a", true}, {"transpose_b", true}}}},
-       .flops = MatMulFlops,
-   });
+OP(MatMul) {
+  return {
+      .doc = "The product of two matrices, each transposed first if its attribute says so.",
+      .inputs = {{"a", "T"}, {"b", "T"}},
+      .outputs = {{"product", "T"}},
+      .types = {{"T", TypesOf<FLOATING_TYPES, int32_t, int64_t, COMPLEX_TYPES>()}},
+      .attrs = {{"transpose_a", AttrValue(false)}, {"transpose_b", AttrValue(false)}},
+      .shape = MatMulShape,
+      .gradient = MatMulGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{3, 2}}}}},
+                   {.inputs = {{{{3, 2}}}, {{{3, 2}}}}, .attrs = {{"transpose_a", true}}},
+                   {.inputs = {{{{2, 3}}}, {{{2, 3}}}}, .attrs = {{"transpose_b", true}}},
+                   {.inputs = {{{{3, 2}}}, {{{2, 3}}}},
+                    .attrs = {{"transpose_a", true}, {"transpose_b", true}}}},
+      .flops = MatMulFlops,
+  };
+}
 KERNEL(MatMul, MatMulOnCpu, FLOATING_TYPES, int32_t, int64_t, COMPLEX_TYPES);
 
-OP(BatchMatMul, (BatchMatMulOp("Products of matrices in the last two dimensions, each pair of a "
-                               "batch; with adj_x, adj_y of their adjoints.",
-                               BatchMatMulShape<false>, [](const GradientScope& g) -> Gradients {
-                                 return BatchMatMulGradient(g, "BatchMatMul");
-                               })));
+OP(BatchMatMul) {
+  return BatchMatMulOp(
+      "Products of matrices in the last two dimensions, each pair of a "
+      "batch; with adj_x, adj_y of their adjoints.",
+      BatchMatMulShape<false>,
+      [](const GradientScope& g) -> Gradients { return BatchMatMulGradient(g, "BatchMatMul"); });
+}
 KERNEL(BatchMatMul, BatchMatMulOnCpu, MATRIX_TYPES);
 
-OP(BatchMatMulV2, (BatchMatMulOp("BatchMatMul whose batch dimensions broadcast.",
-                                 BatchMatMulShape<true>, [](const GradientScope& g) -> Gradients {
-                                   return BroadcastMatMulGradient(g, "BatchMatMulV2");
-                                 })));
+OP(BatchMatMulV2) {
+  return BatchMatMulOp("BatchMatMul whose batch dimensions broadcast.", BatchMatMulShape<true>,
+                       [](const GradientScope& g) -> Gradients {
+                         return BroadcastMatMulGradient(g, "BatchMatMulV2");
+                       });
+}
 KERNEL(BatchMatMulV2, BatchMatMulV2OnCpu, MATRIX_TYPES);
 
-OP(BatchMatMulV3, (BatchMatMulV3Op()));
+OP(BatchMatMulV3) { return BatchMatMulV3Op(); }
 KERNEL_BY("Tout", BatchMatMulV3, BatchMatMulV3OnCpu, MATRIX_TYPES);
 
 }  // namespace penstock

@@ -65,21 +65,25 @@ class L2LossKernel final : public Kernel {
 
 }  // namespace
 
-OP(EuclideanNorm,
-   (ReductionOp("The Euclidean norm along axes.", kNumber, [](const GradientScope& g) -> Gradients {
-     return {g.x() * WithKeptDims(g, g.dy() / g.y()), Gradient()};
-   })));
+OP(EuclideanNorm) {
+  return ReductionOp("The Euclidean norm along axes.", kNumber,
+                     [](const GradientScope& g) -> Gradients {
+                       return {g.x() * WithKeptDims(g, g.dy() / g.y()), Gradient()};
+                     });
+}
 KERNEL_HOST_ARGS(("reduction_indices"), EuclideanNorm, Reduction<NormReducer>::Kernel,
                  NUMBER_TYPES);
 
-OP(L2Loss, {
-               .doc = "Half of the sum of the squares of all elements.",
-               .inputs = {{"t", "T"}},
-               .outputs = {{"output", "T"}},
-               .types = {{"T", kFloating}},
-               .shape = ScalarShape,
-               .gradient = [](const GradientScope& g) -> Gradients { return {g.x() * g.dy()}; },
-           });
+OP(L2Loss) {
+  return {
+      .doc = "Half of the sum of the squares of all elements.",
+      .inputs = {{"t", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .shape = ScalarShape,
+      .gradient = [](const GradientScope& g) -> Gradients { return {g.x() * g.dy()}; },
+  };
+}
 KERNEL(L2Loss, L2LossKernel, FLOATING_TYPES);
 
 }  // namespace penstock

@@ -120,52 +120,69 @@ Gradients PowGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(Square, (UnaryOp("y = x^2.", kNumber, [](const GradientScope& g) -> Gradients {
-     return {g.dy() * (2.0 * Conj(g.x()))};
-   })));
+OP(Square) {
+  return UnaryOp("y = x^2.", kNumber, [](const GradientScope& g) -> Gradients {
+    return {g.dy() * (2.0 * Conj(g.x()))};
+  });
+}
 KERNEL(Square, UnaryElementwise<SquareFn>::Kernel, NUMBER_TYPES);
 
-OP(Sqrt,
-   (UnaryOp("The square root of x.", kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
-     return {Call("SqrtGrad", {g.y(), g.dy()})};
-   })));
+OP(Sqrt) {
+  return UnaryOp("The square root of x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients {
+                   return {Call("SqrtGrad", {g.y(), g.dy()})};
+                 });
+}
 KERNEL(Sqrt, UnaryElementwise<SqrtFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(SqrtGrad, (GradientOp("dy / (2 y): the gradient of Sqrt, from its output.", kFloatingOrComplex,
-                         [](const GradientScope& g) -> Gradients {
-                           const Output scaled = g.dy() / g.x(0);
-                           return {-Conj(scaled) * g.y(), 0.5 * scaled};
-                         })));
+OP(SqrtGrad) {
+  return GradientOp("dy / (2 y): the gradient of Sqrt, from its output.", kFloatingOrComplex,
+                    [](const GradientScope& g) -> Gradients {
+                      const Output scaled = g.dy() / g.x(0);
+                      return {-Conj(scaled) * g.y(), 0.5 * scaled};
+                    });
+}
 KERNEL(SqrtGrad, BinaryElementwise<SqrtGradFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Rsqrt, (UnaryOp("One divided by the square root of x.", kFloatingOrComplex,
-                   [](const GradientScope& g) -> Gradients {
-                     return {Call("RsqrtGrad", {g.y(), g.dy()})};
-                   })));
+OP(Rsqrt) {
+  return UnaryOp("One divided by the square root of x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients {
+                   return {Call("RsqrtGrad", {g.y(), g.dy()})};
+                 });
+}
 KERNEL(Rsqrt, UnaryElementwise<RsqrtFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(RsqrtGrad,
-   (GradientOp("dy * -y^3 / 2: the gradient of Rsqrt, from its output.", kFloatingOrComplex,
-               [](const GradientScope& g) -> Gradients {
-                 const Output y = Conj(g.x(0)), dy = g.x(1);
-                 return {-1.5 * Conj(g.dy()) * dy * Square(y), Call("RsqrtGrad", {y, g.dy()})};
-               })));
+OP(RsqrtGrad) {
+  return GradientOp("dy * -y^3 / 2: the gradient of Rsqrt, from its output.", kFloatingOrComplex,
+                    [](const GradientScope& g) -> Gradients {
+                      const Output y = Conj(g.x(0)), dy = g.x(1);
+                      return {-1.5 * Conj(g.dy()) * dy * Square(y), Call("RsqrtGrad", {y, g.dy()})};
+                    });
+}
 KERNEL(RsqrtGrad, BinaryElementwise<RsqrtGradFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Reciprocal, (UnaryOp("y = 1 / x.", kFloatingOrComplex, ReciprocalGradient)));
+OP(Reciprocal) { return UnaryOp("y = 1 / x.", kFloatingOrComplex, ReciprocalGradient); }
 KERNEL(Reciprocal, UnaryElementwise<ReciprocalFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
-OP(Inv,
-   (UnaryOp("y = 1 / x. (The old name of Reciprocal.)", kFloatingOrComplex, ReciprocalGradient)));
+OP(Inv) {
+  return UnaryOp("y = 1 / x. (The old name of Reciprocal.)", kFloatingOrComplex,
+                 ReciprocalGradient);
+}
 KERNEL(Inv, UnaryElementwise<ReciprocalFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(ReciprocalGrad, (GradientOp("-dy * y^2: the gradient of Reciprocal, from its output.",
-                               kFloatingOrComplex, ReciprocalGradGradient)));
+OP(ReciprocalGrad) {
+  return GradientOp("-dy * y^2: the gradient of Reciprocal, from its output.", kFloatingOrComplex,
+                    ReciprocalGradGradient);
+}
 KERNEL(ReciprocalGrad, BinaryElementwise<ReciprocalGradFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
-OP(InvGrad, (GradientOp("-dy * y^2: the gradient of Inv, from its output.", kFloatingOrComplex,
-                        ReciprocalGradGradient)));
+OP(InvGrad) {
+  return GradientOp("-dy * y^2: the gradient of Inv, from its output.", kFloatingOrComplex,
+                    ReciprocalGradGradient);
+}
 KERNEL(InvGrad, BinaryElementwise<ReciprocalGradFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Pow, (BinaryOp("z = x^y. Integers may not have negative exponents.", kNumber, PowGradient)));
+OP(Pow) {
+  return BinaryOp("z = x^y. Integers may not have negative exponents.", kNumber, PowGradient);
+}
 KERNEL(Pow, BinaryElementwise<PowFn>::Kernel, NUMBER_TYPES);
 
 }  // namespace penstock

@@ -39,16 +39,20 @@ constexpr char kTruncateDiv[] = "TruncateDiv";
 
 }  // namespace
 
-OP(FloorMod, (BinaryOp("What is left of x / y, rounded down: x - floor(x / y) * y.", kReal,
-                       ModGradient<kFloorDiv>)));
+OP(FloorMod) {
+  return BinaryOp("What is left of x / y, rounded down: x - floor(x / y) * y.", kReal,
+                  ModGradient<kFloorDiv>);
+}
 KERNEL(FloorMod, BinaryElementwise<FloorModFn>::Kernel, REAL_TYPES);
 
-OP(Mod,
-   (BinaryOp("What is left of x / y, rounded towards zero.", kReal, ModGradient<kTruncateDiv>)));
+OP(Mod) {
+  return BinaryOp("What is left of x / y, rounded towards zero.", kReal, ModGradient<kTruncateDiv>);
+}
 KERNEL(Mod, BinaryElementwise<TruncateModFn>::Kernel, REAL_TYPES);
 
-OP(TruncateMod,
-   (BinaryOp("What is left of x / y, rounded towards zero.", kReal, ModGradient<kTruncateDiv>)));
+OP(TruncateMod) {
+  return BinaryOp("What is left of x / y, rounded towards zero.", kReal, ModGradient<kTruncateDiv>);
+}
 KERNEL(TruncateMod, BinaryElementwise<TruncateModFn>::Kernel, REAL_TYPES);
 
 }  // namespace penstock

@@ -76,24 +76,29 @@ struct IsFiniteFn {
 
 }  // namespace
 
-OP(Ceil, (UnaryOp("The smallest integer not less than x.", kFloating, NoGradient)));
+OP(Ceil) { return UnaryOp("The smallest integer not less than x.", kFloating, NoGradient); }
 KERNEL(Ceil, UnaryElementwise<CeilFn>::Kernel, FLOATING_TYPES);
-OP(Floor, (UnaryOp("The largest integer not greater than x.", kFloating, NoGradient)));
+OP(Floor) { return UnaryOp("The largest integer not greater than x.", kFloating, NoGradient); }
 KERNEL(Floor, UnaryElementwise<FloorFn>::Kernel, FLOATING_TYPES);
-OP(Round,
-   (UnaryOp("The integer nearest to x; halves go to the even one.", kSignedReal, NoGradient)));
+OP(Round) {
+  return UnaryOp("The integer nearest to x; halves go to the even one.", kSignedReal, NoGradient);
+}
 KERNEL(Round, UnaryElementwise<RoundFn>::Kernel, SIGNED_REAL_TYPES);
-OP(Rint, (UnaryOp("The integer nearest to x; halves go to the even one.", kFloating, NoGradient)));
+OP(Rint) {
+  return UnaryOp("The integer nearest to x; halves go to the even one.", kFloating, NoGradient);
+}
 KERNEL(Rint, UnaryElementwise<RoundFn>::Kernel, FLOATING_TYPES);
 
-OP(NextAfter, (NextAfterOp()));
+OP(NextAfter) { return NextAfterOp(); }
 KERNEL(NextAfter, BinaryElementwise<NextAfterFn>::Kernel, float, double);
 
-OP(IsNan, (UnaryOpTo("bool", "True where x is not a number.", kFloating, NoGradient)));
+OP(IsNan) { return UnaryOpTo("bool", "True where x is not a number.", kFloating, NoGradient); }
 KERNEL(IsNan, UnaryElementwise<IsNanFn>::Kernel, FLOATING_TYPES);
-OP(IsInf, (UnaryOpTo("bool", "True where x is infinite.", kFloating, NoGradient)));
+OP(IsInf) { return UnaryOpTo("bool", "True where x is infinite.", kFloating, NoGradient); }
 KERNEL(IsInf, UnaryElementwise<IsInfFn>::Kernel, FLOATING_TYPES);
-OP(IsFinite, (UnaryOpTo("bool", "True where x is a finite number.", kFloating, NoGradient)));
+OP(IsFinite) {
+  return UnaryOpTo("bool", "True where x is a finite number.", kFloating, NoGradient);
+}
 KERNEL(IsFinite, UnaryElementwise<IsFiniteFn>::Kernel, FLOATING_TYPES);
 
 }  // namespace penstock

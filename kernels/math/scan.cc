@@ -170,17 +170,21 @@ Output LogSumExpPart(const GradientScope& g, double sign) {
 
 }  // namespace
 
-OP(Cumsum, (ScanOp("The sum of all elements up to each one along an axis.", kNumber,
-                   [](const GradientScope& g) -> Gradients {
-                     return {ScanBack(g, g.dy()), Gradient()};
-                   })));
+OP(Cumsum) {
+  return ScanOp("The sum of all elements up to each one along an axis.", kNumber,
+                [](const GradientScope& g) -> Gradients {
+                  return {ScanBack(g, g.dy()), Gradient()};
+                });
+}
 KERNEL_HOST_ARGS(("axis"), Cumsum, Scan<RunningSum>::Kernel, NUMBER_TYPES);
 
-OP(Cumprod, (ScanOp("The product of all elements up to each one along an axis.", kNumber,
-                    [](const GradientScope& g) -> Gradients {
-                      const Output sums = ScanBack(g, Conj(g.y()) * g.dy());
-                      return {Call("DivNoNan", {sums, Conj(g.x())}), Gradient()};
-                    })));
+OP(Cumprod) {
+  return ScanOp("The product of all elements up to each one along an axis.", kNumber,
+                [](const GradientScope& g) -> Gradients {
+                  const Output sums = ScanBack(g, Conj(g.y()) * g.dy());
+                  return {Call("DivNoNan", {sums, Conj(g.x())}), Gradient()};
+                });
+}
 KERNEL_HOST_ARGS(("axis"), Cumprod, Scan<RunningProduct>::Kernel, NUMBER_TYPES);
 
 static OpDef CumulativeLogsumexpOp() {
@@ -192,7 +196,8 @@ static OpDef CumulativeLogsumexpOp() {
   op.examples[1].check_gradient = false;  // -infinity has no differences
   return op;
 }
-OP(CumulativeLogsumexp, (CumulativeLogsumexpOp()));
+
+OP(CumulativeLogsumexp) { return CumulativeLogsumexpOp(); }
 KERNEL_HOST_ARGS(("axis"), CumulativeLogsumexp, Scan<RunningLogSumExp>::Kernel, FLOATING_TYPES);
 
 }  // namespace penstock

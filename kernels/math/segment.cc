@@ -103,21 +103,40 @@ OpDef SegmentOp(const char* doc, const DTypes& types, GradientFn gradient) {
 
 }  // namespace
 
-OP(SegmentSum, (SegmentOp("output[s] = the sum of the rows of data whose segment id is s; zero "
-                          "where there is none. Ids are sorted.",
-                          kNumber, SumGradient)));
-OP(SegmentMean, (SegmentOp("output[s] = the mean of the rows of data whose segment id is s; zero "
-                           "where there is none. Ids are sorted.",
-                           kNumber, MeanGradient)));
-OP(SegmentProd, (SegmentOp("output[s] = the product of the rows of data whose segment id is s; one "
-                           "where there is none. Ids are sorted.",
-                           kNumber, ProdGradient)));
-OP(SegmentMin, (SegmentOp("output[s] = the least of the rows of data whose segment id is s; zero "
-                          "where there is none. Ids are sorted.",
-                          kReal, ExtremumGradient)));
-OP(SegmentMax, (SegmentOp("output[s] = the greatest of the rows of data whose segment id is s; "
-                          "zero where there is none. Ids are sorted.",
-                          kReal, ExtremumGradient)));
+OP(SegmentSum) {
+  return SegmentOp(
+      "output[s] = the sum of the rows of data whose segment id is s; zero "
+      "where there is none. Ids are sorted.",
+      kNumber, SumGradient);
+}
+
+OP(SegmentMean) {
+  return SegmentOp(
+      "output[s] = the mean of the rows of data whose segment id is s; zero "
+      "where there is none. Ids are sorted.",
+      kNumber, MeanGradient);
+}
+
+OP(SegmentProd) {
+  return SegmentOp(
+      "output[s] = the product of the rows of data whose segment id is s; one "
+      "where there is none. Ids are sorted.",
+      kNumber, ProdGradient);
+}
+
+OP(SegmentMin) {
+  return SegmentOp(
+      "output[s] = the least of the rows of data whose segment id is s; zero "
+      "where there is none. Ids are sorted.",
+      kReal, ExtremumGradient);
+}
+
+OP(SegmentMax) {
+  return SegmentOp(
+      "output[s] = the greatest of the rows of data whose segment id is s; "
+      "zero where there is none. Ids are sorted.",
+      kReal, ExtremumGradient);
+}
 KERNEL(SegmentSum, Segment<SegmentSumFold>::Kernel, NUMBER_TYPES);
 KERNEL(SegmentMean, Segment<SegmentMeanFold>::Kernel, NUMBER_TYPES);
 KERNEL(SegmentProd, Segment<SegmentProdFold>::Kernel, NUMBER_TYPES);

@@ -142,31 +142,32 @@ OpDef SelectOp(const char* doc, ShapeFn shape, GradientFn gradient) {
 
 }  // namespace
 
-OP(Select,
-   (SelectOp("Elements, or rows, of t where the condition is true, of e where it is not.",
-             SelectShape, [](const GradientScope& g) -> Gradients {
-               const Output zero = ZerosLike(g.dy());
-               return {Gradient(), Select(g.x(0), g.dy(), zero), Select(g.x(0), zero, g.dy())};
-             })));
+OP(Select) {
+  return SelectOp("Elements, or rows, of t where the condition is true, of e where it is not.",
+                  SelectShape, [](const GradientScope& g) -> Gradients {
+                    const Output zero = ZerosLike(g.dy());
+                    return {Gradient(), Select(g.x(0), g.dy(), zero), Select(g.x(0), zero, g.dy())};
+                  });
+}
 KERNEL(Select, SelectOf, PLAIN_TYPES);
 
-OP(SelectV2, (SelectOp(
-                 "Elements of t where the condition is true, of e where it is not; "
-                 "all three broadcast.",
-                 [](ShapeScope& s) -> Status {
-                   ASSIGN_OR_RETURN(const PartialShape sides, Broadcast(s.input(1), s.input(2)));
-                   ASSIGN_OR_RETURN(PartialShape all, Broadcast(s.input(0), sides));
-                   s.set_output(0, std::move(all));
-                   return OkStatus();
-                 },
-                 [](const GradientScope& g) -> Gradients {
-                   const Output zero = ZerosLike(g.dy());
-                   const auto side = [&](Output t, Output e) {
-                     return Call("SelectV2", {g.x(0), t, e});
-                   };
-                   return {Gradient(), SumToShapeOf(side(g.dy(), zero), g.x(1)),
-                           SumToShapeOf(side(zero, g.dy()), g.x(2))};
-                 })));
+OP(SelectV2) {
+  return SelectOp(
+      "Elements of t where the condition is true, of e where it is not; "
+      "all three broadcast.",
+      [](ShapeScope& s) -> Status {
+        ASSIGN_OR_RETURN(const PartialShape sides, Broadcast(s.input(1), s.input(2)));
+        ASSIGN_OR_RETURN(PartialShape all, Broadcast(s.input(0), sides));
+        s.set_output(0, std::move(all));
+        return OkStatus();
+      },
+      [](const GradientScope& g) -> Gradients {
+        const Output zero = ZerosLike(g.dy());
+        const auto side = [&](Output t, Output e) { return Call("SelectV2", {g.x(0), t, e}); };
+        return {Gradient(), SumToShapeOf(side(g.dy(), zero), g.x(1)),
+                SumToShapeOf(side(zero, g.dy()), g.x(2))};
+      });
+}
 KERNEL(SelectV2, SelectV2Of, PLAIN_TYPES);
 
 #if !defined(PENSTOCK_CUDA_DEVICE)

@@ -49,17 +49,23 @@ struct SignFn {
 
 }  // namespace
 
-OP(Abs, (UnaryOp("The absolute value of x.", kSignedReal,
-                 [](const GradientScope& g) -> Gradients { return {g.dy() * Sign(g.x())}; })));
+OP(Abs) {
+  return UnaryOp("The absolute value of x.", kSignedReal,
+                 [](const GradientScope& g) -> Gradients { return {g.dy() * Sign(g.x())}; });
+}
 KERNEL(Abs, UnaryElementwise<AbsFn>::Kernel, SIGNED_REAL_TYPES);
 
-OP(Neg, (UnaryOp("y = -x.", kSignedNumber,
-                 [](const GradientScope& g) -> Gradients { return {-g.dy()}; })));
+OP(Neg) {
+  return UnaryOp("y = -x.", kSignedNumber,
+                 [](const GradientScope& g) -> Gradients { return {-g.dy()}; });
+}
 KERNEL(Neg, UnaryElementwise<NegFn>::Kernel, SIGNED_NUMBER_TYPES);
 
-OP(Sign, (UnaryOp("-1, 0 or 1 as x is negative, zero or positive; x / |x| of complex numbers.",
-                  kSignedNumber,
-                  [](const GradientScope& g) -> Gradients { return {ZerosLike(g.x())}; })));
+OP(Sign) {
+  return UnaryOp("-1, 0 or 1 as x is negative, zero or positive; x / |x| of complex numbers.",
+                 kSignedNumber,
+                 [](const GradientScope& g) -> Gradients { return {ZerosLike(g.x())}; });
+}
 KERNEL(Sign, UnaryElementwise<SignFn>::Kernel, SIGNED_NUMBER_TYPES);
 
 }  // namespace penstock

@@ -80,22 +80,23 @@ const DTypes kTypes = {DType::kFloat, DType::kBfloat16};
 
 }  // namespace
 
-OP(SparseMatMul,
-   {
-       .doc = "The product, as float, of two matrices that are said to hold many zeros.",
-       .inputs = {{"a", "Ta"}, {"b", "Tb"}},
-       .outputs = {{"product", "float"}},
-       .types = {{"Ta", kTypes, DType::kFloat}, {"Tb", kTypes, DType::kFloat}},
-       .attrs = {{"transpose_a", AttrValue(false)},
-                 {"transpose_b", AttrValue(false)},
-                 {"a_is_sparse", AttrValue(false)},
-                 {"b_is_sparse", AttrValue(false)}},
-       .shape = SparseMatMulShape,
-       .gradient = SparseMatMulGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{3, 2}}}}},
-                    {.inputs = {{{{3, 2}}}, {{{2, 3}}}},
-                     .attrs = {{"transpose_a", true}, {"transpose_b", true}}}},
-   });
+OP(SparseMatMul) {
+  return {
+      .doc = "The product, as float, of two matrices that are said to hold many zeros.",
+      .inputs = {{"a", "Ta"}, {"b", "Tb"}},
+      .outputs = {{"product", "float"}},
+      .types = {{"Ta", kTypes, DType::kFloat}, {"Tb", kTypes, DType::kFloat}},
+      .attrs = {{"transpose_a", AttrValue(false)},
+                {"transpose_b", AttrValue(false)},
+                {"a_is_sparse", AttrValue(false)},
+                {"b_is_sparse", AttrValue(false)}},
+      .shape = SparseMatMulShape,
+      .gradient = SparseMatMulGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{3, 2}}}}},
+                   {.inputs = {{{{3, 2}}}, {{{2, 3}}}},
+                    .attrs = {{"transpose_a", true}, {"transpose_b", true}}}},
+  };
+}
 KERNEL_ANY_TYPE(SparseMatMul, SparseMatMulKernel);
 
 }  // namespace penstock

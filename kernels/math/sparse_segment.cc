@@ -240,15 +240,15 @@ OpDef SparseSegmentGradOp(const char* name, bool v2) {
 
 }  // namespace
 
-#define SPARSE_SEGMENT(Name, doc, kTypes, kScale, ...)                                     \
-  OP(SparseSegment##Name, (SparseSegmentOp(doc, #Name, kTypes, false)));                   \
-  OP(SparseSegment##Name##WithNumSegments, (SparseSegmentOp(doc, #Name, kTypes, true)));   \
-  OP(SparseSegment##Name##Grad, (SparseSegmentGradOp(#Name, false)));                      \
-  OP(SparseSegment##Name##GradV2, (SparseSegmentGradOp(#Name, true)));                     \
-  KERNEL(SparseSegment##Name, SparseSegment<Segment##Name##Fold>::Kernel, __VA_ARGS__);    \
-  KERNEL(SparseSegment##Name##WithNumSegments, SparseSegment<Segment##Name##Fold>::Kernel, \
-         __VA_ARGS__);                                                                     \
-  KERNEL(SparseSegment##Name##Grad, SparseSegmentGrad<kScale>::Kernel, FLOATING_TYPES);    \
+#define SPARSE_SEGMENT(Name, doc, kTypes, kScale, ...)                                           \
+  OP(SparseSegment##Name) { return SparseSegmentOp(doc, #Name, kTypes, false); }                 \
+  OP(SparseSegment##Name##WithNumSegments) { return SparseSegmentOp(doc, #Name, kTypes, true); } \
+  OP(SparseSegment##Name##Grad) { return SparseSegmentGradOp(#Name, false); }                    \
+  OP(SparseSegment##Name##GradV2) { return SparseSegmentGradOp(#Name, true); }                   \
+  KERNEL(SparseSegment##Name, SparseSegment<Segment##Name##Fold>::Kernel, __VA_ARGS__);          \
+  KERNEL(SparseSegment##Name##WithNumSegments, SparseSegment<Segment##Name##Fold>::Kernel,       \
+         __VA_ARGS__);                                                                           \
+  KERNEL(SparseSegment##Name##Grad, SparseSegmentGrad<kScale>::Kernel, FLOATING_TYPES);          \
   KERNEL(SparseSegment##Name##GradV2, SparseSegmentGrad<kScale>::Kernel, FLOATING_TYPES)
 
 SPARSE_SEGMENT(Sum, "output[s] = the sum of data[indices[i]] over the i of segment s", kReal,

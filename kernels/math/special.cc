@@ -124,57 +124,65 @@ constexpr double kTwoOverRootPi = 1.12837916709551257390;
 
 }  // namespace
 
-OP(Erf, (UnaryOp("The error function of x.", kFloating, [](const GradientScope& g) -> Gradients {
-     return {g.dy() * (kTwoOverRootPi * Exp(-Square(g.x())))};
-   })));
+OP(Erf) {
+  return UnaryOp("The error function of x.", kFloating, [](const GradientScope& g) -> Gradients {
+    return {g.dy() * (kTwoOverRootPi * Exp(-Square(g.x())))};
+  });
+}
 KERNEL(Erf, UnaryElementwise<ErfFn>::Kernel, FLOATING_TYPES);
 
-OP(Erfc, (UnaryOp("One minus the error function of x.", kFloating,
-                  [](const GradientScope& g) -> Gradients {
-                    return {g.dy() * (-kTwoOverRootPi * Exp(-Square(g.x())))};
-                  })));
+OP(Erfc) {
+  return UnaryOp("One minus the error function of x.", kFloating,
+                 [](const GradientScope& g) -> Gradients {
+                   return {g.dy() * (-kTwoOverRootPi * Exp(-Square(g.x())))};
+                 });
+}
 KERNEL(Erfc, UnaryElementwise<ErfcFn>::Kernel, FLOATING_TYPES);
 
-OP(Lgamma, (UnaryOp("The logarithm of the absolute value of Gamma(x).", kFloating,
-                    [](const GradientScope& g) -> Gradients {
-                      return {g.dy() * Call("Digamma", {g.x()})};
-                    })));
+OP(Lgamma) {
+  return UnaryOp(
+      "The logarithm of the absolute value of Gamma(x).", kFloating,
+      [](const GradientScope& g) -> Gradients { return {g.dy() * Call("Digamma", {g.x()})}; });
+}
 KERNEL(Lgamma, UnaryElementwise<LgammaFn>::Kernel, FLOATING_TYPES);
 
-OP(Digamma,
-   (UnaryOp("The derivative of Lgamma.", kFloating, [](const GradientScope& g) -> Gradients {
-     return {g.dy() * Call("Polygamma", {OnesLike(g.x()), g.x()})};
-   })));
+OP(Digamma) {
+  return UnaryOp("The derivative of Lgamma.", kFloating, [](const GradientScope& g) -> Gradients {
+    return {g.dy() * Call("Polygamma", {OnesLike(g.x()), g.x()})};
+  });
+}
 KERNEL(Digamma, UnaryElementwise<DigammaFn>::Kernel, FLOATING_TYPES);
 
-OP(Polygamma,
-   {
-       .doc = "The a-th derivative of Digamma at x, for whole a >= 0. No gradient for a.",
-       .inputs = {{"a", "T"}, {"x", "T"}},
-       .outputs = {{"z", "T"}},
-       .types = {{"T", kFloating}},
-       .shape = BroadcastShape,
-       .gradient = [](const GradientScope& g) -> Gradients {
-         const Output dx = g.dy() * Call("Polygamma", {g.x(0) + 1.0, g.x(1)});
-         return {Gradient(), SumToShapeOf(dx, g.x(1))};
-       },
-       .examples = {{.inputs = {{{{3}, {0, 1, 2}}}, {{{3}}}}, .check_gradient = false}},
-   });
+OP(Polygamma) {
+  return {
+      .doc = "The a-th derivative of Digamma at x, for whole a >= 0. No gradient for a.",
+      .inputs = {{"a", "T"}, {"x", "T"}},
+      .outputs = {{"z", "T"}},
+      .types = {{"T", kFloating}},
+      .shape = BroadcastShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        const Output dx = g.dy() * Call("Polygamma", {g.x(0) + 1.0, g.x(1)});
+        return {Gradient(), SumToShapeOf(dx, g.x(1))};
+      },
+      .examples = {{.inputs = {{{{3}, {0, 1, 2}}}, {{{3}}}}, .check_gradient = false}},
+  };
+}
 KERNEL(Polygamma, BinaryElementwise<PolygammaFn>::Kernel, FLOATING_TYPES);
 
-OP(Zeta,
-   {
-       .doc = "The Hurwitz zeta function: the sum of (q + k)^-x over k >= 0. No gradient for x.",
-       .inputs = {{"x", "T"}, {"q", "T"}},
-       .outputs = {{"z", "T"}},
-       .types = {{"T", kFloating}},
-       .shape = BroadcastShape,
-       .gradient = [](const GradientScope& g) -> Gradients {
-         const Output dq = g.dy() * -g.x(0) * Call("Zeta", {g.x(0) + 1.0, g.x(1)});
-         return {Gradient(), SumToShapeOf(dq, g.x(1))};
-       },
-       .examples = {{.inputs = {{{{3}, {1.5, 2, 3}}}, {{{3}}}}, .check_gradient = false}},
-   });
+OP(Zeta) {
+  return {
+      .doc = "The Hurwitz zeta function: the sum of (q + k)^-x over k >= 0. No gradient for x.",
+      .inputs = {{"x", "T"}, {"q", "T"}},
+      .outputs = {{"z", "T"}},
+      .types = {{"T", kFloating}},
+      .shape = BroadcastShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        const Output dq = g.dy() * -g.x(0) * Call("Zeta", {g.x(0) + 1.0, g.x(1)});
+        return {Gradient(), SumToShapeOf(dq, g.x(1))};
+      },
+      .examples = {{.inputs = {{{{3}, {1.5, 2, 3}}}, {{{3}}}}, .check_gradient = false}},
+  };
+}
 KERNEL(Zeta, BinaryElementwise<ZetaFn>::Kernel, FLOATING_TYPES);
 
 }  // namespace penstock

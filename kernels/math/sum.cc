@@ -109,14 +109,16 @@ Gradients ProdGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(Sum, (ReductionOp("The sum along axes.", kNumber, SumGradient)));
+OP(Sum) { return ReductionOp("The sum along axes.", kNumber, SumGradient); }
 KERNEL_HOST_ARGS(("reduction_indices"), Sum, Reduction<SumReducer>::Kernel, NUMBER_TYPES);
 
-OP(Mean,
-   (ReductionOp("The mean along axes; of integers, rounded towards zero.", kNumber, MeanGradient)));
+OP(Mean) {
+  return ReductionOp("The mean along axes; of integers, rounded towards zero.", kNumber,
+                     MeanGradient);
+}
 KERNEL_HOST_ARGS(("reduction_indices"), Mean, Reduction<MeanReducer>::Kernel, NUMBER_TYPES);
 
-OP(Prod, (ReductionOp("The product along axes.", kNumber, ProdGradient)));
+OP(Prod) { return ReductionOp("The product along axes.", kNumber, ProdGradient); }
 KERNEL_HOST_ARGS(("reduction_indices"), Prod, Reduction<ProdReducer>::Kernel, NUMBER_TYPES);
 
 }  // namespace penstock

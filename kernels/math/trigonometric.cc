@@ -73,50 +73,63 @@ struct Atan2Fn {
 
 }  // namespace
 
-OP(Sin, (UnaryOp("The sine of x.", kFloatingOrComplex,
-                 [](const GradientScope& g) -> Gradients { return {g.dy() * Cos(Conj(g.x()))}; })));
+OP(Sin) {
+  return UnaryOp("The sine of x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients { return {g.dy() * Cos(Conj(g.x()))}; });
+}
 KERNEL(Sin, UnaryElementwise<SinFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Cos, (UnaryOp("The cosine of x.", kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
-     return {-g.dy() * Sin(Conj(g.x()))};
-   })));
+OP(Cos) {
+  return UnaryOp("The cosine of x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients { return {-g.dy() * Sin(Conj(g.x()))}; });
+}
 KERNEL(Cos, UnaryElementwise<CosFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Tan, (UnaryOp("The tangent of x.", kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
-     return {g.dy() * Square(Reciprocal(Cos(Conj(g.x()))))};
-   })));
+OP(Tan) {
+  return UnaryOp("The tangent of x.", kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
+    return {g.dy() * Square(Reciprocal(Cos(Conj(g.x()))))};
+  });
+}
 KERNEL(Tan, UnaryElementwise<TanFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Asin, (UnaryOp("The angle whose sine is x.", kFloatingOrComplex,
-                  [](const GradientScope& g) -> Gradients {
-                    return {g.dy() * Reciprocal(Sqrt(1.0 - Square(Conj(g.x()))))};
-                  })));
+OP(Asin) {
+  return UnaryOp("The angle whose sine is x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients {
+                   return {g.dy() * Reciprocal(Sqrt(1.0 - Square(Conj(g.x()))))};
+                 });
+}
 KERNEL(Asin, UnaryElementwise<AsinFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Acos, (UnaryOp("The angle whose cosine is x.", kFloatingOrComplex,
-                  [](const GradientScope& g) -> Gradients {
-                    return {-g.dy() * Reciprocal(Sqrt(1.0 - Square(Conj(g.x()))))};
-                  })));
+OP(Acos) {
+  return UnaryOp("The angle whose cosine is x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients {
+                   return {-g.dy() * Reciprocal(Sqrt(1.0 - Square(Conj(g.x()))))};
+                 });
+}
 KERNEL(Acos, UnaryElementwise<AcosFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Atan, (UnaryOp("The angle whose tangent is x.", kFloatingOrComplex,
-                  [](const GradientScope& g) -> Gradients {
-                    return {g.dy() * Reciprocal(1.0 + Square(Conj(g.x())))};
-                  })));
+OP(Atan) {
+  return UnaryOp("The angle whose tangent is x.", kFloatingOrComplex,
+                 [](const GradientScope& g) -> Gradients {
+                   return {g.dy() * Reciprocal(1.0 + Square(Conj(g.x())))};
+                 });
+}
 KERNEL(Atan, UnaryElementwise<AtanFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
-OP(Atan2, {
-              .doc = "The angle of the point (x, y), in [-pi, pi].",
-              .inputs = {{"y", "T"}, {"x", "T"}},
-              .outputs = {{"z", "T"}},
-              .types = {{"T", kFloating}},
-              .shape = BroadcastShape,
-              .gradient = [](const GradientScope& g) -> Gradients {
-                const Output y = g.x(0), x = g.x(1);
-                const Output scaled = g.dy() / (Square(x) + Square(y));
-                return SumToInputs(g, x * scaled, -y * scaled);
-              },
-          });
+OP(Atan2) {
+  return {
+      .doc = "The angle of the point (x, y), in [-pi, pi].",
+      .inputs = {{"y", "T"}, {"x", "T"}},
+      .outputs = {{"z", "T"}},
+      .types = {{"T", kFloating}},
+      .shape = BroadcastShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        const Output y = g.x(0), x = g.x(1);
+        const Output scaled = g.dy() / (Square(x) + Square(y));
+        return SumToInputs(g, x * scaled, -y * scaled);
+      },
+  };
+}
 KERNEL(Atan2, BinaryElementwise<Atan2Fn>::Kernel, FLOATING_TYPES);
 
 }  // namespace penstock

@@ -79,18 +79,26 @@ OpDef UnsortedSegmentOp(const char* doc, const DTypes& types, GradientFn gradien
 
 }  // namespace
 
-OP(UnsortedSegmentProd,
-   (UnsortedSegmentOp("output[s] = the product of the rows of data whose segment id is s; one "
-                      "where there is none. Negative ids are left out.",
-                      kNumber, ProdGradient)));
-OP(UnsortedSegmentMin,
-   (UnsortedSegmentOp("output[s] = the least of the rows of data whose segment id is s; the "
-                      "type's greatest number where there is none. Negative ids are left out.",
-                      kReal, ExtremumGradient)));
-OP(UnsortedSegmentMax,
-   (UnsortedSegmentOp("output[s] = the greatest of the rows of data whose segment id is s; the "
-                      "type's least number where there is none. Negative ids are left out.",
-                      kReal, ExtremumGradient)));
+OP(UnsortedSegmentProd) {
+  return UnsortedSegmentOp(
+      "output[s] = the product of the rows of data whose segment id is s; one "
+      "where there is none. Negative ids are left out.",
+      kNumber, ProdGradient);
+}
+
+OP(UnsortedSegmentMin) {
+  return UnsortedSegmentOp(
+      "output[s] = the least of the rows of data whose segment id is s; the "
+      "type's greatest number where there is none. Negative ids are left out.",
+      kReal, ExtremumGradient);
+}
+
+OP(UnsortedSegmentMax) {
+  return UnsortedSegmentOp(
+      "output[s] = the greatest of the rows of data whose segment id is s; the "
+      "type's least number where there is none. Negative ids are left out.",
+      kReal, ExtremumGradient);
+}
 KERNEL(UnsortedSegmentProd, UnsortedSegment<SegmentProdFold>::Kernel, NUMBER_TYPES);
 KERNEL(UnsortedSegmentMin, UnsortedSegment<SegmentMinFold>::Kernel, REAL_TYPES);
 KERNEL(UnsortedSegmentMax, UnsortedSegment<SegmentMaxFold>::Kernel, REAL_TYPES);

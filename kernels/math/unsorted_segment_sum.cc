@@ -111,19 +111,20 @@ Gradients SegmentSumGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(UnsortedSegmentSum,
-   {
-       .doc =
-           "output[s] = the sum of the rows of data whose segment id is s. Negative ids are left "
-           "out.",
-       .inputs = {{"data", "T"}, {"segment_ids", "Tindices"}, {"num_segments", "Tnumsegments"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kNumber}, {"Tindices", kIndex}, {"Tnumsegments", kIndex, DType::kInt32}},
-       .shape = UnsortedSegmentShape,
-       .gradient = SegmentSumGradient,
-       .examples = {{.inputs = {{{{4, 2}}}, {{{4}, {1, 0, -1, 1}}}, {{{}, {3}}}}},
-                    {.inputs = {{{{2, 2}}}, {{{2, 2}, {1, 0, 0, 1}}}, {{{}, {2}}}}}},
-   });
+OP(UnsortedSegmentSum) {
+  return {
+      .doc =
+          "output[s] = the sum of the rows of data whose segment id is s. Negative ids are left "
+          "out.",
+      .inputs = {{"data", "T"}, {"segment_ids", "Tindices"}, {"num_segments", "Tnumsegments"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kNumber}, {"Tindices", kIndex}, {"Tnumsegments", kIndex, DType::kInt32}},
+      .shape = UnsortedSegmentShape,
+      .gradient = SegmentSumGradient,
+      .examples = {{.inputs = {{{{4, 2}}}, {{{4}, {1, 0, -1, 1}}}, {{{}, {3}}}}},
+                   {.inputs = {{{{2, 2}}}, {{{2, 2}, {1, 0, 0, 1}}}, {{{}, {2}}}}}},
+  };
+}
 KERNEL_HOST_ARGS(("num_segments"), UnsortedSegmentSum, UnsortedSegmentSumKernel, NUMBER_TYPES);
 
 }  // namespace penstock

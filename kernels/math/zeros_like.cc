@@ -28,14 +28,16 @@ class ZerosLikeKernel final : public Kernel {
   }
 };
 
-OP(ZerosLike, {
-                  .doc = "Zeros (empty strings) in the shape of x.",
-                  .inputs = {{"x", "T"}},
-                  .outputs = {{"y", "T"}},
-                  .types = {{"T", kAnyType}},
-                  .shape = SameShape,
-                  .gradient = NoGradient,
-              });
+OP(ZerosLike) {
+  return {
+      .doc = "Zeros (empty strings) in the shape of x.",
+      .inputs = {{"x", "T"}},
+      .outputs = {{"y", "T"}},
+      .types = {{"T", kAnyType}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+  };
+}
 
 KERNEL_ANY_TYPE(ZerosLike, ZerosLikeKernel);
 

@@ -164,55 +164,63 @@ OpDef ActivationGradient(const char* of, const char* by, const DTypes& types, Gr
 
 }  // namespace
 
-OP(Relu, (Activation("max(x, 0)", kReal, ByY("ReluGrad"))));
+OP(Relu) { return Activation("max(x, 0)", kReal, ByY("ReluGrad")); }
 KERNEL(Relu, UnaryElementwise<ReluFn>::Kernel, REAL_TYPES);
-OP(ReluGrad, (ActivationGradient("Relu", "features", kReal, LinearInDy("ReluGrad"))));
+OP(ReluGrad) { return ActivationGradient("Relu", "features", kReal, LinearInDy("ReluGrad")); }
 KERNEL(ReluGrad, EqualShapes<ReluGradFn>::Kernel, REAL_TYPES);
 
-OP(Relu6, (Activation("min(max(x, 0), 6)", kReal, ByY("Relu6Grad"))));
+OP(Relu6) { return Activation("min(max(x, 0), 6)", kReal, ByY("Relu6Grad")); }
 KERNEL(Relu6, UnaryElementwise<Relu6Fn>::Kernel, REAL_TYPES);
-OP(Relu6Grad, (ActivationGradient("Relu6", "features", kReal, LinearInDy("Relu6Grad"))));
+OP(Relu6Grad) { return ActivationGradient("Relu6", "features", kReal, LinearInDy("Relu6Grad")); }
 KERNEL(Relu6Grad, EqualShapes<Relu6GradFn>::Kernel, REAL_TYPES);
 
-OP(Elu, (Activation("x where x >= 0, else exp(x) - 1", kFloating, ByY("EluGrad"))));
+OP(Elu) { return Activation("x where x >= 0, else exp(x) - 1", kFloating, ByY("EluGrad")); }
 KERNEL(Elu, UnaryElementwise<EluFn>::Kernel, FLOATING_TYPES);
-OP(EluGrad, (ActivationGradient("Elu", "outputs", kFloating,
-                                [](const GradientScope& g) -> std::vector<Gradient> {
-                                  const Output negative = Less(g.x(1), ZerosLike(g.x(1)));
-                                  return {Call("EluGrad", {g.dy(), g.x(1)}),
-                                          Select(negative, g.dy() * g.x(0), ZerosLike(g.dy()))};
-                                })));
+OP(EluGrad) {
+  return ActivationGradient("Elu", "outputs", kFloating,
+                            [](const GradientScope& g) -> std::vector<Gradient> {
+                              const Output negative = Less(g.x(1), ZerosLike(g.x(1)));
+                              return {Call("EluGrad", {g.dy(), g.x(1)}),
+                                      Select(negative, g.dy() * g.x(0), ZerosLike(g.dy()))};
+                            });
+}
 KERNEL(EluGrad, EqualShapes<EluGradFn>::Kernel, FLOATING_TYPES);
 
-OP(Selu,
-   (Activation("Elu scaled so that means and variances are kept", kFloating, ByY("SeluGrad"))));
+OP(Selu) {
+  return Activation("Elu scaled so that means and variances are kept", kFloating, ByY("SeluGrad"));
+}
 KERNEL(Selu, UnaryElementwise<SeluFn>::Kernel, FLOATING_TYPES);
-OP(SeluGrad, (ActivationGradient("Selu", "outputs", kFloating,
-                                 [](const GradientScope& g) -> std::vector<Gradient> {
-                                   const Output negative = Less(g.x(1), ZerosLike(g.x(1)));
-                                   return {Call("SeluGrad", {g.dy(), g.x(1)}),
-                                           Select(negative, g.dy() * g.x(0), ZerosLike(g.dy()))};
-                                 })));
+OP(SeluGrad) {
+  return ActivationGradient("Selu", "outputs", kFloating,
+                            [](const GradientScope& g) -> std::vector<Gradient> {
+                              const Output negative = Less(g.x(1), ZerosLike(g.x(1)));
+                              return {Call("SeluGrad", {g.dy(), g.x(1)}),
+                                      Select(negative, g.dy() * g.x(0), ZerosLike(g.dy()))};
+                            });
+}
 KERNEL(SeluGrad, EqualShapes<SeluGradFn>::Kernel, FLOATING_TYPES);
 
-OP(Softplus, (Activation("log(1 + exp(x))", kFloating, ByX("SoftplusGrad"))));
+OP(Softplus) { return Activation("log(1 + exp(x))", kFloating, ByX("SoftplusGrad")); }
 KERNEL(Softplus, UnaryElementwise<SoftplusFn>::Kernel, FLOATING_TYPES);
-OP(SoftplusGrad,
-   (ActivationGradient(
-       "Softplus", "features", kFloating, [](const GradientScope& g) -> std::vector<Gradient> {
-         const Output s = Sigmoid(g.x(1));
-         return {Call("SoftplusGrad", {g.dy(), g.x(1)}), g.dy() * g.x(0) * s * (1.0 - s)};
-       })));
+OP(SoftplusGrad) {
+  return ActivationGradient(
+      "Softplus", "features", kFloating, [](const GradientScope& g) -> std::vector<Gradient> {
+        const Output s = Sigmoid(g.x(1));
+        return {Call("SoftplusGrad", {g.dy(), g.x(1)}), g.dy() * g.x(0) * s * (1.0 - s)};
+      });
+}
 KERNEL(SoftplusGrad, EqualShapes<SoftplusGradFn>::Kernel, FLOATING_TYPES);
 
-OP(Softsign, (Activation("x / (1 + |x|)", kFloating, ByX("SoftsignGrad"))));
+OP(Softsign) { return Activation("x / (1 + |x|)", kFloating, ByX("SoftsignGrad")); }
 KERNEL(Softsign, UnaryElementwise<SoftsignFn>::Kernel, FLOATING_TYPES);
-OP(SoftsignGrad, (ActivationGradient("Softsign", "features", kFloating,
-                                     [](const GradientScope& g) -> std::vector<Gradient> {
-                                       const Output d = 1.0 + Abs(g.x(1));
-                                       return {Call("SoftsignGrad", {g.dy(), g.x(1)}),
-                                               g.dy() * g.x(0) * Sign(g.x(1)) * -2.0 / (d * d * d)};
-                                     })));
+OP(SoftsignGrad) {
+  return ActivationGradient("Softsign", "features", kFloating,
+                            [](const GradientScope& g) -> std::vector<Gradient> {
+                              const Output d = 1.0 + Abs(g.x(1));
+                              return {Call("SoftsignGrad", {g.dy(), g.x(1)}),
+                                      g.dy() * g.x(0) * Sign(g.x(1)) * -2.0 / (d * d * d)};
+                            });
+}
 KERNEL(SoftsignGrad, EqualShapes<SoftsignGradFn>::Kernel, FLOATING_TYPES);
 
 }  // namespace penstock

@@ -102,65 +102,71 @@ Status AvgPoolGradShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(AvgPool,
-   {
-       .doc = "The mean under a window that slides over height and width; padding does not count.",
-       .inputs = {{"value", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = PoolAttrs(PoolPadding::kAutomatic),
-       .shape = PoolShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Call("AvgPoolGrad", {ShapeOf(g.x()), g.dy()}, WindowAttributes(g))};
-       },
-       .examples = {{.inputs = {{{{1, 3, 4, 2}}}}, .attrs = ExampleWindow()}},
-   });
+OP(AvgPool) {
+  return {
+      .doc = "The mean under a window that slides over height and width; padding does not count.",
+      .inputs = {{"value", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = PoolAttrs(PoolPadding::kAutomatic),
+      .shape = PoolShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("AvgPoolGrad", {ShapeOf(g.x()), g.dy()}, WindowAttributes(g))};
+      },
+      .examples = {{.inputs = {{{{1, 3, 4, 2}}}}, .attrs = ExampleWindow()}},
+  };
+}
 KERNEL(AvgPool, AvgPoolKernel, half, bfloat16, float, double);
 
-OP(AvgPoolGrad, {
-                    .doc = "The gradient of AvgPool: spreads `grad` evenly over each window.",
-                    .inputs = {{"orig_input_shape", "int32"}, {"grad", "T"}},
-                    .outputs = {{"output", "T"}},
-                    .types = {{"T", kFloating}},
-                    .attrs = PoolAttrs(PoolPadding::kAutomatic),
-                    .shape = AvgPoolGradShape,
-                    .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                      return {Gradient(), Call("AvgPool", {g.dy()}, WindowAttributes(g))};
-                    },
-                    .examples = {{.inputs = {{{{4}, {1, 3, 4, 2}}}, {{{1, 2, 4, 2}}}},
-                                  .attrs = ExampleWindow()}},
-                });
+OP(AvgPoolGrad) {
+  return {
+      .doc = "The gradient of AvgPool: spreads `grad` evenly over each window.",
+      .inputs = {{"orig_input_shape", "int32"}, {"grad", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = PoolAttrs(PoolPadding::kAutomatic),
+      .shape = AvgPoolGradShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), Call("AvgPool", {g.dy()}, WindowAttributes(g))};
+      },
+      .examples = {{.inputs = {{{{4}, {1, 3, 4, 2}}}, {{{1, 2, 4, 2}}}}, .attrs = ExampleWindow()}},
+  };
+}
 KERNEL(AvgPoolGrad, AvgPoolGradKernel, half, bfloat16, float, double);
 
-OP(AvgPool3D,
-   {
-       .doc = "The mean under a window that slides over depth, height and width; padding "
-              "does not count.",
-       .inputs = {{"input", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = Pool3DAttrs(),
-       .shape = PoolShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Call("AvgPool3DGrad", {ShapeOf(g.x()), g.dy()}, WindowAttributes(g))};
-       },
-       .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}}, .attrs = ExampleWindow3D()}},
-   });
+OP(AvgPool3D) {
+  return {
+      .doc =
+          "The mean under a window that slides over depth, height and width; padding "
+          "does not count.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = Pool3DAttrs(),
+      .shape = PoolShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("AvgPool3DGrad", {ShapeOf(g.x()), g.dy()}, WindowAttributes(g))};
+      },
+      .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}}, .attrs = ExampleWindow3D()}},
+  };
+}
 KERNEL(AvgPool3D, AvgPoolKernel, half, bfloat16, float, double);
 
-OP(AvgPool3DGrad, {
-                      .doc = "The gradient of AvgPool3D: spreads `grad` evenly over each window.",
-                      .inputs = {{"orig_input_shape", "int32"}, {"grad", "T"}},
-                      .outputs = {{"output", "T"}},
-                      .types = {{"T", kFloating}},
-                      .attrs = Pool3DAttrs(),
-                      .shape = AvgPoolGradShape,
-                      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                        return {Gradient(), Call("AvgPool3D", {g.dy()}, WindowAttributes(g))};
-                      },
-                      .examples = {{.inputs = {{{{5}, {1, 3, 4, 2, 2}}}, {{{1, 3, 2, 2, 2}}}},
-                                    .attrs = ExampleWindow3D()}},
-                  });
+OP(AvgPool3DGrad) {
+  return {
+      .doc = "The gradient of AvgPool3D: spreads `grad` evenly over each window.",
+      .inputs = {{"orig_input_shape", "int32"}, {"grad", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = Pool3DAttrs(),
+      .shape = AvgPoolGradShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), Call("AvgPool3D", {g.dy()}, WindowAttributes(g))};
+      },
+      .examples = {{.inputs = {{{{5}, {1, 3, 4, 2, 2}}}, {{{1, 3, 2, 2, 2}}}},
+                    .attrs = ExampleWindow3D()}},
+  };
+}
 KERNEL(AvgPool3DGrad, AvgPoolGradKernel, half, bfloat16, float, double);
 
 }  // namespace penstock

@@ -139,35 +139,37 @@ Attrs ExampleAttrs(bool scale) {
 
 }  // namespace
 
-OP(BatchNormWithGlobalNormalization,
-   {
-       .doc =
-           "(t - m) / sqrt(v + variance_epsilon), times gamma if scale_after_normalization, plus "
-           "beta: one m, v, beta and gamma per channel.",
-       .inputs = {{"t", "T"}, {"m", "T"}, {"v", "T"}, {"beta", "T"}, {"gamma", "T"}},
-       .outputs = {{"result", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = GlobalNormAttrs(),
-       .shape = [](ShapeScope& s) { return GlobalNormShape(s, 4); },
-       .gradient = GlobalNormGradient,
-       .examples = {{.inputs = {{{{2, 2, 1, 3}}}, {{{3}}}, {{{3}}}, {{{3}}}, {{{3}}}},
-                     .attrs = ExampleAttrs(true)},
-                    {.inputs = {{{{2, 2, 1, 3}}}, {{{3}}}, {{{3}}}, {{{3}}}, {{{3}}}},
-                     .attrs = ExampleAttrs(false)}},
-   });
+OP(BatchNormWithGlobalNormalization) {
+  return {
+      .doc =
+          "(t - m) / sqrt(v + variance_epsilon), times gamma if scale_after_normalization, plus "
+          "beta: one m, v, beta and gamma per channel.",
+      .inputs = {{"t", "T"}, {"m", "T"}, {"v", "T"}, {"beta", "T"}, {"gamma", "T"}},
+      .outputs = {{"result", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = GlobalNormAttrs(),
+      .shape = [](ShapeScope& s) { return GlobalNormShape(s, 4); },
+      .gradient = GlobalNormGradient,
+      .examples = {{.inputs = {{{{2, 2, 1, 3}}}, {{{3}}}, {{{3}}}, {{{3}}}, {{{3}}}},
+                    .attrs = ExampleAttrs(true)},
+                   {.inputs = {{{{2, 2, 1, 3}}}, {{{3}}}, {{{3}}}, {{{3}}}, {{{3}}}},
+                    .attrs = ExampleAttrs(false)}},
+  };
+}
 KERNEL(BatchNormWithGlobalNormalization, GlobalNorm, half, bfloat16, float, double);
 
-OP(BatchNormWithGlobalNormalizationGrad,
-   {
-       .doc = "The gradients of BatchNormWithGlobalNormalization for t, m, v, beta and gamma.",
-       .inputs = {{"t", "T"}, {"m", "T"}, {"v", "T"}, {"gamma", "T"}, {"backprop", "T"}},
-       .outputs = {{"dx", "T"}, {"dm", "T"}, {"dv", "T"}, {"db", "T"}, {"dg", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = GlobalNormAttrs(),
-       .shape = [](ShapeScope& s) { return GlobalNormShape(s, 3); },
-       .examples = {{.inputs = {{{{2, 2, 1, 3}}}, {{{3}}}, {{{3}}}, {{{3}}}, {{{2, 2, 1, 3}}}},
-                     .attrs = ExampleAttrs(true)}},
-   });
+OP(BatchNormWithGlobalNormalizationGrad) {
+  return {
+      .doc = "The gradients of BatchNormWithGlobalNormalization for t, m, v, beta and gamma.",
+      .inputs = {{"t", "T"}, {"m", "T"}, {"v", "T"}, {"gamma", "T"}, {"backprop", "T"}},
+      .outputs = {{"dx", "T"}, {"dm", "T"}, {"dv", "T"}, {"db", "T"}, {"dg", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = GlobalNormAttrs(),
+      .shape = [](ShapeScope& s) { return GlobalNormShape(s, 3); },
+      .examples = {{.inputs = {{{{2, 2, 1, 3}}}, {{{3}}}, {{{3}}}, {{{3}}}, {{{2, 2, 1, 3}}}},
+                    .attrs = ExampleAttrs(true)}},
+  };
+}
 KERNEL(BatchNormWithGlobalNormalizationGrad, GlobalNormGrad, half, bfloat16, float, double);
 
 }  // namespace penstock

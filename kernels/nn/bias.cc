@@ -167,43 +167,47 @@ std::vector<Gradient> BiasAddGradGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(BiasAdd,
-   {
-       .doc = "Adds `bias[c]` to every element of channel c of `value`.",
-       .inputs = {{"value", "T"}, {"bias", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kNumber}},
-       .attrs = {{"data_format", OneOf{{"NHWC", "NCHW"}}, "NHWC"}},
-       .shape = BiasAddShape,
-       .gradient = BiasAddGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}},
-                    {.inputs = {{{{2, 3, 2, 2}}}, {{{3}}}}, .attrs = {{"data_format", "NCHW"}}}},
-   });
+OP(BiasAdd) {
+  return {
+      .doc = "Adds `bias[c]` to every element of channel c of `value`.",
+      .inputs = {{"value", "T"}, {"bias", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kNumber}},
+      .attrs = {{"data_format", OneOf{{"NHWC", "NCHW"}}, "NHWC"}},
+      .shape = BiasAddShape,
+      .gradient = BiasAddGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}},
+                   {.inputs = {{{{2, 3, 2, 2}}}, {{{3}}}}, .attrs = {{"data_format", "NCHW"}}}},
+  };
+}
 KERNEL(BiasAdd, BiasAddKernel, NUMBER_TYPES);
 
-OP(BiasAddV1, {
-                  .doc = "BiasAdd with the channels last.",
-                  .inputs = {{"value", "T"}, {"bias", "T"}},
-                  .outputs = {{"output", "T"}},
-                  .types = {{"T", kNumber}},
-                  .shape = BiasAddShape,
-                  .gradient = BiasAddGradient,
-                  .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}}},
-              });
+OP(BiasAddV1) {
+  return {
+      .doc = "BiasAdd with the channels last.",
+      .inputs = {{"value", "T"}, {"bias", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kNumber}},
+      .shape = BiasAddShape,
+      .gradient = BiasAddGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}}},
+  };
+}
 KERNEL(BiasAddV1, BiasAddKernel, NUMBER_TYPES);
 
-OP(BiasAddGrad,
-   {
-       .doc = "The gradient of BiasAdd for `bias`: sums `out_backprop` over all but the channels.",
-       .inputs = {{"out_backprop", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kNumber}},
-       .attrs = {{"data_format", OneOf{{"NHWC", "NCHW"}}, "NHWC"}},
-       .shape = BiasAddGradShape,
-       .gradient = BiasAddGradGradient,
-       .examples = {{.inputs = {{{{2, 3}}}}},
-                    {.inputs = {{{{2, 3, 2, 2}}}}, .attrs = {{"data_format", "NCHW"}}}},
-   });
+OP(BiasAddGrad) {
+  return {
+      .doc = "The gradient of BiasAdd for `bias`: sums `out_backprop` over all but the channels.",
+      .inputs = {{"out_backprop", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kNumber}},
+      .attrs = {{"data_format", OneOf{{"NHWC", "NCHW"}}, "NHWC"}},
+      .shape = BiasAddGradShape,
+      .gradient = BiasAddGradGradient,
+      .examples = {{.inputs = {{{{2, 3}}}}},
+                   {.inputs = {{{{2, 3, 2, 2}}}}, .attrs = {{"data_format", "NCHW"}}}},
+  };
+}
 KERNEL(BiasAddGrad, BiasAddGradKernel, NUMBER_TYPES);
 
 }  // namespace penstock

@@ -15,60 +15,65 @@ const DTypes& ConvTypes() {
 
 }  // namespace
 
-OP(Conv2D, {
-               .doc = "Slides a filter over images: each output pixel is the window under it times "
-                      "the filter.",
-               .inputs = {{"input", "T"}, {"filter", "T"}},
-               .outputs = {{"output", "T"}},
-               .types = {{"T", ConvTypes()}},
-               .attrs = ConvAttrs(ConvOf::kImages),
-               .shape = ConvShape,
-               .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                 return {ImageGradientNode(g, ConvOf::kImages, g.x(0), g.x(1), g.dy()),
-                         FilterGradientNode(g, ConvOf::kImages, g.x(0), g.x(1), g.dy())};
-               },
-               .examples = {{.inputs = {{{{2, 4, 3, 2}}}, {{{3, 2, 2, 3}}}},
-                             .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)},
-                            {.inputs = {{{{1, 4, 3, 1}}}, {{{2, 2, 1, 2}}}},
-                             .attrs = ConvExampleAttrs(ConvOf::kImages, "VALID", 1)}},
-               .flops = ConvolutionFlops,
-           });
+OP(Conv2D) {
+  return {
+      .doc =
+          "Slides a filter over images: each output pixel is the window under it times "
+          "the filter.",
+      .inputs = {{"input", "T"}, {"filter", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", ConvTypes()}},
+      .attrs = ConvAttrs(ConvOf::kImages),
+      .shape = ConvShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {ImageGradientNode(g, ConvOf::kImages, g.x(0), g.x(1), g.dy()),
+                FilterGradientNode(g, ConvOf::kImages, g.x(0), g.x(1), g.dy())};
+      },
+      .examples = {{.inputs = {{{{2, 4, 3, 2}}}, {{{3, 2, 2, 3}}}},
+                    .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)},
+                   {.inputs = {{{{1, 4, 3, 1}}}, {{{2, 2, 1, 2}}}},
+                    .attrs = ConvExampleAttrs(ConvOf::kImages, "VALID", 1)}},
+      .flops = ConvolutionFlops,
+  };
+}
 KERNEL(Conv2D, ConvForwardKernel, half, bfloat16, float, double, int32_t);
 
-OP(Conv2DBackpropInput,
-   {
-       .doc = "The gradient of Conv2D for its images, whose shape is `input_sizes`.",
-       .inputs = {{"input_sizes", "int32"}, {"filter", "T"}, {"out_backprop", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", ConvTypes()}},
-       .attrs = ConvAttrs(ConvOf::kImages),
-       .shape = [](ShapeScope& s) { return ConvShapeFromSizes(s, 0); },
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Gradient(), FilterGradientNode(g, ConvOf::kImages, g.dy(), g.x(1), g.x(2)),
-                 ConvNode(g, ConvOf::kImages, g.dy(), g.x(1))};
-       },
-       .examples = {{.inputs = {{{{4}, {2, 4, 3, 2}}}, {{{3, 2, 2, 3}}}, {{{2, 2, 3, 3}}}},
-                     .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)}},
-       .flops = ConvolutionFlops,
-   });
+OP(Conv2DBackpropInput) {
+  return {
+      .doc = "The gradient of Conv2D for its images, whose shape is `input_sizes`.",
+      .inputs = {{"input_sizes", "int32"}, {"filter", "T"}, {"out_backprop", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", ConvTypes()}},
+      .attrs = ConvAttrs(ConvOf::kImages),
+      .shape = [](ShapeScope& s) { return ConvShapeFromSizes(s, 0); },
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), FilterGradientNode(g, ConvOf::kImages, g.dy(), g.x(1), g.x(2)),
+                ConvNode(g, ConvOf::kImages, g.dy(), g.x(1))};
+      },
+      .examples = {{.inputs = {{{{4}, {2, 4, 3, 2}}}, {{{3, 2, 2, 3}}}, {{{2, 2, 3, 3}}}},
+                    .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)}},
+      .flops = ConvolutionFlops,
+  };
+}
 KERNEL(Conv2DBackpropInput, ConvBackpropInputKernel, half, bfloat16, float, double, int32_t);
 
-OP(Conv2DBackpropFilter,
-   {
-       .doc = "The gradient of Conv2D for its filter, whose shape is `filter_sizes`.",
-       .inputs = {{"input", "T"}, {"filter_sizes", "int32"}, {"out_backprop", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", ConvTypes()}},
-       .attrs = ConvAttrs(ConvOf::kImages),
-       .shape = [](ShapeScope& s) { return ConvShapeFromSizes(s, 1); },
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {ImageGradientNode(g, ConvOf::kImages, g.x(0), g.dy(), g.x(2)), Gradient(),
-                 ConvNode(g, ConvOf::kImages, g.x(0), g.dy())};
-       },
-       .examples = {{.inputs = {{{{2, 4, 3, 2}}}, {{{4}, {3, 2, 2, 3}}}, {{{2, 2, 3, 3}}}},
-                     .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)}},
-       .flops = ConvolutionFlops,
-   });
+OP(Conv2DBackpropFilter) {
+  return {
+      .doc = "The gradient of Conv2D for its filter, whose shape is `filter_sizes`.",
+      .inputs = {{"input", "T"}, {"filter_sizes", "int32"}, {"out_backprop", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", ConvTypes()}},
+      .attrs = ConvAttrs(ConvOf::kImages),
+      .shape = [](ShapeScope& s) { return ConvShapeFromSizes(s, 1); },
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {ImageGradientNode(g, ConvOf::kImages, g.x(0), g.dy(), g.x(2)), Gradient(),
+                ConvNode(g, ConvOf::kImages, g.x(0), g.dy())};
+      },
+      .examples = {{.inputs = {{{{2, 4, 3, 2}}}, {{{4}, {3, 2, 2, 3}}}, {{{2, 2, 3, 3}}}},
+                    .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)}},
+      .flops = ConvolutionFlops,
+  };
+}
 KERNEL(Conv2DBackpropFilter, ConvBackpropFilterKernel, half, bfloat16, float, double, int32_t);
 
 }  // namespace penstock

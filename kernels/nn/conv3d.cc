@@ -33,84 +33,90 @@ std::vector<Gradient> BackpropFilterGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(Conv3D,
-   {
-       .doc = "Slides a filter over volumes: each output pixel is the window under it times "
-              "the filter.",
-       .inputs = {{"input", "T"}, {"filter", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = ConvAttrs(kVolumes),
-       .shape = ConvShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {ImageGradientNode(g, kVolumes, g.x(0), g.x(1), g.dy()),
-                 FilterGradientNode(g, kVolumes, g.x(0), g.x(1), g.dy())};
-       },
-       .examples = {{.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs()}},
-       .flops = ConvolutionFlops,
-   });
+OP(Conv3D) {
+  return {
+      .doc =
+          "Slides a filter over volumes: each output pixel is the window under it times "
+          "the filter.",
+      .inputs = {{"input", "T"}, {"filter", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = ConvAttrs(kVolumes),
+      .shape = ConvShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {ImageGradientNode(g, kVolumes, g.x(0), g.x(1), g.dy()),
+                FilterGradientNode(g, kVolumes, g.x(0), g.x(1), g.dy())};
+      },
+      .examples = {{.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs()}},
+      .flops = ConvolutionFlops,
+  };
+}
 KERNEL(Conv3D, ConvForwardKernel, half, bfloat16, float, double);
 
-OP(Conv3DBackpropInput,
-   {
-       .doc = "The gradient of Conv3D for its volumes; `input` matters only by its shape.",
-       .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kOldTypes}},
-       .attrs = OldAttrs(),
-       .shape = SameShape,
-       .gradient = BackpropInputGradient,
-       .examples = {{.inputs = {{kImage}, {kFilter}, {kResult}}, .attrs = ExampleAttrs()}},
-       .flops = ConvolutionFlops,
-   });
+OP(Conv3DBackpropInput) {
+  return {
+      .doc = "The gradient of Conv3D for its volumes; `input` matters only by its shape.",
+      .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kOldTypes}},
+      .attrs = OldAttrs(),
+      .shape = SameShape,
+      .gradient = BackpropInputGradient,
+      .examples = {{.inputs = {{kImage}, {kFilter}, {kResult}}, .attrs = ExampleAttrs()}},
+      .flops = ConvolutionFlops,
+  };
+}
 KERNEL(Conv3DBackpropInput, ConvBackpropInputKernel, half, float, double);
 
-OP(Conv3DBackpropFilter,
-   {
-       .doc = "The gradient of Conv3D for its filter; `filter` matters only by its shape.",
-       .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kOldTypes}},
-       .attrs = OldAttrs(),
-       .shape =
-           [](ShapeScope& s) {
-             s.set_output(0, s.input(1));
-             return OkStatus();
-           },
-       .gradient = BackpropFilterGradient,
-       .examples = {{.inputs = {{kImage}, {kFilter}, {kResult}}, .attrs = ExampleAttrs()}},
-       .flops = ConvolutionFlops,
-   });
+OP(Conv3DBackpropFilter) {
+  return {
+      .doc = "The gradient of Conv3D for its filter; `filter` matters only by its shape.",
+      .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kOldTypes}},
+      .attrs = OldAttrs(),
+      .shape =
+          [](ShapeScope& s) {
+            s.set_output(0, s.input(1));
+            return OkStatus();
+          },
+      .gradient = BackpropFilterGradient,
+      .examples = {{.inputs = {{kImage}, {kFilter}, {kResult}}, .attrs = ExampleAttrs()}},
+      .flops = ConvolutionFlops,
+  };
+}
 KERNEL(Conv3DBackpropFilter, ConvBackpropFilterKernel, half, float, double);
 
-OP(Conv3DBackpropInputV2,
-   {
-       .doc = "The gradient of Conv3D for its volumes, whose shape is `input_sizes`.",
-       .inputs = {{"input_sizes", "Tshape"}, {"filter", "T"}, {"out_backprop", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}, {"Tshape", kIndex, DType::kInt32}},
-       .attrs = ConvAttrs(kVolumes),
-       .shape = [](ShapeScope& s) { return ConvShapeFromSizes(s, 0); },
-       .gradient = BackpropInputGradient,
-       .examples = {{.inputs = {{{{5}, {2, 4, 3, 2, 2}}}, {kFilter}, {kResult}},
-                     .attrs = ExampleAttrs()}},
-       .flops = ConvolutionFlops,
-   });
+OP(Conv3DBackpropInputV2) {
+  return {
+      .doc = "The gradient of Conv3D for its volumes, whose shape is `input_sizes`.",
+      .inputs = {{"input_sizes", "Tshape"}, {"filter", "T"}, {"out_backprop", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}, {"Tshape", kIndex, DType::kInt32}},
+      .attrs = ConvAttrs(kVolumes),
+      .shape = [](ShapeScope& s) { return ConvShapeFromSizes(s, 0); },
+      .gradient = BackpropInputGradient,
+      .examples = {{.inputs = {{{{5}, {2, 4, 3, 2, 2}}}, {kFilter}, {kResult}},
+                    .attrs = ExampleAttrs()}},
+      .flops = ConvolutionFlops,
+  };
+}
 KERNEL(Conv3DBackpropInputV2, ConvBackpropInputKernel, half, bfloat16, float, double);
 
-OP(Conv3DBackpropFilterV2,
-   {
-       .doc = "The gradient of Conv3D for its filter, whose shape is `filter_sizes`.",
-       .inputs = {{"input", "T"}, {"filter_sizes", "int32"}, {"out_backprop", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = ConvAttrs(kVolumes),
-       .shape = [](ShapeScope& s) { return ConvShapeFromSizes(s, 1); },
-       .gradient = BackpropFilterGradient,
-       .examples = {{.inputs = {{kImage}, {{{5}, {3, 2, 1, 2, 3}}}, {kResult}},
-                     .attrs = ExampleAttrs()}},
-       .flops = ConvolutionFlops,
-   });
+OP(Conv3DBackpropFilterV2) {
+  return {
+      .doc = "The gradient of Conv3D for its filter, whose shape is `filter_sizes`.",
+      .inputs = {{"input", "T"}, {"filter_sizes", "int32"}, {"out_backprop", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = ConvAttrs(kVolumes),
+      .shape = [](ShapeScope& s) { return ConvShapeFromSizes(s, 1); },
+      .gradient = BackpropFilterGradient,
+      .examples = {{.inputs = {{kImage}, {{{5}, {3, 2, 1, 2, 3}}}, {kResult}},
+                    .attrs = ExampleAttrs()}},
+      .flops = ConvolutionFlops,
+  };
+}
 KERNEL(Conv3DBackpropFilterV2, ConvBackpropFilterKernel, half, bfloat16, float, double);
 
 }  // namespace penstock

@@ -153,36 +153,39 @@ Output FeaturesGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(SoftmaxCrossEntropyWithLogits,
-   {
-       .doc = "loss = -sum(labels * log(softmax(features))) for each row; backprop is its gradient "
-              "for `features`.",
-       .inputs = {{"features", "T"}, {"labels", "T"}},
-       .outputs = {{"loss", "T"}, {"backprop", "T"}},
-       .types = {{"T", kFloating}},
-       .shape = DenseLossShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         Output for_labels = PerRow(g) * -Call("LogSoftmax", {g.x(0)});
-         // backprop = softmax - labels.
-         if (g.has_dy(1)) for_labels = for_labels - g.dy(1);
-         return {SumToShapeOf(FeaturesGradient(g), g.x(0)), SumToShapeOf(for_labels, g.x(1))};
-       },
-       .examples = {{.inputs = {{{{2, 3}}}, {{{2, 3}, {0.2, 0.3, 0.5, 0, 1, 0}}}}}},
-   });
+OP(SoftmaxCrossEntropyWithLogits) {
+  return {
+      .doc =
+          "loss = -sum(labels * log(softmax(features))) for each row; backprop is its gradient "
+          "for `features`.",
+      .inputs = {{"features", "T"}, {"labels", "T"}},
+      .outputs = {{"loss", "T"}, {"backprop", "T"}},
+      .types = {{"T", kFloating}},
+      .shape = DenseLossShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        Output for_labels = PerRow(g) * -Call("LogSoftmax", {g.x(0)});
+        // backprop = softmax - labels.
+        if (g.has_dy(1)) for_labels = for_labels - g.dy(1);
+        return {SumToShapeOf(FeaturesGradient(g), g.x(0)), SumToShapeOf(for_labels, g.x(1))};
+      },
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2, 3}, {0.2, 0.3, 0.5, 0, 1, 0}}}}}},
+  };
+}
 KERNEL(SoftmaxCrossEntropyWithLogits, SoftmaxCrossEntropy, half, bfloat16, float, double);
 
-OP(SparseSoftmaxCrossEntropyWithLogits,
-   {
-       .doc = "SoftmaxCrossEntropyWithLogits with one class number for each row as its label.",
-       .inputs = {{"features", "T"}, {"labels", "Tlabels"}},
-       .outputs = {{"loss", "T"}, {"backprop", "T"}},
-       .types = {{"T", kFloating}, {"Tlabels", kIndex, DType::kInt64}},
-       .shape = SparseLossShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {FeaturesGradient(g), Gradient()};
-       },
-       .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {2, 0}}}}}},
-   });
+OP(SparseSoftmaxCrossEntropyWithLogits) {
+  return {
+      .doc = "SoftmaxCrossEntropyWithLogits with one class number for each row as its label.",
+      .inputs = {{"features", "T"}, {"labels", "Tlabels"}},
+      .outputs = {{"loss", "T"}, {"backprop", "T"}},
+      .types = {{"T", kFloating}, {"Tlabels", kIndex, DType::kInt64}},
+      .shape = SparseLossShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {FeaturesGradient(g), Gradient()};
+      },
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {2, 0}}}}}},
+  };
+}
 KERNEL(SparseSoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropy, half, bfloat16, float,
        double);
 

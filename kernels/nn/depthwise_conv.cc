@@ -286,59 +286,62 @@ const ExampleTensor kResult = {{2, 2, 3, 4}}, kResultOfEqualStrides = {{2, 2, 2,
 
 }  // namespace
 
-OP(DepthwiseConv2dNative,
-   {
-       .doc = "Slides filters over images, each channel alone: channel c gives the outputs "
-              "[c * multiplier, (c + 1) * multiplier).",
-       .inputs = {{"input", "T"}, {"filter", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = DepthwiseAttrs(),
-       .shape = DepthwiseShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {ImageGradient(g, g.x(0), g.x(1), g.dy()),
-                 FilterGradient(g, g.x(0), g.x(1), g.dy())};
-       },
-       .examples = {{.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs(1)},
-                    {.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs(2)}},
-   });
+OP(DepthwiseConv2dNative) {
+  return {
+      .doc =
+          "Slides filters over images, each channel alone: channel c gives the outputs "
+          "[c * multiplier, (c + 1) * multiplier).",
+      .inputs = {{"input", "T"}, {"filter", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = DepthwiseAttrs(),
+      .shape = DepthwiseShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {ImageGradient(g, g.x(0), g.x(1), g.dy()),
+                FilterGradient(g, g.x(0), g.x(1), g.dy())};
+      },
+      .examples = {{.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs(1)},
+                   {.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs(2)}},
+  };
+}
 KERNEL(DepthwiseConv2dNative, Depthwise, half, bfloat16, float, double);
 
-OP(DepthwiseConv2dNativeBackpropInput,
-   {
-       .doc = "The gradient of DepthwiseConv2dNative for its images, whose shape is `input_sizes`.",
-       .inputs = {{"input_sizes", "int32"}, {"filter", "T"}, {"out_backprop", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = DepthwiseAttrs(),
-       .shape = [](ShapeScope& s) { return ShapeFromSizes(s, 0); },
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Gradient(), FilterGradient(g, g.dy(), g.x(1), g.x(2)), Forward(g, g.dy(), g.x(1))};
-       },
-       .examples = {{.inputs = {{{{4}, {2, 4, 3, 2}}}, {kFilter}, {kResult}},
-                     .attrs = ExampleAttrs(1)},
-                    {.inputs = {{{{4}, {2, 4, 3, 2}}}, {kFilter}, {kResultOfEqualStrides}},
-                     .attrs = ExampleAttrs(2)}},
-   });
+OP(DepthwiseConv2dNativeBackpropInput) {
+  return {
+      .doc = "The gradient of DepthwiseConv2dNative for its images, whose shape is `input_sizes`.",
+      .inputs = {{"input_sizes", "int32"}, {"filter", "T"}, {"out_backprop", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = DepthwiseAttrs(),
+      .shape = [](ShapeScope& s) { return ShapeFromSizes(s, 0); },
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), FilterGradient(g, g.dy(), g.x(1), g.x(2)), Forward(g, g.dy(), g.x(1))};
+      },
+      .examples = {{.inputs = {{{{4}, {2, 4, 3, 2}}}, {kFilter}, {kResult}},
+                    .attrs = ExampleAttrs(1)},
+                   {.inputs = {{{{4}, {2, 4, 3, 2}}}, {kFilter}, {kResultOfEqualStrides}},
+                    .attrs = ExampleAttrs(2)}},
+  };
+}
 KERNEL(DepthwiseConv2dNativeBackpropInput, DepthwiseImageGradient, half, bfloat16, float, double);
 
-OP(DepthwiseConv2dNativeBackpropFilter,
-   {
-       .doc =
-           "The gradient of DepthwiseConv2dNative for its filter, whose shape is `filter_sizes`.",
-       .inputs = {{"input", "T"}, {"filter_sizes", "int32"}, {"out_backprop", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = DepthwiseAttrs(),
-       .shape = [](ShapeScope& s) { return ShapeFromSizes(s, 1); },
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {ImageGradient(g, g.x(0), g.dy(), g.x(2)), Gradient(), Forward(g, g.x(0), g.dy())};
-       },
-       .examples = {{.inputs = {{kImage}, {{{4}, {3, 2, 2, 2}}}, {kResult}},
-                     .attrs = ExampleAttrs(1)},
-                    {.inputs = {{kImage}, {{{4}, {3, 2, 2, 2}}}, {kResultOfEqualStrides}},
-                     .attrs = ExampleAttrs(2)}},
-   });
+OP(DepthwiseConv2dNativeBackpropFilter) {
+  return {
+      .doc = "The gradient of DepthwiseConv2dNative for its filter, whose shape is `filter_sizes`.",
+      .inputs = {{"input", "T"}, {"filter_sizes", "int32"}, {"out_backprop", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = DepthwiseAttrs(),
+      .shape = [](ShapeScope& s) { return ShapeFromSizes(s, 1); },
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {ImageGradient(g, g.x(0), g.dy(), g.x(2)), Gradient(), Forward(g, g.x(0), g.dy())};
+      },
+      .examples = {{.inputs = {{kImage}, {{{4}, {3, 2, 2, 2}}}, {kResult}},
+                    .attrs = ExampleAttrs(1)},
+                   {.inputs = {{kImage}, {{{4}, {3, 2, 2, 2}}}, {kResultOfEqualStrides}},
+                    .attrs = ExampleAttrs(2)}},
+  };
+}
 KERNEL(DepthwiseConv2dNativeBackpropFilter, DepthwiseFilterGradient, half, bfloat16, float, double);
 
 }  // namespace penstock

@@ -185,40 +185,44 @@ std::vector<Example> Examples(bool gradient) {
 
 }  // namespace
 
-OP(Dilation2D, {
-                   .doc = "The largest sum of pixel and filter under a window, for each channel.",
-                   .inputs = {{"input", "T"}, {"filter", "T"}},
-                   .outputs = {{"output", "T"}},
-                   .types = {{"T", kReal}},
-                   .attrs = DilationAttrs(),
-                   .shape = DilationShape,
-                   .gradient = DilationGradient,
-                   .examples = Examples(false),
-               });
+OP(Dilation2D) {
+  return {
+      .doc = "The largest sum of pixel and filter under a window, for each channel.",
+      .inputs = {{"input", "T"}, {"filter", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kReal}},
+      .attrs = DilationAttrs(),
+      .shape = DilationShape,
+      .gradient = DilationGradient,
+      .examples = Examples(false),
+  };
+}
 KERNEL(Dilation2D, Dilation, REAL_TYPES);
 
-OP(Dilation2DBackpropInput,
-   {
-       .doc = "The gradient of Dilation2D for its images: goes to the pixels of the maxima.",
-       .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
-       .outputs = {{"in_backprop", "T"}},
-       .types = {{"T", kReal}},
-       .attrs = DilationAttrs(),
-       .shape = SameShape,
-       .examples = Examples(true),
-   });
+OP(Dilation2DBackpropInput) {
+  return {
+      .doc = "The gradient of Dilation2D for its images: goes to the pixels of the maxima.",
+      .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
+      .outputs = {{"in_backprop", "T"}},
+      .types = {{"T", kReal}},
+      .attrs = DilationAttrs(),
+      .shape = SameShape,
+      .examples = Examples(true),
+  };
+}
 KERNEL(Dilation2DBackpropInput, ImageGradient, REAL_TYPES);
 
-OP(Dilation2DBackpropFilter,
-   {
-       .doc = "The gradient of Dilation2D for its filter: goes to the elements of the maxima.",
-       .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
-       .outputs = {{"filter_backprop", "T"}},
-       .types = {{"T", kReal}},
-       .attrs = DilationAttrs(),
-       .shape = LikeFilter,
-       .examples = Examples(true),
-   });
+OP(Dilation2DBackpropFilter) {
+  return {
+      .doc = "The gradient of Dilation2D for its filter: goes to the elements of the maxima.",
+      .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
+      .outputs = {{"filter_backprop", "T"}},
+      .types = {{"T", kReal}},
+      .attrs = DilationAttrs(),
+      .shape = LikeFilter,
+      .examples = Examples(true),
+  };
+}
 KERNEL(Dilation2DBackpropFilter, FilterGradient, REAL_TYPES);
 
 }  // namespace penstock

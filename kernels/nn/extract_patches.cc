@@ -143,25 +143,27 @@ const DTypes kPatchTypes = {DType::kBfloat16,  DType::kHalf,       DType::kFloat
 
 }  // namespace
 
-OP(ExtractImagePatches,
-   {
-       .doc = "The windows of size ksizes that slide over images with `strides`, their pixels "
-              "`rates` apart; each window becomes the channels of one output pixel.",
-       .inputs = {{"images", "T"}},
-       .outputs = {{"patches", "T"}},
-       .types = {{"T", kPatchTypes}},
-       .attrs = {{"ksizes", IntList{4}},
-                 {"strides", IntList{4}},
-                 {"rates", IntList{4}},
-                 {"padding", OneOf{{"SAME", "VALID"}}}},
-       .shape = PatchesShape,
-       .gradient = PatchesGradient,
-       .examples = {{.inputs = {{{{2, 4, 3, 2}}}},
-                     .attrs = {{"ksizes", std::vector<int64_t>{1, 2, 2, 1}},
-                               {"strides", std::vector<int64_t>{1, 1, 2, 1}},
-                               {"rates", std::vector<int64_t>{1, 2, 1, 1}},
-                               {"padding", "SAME"}}}},
-   });
+OP(ExtractImagePatches) {
+  return {
+      .doc =
+          "The windows of size ksizes that slide over images with `strides`, their pixels "
+          "`rates` apart; each window becomes the channels of one output pixel.",
+      .inputs = {{"images", "T"}},
+      .outputs = {{"patches", "T"}},
+      .types = {{"T", kPatchTypes}},
+      .attrs = {{"ksizes", IntList{4}},
+                {"strides", IntList{4}},
+                {"rates", IntList{4}},
+                {"padding", OneOf{{"SAME", "VALID"}}}},
+      .shape = PatchesShape,
+      .gradient = PatchesGradient,
+      .examples = {{.inputs = {{{{2, 4, 3, 2}}}},
+                    .attrs = {{"ksizes", std::vector<int64_t>{1, 2, 2, 1}},
+                              {"strides", std::vector<int64_t>{1, 1, 2, 1}},
+                              {"rates", std::vector<int64_t>{1, 2, 1, 1}},
+                              {"padding", "SAME"}}}},
+  };
+}
 KERNEL_ANY_TYPE(ExtractImagePatches, ExtractPatches);
 
 }  // namespace penstock

@@ -192,20 +192,34 @@ OpDef FakeQuantGradientOp(const char* doc, bool args, const ExampleTensor& min) 
 
 const ExampleTensor kNoMin = {}, kScalarMin = {{}, {-0.25}}, kMins = {{3}, {-0.25, -0.5, -1}};
 
-OP(FakeQuantWithMinMaxArgs,
-   (FakeQuantOp("inputs, rounded to the numbers that num_bits bits can tell apart in [min, max].",
-                true, "FakeQuantWithMinMaxArgsGradient", kNoMin)));
-OP(FakeQuantWithMinMaxVars, (FakeQuantOp("As FakeQuantWithMinMaxArgs, with min and max as inputs.",
-                                         false, "FakeQuantWithMinMaxVarsGradient", kScalarMin)));
-OP(FakeQuantWithMinMaxVarsPerChannel,
-   (FakeQuantOp("As FakeQuantWithMinMaxVars, with min and max of each channel, the last dimension.",
-                false, "FakeQuantWithMinMaxVarsPerChannelGradient", kMins)));
-OP(FakeQuantWithMinMaxArgsGradient,
-   (FakeQuantGradientOp("The gradient of FakeQuantWithMinMaxArgs.", true, kNoMin)));
-OP(FakeQuantWithMinMaxVarsGradient,
-   (FakeQuantGradientOp("The gradients of FakeQuantWithMinMaxVars.", false, kScalarMin)));
-OP(FakeQuantWithMinMaxVarsPerChannelGradient,
-   (FakeQuantGradientOp("The gradients of FakeQuantWithMinMaxVarsPerChannel.", false, kMins)));
+OP(FakeQuantWithMinMaxArgs) {
+  return FakeQuantOp(
+      "inputs, rounded to the numbers that num_bits bits can tell apart in [min, max].", true,
+      "FakeQuantWithMinMaxArgsGradient", kNoMin);
+}
+
+OP(FakeQuantWithMinMaxVars) {
+  return FakeQuantOp("As FakeQuantWithMinMaxArgs, with min and max as inputs.", false,
+                     "FakeQuantWithMinMaxVarsGradient", kScalarMin);
+}
+
+OP(FakeQuantWithMinMaxVarsPerChannel) {
+  return FakeQuantOp(
+      "As FakeQuantWithMinMaxVars, with min and max of each channel, the last dimension.", false,
+      "FakeQuantWithMinMaxVarsPerChannelGradient", kMins);
+}
+
+OP(FakeQuantWithMinMaxArgsGradient) {
+  return FakeQuantGradientOp("The gradient of FakeQuantWithMinMaxArgs.", true, kNoMin);
+}
+
+OP(FakeQuantWithMinMaxVarsGradient) {
+  return FakeQuantGradientOp("The gradients of FakeQuantWithMinMaxVars.", false, kScalarMin);
+}
+
+OP(FakeQuantWithMinMaxVarsPerChannelGradient) {
+  return FakeQuantGradientOp("The gradients of FakeQuantWithMinMaxVarsPerChannel.", false, kMins);
+}
 
 KERNEL_ANY_TYPE(FakeQuantWithMinMaxArgs, FakeQuant<Ranges::kArgs>);
 KERNEL_ANY_TYPE(FakeQuantWithMinMaxVars, FakeQuant<Ranges::kVars>);

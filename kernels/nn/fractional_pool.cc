@@ -221,21 +221,23 @@ Attrs Overlapping(const GradientScope& g) { return {{"overlapping", g.attr<bool>
 
 }  // namespace
 
-OP(FractionalMaxPool,
-   (FractionalPoolOp("The largest element of each of regions that are drawn at random.",
-                     [](const GradientScope& g) -> std::vector<Gradient> {
-                       return {Call("FractionalMaxPoolGrad",
-                                    {g.x(), g.y(0), g.dy(0), g.y(1), g.y(2)}, Overlapping(g))};
-                     })));
+OP(FractionalMaxPool) {
+  return FractionalPoolOp("The largest element of each of regions that are drawn at random.",
+                          [](const GradientScope& g) -> std::vector<Gradient> {
+                            return {Call("FractionalMaxPoolGrad",
+                                         {g.x(), g.y(0), g.dy(0), g.y(1), g.y(2)}, Overlapping(g))};
+                          });
+}
 KERNEL(FractionalMaxPool, FractionalMaxPoolKernel, float, double, int32_t, int64_t);
 
-OP(FractionalAvgPool,
-   (FractionalPoolOp("The mean of each of regions that are drawn at random.",
-                     [](const GradientScope& g) -> std::vector<Gradient> {
-                       return {Call("FractionalAvgPoolGrad",
-                                    {ShapeOf(g.x(), DType::kInt64), g.dy(0), g.y(1), g.y(2)},
-                                    Overlapping(g))};
-                     })));
+OP(FractionalAvgPool) {
+  return FractionalPoolOp(
+      "The mean of each of regions that are drawn at random.",
+      [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("FractionalAvgPoolGrad",
+                     {ShapeOf(g.x(), DType::kInt64), g.dy(0), g.y(1), g.y(2)}, Overlapping(g))};
+      });
+}
 KERNEL(FractionalAvgPool, FractionalAvgPoolKernel, float, double, int32_t, int64_t);
 
 }  // namespace penstock

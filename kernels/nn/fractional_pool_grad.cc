@@ -155,35 +155,37 @@ const ExampleTensor kSequence = {{3}, {0, 1, 4}};
 
 }  // namespace
 
-OP(FractionalMaxPoolGrad,
-   {
-       .doc = "The gradient of FractionalMaxPool.",
-       .inputs = {{"orig_input", "T"},
-                  {"orig_output", "T"},
-                  {"out_backprop", "T"},
-                  {"row_pooling_sequence", "int64"},
-                  {"col_pooling_sequence", "int64"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64}}},
-       .attrs = {{"overlapping", false}},
-       .shape = SameShape,
-       .examples = {{.inputs = {{kImage}, {kMaxima}, {kPooled}, {kSequence}, {kSequence}}}},
-   });
+OP(FractionalMaxPoolGrad) {
+  return {
+      .doc = "The gradient of FractionalMaxPool.",
+      .inputs = {{"orig_input", "T"},
+                 {"orig_output", "T"},
+                 {"out_backprop", "T"},
+                 {"row_pooling_sequence", "int64"},
+                 {"col_pooling_sequence", "int64"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64}}},
+      .attrs = {{"overlapping", false}},
+      .shape = SameShape,
+      .examples = {{.inputs = {{kImage}, {kMaxima}, {kPooled}, {kSequence}, {kSequence}}}},
+  };
+}
 KERNEL(FractionalMaxPoolGrad, FractionalMaxPoolGradKernel, float, double, int32_t, int64_t);
 
-OP(FractionalAvgPoolGrad,
-   {
-       .doc = "The gradient of FractionalAvgPool.",
-       .inputs = {{"orig_input_tensor_shape", "int64"},
-                  {"out_backprop", "T"},
-                  {"row_pooling_sequence", "int64"},
-                  {"col_pooling_sequence", "int64"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64}}},
-       .attrs = {{"overlapping", false}},
-       .shape = AvgGradShape,
-       .examples = {{.inputs = {{{{4}, {1, 4, 4, 1}}}, {kPooled}, {kSequence}, {kSequence}}}},
-   });
+OP(FractionalAvgPoolGrad) {
+  return {
+      .doc = "The gradient of FractionalAvgPool.",
+      .inputs = {{"orig_input_tensor_shape", "int64"},
+                 {"out_backprop", "T"},
+                 {"row_pooling_sequence", "int64"},
+                 {"col_pooling_sequence", "int64"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64}}},
+      .attrs = {{"overlapping", false}},
+      .shape = AvgGradShape,
+      .examples = {{.inputs = {{{{4}, {1, 4, 4, 1}}}, {kPooled}, {kSequence}, {kSequence}}}},
+  };
+}
 KERNEL(FractionalAvgPoolGrad, FractionalAvgPoolGradKernel, float, double, int32_t, int64_t);
 
 }  // namespace penstock

@@ -177,9 +177,9 @@ OpDef FusedBatchNormDef(const char* u, bool v3, const char* grad_op) {
 
 }  // namespace
 
-OP(FusedBatchNorm, (FusedBatchNormDef("T", false, "FusedBatchNormGrad")));
-OP(FusedBatchNormV2, (FusedBatchNormDef("U", false, "FusedBatchNormGradV2")));
-OP(FusedBatchNormV3, (FusedBatchNormDef("U", true, "FusedBatchNormGradV3")));
+OP(FusedBatchNorm) { return FusedBatchNormDef("T", false, "FusedBatchNormGrad"); }
+OP(FusedBatchNormV2) { return FusedBatchNormDef("U", false, "FusedBatchNormGradV2"); }
+OP(FusedBatchNormV3) { return FusedBatchNormDef("U", true, "FusedBatchNormGradV3"); }
 KERNEL(FusedBatchNorm, FusedBatchNormOf, float);
 KERNEL(FusedBatchNormV2, FusedBatchNormOf, half, bfloat16, float);
 KERNEL(FusedBatchNormV3, FusedBatchNormOf, half, bfloat16, float);

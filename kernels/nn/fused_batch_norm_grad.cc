@@ -170,9 +170,9 @@ OpDef FusedBatchNormGradDef(const char* u, bool v3) {
 
 }  // namespace
 
-OP(FusedBatchNormGrad, (FusedBatchNormGradDef("T", false)));
-OP(FusedBatchNormGradV2, (FusedBatchNormGradDef("U", false)));
-OP(FusedBatchNormGradV3, (FusedBatchNormGradDef("U", true)));
+OP(FusedBatchNormGrad) { return FusedBatchNormGradDef("T", false); }
+OP(FusedBatchNormGradV2) { return FusedBatchNormGradDef("U", false); }
+OP(FusedBatchNormGradV3) { return FusedBatchNormGradDef("U", true); }
 KERNEL(FusedBatchNormGrad, FusedBatchNormGradOf, float);
 KERNEL(FusedBatchNormGradV2, FusedBatchNormGradOf, half, bfloat16, float);
 KERNEL(FusedBatchNormGradV3, FusedBatchNormGradOf, half, bfloat16, float);

@@ -52,34 +52,36 @@ class LeakyReluGradKernel final : public Kernel {
 
 }  // namespace
 
-OP(LeakyRelu,
-   {
-       .doc = "x where x >= 0, else alpha * x.",
-       .inputs = {{"features", "T"}},
-       .outputs = {{"activations", "T"}},
-       .types = {{"T", kFloating, DType::kFloat}},
-       .attrs = {{"alpha", 0.2f}},
-       .shape = SameShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Call("LeakyReluGrad", {g.dy(), g.x()}, {{"alpha", g.attr<float>("alpha")}})};
-       },
-   });
+OP(LeakyRelu) {
+  return {
+      .doc = "x where x >= 0, else alpha * x.",
+      .inputs = {{"features", "T"}},
+      .outputs = {{"activations", "T"}},
+      .types = {{"T", kFloating, DType::kFloat}},
+      .attrs = {{"alpha", 0.2f}},
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("LeakyReluGrad", {g.dy(), g.x()}, {{"alpha", g.attr<float>("alpha")}})};
+      },
+  };
+}
 KERNEL(LeakyRelu, LeakyReluKernel, half, bfloat16, float, double);
 
-OP(LeakyReluGrad,
-   {
-       .doc =
-           "The gradient of LeakyRelu: `gradients` are those of its output, `features` its input.",
-       .inputs = {{"gradients", "T"}, {"features", "T"}},
-       .outputs = {{"backprops", "T"}},
-       .types = {{"T", kFloating, DType::kFloat}},
-       .attrs = {{"alpha", 0.2f}},
-       .shape = SameShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Call("LeakyReluGrad", {g.dy(), g.x(1)}, {{"alpha", g.attr<float>("alpha")}}),
-                 Gradient()};
-       },
-   });
+OP(LeakyReluGrad) {
+  return {
+      .doc =
+          "The gradient of LeakyRelu: `gradients` are those of its output, `features` its input.",
+      .inputs = {{"gradients", "T"}, {"features", "T"}},
+      .outputs = {{"backprops", "T"}},
+      .types = {{"T", kFloating, DType::kFloat}},
+      .attrs = {{"alpha", 0.2f}},
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("LeakyReluGrad", {g.dy(), g.x(1)}, {{"alpha", g.attr<float>("alpha")}}),
+                Gradient()};
+      },
+  };
+}
 KERNEL(LeakyReluGrad, LeakyReluGradKernel, half, bfloat16, float, double);
 
 }  // namespace penstock

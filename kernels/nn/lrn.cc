@@ -134,32 +134,37 @@ std::vector<TypeAttrDef> LrnTypes() {
 
 }  // namespace
 
-OP(LRN, {
-            .doc = "output = input / (bias + alpha * the sum of squares over the channels within "
-                   "depth_radius) ** beta",
-            .inputs = {{"input", "T"}},
-            .outputs = {{"output", "T"}},
-            .types = LrnTypes(),
-            .attrs = LrnAttrs(),
-            .shape = LrnShape,
-            .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-              Attrs attrs;
-              for (const AttrDef& attr : LrnAttrs()) attrs[attr.name] = g.attrs().at(attr.name);
-              return {Call("LRNGrad", {g.dy(), g.x(), g.y()}, attrs)};
-            },
-            .examples = {{.inputs = {{{{1, 2, 1, 7}}}}, .attrs = {{"depth_radius", 2}}}},
-        });
+OP(LRN) {
+  return {
+      .doc =
+          "output = input / (bias + alpha * the sum of squares over the channels within "
+          "depth_radius) ** beta",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = LrnTypes(),
+      .attrs = LrnAttrs(),
+      .shape = LrnShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        Attrs attrs;
+        for (const AttrDef& attr : LrnAttrs()) attrs[attr.name] = g.attrs().at(attr.name);
+        return {Call("LRNGrad", {g.dy(), g.x(), g.y()}, attrs)};
+      },
+      .examples = {{.inputs = {{{{1, 2, 1, 7}}}}, .attrs = {{"depth_radius", 2}}}},
+  };
+}
 KERNEL(LRN, LrnOf, half, bfloat16, float);
 
-OP(LRNGrad, {
-                .doc = "The gradient of LRN.",
-                .inputs = {{"input_grads", "T"}, {"input_image", "T"}, {"output_image", "T"}},
-                .outputs = {{"output", "T"}},
-                .types = LrnTypes(),
-                .attrs = LrnAttrs(),
-                .shape = LrnShape,
-                .examples = {{.inputs = {{{{1, 2, 1, 7}}}, {{{1, 2, 1, 7}}}, {{{1, 2, 1, 7}}}}}},
-            });
+OP(LRNGrad) {
+  return {
+      .doc = "The gradient of LRN.",
+      .inputs = {{"input_grads", "T"}, {"input_image", "T"}, {"output_image", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = LrnTypes(),
+      .attrs = LrnAttrs(),
+      .shape = LrnShape,
+      .examples = {{.inputs = {{{{1, 2, 1, 7}}}, {{{1, 2, 1, 7}}}, {{{1, 2, 1, 7}}}}}},
+  };
+}
 KERNEL(LRNGrad, LrnGradOf, half, bfloat16, float);
 
 }  // namespace penstock

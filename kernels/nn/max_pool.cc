@@ -160,179 +160,191 @@ Status GradGradShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(MaxPool, {
-                .doc = "The largest element under a window that slides over height and width.",
-                .inputs = {{"input", "T"}},
-                .outputs = {{"output", "T"}},
-                .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
-                .attrs = PoolAttrs(PoolPadding::kExplicitToo),
-                .shape = PoolShape,
-                .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                  return {Call("MaxPoolGrad", {g.x(), g.y(), g.dy()}, WindowAttributes(g))};
-                },
-                .examples = {{.inputs = {{{{1, 3, 4, 2}}}}, .attrs = ExampleWindow()}},
-            });
+OP(MaxPool) {
+  return {
+      .doc = "The largest element under a window that slides over height and width.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
+      .attrs = PoolAttrs(PoolPadding::kExplicitToo),
+      .shape = PoolShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("MaxPoolGrad", {g.x(), g.y(), g.dy()}, WindowAttributes(g))};
+      },
+      .examples = {{.inputs = {{{{1, 3, 4, 2}}}}, .attrs = ExampleWindow()}},
+  };
+}
 KERNEL(MaxPool, MaxPoolKernel, POOL_TYPES);
 
-OP(MaxPoolGrad,
-   {
-       .doc = "The gradient of MaxPool: `grad` goes to the first maximum of each window.",
-       .inputs = {{"orig_input", "T"}, {"orig_output", "T"}, {"grad", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
-       .attrs = PoolAttrs(PoolPadding::kExplicitToo),
-       .shape = SameShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Gradient(), Gradient(),
-                 Call("MaxPoolGradGrad", {g.x(0), g.x(1), g.dy()}, WindowAttributes(g))};
-       },
-       .examples =
-           {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}}, {{{1, 1, 1, 1}, {5}}}, {{{1, 1, 1, 1}}}},
-             .attrs = {{"ksize", std::vector<int64_t>{1, 2, 2, 1}},
-                       {"strides", std::vector<int64_t>{1, 2, 2, 1}},
-                       {"padding", "VALID"}}}},
-   });
+OP(MaxPoolGrad) {
+  return {
+      .doc = "The gradient of MaxPool: `grad` goes to the first maximum of each window.",
+      .inputs = {{"orig_input", "T"}, {"orig_output", "T"}, {"grad", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
+      .attrs = PoolAttrs(PoolPadding::kExplicitToo),
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), Gradient(),
+                Call("MaxPoolGradGrad", {g.x(0), g.x(1), g.dy()}, WindowAttributes(g))};
+      },
+      .examples =
+          {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}}, {{{1, 1, 1, 1}, {5}}}, {{{1, 1, 1, 1}}}},
+            .attrs = {{"ksize", std::vector<int64_t>{1, 2, 2, 1}},
+                      {"strides", std::vector<int64_t>{1, 2, 2, 1}},
+                      {"padding", "VALID"}}}},
+  };
+}
 KERNEL(MaxPoolGrad, MaxPoolGradKernel, POOL_TYPES);
 
-OP(MaxPoolGradGrad,
-   {
-       .doc = "The gradient of MaxPoolGrad: collects `grad` from the first maximum of each window.",
-       .inputs = {{"orig_input", "T"}, {"orig_output", "T"}, {"grad", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", RealWithoutWideUnsigned()}},
-       .attrs = PoolAttrs(PoolPadding::kAutomatic),
-       .shape = GradGradShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Gradient(), Gradient(),
-                 Call("MaxPoolGrad", {g.x(0), g.x(1), g.dy()}, WindowAttributes(g))};
-       },
-       .examples =
-           {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}}, {{{1, 1, 1, 1}, {5}}}, {{{1, 2, 2, 1}}}},
-             .attrs = {{"ksize", std::vector<int64_t>{1, 2, 2, 1}},
-                       {"strides", std::vector<int64_t>{1, 2, 2, 1}},
-                       {"padding", "VALID"}}}},
-   });
+OP(MaxPoolGradGrad) {
+  return {
+      .doc = "The gradient of MaxPoolGrad: collects `grad` from the first maximum of each window.",
+      .inputs = {{"orig_input", "T"}, {"orig_output", "T"}, {"grad", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", RealWithoutWideUnsigned()}},
+      .attrs = PoolAttrs(PoolPadding::kAutomatic),
+      .shape = GradGradShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), Gradient(),
+                Call("MaxPoolGrad", {g.x(0), g.x(1), g.dy()}, WindowAttributes(g))};
+      },
+      .examples =
+          {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}}, {{{1, 1, 1, 1}, {5}}}, {{{1, 2, 2, 1}}}},
+            .attrs = {{"ksize", std::vector<int64_t>{1, 2, 2, 1}},
+                      {"strides", std::vector<int64_t>{1, 2, 2, 1}},
+                      {"padding", "VALID"}}}},
+  };
+}
 KERNEL(MaxPoolGradGrad, MaxPoolGradGradKernel, POOL_TYPES);
 
-OP(MaxPoolV2,
-   {
-       .doc = "MaxPool with the window as inputs.",
-       .inputs = {{"input", "T"}, {"ksize", "int32"}, {"strides", "int32"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
-       .attrs = PoolV2Attrs(),
-       .shape = PoolShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {
-             Call("MaxPoolGradV2", {g.x(0), g.y(), g.dy(), g.x(1), g.x(2)}, WindowAttributes(g)),
-             Gradient(), Gradient()};
-       },
-       .examples = {{.inputs = {{{{1, 3, 4, 2}}}, {{{4}, {1, 2, 2, 1}}}, {{{4}, {1, 2, 1, 1}}}},
-                     .attrs = {{"padding", "SAME"}}}},
-   });
+OP(MaxPoolV2) {
+  return {
+      .doc = "MaxPool with the window as inputs.",
+      .inputs = {{"input", "T"}, {"ksize", "int32"}, {"strides", "int32"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
+      .attrs = PoolV2Attrs(),
+      .shape = PoolShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("MaxPoolGradV2", {g.x(0), g.y(), g.dy(), g.x(1), g.x(2)}, WindowAttributes(g)),
+                Gradient(), Gradient()};
+      },
+      .examples = {{.inputs = {{{{1, 3, 4, 2}}}, {{{4}, {1, 2, 2, 1}}}, {{{4}, {1, 2, 1, 1}}}},
+                    .attrs = {{"padding", "SAME"}}}},
+  };
+}
 KERNEL(MaxPoolV2, MaxPoolKernel, POOL_TYPES);
 
-OP(MaxPoolGradV2, {
-                      .doc = "MaxPoolGrad with the window as inputs.",
-                      .inputs = {{"orig_input", "T"},
-                                 {"orig_output", "T"},
-                                 {"grad", "T"},
-                                 {"ksize", "int32"},
-                                 {"strides", "int32"}},
-                      .outputs = {{"output", "T"}},
-                      .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
-                      .attrs = PoolV2Attrs(),
-                      .shape = SameShape,
-                      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                        return {Gradient(), Gradient(),
-                                Call("MaxPoolGradGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)},
-                                     WindowAttributes(g)),
-                                Gradient(), Gradient()};
-                      },
-                      .examples = {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}},
-                                               {{{1, 1, 1, 1}, {5}}},
-                                               {{{1, 1, 1, 1}}},
-                                               {{{4}, {1, 2, 2, 1}}},
-                                               {{{4}, {1, 2, 2, 1}}}},
-                                    .attrs = {{"padding", "VALID"}}}},
-                  });
+OP(MaxPoolGradV2) {
+  return {
+      .doc = "MaxPoolGrad with the window as inputs.",
+      .inputs = {{"orig_input", "T"},
+                 {"orig_output", "T"},
+                 {"grad", "T"},
+                 {"ksize", "int32"},
+                 {"strides", "int32"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
+      .attrs = PoolV2Attrs(),
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), Gradient(),
+                Call("MaxPoolGradGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)},
+                     WindowAttributes(g)),
+                Gradient(), Gradient()};
+      },
+      .examples = {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}},
+                               {{{1, 1, 1, 1}, {5}}},
+                               {{{1, 1, 1, 1}}},
+                               {{{4}, {1, 2, 2, 1}}},
+                               {{{4}, {1, 2, 2, 1}}}},
+                    .attrs = {{"padding", "VALID"}}}},
+  };
+}
 KERNEL(MaxPoolGradV2, MaxPoolGradKernel, POOL_TYPES);
 
-OP(MaxPoolGradGradV2, {
-                          .doc = "MaxPoolGradGrad with the window as inputs.",
-                          .inputs = {{"orig_input", "T"},
-                                     {"orig_output", "T"},
-                                     {"grad", "T"},
-                                     {"ksize", "int32"},
-                                     {"strides", "int32"}},
-                          .outputs = {{"output", "T"}},
-                          .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
-                          .attrs = PoolV2Attrs(),
-                          .shape = GradGradShape,
-                          .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                            return {Gradient(), Gradient(),
-                                    Call("MaxPoolGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)},
-                                         WindowAttributes(g)),
-                                    Gradient(), Gradient()};
-                          },
-                          .examples = {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}},
-                                                   {{{1, 1, 1, 1}, {5}}},
-                                                   {{{1, 2, 2, 1}}},
-                                                   {{{4}, {1, 2, 2, 1}}},
-                                                   {{{4}, {1, 2, 2, 1}}}},
-                                        .attrs = {{"padding", "VALID"}}}},
-                      });
+OP(MaxPoolGradGradV2) {
+  return {
+      .doc = "MaxPoolGradGrad with the window as inputs.",
+      .inputs = {{"orig_input", "T"},
+                 {"orig_output", "T"},
+                 {"grad", "T"},
+                 {"ksize", "int32"},
+                 {"strides", "int32"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
+      .attrs = PoolV2Attrs(),
+      .shape = GradGradShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {
+            Gradient(), Gradient(),
+            Call("MaxPoolGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)}, WindowAttributes(g)),
+            Gradient(), Gradient()};
+      },
+      .examples = {{.inputs = {{{{1, 2, 2, 1}, {1, 5, 3, 2}}},
+                               {{{1, 1, 1, 1}, {5}}},
+                               {{{1, 2, 2, 1}}},
+                               {{{4}, {1, 2, 2, 1}}},
+                               {{{4}, {1, 2, 2, 1}}}},
+                    .attrs = {{"padding", "VALID"}}}},
+  };
+}
 KERNEL(MaxPoolGradGradV2, MaxPoolGradGradKernel, POOL_TYPES);
 
-OP(MaxPool3D,
-   {
-       .doc = "The largest element under a window that slides over depth, height and width.",
-       .inputs = {{"input", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kVolumeTypes}},
-       .attrs = Pool3DAttrs(),
-       .shape = PoolShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Call("MaxPool3DGrad", {g.x(), g.y(), g.dy()}, WindowAttributes(g))};
-       },
-       .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}}, .attrs = ExampleWindow3D()}},
-   });
+OP(MaxPool3D) {
+  return {
+      .doc = "The largest element under a window that slides over depth, height and width.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kVolumeTypes}},
+      .attrs = Pool3DAttrs(),
+      .shape = PoolShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("MaxPool3DGrad", {g.x(), g.y(), g.dy()}, WindowAttributes(g))};
+      },
+      .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}}, .attrs = ExampleWindow3D()}},
+  };
+}
 KERNEL(MaxPool3D, MaxPoolKernel, half, bfloat16, float);
 
-OP(MaxPool3DGrad,
-   {
-       .doc = "The gradient of MaxPool3D: `grad` goes to every maximum of each window.",
-       .inputs = {{"orig_input", "TInput"}, {"orig_output", "TInput"}, {"grad", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kVolumeTypes, DType::kFloat}, {"TInput", kVolumeTypes, DType::kFloat}},
-       .attrs = Pool3DAttrs(),
-       .shape = SameShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Gradient(), Gradient(),
-                 Call("MaxPool3DGradGrad", {g.x(0), g.x(1), g.dy()}, WindowAttributes(g))};
-       },
-       .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}, {{{1, 3, 2, 2, 2}}}, {{{1, 3, 2, 2, 2}}}},
-                     .attrs = ExampleWindow3D()}},
-   });
+OP(MaxPool3DGrad) {
+  return {
+      .doc = "The gradient of MaxPool3D: `grad` goes to every maximum of each window.",
+      .inputs = {{"orig_input", "TInput"}, {"orig_output", "TInput"}, {"grad", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kVolumeTypes, DType::kFloat}, {"TInput", kVolumeTypes, DType::kFloat}},
+      .attrs = Pool3DAttrs(),
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), Gradient(),
+                Call("MaxPool3DGradGrad", {g.x(0), g.x(1), g.dy()}, WindowAttributes(g))};
+      },
+      .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}, {{{1, 3, 2, 2, 2}}}, {{{1, 3, 2, 2, 2}}}},
+                    .attrs = ExampleWindow3D()}},
+  };
+}
 KERNEL(MaxPool3DGrad, MaxPool3DGradOf, half, bfloat16, float);
 
-OP(MaxPool3DGradGrad,
-   {
-       .doc = "The gradient of MaxPool3DGrad: collects `grad` from the first maximum of each "
-              "window.",
-       .inputs = {{"orig_input", "T"}, {"orig_output", "T"}, {"grad", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kReal}},
-       .attrs = Pool3DAttrs(),
-       .shape = GradGradShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Gradient(), Gradient(),
-                 Call("MaxPool3DGrad", {g.x(0), g.x(1), g.dy()}, WindowAttributes(g))};
-       },
-       .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}, {{{1, 3, 2, 2, 2}}}, {{{1, 3, 4, 2, 2}}}},
-                     .attrs = ExampleWindow3D(),
-                     .check_gradient = false}},  // the samples' orig_output holds no maxima
-   });
+OP(MaxPool3DGradGrad) {
+  return {
+      .doc =
+          "The gradient of MaxPool3DGrad: collects `grad` from the first maximum of each "
+          "window.",
+      .inputs = {{"orig_input", "T"}, {"orig_output", "T"}, {"grad", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kReal}},
+      .attrs = Pool3DAttrs(),
+      .shape = GradGradShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(), Gradient(),
+                Call("MaxPool3DGrad", {g.x(0), g.x(1), g.dy()}, WindowAttributes(g))};
+      },
+      .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}, {{{1, 3, 2, 2, 2}}}, {{{1, 3, 4, 2, 2}}}},
+                    .attrs = ExampleWindow3D(),
+                    .check_gradient = false}},  // the samples' orig_output holds no maxima
+  };
+}
 KERNEL(MaxPool3DGradGrad, MaxPoolGradGradKernel, REAL_TYPES);
 
 }  // namespace penstock

@@ -139,54 +139,58 @@ std::vector<Example> GradientExamples(const Dims& grad) {
 
 }  // namespace
 
-OP(MaxPoolWithArgmax,
-   {
-       .doc = "MaxPool that also says where each maximum was: the flat index into its image, or "
-              "into all images if include_batch_in_index; the first of several.",
-       .inputs = {{"input", "T"}},
-       .outputs = {{"output", "T"}, {"argmax", "Targmax"}},
-       .types = ArgmaxTypes(DType::kInt64),
-       .attrs = ArgmaxAttrs(),
-       .shape = ArgmaxShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Call("MaxPoolGradWithArgmax", {g.x(), g.dy(0), g.y(1)}, WindowAttributes(g))};
-       },
-       .examples = {{.inputs = {{{{1, 3, 4, 2}}}}, .attrs = ExampleWindow()}},
-   });
+OP(MaxPoolWithArgmax) {
+  return {
+      .doc =
+          "MaxPool that also says where each maximum was: the flat index into its image, or "
+          "into all images if include_batch_in_index; the first of several.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}, {"argmax", "Targmax"}},
+      .types = ArgmaxTypes(DType::kInt64),
+      .attrs = ArgmaxAttrs(),
+      .shape = ArgmaxShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("MaxPoolGradWithArgmax", {g.x(), g.dy(0), g.y(1)}, WindowAttributes(g))};
+      },
+      .examples = {{.inputs = {{{{1, 3, 4, 2}}}}, .attrs = ExampleWindow()}},
+  };
+}
 KERNEL(MaxPoolWithArgmax, MaxPoolWithArgmax, REAL_TYPES);
 
-OP(MaxPoolGradWithArgmax,
-   {
-       .doc = "The gradient of MaxPoolWithArgmax: `grad` goes to where the maxima were.",
-       .inputs = {{"input", "T"}, {"grad", "T"}, {"argmax", "Targmax"}},
-       .outputs = {{"output", "T"}},
-       .types = ArgmaxTypes(DType::kInvalid),
-       .attrs = ArgmaxAttrs(),
-       .shape = SameShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Gradient(),
-                 Call("MaxPoolGradGradWithArgmax", {g.x(0), g.dy(), g.x(2)}, WindowAttributes(g)),
-                 Gradient()};
-       },
-       .examples = GradientExamples({1, 2, 4, 2}),
-   });
+OP(MaxPoolGradWithArgmax) {
+  return {
+      .doc = "The gradient of MaxPoolWithArgmax: `grad` goes to where the maxima were.",
+      .inputs = {{"input", "T"}, {"grad", "T"}, {"argmax", "Targmax"}},
+      .outputs = {{"output", "T"}},
+      .types = ArgmaxTypes(DType::kInvalid),
+      .attrs = ArgmaxAttrs(),
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(),
+                Call("MaxPoolGradGradWithArgmax", {g.x(0), g.dy(), g.x(2)}, WindowAttributes(g)),
+                Gradient()};
+      },
+      .examples = GradientExamples({1, 2, 4, 2}),
+  };
+}
 KERNEL(MaxPoolGradWithArgmax, MaxPoolGradWithArgmax, REAL_TYPES);
 
-OP(MaxPoolGradGradWithArgmax,
-   {
-       .doc = "The gradient of MaxPoolGradWithArgmax: collects `grad` from where the maxima were.",
-       .inputs = {{"input", "T"}, {"grad", "T"}, {"argmax", "Targmax"}},
-       .outputs = {{"output", "T"}},
-       .types = ArgmaxTypes(DType::kInvalid),
-       .attrs = ArgmaxAttrs(),
-       .shape = PoolShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         return {Gradient(),
-                 Call("MaxPoolGradWithArgmax", {g.x(0), g.dy(), g.x(2)}, WindowAttributes(g)),
-                 Gradient()};
-       },
-       .examples = GradientExamples({1, 3, 4, 2}),
-   });
+OP(MaxPoolGradGradWithArgmax) {
+  return {
+      .doc = "The gradient of MaxPoolGradWithArgmax: collects `grad` from where the maxima were.",
+      .inputs = {{"input", "T"}, {"grad", "T"}, {"argmax", "Targmax"}},
+      .outputs = {{"output", "T"}},
+      .types = ArgmaxTypes(DType::kInvalid),
+      .attrs = ArgmaxAttrs(),
+      .shape = PoolShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Gradient(),
+                Call("MaxPoolGradWithArgmax", {g.x(0), g.dy(), g.x(2)}, WindowAttributes(g)),
+                Gradient()};
+      },
+      .examples = GradientExamples({1, 3, 4, 2}),
+  };
+}
 KERNEL(MaxPoolGradGradWithArgmax, MaxPoolGradGradWithArgmax, REAL_TYPES);
 
 }  // namespace penstock

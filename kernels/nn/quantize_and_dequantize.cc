@@ -253,78 +253,84 @@ constexpr char kDoc[] =
 
 }  // namespace
 
-OP(QuantizeAndDequantize, {
-                              .doc = kDoc,
-                              .inputs = {{"input", "T"}},
-                              .outputs = {{"output", "T"}},
-                              .types = {{"T", kFloating}},
-                              .attrs = V1Attrs(),
-                              .shape = SameShape,
-                              .gradient = StraightThrough,
-                              .examples = {{.inputs = {{kExample}}, .check_gradient = false}},
-                          });
+OP(QuantizeAndDequantize) {
+  return {
+      .doc = kDoc,
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = V1Attrs(),
+      .shape = SameShape,
+      .gradient = StraightThrough,
+      .examples = {{.inputs = {{kExample}}, .check_gradient = false}},
+  };
+}
 KERNEL(QuantizeAndDequantize, QuantizeAndDequantize, half, bfloat16, float, double);
 
-OP(QuantizeAndDequantizeV2,
-   {
-       .doc = kDoc,
-       .inputs = {{"input", "T"}, {"input_min", "T"}, {"input_max", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = QuantizeAttrs(true, false, true, true),
-       .shape = SameShape,
-       .gradient = StraightThrough,
-       .examples = {{.inputs = {{kExample}, {kMin}, {kMax}}, .check_gradient = false}},
-   });
+OP(QuantizeAndDequantizeV2) {
+  return {
+      .doc = kDoc,
+      .inputs = {{"input", "T"}, {"input_min", "T"}, {"input_max", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = QuantizeAttrs(true, false, true, true),
+      .shape = SameShape,
+      .gradient = StraightThrough,
+      .examples = {{.inputs = {{kExample}, {kMin}, {kMax}}, .check_gradient = false}},
+  };
+}
 KERNEL(QuantizeAndDequantizeV2, QuantizeAndDequantize, half, bfloat16, float, double);
 
-OP(QuantizeAndDequantizeV3,
-   {
-       .doc = kDoc,
-       .inputs = {{"input", "T"}, {"input_min", "T"}, {"input_max", "T"}, {"num_bits", "int32"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = QuantizeAttrs(false, true, false, true),
-       .shape = SameShape,
-       .gradient = StraightThrough,
-       .examples = {{.inputs = {{kExample}, {kMin}, {kMax}, {{{}, {8}}}}, .check_gradient = false}},
-   });
+OP(QuantizeAndDequantizeV3) {
+  return {
+      .doc = kDoc,
+      .inputs = {{"input", "T"}, {"input_min", "T"}, {"input_max", "T"}, {"num_bits", "int32"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = QuantizeAttrs(false, true, false, true),
+      .shape = SameShape,
+      .gradient = StraightThrough,
+      .examples = {{.inputs = {{kExample}, {kMin}, {kMax}, {{{}, {8}}}}, .check_gradient = false}},
+  };
+}
 KERNEL(QuantizeAndDequantizeV3, QuantizeAndDequantize, half, bfloat16, float, double);
 
-OP(QuantizeAndDequantizeV4,
-   {
-       .doc = kDoc,
-       .inputs = {{"input", "T"}, {"input_min", "T"}, {"input_max", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = QuantizeAttrs(true, false, true, true),
-       .shape = SameShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         const Outputs d = CallN("QuantizeAndDequantizeV4Grad", {g.dy(), g.x(0), g.x(1), g.x(2)},
-                                 {{"axis", g.attr<int64_t>("axis")}});
-         return {d[0], d[1], d[2]};
-       },
-       .examples = {{.inputs = {{kExample}, {kMin}, {kMax}}, .check_gradient = false}},
-   });
+OP(QuantizeAndDequantizeV4) {
+  return {
+      .doc = kDoc,
+      .inputs = {{"input", "T"}, {"input_min", "T"}, {"input_max", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = QuantizeAttrs(true, false, true, true),
+      .shape = SameShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        const Outputs d = CallN("QuantizeAndDequantizeV4Grad", {g.dy(), g.x(0), g.x(1), g.x(2)},
+                                {{"axis", g.attr<int64_t>("axis")}});
+        return {d[0], d[1], d[2]};
+      },
+      .examples = {{.inputs = {{kExample}, {kMin}, {kMax}}, .check_gradient = false}},
+  };
+}
 KERNEL(QuantizeAndDequantizeV4, QuantizeAndDequantize, half, bfloat16, float, double);
 
-OP(QuantizeAndDequantizeV4Grad,
-   {
-       .doc = "The gradient of QuantizeAndDequantizeV4: passes where the input is in the range.",
-       .inputs = {{"gradients", "T"}, {"input", "T"}, {"input_min", "T"}, {"input_max", "T"}},
-       .outputs = {{"input_backprop", "T"},
-                   {"input_min_backprop", "T"},
-                   {"input_max_backprop", "T"}},
-       .types = {{"T", kFloating}},
-       .attrs = {{"axis", -1}},
-       .shape = QuantizeGradShape,
-       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-         const Outputs d = CallN("QuantizeAndDequantizeV4Grad", {g.dy(0), g.x(1), g.x(2), g.x(3)},
-                                 {{"axis", g.attr<int64_t>("axis")}});
-         return {d[0], Gradient(), Gradient(), Gradient()};
-       },
-       .examples = {{.inputs = {{{{2, 3}}}, {kExample}, {kMin}, {kMax}}, .check_gradient = false}},
-   });
+OP(QuantizeAndDequantizeV4Grad) {
+  return {
+      .doc = "The gradient of QuantizeAndDequantizeV4: passes where the input is in the range.",
+      .inputs = {{"gradients", "T"}, {"input", "T"}, {"input_min", "T"}, {"input_max", "T"}},
+      .outputs = {{"input_backprop", "T"},
+                  {"input_min_backprop", "T"},
+                  {"input_max_backprop", "T"}},
+      .types = {{"T", kFloating}},
+      .attrs = {{"axis", -1}},
+      .shape = QuantizeGradShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        const Outputs d = CallN("QuantizeAndDequantizeV4Grad", {g.dy(0), g.x(1), g.x(2), g.x(3)},
+                                {{"axis", g.attr<int64_t>("axis")}});
+        return {d[0], Gradient(), Gradient(), Gradient()};
+      },
+      .examples = {{.inputs = {{{{2, 3}}}, {kExample}, {kMin}, {kMax}}, .check_gradient = false}},
+  };
+}
 KERNEL(QuantizeAndDequantizeV4Grad, QuantizeGrad, half, bfloat16, float, double);
 
 }  // namespace penstock

@@ -58,30 +58,34 @@ Status SoftmaxShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(Softmax, {
-                .doc = "exp(x) / sum(exp(x)) along the last dimension.",
-                .inputs = {{"logits", "T"}},
-                .outputs = {{"softmax", "T"}},
-                .types = {{"T", kFloating}},
-                .shape = SoftmaxShape,
-                .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                  const Output last = g.Const<int32_t>(-1);
-                  return {(g.dy() - Sum(g.dy() * g.y(), last, true)) * g.y()};
-                },
-            });
+OP(Softmax) {
+  return {
+      .doc = "exp(x) / sum(exp(x)) along the last dimension.",
+      .inputs = {{"logits", "T"}},
+      .outputs = {{"softmax", "T"}},
+      .types = {{"T", kFloating}},
+      .shape = SoftmaxShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        const Output last = g.Const<int32_t>(-1);
+        return {(g.dy() - Sum(g.dy() * g.y(), last, true)) * g.y()};
+      },
+  };
+}
 KERNEL(Softmax, SoftmaxKernel, half, bfloat16, float, double);
 
-OP(LogSoftmax, {
-                   .doc = "log(softmax(x)) along the last dimension, without overflow.",
-                   .inputs = {{"logits", "T"}},
-                   .outputs = {{"logsoftmax", "T"}},
-                   .types = {{"T", kFloating}},
-                   .shape = SoftmaxShape,
-                   .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-                     const Output last = g.Const<int32_t>(-1);
-                     return {g.dy() - Sum(g.dy(), last, true) * Exp(g.y())};
-                   },
-               });
+OP(LogSoftmax) {
+  return {
+      .doc = "log(softmax(x)) along the last dimension, without overflow.",
+      .inputs = {{"logits", "T"}},
+      .outputs = {{"logsoftmax", "T"}},
+      .types = {{"T", kFloating}},
+      .shape = SoftmaxShape,
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
+        const Output last = g.Const<int32_t>(-1);
+        return {g.dy() - Sum(g.dy(), last, true) * Exp(g.y())};
+      },
+  };
+}
 KERNEL(LogSoftmax, LogSoftmaxKernel, half, bfloat16, float, double);
 
 }  // namespace penstock

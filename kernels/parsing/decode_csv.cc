@@ -141,30 +141,35 @@ class DecodeJsonExampleKernel final : public Kernel {
   }
 };
 
-OP(DecodeCSV, {
-                  .doc = "The fields of CSV records (RFC 4180), one tensor for each column. A "
-                         "column without a default is required.",
-                  .inputs = {{"records", "string"}, {"record_defaults", List("OUT_TYPE")}},
-                  .outputs = {{"output", List("OUT_TYPE")}},
-                  .attrs = {{"OUT_TYPE", TypeList{.min_length = 1, .allowed = kColumn}},
-                            {"field_delim", ","},
-                            {"use_quote_delim", true},
-                            {"na_value", ""},
-                            {"select_cols", IntList{}, EmptyList()}},
-                  .shape = SameShape,
-                  .gradient = NoGradient,
-                  .examples = {{.inputs = {{{{0}}}, {{{1}}}}}},
-              });
+OP(DecodeCSV) {
+  return {
+      .doc =
+          "The fields of CSV records (RFC 4180), one tensor for each column. A "
+          "column without a default is required.",
+      .inputs = {{"records", "string"}, {"record_defaults", List("OUT_TYPE")}},
+      .outputs = {{"output", List("OUT_TYPE")}},
+      .attrs = {{"OUT_TYPE", TypeList{.min_length = 1, .allowed = kColumn}},
+                {"field_delim", ","},
+                {"use_quote_delim", true},
+                {"na_value", ""},
+                {"select_cols", IntList{}, EmptyList()}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}}, {{{1}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(DecodeCSV, DecodeCsvKernel);
 
-OP(DecodeJSONExample, {
-                          .doc = "Examples in protobuf's JSON as serialized Examples.",
-                          .inputs = {{"json_examples", "string"}},
-                          .outputs = {{"binary_examples", "string"}},
-                          .shape = SameShape,
-                          .gradient = NoGradient,
-                          .examples = {{.inputs = {{{{0}}}}}},
-                      });
+OP(DecodeJSONExample) {
+  return {
+      .doc = "Examples in protobuf's JSON as serialized Examples.",
+      .inputs = {{"json_examples", "string"}},
+      .outputs = {{"binary_examples", "string"}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(DecodeJSONExample, DecodeJsonExampleKernel);
 
 }  // namespace

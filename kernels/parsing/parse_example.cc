@@ -273,78 +273,83 @@ Attrs With(Attrs more) {
   return more;
 }
 
-OP(ParseExample, {
-                     .doc = "The features of serialized Examples as dense and sparse tensors.",
-                     .inputs = {{"serialized", "string"},
-                                {"names", "string"},
-                                {"sparse_keys", Repeat("Nsparse", "string")},
-                                {"dense_keys", Repeat("Ndense", "string")},
-                                {"dense_defaults", List("Tdense")}},
-                     .outputs = {{"sparse_indices", Repeat("Nsparse", "int64")},
-                                 {"sparse_values", List("sparse_types")},
-                                 {"sparse_shapes", Repeat("Nsparse", "int64")},
-                                 {"dense_values", List("Tdense")}},
-                     .attrs = {{"Nsparse", Ints{.min = 0}},
-                               {"Ndense", Ints{.min = 0}},
-                               {"sparse_types", TypeList{.allowed = kFeature}},
-                               {"Tdense", TypeList{.allowed = kFeature}},
-                               {"dense_shapes", ShapeList{}}},
-                     .shape = ParseExampleShape,
-                     .gradient = NoGradient,
-                     .examples = {{.inputs = {{{{0}}}, {{{0}}}, {}, {}, {}},
-                                   .attrs = With({{"Nsparse", 0}, {"Ndense", 0}})}},
-                 });
+OP(ParseExample) {
+  return {
+      .doc = "The features of serialized Examples as dense and sparse tensors.",
+      .inputs = {{"serialized", "string"},
+                 {"names", "string"},
+                 {"sparse_keys", Repeat("Nsparse", "string")},
+                 {"dense_keys", Repeat("Ndense", "string")},
+                 {"dense_defaults", List("Tdense")}},
+      .outputs = {{"sparse_indices", Repeat("Nsparse", "int64")},
+                  {"sparse_values", List("sparse_types")},
+                  {"sparse_shapes", Repeat("Nsparse", "int64")},
+                  {"dense_values", List("Tdense")}},
+      .attrs = {{"Nsparse", Ints{.min = 0}},
+                {"Ndense", Ints{.min = 0}},
+                {"sparse_types", TypeList{.allowed = kFeature}},
+                {"Tdense", TypeList{.allowed = kFeature}},
+                {"dense_shapes", ShapeList{}}},
+      .shape = ParseExampleShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}}, {{{0}}}, {}, {}, {}},
+                    .attrs = With({{"Nsparse", 0}, {"Ndense", 0}})}},
+  };
+}
 KERNEL_ANY_TYPE(ParseExample, ParseExampleKernel);
 
-OP(ParseExampleV2,
-   {
-       .doc = "The features of serialized Examples, a vector or one alone, as dense, sparse and "
-              "ragged tensors.",
-       .inputs = {{"serialized", "string"},
-                  {"names", "string"},
-                  {"sparse_keys", "string"},
-                  {"dense_keys", "string"},
-                  {"ragged_keys", "string"},
-                  {"dense_defaults", List("Tdense")}},
-       .outputs = {{"sparse_indices", Repeat("num_sparse", "int64")},
-                   {"sparse_values", List("sparse_types")},
-                   {"sparse_shapes", Repeat("num_sparse", "int64")},
-                   {"dense_values", List("Tdense")},
-                   {"ragged_values", List("ragged_value_types")},
-                   {"ragged_row_splits", List("ragged_split_types")}},
-       .attrs = {{"Tdense", TypeList{.allowed = kFeature}},
-                 {"num_sparse", Ints{.min = 0}},
-                 {"sparse_types", TypeList{.allowed = kFeature}},
-                 {"ragged_value_types", TypeList{.allowed = kFeature}},
-                 {"ragged_split_types", TypeList{.allowed = {DType::kInt32, DType::kInt64}}},
-                 {"dense_shapes", ShapeList{}}},
-       .shape = ParseExampleV2Shape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{0}}}, {{{0}}}, {{{0}}}, {{{0}}}, {{{0}}}, {}},
-                     .attrs = With({{"num_sparse", 0},
-                                    {"ragged_value_types", EmptyList()},
-                                    {"ragged_split_types", EmptyList()}})}},
-   });
+OP(ParseExampleV2) {
+  return {
+      .doc =
+          "The features of serialized Examples, a vector or one alone, as dense, sparse and "
+          "ragged tensors.",
+      .inputs = {{"serialized", "string"},
+                 {"names", "string"},
+                 {"sparse_keys", "string"},
+                 {"dense_keys", "string"},
+                 {"ragged_keys", "string"},
+                 {"dense_defaults", List("Tdense")}},
+      .outputs = {{"sparse_indices", Repeat("num_sparse", "int64")},
+                  {"sparse_values", List("sparse_types")},
+                  {"sparse_shapes", Repeat("num_sparse", "int64")},
+                  {"dense_values", List("Tdense")},
+                  {"ragged_values", List("ragged_value_types")},
+                  {"ragged_row_splits", List("ragged_split_types")}},
+      .attrs = {{"Tdense", TypeList{.allowed = kFeature}},
+                {"num_sparse", Ints{.min = 0}},
+                {"sparse_types", TypeList{.allowed = kFeature}},
+                {"ragged_value_types", TypeList{.allowed = kFeature}},
+                {"ragged_split_types", TypeList{.allowed = {DType::kInt32, DType::kInt64}}},
+                {"dense_shapes", ShapeList{}}},
+      .shape = ParseExampleV2Shape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}}, {{{0}}}, {{{0}}}, {{{0}}}, {{{0}}}, {}},
+                    .attrs = With({{"num_sparse", 0},
+                                   {"ragged_value_types", EmptyList()},
+                                   {"ragged_split_types", EmptyList()}})}},
+  };
+}
 KERNEL_ANY_TYPE(ParseExampleV2, ParseExampleV2Kernel);
 
-OP(ParseSingleExample,
-   {
-       .doc = "The features of one serialized Example as dense and sparse tensors.",
-       .inputs = {{"serialized", "string"}, {"dense_defaults", List("Tdense")}},
-       .outputs = {{"sparse_indices", Repeat("num_sparse", "int64")},
-                   {"sparse_values", List("sparse_types")},
-                   {"sparse_shapes", Repeat("num_sparse", "int64")},
-                   {"dense_values", List("Tdense")}},
-       .attrs = {{"num_sparse", Ints{.min = 0}},
-                 {"sparse_keys", StringList{}},
-                 {"dense_keys", StringList{}},
-                 {"sparse_types", TypeList{.allowed = kFeature}},
-                 {"Tdense", TypeList{.allowed = kFeature}},
-                 {"dense_shapes", ShapeList{}}},
-       .shape = ParseSingleExampleShape,
-       .gradient = NoGradient,
-       .not_alone = "needs serialized bytes: kernels/parsing has its tests",
-   });
+OP(ParseSingleExample) {
+  return {
+      .doc = "The features of one serialized Example as dense and sparse tensors.",
+      .inputs = {{"serialized", "string"}, {"dense_defaults", List("Tdense")}},
+      .outputs = {{"sparse_indices", Repeat("num_sparse", "int64")},
+                  {"sparse_values", List("sparse_types")},
+                  {"sparse_shapes", Repeat("num_sparse", "int64")},
+                  {"dense_values", List("Tdense")}},
+      .attrs = {{"num_sparse", Ints{.min = 0}},
+                {"sparse_keys", StringList{}},
+                {"dense_keys", StringList{}},
+                {"sparse_types", TypeList{.allowed = kFeature}},
+                {"Tdense", TypeList{.allowed = kFeature}},
+                {"dense_shapes", ShapeList{}}},
+      .shape = ParseSingleExampleShape,
+      .gradient = NoGradient,
+      .not_alone = "needs serialized bytes: kernels/parsing has its tests",
+  };
+}
 KERNEL_ANY_TYPE(ParseSingleExample, ParseSingleExampleKernel);
 
 }  // namespace

@@ -229,8 +229,8 @@ OpDef ParseSequenceExampleV2Op() {
   return op;
 }
 
-OP(ParseSequenceExample, (ParseSequenceExampleOp()));
-OP(ParseSequenceExampleV2, (ParseSequenceExampleV2Op()));
+OP(ParseSequenceExample) { return ParseSequenceExampleOp(); }
+OP(ParseSequenceExampleV2) { return ParseSequenceExampleV2Op(); }
 KERNEL_ANY_TYPE(ParseSequenceExample, ParseSequenceExampleKernel);
 KERNEL_ANY_TYPE(ParseSequenceExampleV2, ParseSequenceExampleV2Kernel);
 

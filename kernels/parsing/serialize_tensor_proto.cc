@@ -43,24 +43,29 @@ class ParseTensorKernel final : public Kernel {
   }
 };
 
-OP(SerializeTensor, {
-                        .doc = "The bytes of a tensor, for ParseTensor.",
-                        .inputs = {{"tensor", "T"}},
-                        .outputs = {{"serialized", "string"}},
-                        .types = {{"T", kAnyType}},
-                        .shape = ScalarShape,
-                        .gradient = NoGradient,
-                        .examples = {{.inputs = {{{{2, 3}}}}}},
-                    });
-OP(ParseTensor, {
-                    .doc = "The tensor whose bytes SerializeTensor has made.",
-                    .inputs = {{"serialized", "string"}},
-                    .outputs = {{"output", "out_type"}},
-                    .types = {{"out_type", kAnyType}},
-                    .shape = UnknownShape,
-                    .gradient = NoGradient,
-                    .not_alone = "needs serialized bytes: kernels/parsing has its tests",
-                });
+OP(SerializeTensor) {
+  return {
+      .doc = "The bytes of a tensor, for ParseTensor.",
+      .inputs = {{"tensor", "T"}},
+      .outputs = {{"serialized", "string"}},
+      .types = {{"T", kAnyType}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}}}},
+  };
+}
+
+OP(ParseTensor) {
+  return {
+      .doc = "The tensor whose bytes SerializeTensor has made.",
+      .inputs = {{"serialized", "string"}},
+      .outputs = {{"output", "out_type"}},
+      .types = {{"out_type", kAnyType}},
+      .shape = UnknownShape,
+      .gradient = NoGradient,
+      .not_alone = "needs serialized bytes: kernels/parsing has its tests",
+  };
+}
 KERNEL_ANY_TYPE(SerializeTensor, SerializeTensorKernel);
 KERNEL_ANY_TYPE(ParseTensor, ParseTensorKernel);
 

@@ -172,24 +172,25 @@ std::vector<Gradient> GatherGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(RaggedGather,
-   {
-       .doc = "The rows of a ragged tensor that indices name.",
-       .inputs = {{"params_nested_splits", Repeat("PARAMS_RAGGED_RANK", "Tsplits")},
-                  {"params_dense_values", "Tvalues"},
-                  {"indices", "Tindices"}},
-       .outputs = {{"output_nested_splits", Repeat("OUTPUT_RAGGED_RANK", "Tsplits")},
-                   {"output_dense_values", "Tvalues"}},
-       .types = {{"Tvalues", kAnyType}, {"Tindices", kIndex}, SplitsType()},
-       .attrs = {{"PARAMS_RAGGED_RANK", Ints{.min = 1}}, {"OUTPUT_RAGGED_RANK", Ints{.min = 0}}},
-       .shape = GatherShape,
-       .gradient = GatherGradient,
-       .examples =
-           {{.inputs = {{{{4}, {0, 3, 3, 5}}}, {{{5, 2}}}, {{{3}, {2, 0, 2}}}},
-             .attrs = {{"OUTPUT_RAGGED_RANK", 1}}},
-            {.inputs = {{{{3}, {0, 2, 3}}, {{4}, {0, 3, 3, 5}}}, {{{5}}}, {{{2, 1}, {1, 0}}}},
-             .attrs = {{"OUTPUT_RAGGED_RANK", 3}}}},
-   });
+OP(RaggedGather) {
+  return {
+      .doc = "The rows of a ragged tensor that indices name.",
+      .inputs = {{"params_nested_splits", Repeat("PARAMS_RAGGED_RANK", "Tsplits")},
+                 {"params_dense_values", "Tvalues"},
+                 {"indices", "Tindices"}},
+      .outputs = {{"output_nested_splits", Repeat("OUTPUT_RAGGED_RANK", "Tsplits")},
+                  {"output_dense_values", "Tvalues"}},
+      .types = {{"Tvalues", kAnyType}, {"Tindices", kIndex}, SplitsType()},
+      .attrs = {{"PARAMS_RAGGED_RANK", Ints{.min = 1}}, {"OUTPUT_RAGGED_RANK", Ints{.min = 0}}},
+      .shape = GatherShape,
+      .gradient = GatherGradient,
+      .examples =
+          {{.inputs = {{{{4}, {0, 3, 3, 5}}}, {{{5, 2}}}, {{{3}, {2, 0, 2}}}},
+            .attrs = {{"OUTPUT_RAGGED_RANK", 1}}},
+           {.inputs = {{{{3}, {0, 2, 3}}, {{4}, {0, 3, 3, 5}}}, {{{5}}}, {{{2, 1}, {1, 0}}}},
+            .attrs = {{"OUTPUT_RAGGED_RANK", 3}}}},
+  };
+}
 KERNEL_BY("Tsplits", RaggedGather, RaggedGatherKernel, int32_t, int64_t);
 
 }  // namespace penstock

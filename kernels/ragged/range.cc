@@ -102,20 +102,22 @@ Status RangeShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(RaggedRange,
-   {
-       .doc = "For each row the numbers from starts up to limits, deltas apart. Scalars stand for "
-              "vectors.",
-       .inputs = {{"starts", "T"}, {"limits", "T"}, {"deltas", "T"}},
-       .outputs = {{"rt_nested_splits", "Tsplits"}, {"rt_dense_values", "T"}},
-       .types = {{"T",
-                  {DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64},
-                  DType::kInt32},
-                 SplitsType()},
-       .shape = RangeShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{3}, {0, 5, 8}}}, {{{3}, {3, 5, 0}}}, {{{3}, {1, 1, -3}}}}}},
-   });
+OP(RaggedRange) {
+  return {
+      .doc =
+          "For each row the numbers from starts up to limits, deltas apart. Scalars stand for "
+          "vectors.",
+      .inputs = {{"starts", "T"}, {"limits", "T"}, {"deltas", "T"}},
+      .outputs = {{"rt_nested_splits", "Tsplits"}, {"rt_dense_values", "T"}},
+      .types = {{"T",
+                 {DType::kBfloat16, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64},
+                 DType::kInt32},
+                SplitsType()},
+      .shape = RangeShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}, {0, 5, 8}}}, {{{3}, {3, 5, 0}}}, {{{3}, {1, 1, -3}}}}}},
+  };
+}
 KERNEL(RaggedRange, RaggedRangeKernel, bfloat16, float, double, int32_t, int64_t);
 
 }  // namespace penstock

@@ -106,20 +106,21 @@ std::vector<Gradient> ToSparseGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(RaggedTensorToSparse,
-   {
-       .doc = "A ragged tensor as a sparse one.",
-       .inputs = {{"rt_nested_splits", Repeat("RAGGED_RANK", "Tsplits")}, {"rt_dense_values", "T"}},
-       .outputs = {{"sparse_indices", "int64"},
-                   {"sparse_values", "T"},
-                   {"sparse_dense_shape", "int64"}},
-       .types = {{"T", kAnyType}, SplitsType()},
-       .attrs = {{"RAGGED_RANK", Ints{.min = 1}}},
-       .shape = ToSparseShape,
-       .gradient = ToSparseGradient,
-       .examples = {{.inputs = {{{{4}, {0, 3, 3, 5}}}, {{{5}}}}},
-                    {.inputs = {{{{3}, {0, 2, 3}}, {{4}, {0, 3, 3, 5}}}, {{{5, 2}}}}}},
-   });
+OP(RaggedTensorToSparse) {
+  return {
+      .doc = "A ragged tensor as a sparse one.",
+      .inputs = {{"rt_nested_splits", Repeat("RAGGED_RANK", "Tsplits")}, {"rt_dense_values", "T"}},
+      .outputs = {{"sparse_indices", "int64"},
+                  {"sparse_values", "T"},
+                  {"sparse_dense_shape", "int64"}},
+      .types = {{"T", kAnyType}, SplitsType()},
+      .attrs = {{"RAGGED_RANK", Ints{.min = 1}}},
+      .shape = ToSparseShape,
+      .gradient = ToSparseGradient,
+      .examples = {{.inputs = {{{{4}, {0, 3, 3, 5}}}, {{{5}}}}},
+                   {.inputs = {{{{3}, {0, 2, 3}}, {{4}, {0, 3, 3, 5}}}, {{{5, 2}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(RaggedTensorToSparse, RaggedToSparseKernel);
 
 }  // namespace penstock

@@ -175,30 +175,32 @@ std::vector<Gradient> ToTensorGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(RaggedTensorToTensor,
-   {
-       .doc = "A ragged tensor as a dense one of `shape`, in which -1 stands for as much as is "
-              "needed: rows are cut, or filled up with default_value.",
-       .inputs = {{"shape", "Tshape"},
-                  {"values", "T"},
-                  {"default_value", "T"},
-                  {"row_partition_tensors", Repeat("num_row_partition_tensors", "Tindex")}},
-       .outputs = {{"result", "T"}},
-       .types = {{"T", kAnyType}, {"Tindex", kIndex}, {"Tshape", kIndex}},
-       .attrs = {{"num_row_partition_tensors", Ints{.min = 1}},
-                 {"row_partition_types", StringList{}}},
-       .shape = ToTensorShape,
-       .gradient = ToTensorGradient,
-       .examples = {{.inputs = {{{{2}, {-1, 2}}}, {{{5}}}, {{}}, {{{4}, {0, 3, 3, 5}}}},
-                     .attrs = {{"row_partition_types", std::vector<std::string>{"ROW_SPLITS"}}}},
-                    {.inputs = {{{{}, {-1}}},
-                                {{{5, 2}}},
-                                {{{1}}},
-                                {{{}, {2}}, {{3}, {0, 0, 1}}, {{5}, {0, 0, 0, 2, 2}}}},
-                     .attrs = {{"row_partition_types",
-                                std::vector<std::string>{"FIRST_DIM_SIZE", "VALUE_ROWIDS",
-                                                         "VALUE_ROWIDS"}}}}},
-   });
+OP(RaggedTensorToTensor) {
+  return {
+      .doc =
+          "A ragged tensor as a dense one of `shape`, in which -1 stands for as much as is "
+          "needed: rows are cut, or filled up with default_value.",
+      .inputs = {{"shape", "Tshape"},
+                 {"values", "T"},
+                 {"default_value", "T"},
+                 {"row_partition_tensors", Repeat("num_row_partition_tensors", "Tindex")}},
+      .outputs = {{"result", "T"}},
+      .types = {{"T", kAnyType}, {"Tindex", kIndex}, {"Tshape", kIndex}},
+      .attrs = {{"num_row_partition_tensors", Ints{.min = 1}},
+                {"row_partition_types", StringList{}}},
+      .shape = ToTensorShape,
+      .gradient = ToTensorGradient,
+      .examples = {{.inputs = {{{{2}, {-1, 2}}}, {{{5}}}, {{}}, {{{4}, {0, 3, 3, 5}}}},
+                    .attrs = {{"row_partition_types", std::vector<std::string>{"ROW_SPLITS"}}}},
+                   {.inputs = {{{{}, {-1}}},
+                               {{{5, 2}}},
+                               {{{1}}},
+                               {{{}, {2}}, {{3}, {0, 0, 1}}, {{5}, {0, 0, 0, 2, 2}}}},
+                    .attrs = {{"row_partition_types",
+                               std::vector<std::string>{"FIRST_DIM_SIZE", "VALUE_ROWIDS",
+                                                        "VALUE_ROWIDS"}}}}},
+  };
+}
 KERNEL_ANY_TYPE(RaggedTensorToTensor, RaggedToTensorKernel);
 
 }  // namespace penstock

@@ -112,18 +112,19 @@ std::vector<Gradient> GammaGradient(const GradientScope& g) {
   return {Gradient(), SumToShapeOf(dy, g.x(1))};
 }
 
-OP(RandomGamma,
-   {
-       .doc = "Gamma-distributed numbers, `shape` of them for each shape parameter in alpha.",
-       .inputs = {{"shape", "S"}, {"alpha", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"S", kIndex}, {"T", {DType::kHalf, DType::kFloat, DType::kDouble}}},
-       .attrs = {{"seed", 0}, {"seed2", 0}},
-       .shape = GammaShape,
-       .gradient = GammaGradient,
-       .examples = {{.inputs = {{{{1}, {4}}}, {{{2}}}}}},
-       .stateful = true,
-   });
+OP(RandomGamma) {
+  return {
+      .doc = "Gamma-distributed numbers, `shape` of them for each shape parameter in alpha.",
+      .inputs = {{"shape", "S"}, {"alpha", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"S", kIndex}, {"T", {DType::kHalf, DType::kFloat, DType::kDouble}}},
+      .attrs = {{"seed", 0}, {"seed2", 0}},
+      .shape = GammaShape,
+      .gradient = GammaGradient,
+      .examples = {{.inputs = {{{{1}, {4}}}, {{{2}}}}}},
+      .stateful = true,
+  };
+}
 KERNEL(RandomGamma, RandomGammaKernel, half, float, double);
 
 }  // namespace

@@ -65,24 +65,30 @@ class SkipKernel final : public Kernel {
   }
 };
 
-OP(RngReadAndSkip, {
-                       .doc = "The state of a random number generator, which then is as if delta "
-                              "numbers had been taken.",
-                       .inputs = {{"resource", "resource"}, {"alg", "int32"}, {"delta", "uint64"}},
-                       .outputs = {{"value", "int64"}},
-                       .shape = [](ShapeScope& s) { return SetOutput(s, 0, {kStateSize}); },
-                       .gradient = NoGradient,
-                       .stateful = true,
-                       .not_alone = "works on a generator's state: tests/interop has its program",
-                   });
-OP(RngSkip, {
-                .doc = "Leaves out delta numbers of a random number generator.",
-                .inputs = {{"resource", "resource"}, {"algorithm", "int64"}, {"delta", "int64"}},
-                .shape = NoOutputs,
-                .gradient = NoGradient,
-                .stateful = true,
-                .not_alone = "works on a generator's state: tests/interop has its program",
-            });
+OP(RngReadAndSkip) {
+  return {
+      .doc =
+          "The state of a random number generator, which then is as if delta "
+          "numbers had been taken.",
+      .inputs = {{"resource", "resource"}, {"alg", "int32"}, {"delta", "uint64"}},
+      .outputs = {{"value", "int64"}},
+      .shape = [](ShapeScope& s) { return SetOutput(s, 0, {kStateSize}); },
+      .gradient = NoGradient,
+      .stateful = true,
+      .not_alone = "works on a generator's state: tests/interop has its program",
+  };
+}
+
+OP(RngSkip) {
+  return {
+      .doc = "Leaves out delta numbers of a random number generator.",
+      .inputs = {{"resource", "resource"}, {"algorithm", "int64"}, {"delta", "int64"}},
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .stateful = true,
+      .not_alone = "works on a generator's state: tests/interop has its program",
+  };
+}
 KERNEL_ANY_TYPE(RngReadAndSkip, ReadAndSkipKernel);
 KERNEL_ANY_TYPE(RngSkip, SkipKernel);
 

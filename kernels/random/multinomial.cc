@@ -98,18 +98,19 @@ Status MultinomialShape(ShapeScope& s) {
   return SetOutput(s, 0, {logits.dim(0), samples[0]});
 }
 
-OP(Multinomial,
-   {
-       .doc = "num_samples classes per row of logits, drawn with probability softmax(logits).",
-       .inputs = {{"logits", "T"}, {"num_samples", "int32"}},
-       .outputs = {{"output", "output_dtype"}},
-       .types = {{"T", kReal}, {"output_dtype", kIndex, DType::kInt64}},
-       .attrs = {{"seed", 0}, {"seed2", 0}},
-       .shape = MultinomialShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{.values = {4}}}}}},
-       .stateful = true,
-   });
+OP(Multinomial) {
+  return {
+      .doc = "num_samples classes per row of logits, drawn with probability softmax(logits).",
+      .inputs = {{"logits", "T"}, {"num_samples", "int32"}},
+      .outputs = {{"output", "output_dtype"}},
+      .types = {{"T", kReal}, {"output_dtype", kIndex, DType::kInt64}},
+      .attrs = {{"seed", 0}, {"seed2", 0}},
+      .shape = MultinomialShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{.values = {4}}}}}},
+      .stateful = true,
+  };
+}
 KERNEL(Multinomial, MultinomialKernel, REAL_TYPES);
 
 }  // namespace

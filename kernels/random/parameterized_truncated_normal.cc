@@ -199,27 +199,29 @@ Status ParameterizedShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(ParameterizedTruncatedNormal,
-   {
-       .doc = "Normal numbers of a mean and standard deviation, truncated to [minval, maxval]; one "
-              "of each parameter for all, or one for each row.",
-       .inputs = {{"shape", "T"},
-                  {"means", "dtype"},
-                  {"stdevs", "dtype"},
-                  {"minvals", "dtype"},
-                  {"maxvals", "dtype"}},
-       .outputs = {{"output", "dtype"}},
-       .types = {{"dtype", kFloating}, {"T", kIndex}},
-       .attrs = {{"seed", 0}, {"seed2", 0}},
-       .shape = ParameterizedShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2}, {2, 3}}},
-                                {{{2}, {0, 5}}},
-                                {{{}, {1}}},
-                                {{{}, {-1}}},
-                                {{{2}, {1, 3}}}}}},
-       .stateful = true,
-   });
+OP(ParameterizedTruncatedNormal) {
+  return {
+      .doc =
+          "Normal numbers of a mean and standard deviation, truncated to [minval, maxval]; one "
+          "of each parameter for all, or one for each row.",
+      .inputs = {{"shape", "T"},
+                 {"means", "dtype"},
+                 {"stdevs", "dtype"},
+                 {"minvals", "dtype"},
+                 {"maxvals", "dtype"}},
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", kFloating}, {"T", kIndex}},
+      .attrs = {{"seed", 0}, {"seed2", 0}},
+      .shape = ParameterizedShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {2, 3}}},
+                               {{{2}, {0, 5}}},
+                               {{{}, {1}}},
+                               {{{}, {-1}}},
+                               {{{2}, {1, 3}}}}}},
+      .stateful = true,
+  };
+}
 KERNEL_BY("dtype", ParameterizedTruncatedNormal, ParameterizedTruncatedNormalKernel, half, bfloat16,
           float, double);
 

@@ -80,21 +80,22 @@ OpDef RandomOp(const char* doc) {
   };
 }
 
-OP(RandomUniform, (RandomOp("Uniform numbers in [0, 1).")));
-OP(RandomStandardNormal, (RandomOp("Normal numbers of mean 0 and standard deviation 1.")));
-OP(TruncatedNormal, (RandomOp("Standard normal numbers, those beyond +-2 drawn again.")));
-OP(RandomUniformInt,
-   {
-       .doc = "Uniform integers in [minval, maxval).",
-       .inputs = {{"shape", "T"}, {"minval", "Tout"}, {"maxval", "Tout"}},
-       .outputs = {{"output", "Tout"}},
-       .types = {{"Tout", kIndex}, {"T", kIndex}},
-       .attrs = {{"seed", 0}, {"seed2", 0}},
-       .shape = ShapeFromInput,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2}, {2, 3}}}, {{.values = {0}}}, {{.values = {5}}}}}},
-       .stateful = true,
-   });
+OP(RandomUniform) { return RandomOp("Uniform numbers in [0, 1)."); }
+OP(RandomStandardNormal) { return RandomOp("Normal numbers of mean 0 and standard deviation 1."); }
+OP(TruncatedNormal) { return RandomOp("Standard normal numbers, those beyond +-2 drawn again."); }
+OP(RandomUniformInt) {
+  return {
+      .doc = "Uniform integers in [minval, maxval).",
+      .inputs = {{"shape", "T"}, {"minval", "Tout"}, {"maxval", "Tout"}},
+      .outputs = {{"output", "Tout"}},
+      .types = {{"Tout", kIndex}, {"T", kIndex}},
+      .attrs = {{"seed", 0}, {"seed2", 0}},
+      .shape = ShapeFromInput,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {2, 3}}}, {{.values = {0}}}, {{.values = {5}}}}}},
+      .stateful = true,
+  };
+}
 
 template <class T>
 using UniformKernel = RandomKernel<Uniform, T>;

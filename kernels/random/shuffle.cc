@@ -52,17 +52,19 @@ class RandomShuffleKernel final : public Kernel {
   RandomStream stream_;
 };
 
-OP(RandomShuffle, {
-                      .doc = "The input with its slices along dimension 0 in random order.",
-                      .inputs = {{"value", "T"}},
-                      .outputs = {{"output", "T"}},
-                      .types = {{"T", kAllTypes}},
-                      .attrs = {{"seed", 0}, {"seed2", 0}},
-                      .shape = SameShape,
-                      .gradient = NoGradient,
-                      .stateful = true,
-                      .shuffles = true,
-                  });
+OP(RandomShuffle) {
+  return {
+      .doc = "The input with its slices along dimension 0 in random order.",
+      .inputs = {{"value", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kAllTypes}},
+      .attrs = {{"seed", 0}, {"seed2", 0}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .shuffles = true,
+  };
+}
 KERNEL_ANY_TYPE(RandomShuffle, RandomShuffleKernel);
 
 }  // namespace

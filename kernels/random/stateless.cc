@@ -200,31 +200,57 @@ OpDef KeyCounterAlgOp() {
   return op;
 }
 
-OP(StatelessRandomUniformV2, (StatelessV2Op("Uniform numbers in [0, 1), of key and counter.")));
-OP(StatelessRandomNormalV2, (StatelessV2Op("Standard normal numbers, of key and counter.")));
-OP(StatelessTruncatedNormalV2,
-   (StatelessV2Op("Standard normal numbers within +-2, of key and counter.")));
-OP(StatelessRandomUniformInt,
-   (InBounds(StatelessOp("Uniform integers in [minval, maxval), a function of the seed."))));
-OP(StatelessRandomUniformIntV2,
-   (InBounds(StatelessV2Op("Uniform integers in [minval, maxval), of key and counter."))));
-OP(StatelessRandomUniformFullInt,
-   (OfAllBits(StatelessOp("Integers of all values, a function of the seed."))));
-OP(StatelessRandomUniformFullIntV2,
-   (OfAllBits(StatelessV2Op("Integers of all values, of key and counter."))));
-OP(StatelessRandomGetKeyCounter, (KeyCounterOp("What the V2 ops make of a seed.")));
-OP(StatelessRandomGetKeyCounterAlg, (KeyCounterAlgOp()));
-OP(StatelessRandomGetAlg, {
-                              .doc = "The number of the generator of the V2 ops: Philox's.",
-                              .outputs = {{"alg", "int32"}},
-                              .shape = ScalarShape,
-                              .gradient = NoGradient,
-                              .examples = {{}},
-                          });
-OP(StatelessRandomUniform, (StatelessOp("Uniform numbers in [0, 1), a function of the seed.")));
-OP(StatelessRandomNormal, (StatelessOp("Standard normal numbers, a function of the seed.")));
-OP(StatelessTruncatedNormal,
-   (StatelessOp("Standard normal numbers within +-2, a function of the seed.")));
+OP(StatelessRandomUniformV2) {
+  return StatelessV2Op("Uniform numbers in [0, 1), of key and counter.");
+}
+
+OP(StatelessRandomNormalV2) {
+  return StatelessV2Op("Standard normal numbers, of key and counter.");
+}
+
+OP(StatelessTruncatedNormalV2) {
+  return StatelessV2Op("Standard normal numbers within +-2, of key and counter.");
+}
+
+OP(StatelessRandomUniformInt) {
+  return InBounds(StatelessOp("Uniform integers in [minval, maxval), a function of the seed."));
+}
+
+OP(StatelessRandomUniformIntV2) {
+  return InBounds(StatelessV2Op("Uniform integers in [minval, maxval), of key and counter."));
+}
+
+OP(StatelessRandomUniformFullInt) {
+  return OfAllBits(StatelessOp("Integers of all values, a function of the seed."));
+}
+
+OP(StatelessRandomUniformFullIntV2) {
+  return OfAllBits(StatelessV2Op("Integers of all values, of key and counter."));
+}
+
+OP(StatelessRandomGetKeyCounter) { return KeyCounterOp("What the V2 ops make of a seed."); }
+OP(StatelessRandomGetKeyCounterAlg) { return KeyCounterAlgOp(); }
+OP(StatelessRandomGetAlg) {
+  return {
+      .doc = "The number of the generator of the V2 ops: Philox's.",
+      .outputs = {{"alg", "int32"}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{}},
+  };
+}
+
+OP(StatelessRandomUniform) {
+  return StatelessOp("Uniform numbers in [0, 1), a function of the seed.");
+}
+
+OP(StatelessRandomNormal) {
+  return StatelessOp("Standard normal numbers, a function of the seed.");
+}
+
+OP(StatelessTruncatedNormal) {
+  return StatelessOp("Standard normal numbers within +-2, a function of the seed.");
+}
 
 template <class T>
 using UniformKernel = StatelessKernel<Uniform, T>;

@@ -66,18 +66,20 @@ Status HitsShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(ComputeAccidentalHits,
-   {
-       .doc = "The places where a sampled candidate is a true class of a row: the row, the place "
-              "of the candidate, and the lowest float, which added to its logit rules it out.",
-       .inputs = {{"true_classes", "int64"}, {"sampled_candidates", "int64"}},
-       .outputs = {{"indices", "int32"}, {"ids", "int64"}, {"weights", "float"}},
-       .attrs = {{"num_true", Ints{}}, {"seed", 0}, {"seed2", 0}},
-       .shape = HitsShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2, 2}, {1, 4, 9, 2}}}, {{{4}, {4, 2, 7, 4}}}},
-                     .attrs = {{"num_true", 2}}}},
-   });
+OP(ComputeAccidentalHits) {
+  return {
+      .doc =
+          "The places where a sampled candidate is a true class of a row: the row, the place "
+          "of the candidate, and the lowest float, which added to its logit rules it out.",
+      .inputs = {{"true_classes", "int64"}, {"sampled_candidates", "int64"}},
+      .outputs = {{"indices", "int32"}, {"ids", "int64"}, {"weights", "float"}},
+      .attrs = {{"num_true", Ints{}}, {"seed", 0}, {"seed2", 0}},
+      .shape = HitsShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 2}, {1, 4, 9, 2}}}, {{{4}, {4, 2, 7, 4}}}},
+                    .attrs = {{"num_true", 2}}}},
+  };
+}
 KERNEL_ANY_TYPE(ComputeAccidentalHits, AccidentalHits);
 
 }  // namespace

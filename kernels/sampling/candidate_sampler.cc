@@ -285,23 +285,34 @@ OpDef SamplerOp(const char* doc, std::vector<AttrDef> more = {{"range_max", Ints
   return op;
 }
 
-OP(UniformCandidateSampler, (SamplerOp("Candidates, all classes alike.")));
-OP(LogUniformCandidateSampler,
-   (SamplerOp("Candidates by Zipf's law: class k with probability about 1 / (k + 1).")));
-OP(LearnedUnigramCandidateSampler,
-   (SamplerOp("Candidates as often as they were true classes of earlier steps.")));
-OP(ThreadUnsafeUnigramCandidateSampler, (SamplerOp("The same as LearnedUnigramCandidateSampler.")));
-OP(FixedUnigramCandidateSampler,
-   (SamplerOp("Candidates by counts from a file (the last column of each line) or a list.",
-              {{"range_max", Ints{.min = 1}},
-               {"vocab_file", ""},
-               {"distortion", 1.0f},
-               {"num_reserved_ids", 0},
-               {"num_shards", Ints{.min = 1}, 1},
-               {"shard", Ints{.min = 0}, 0},
-               {"unigrams", FloatList{}, std::vector<float>{}}},
-              {{"range_max", 5}, {"unigrams", std::vector<float>{1, 2, 3, 4, 5}}})));
-OP(AllCandidateSampler, (SamplerOp("Every class below num_sampled as a candidate.", {}, {})));
+OP(UniformCandidateSampler) { return SamplerOp("Candidates, all classes alike."); }
+OP(LogUniformCandidateSampler) {
+  return SamplerOp("Candidates by Zipf's law: class k with probability about 1 / (k + 1).");
+}
+
+OP(LearnedUnigramCandidateSampler) {
+  return SamplerOp("Candidates as often as they were true classes of earlier steps.");
+}
+
+OP(ThreadUnsafeUnigramCandidateSampler) {
+  return SamplerOp("The same as LearnedUnigramCandidateSampler.");
+}
+
+OP(FixedUnigramCandidateSampler) {
+  return SamplerOp("Candidates by counts from a file (the last column of each line) or a list.",
+                   {{"range_max", Ints{.min = 1}},
+                    {"vocab_file", ""},
+                    {"distortion", 1.0f},
+                    {"num_reserved_ids", 0},
+                    {"num_shards", Ints{.min = 1}, 1},
+                    {"shard", Ints{.min = 0}, 0},
+                    {"unigrams", FloatList{}, std::vector<float>{}}},
+                   {{"range_max", 5}, {"unigrams", std::vector<float>{1, 2, 3, 4, 5}}});
+}
+
+OP(AllCandidateSampler) {
+  return SamplerOp("Every class below num_sampled as a candidate.", {}, {});
+}
 
 struct FromUniform {
   auto operator()(int64_t range) const { return NewUniformSampler(range); }

@@ -227,42 +227,48 @@ OpDef SparseExtremumOp(const char* doc) {
 
 }  // namespace
 
-OP(SparseAdd,
-   {
-       .doc = "The sum of two sparse tensors, without the entries whose magnitude is below thresh.",
-       .inputs = Join(Join(SparseArgs("a"), SparseArgs("b")), {{"thresh", "Treal"}}),
-       .outputs = SparseArgs("sum"),
-       .types = {{"T", kNumber}, {"Treal", kReal}},
-       .shape = PairShape,
-       .gradient = SparseAddGradient,
-       // The gradient of the gradient op is not defined.
-       .examples = {{.inputs = Join(Join(SparseExample(), OtherSparseExample()),
-                                    ExampleArgs{{{{}, {0}}}}),
-                     .check_gradient = false}},
-   });
+OP(SparseAdd) {
+  return {
+      .doc = "The sum of two sparse tensors, without the entries whose magnitude is below thresh.",
+      .inputs = Join(Join(SparseArgs("a"), SparseArgs("b")), {{"thresh", "Treal"}}),
+      .outputs = SparseArgs("sum"),
+      .types = {{"T", kNumber}, {"Treal", kReal}},
+      .shape = PairShape,
+      .gradient = SparseAddGradient,
+      // The gradient of the gradient op is not defined.
+      .examples = {{.inputs =
+                        Join(Join(SparseExample(), OtherSparseExample()), ExampleArgs{{{{}, {0}}}}),
+                    .check_gradient = false}},
+  };
+}
 KERNEL(SparseAdd, SparseAddKernel, NUMBER_TYPES);
 
-OP(SparseAddGrad, {
-                      .doc = "The gradients of SparseAdd for the values of its operands.",
-                      .inputs = {{"backprop_val_grad", "T"},
-                                 {"a_indices", "int64"},
-                                 {"b_indices", "int64"},
-                                 {"sum_indices", "int64"}},
-                      .outputs = {{"a_val_grad", "T"}, {"b_val_grad", "T"}},
-                      .types = {{"T", kNumber}},
-                      .shape = AddGradShape,
-                      .gradient = NoGradient,
-                      .examples = {{.inputs = {{{{3}}},
-                                               {{{2, 2}, {0, 0, 0, 2}}},
-                                               {{{1, 2}, {1, 1}}},
-                                               {{{3, 2}, {0, 0, 0, 2, 1, 1}}}}}},
-                  });
+OP(SparseAddGrad) {
+  return {
+      .doc = "The gradients of SparseAdd for the values of its operands.",
+      .inputs = {{"backprop_val_grad", "T"},
+                 {"a_indices", "int64"},
+                 {"b_indices", "int64"},
+                 {"sum_indices", "int64"}},
+      .outputs = {{"a_val_grad", "T"}, {"b_val_grad", "T"}},
+      .types = {{"T", kNumber}},
+      .shape = AddGradShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}}},
+                               {{{2, 2}, {0, 0, 0, 2}}},
+                               {{{1, 2}, {1, 1}}},
+                               {{{3, 2}, {0, 0, 0, 2, 1, 1}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(SparseAddGrad, SparseAddGradKernel);
 
-OP(SparseSparseMaximum,
-   (SparseExtremumOp("The greater of two sparse tensors at each place that either has.")));
-OP(SparseSparseMinimum,
-   (SparseExtremumOp("The lesser of two sparse tensors at each place that either has.")));
+OP(SparseSparseMaximum) {
+  return SparseExtremumOp("The greater of two sparse tensors at each place that either has.");
+}
+
+OP(SparseSparseMinimum) {
+  return SparseExtremumOp("The lesser of two sparse tensors at each place that either has.");
+}
 KERNEL(SparseSparseMaximum, SparseMaximum, REAL_TYPES);
 KERNEL(SparseSparseMinimum, SparseMinimum, REAL_TYPES);
 

@@ -101,21 +101,23 @@ Status ConcatShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(SparseConcat, {
-                     .doc = "Joins sparse tensors along one dimension.",
-                     .inputs = {{"indices", Repeat("N", "int64")},
-                                {"values", Repeat("N", "T")},
-                                {"shapes", Repeat("N", "int64")}},
-                     .outputs = SparseArgs("output"),
-                     .types = {{"T", kAllTypes}},
-                     .attrs = {{"concat_dim", Ints{}}, {"N", Ints{.min = 2}}},
-                     .shape = ConcatShape,
-                     .gradient = NoGradient,
-                     .examples = {{.inputs = {{{{2, 2}, {0, 1, 1, 0}}, {{1, 2}, {1, 1}}},
-                                              {{{2}}, {{1}}},
-                                              {{{2}, {2, 3}}, {{2}, {2, 2}}}},
-                                   .attrs = {{"concat_dim", 1}}}},
-                 });
+OP(SparseConcat) {
+  return {
+      .doc = "Joins sparse tensors along one dimension.",
+      .inputs = {{"indices", Repeat("N", "int64")},
+                 {"values", Repeat("N", "T")},
+                 {"shapes", Repeat("N", "int64")}},
+      .outputs = SparseArgs("output"),
+      .types = {{"T", kAllTypes}},
+      .attrs = {{"concat_dim", Ints{}}, {"N", Ints{.min = 2}}},
+      .shape = ConcatShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 2}, {0, 1, 1, 0}}, {{1, 2}, {1, 1}}},
+                               {{{2}}, {{1}}},
+                               {{{2}, {2, 3}}, {{2}, {2, 2}}}},
+                    .attrs = {{"concat_dim", 1}}}},
+  };
+}
 KERNEL_ANY_TYPE(SparseConcat, SparseConcatKernel);
 
 }  // namespace penstock

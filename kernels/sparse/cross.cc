@@ -244,11 +244,11 @@ OpDef SparseCrossHashedOp() {
 
 }  // namespace
 
-OP(SparseCross, (SparseCrossOp()));
+OP(SparseCross) { return SparseCrossOp(); }
 KERNEL_ANY_TYPE(SparseCross, SparseCrossKernel);
-OP(SparseCrossV2, (SparseCrossV2Op()));
+OP(SparseCrossV2) { return SparseCrossV2Op(); }
 KERNEL_ANY_TYPE(SparseCrossV2, SparseCrossV2Kernel);
-OP(SparseCrossHashed, (SparseCrossHashedOp()));
+OP(SparseCrossHashed) { return SparseCrossHashedOp(); }
 KERNEL_ANY_TYPE(SparseCrossHashed, SparseCrossHashedKernel);
 
 }  // namespace penstock

@@ -135,36 +135,39 @@ Gradients FillGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(SparseFillEmptyRows,
-   {
-       .doc = "A sparse tensor with an entry of default_value in the first place of each row (of "
-              "dimension 0) that had none.",
-       .inputs = {{"indices", "int64"},
-                  {"values", "T"},
-                  {"dense_shape", "int64"},
-                  {"default_value", "T"}},
-       .outputs = {{"output_indices", "int64"},
-                   {"output_values", "T"},
-                   {"empty_row_indicator", "bool"},
-                   {"reverse_index_map", "int64"}},
-       .types = {{"T", kAllTypes}},
-       .shape = FillShape,
-       .gradient = FillGradient,
-       // The gradient of the gradient op is not defined.
-       .examples = {{.inputs = {{{{2, 2}, {0, 1, 2, 0}}}, {{{2}}}, {{{2}, {4, 3}}}, {{{}}}},
-                     .check_gradient = false}},
-   });
+OP(SparseFillEmptyRows) {
+  return {
+      .doc =
+          "A sparse tensor with an entry of default_value in the first place of each row (of "
+          "dimension 0) that had none.",
+      .inputs = {{"indices", "int64"},
+                 {"values", "T"},
+                 {"dense_shape", "int64"},
+                 {"default_value", "T"}},
+      .outputs = {{"output_indices", "int64"},
+                  {"output_values", "T"},
+                  {"empty_row_indicator", "bool"},
+                  {"reverse_index_map", "int64"}},
+      .types = {{"T", kAllTypes}},
+      .shape = FillShape,
+      .gradient = FillGradient,
+      // The gradient of the gradient op is not defined.
+      .examples = {{.inputs = {{{{2, 2}, {0, 1, 2, 0}}}, {{{2}}}, {{{2}, {4, 3}}}, {{{}}}},
+                    .check_gradient = false}},
+  };
+}
 KERNEL_ANY_TYPE(SparseFillEmptyRows, SparseFillEmptyRowsKernel);
 
-OP(SparseFillEmptyRowsGrad,
-   {
-       .doc = "The gradients of SparseFillEmptyRows for its values and its default value.",
-       .inputs = {{"reverse_index_map", "int64"}, {"grad_values", "T"}},
-       .outputs = {{"d_values", "T"}, {"d_default_value", "T"}},
-       .types = {{"T", kNumber}},
-       .shape = FillGradShape,
-       .examples = {{.inputs = {{{{2}, {0, 2}}}, {{{4}}}}}},
-   });
+OP(SparseFillEmptyRowsGrad) {
+  return {
+      .doc = "The gradients of SparseFillEmptyRows for its values and its default value.",
+      .inputs = {{"reverse_index_map", "int64"}, {"grad_values", "T"}},
+      .outputs = {{"d_values", "T"}, {"d_default_value", "T"}},
+      .types = {{"T", kNumber}},
+      .shape = FillGradShape,
+      .examples = {{.inputs = {{{{2}, {0, 2}}}, {{{4}}}}}},
+  };
+}
 KERNEL(SparseFillEmptyRowsGrad, SparseFillEmptyRowsGradKernel, NUMBER_TYPES);
 
 }  // namespace penstock

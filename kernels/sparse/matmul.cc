@@ -166,19 +166,20 @@ const ExampleTensor kPlaces = {{3, 2}, {0, 0, 0, 2, 1, 1}};
 
 #define PRODUCT_TYPES FLOATING_TYPES, int32_t, COMPLEX_TYPES
 
-OP(SparseTensorDenseMatMul,
-   {
-       .doc = "The product of the sparse matrix a and the dense matrix b, or of their adjoints.",
-       .inputs = {{"a_indices", "Tindices"}, {"a_values", "T"}, {"a_shape", "int64"}, {"b", "T"}},
-       .outputs = {{"product", "T"}},
-       .types = {{"T", TypesOf<PRODUCT_TYPES>()}, {"Tindices", kIndex, DType::kInt64}},
-       .attrs = {{"adjoint_a", AttrValue(false)}, {"adjoint_b", AttrValue(false)}},
-       .shape = MatMulShape,
-       .gradient = MatMulGradient,
-       .examples = {{.inputs = {{kPlaces}, {{{3}}}, {{{2}, {2, 3}}}, {{{3, 2}}}}},
-                    {.inputs = {{kPlaces}, {{{3}}}, {{{2}, {2, 3}}}, {{{4, 2}}}},
-                     .attrs = {{"adjoint_a", true}, {"adjoint_b", true}}}},
-   });
+OP(SparseTensorDenseMatMul) {
+  return {
+      .doc = "The product of the sparse matrix a and the dense matrix b, or of their adjoints.",
+      .inputs = {{"a_indices", "Tindices"}, {"a_values", "T"}, {"a_shape", "int64"}, {"b", "T"}},
+      .outputs = {{"product", "T"}},
+      .types = {{"T", TypesOf<PRODUCT_TYPES>()}, {"Tindices", kIndex, DType::kInt64}},
+      .attrs = {{"adjoint_a", AttrValue(false)}, {"adjoint_b", AttrValue(false)}},
+      .shape = MatMulShape,
+      .gradient = MatMulGradient,
+      .examples = {{.inputs = {{kPlaces}, {{{3}}}, {{{2}, {2, 3}}}, {{{3, 2}}}}},
+                   {.inputs = {{kPlaces}, {{{3}}}, {{{2}, {2, 3}}}, {{{4, 2}}}},
+                    .attrs = {{"adjoint_a", true}, {"adjoint_b", true}}}},
+  };
+}
 KERNEL(SparseTensorDenseMatMul, SparseTensorDenseMatMulKernel, PRODUCT_TYPES);
 
 }  // namespace penstock

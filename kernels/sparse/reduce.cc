@@ -248,35 +248,46 @@ OpDef ReduceOp(const char* doc, const DTypes& types, bool sparse, GradientFn gra
 
 }  // namespace
 
-OP(SparseReduceSum, (ReduceOp("The sums of a sparse tensor's entries along axes.", kNumber, false,
-                              ReduceSumGradient)));
-OP(SparseReduceSumSparse,
-   (ReduceOp("SparseReduceSum with a sparse result.", kNumber, true, nullptr)));
-OP(SparseReduceMax, (ReduceOp("The greatest of a sparse tensor's entries along axes; zero where "
-                              "there is none.",
-                              kReal, false, nullptr)));
-OP(SparseReduceMaxSparse,
-   (ReduceOp("SparseReduceMax with a sparse result.", kReal, true, nullptr)));
+OP(SparseReduceSum) {
+  return ReduceOp("The sums of a sparse tensor's entries along axes.", kNumber, false,
+                  ReduceSumGradient);
+}
+
+OP(SparseReduceSumSparse) {
+  return ReduceOp("SparseReduceSum with a sparse result.", kNumber, true, nullptr);
+}
+
+OP(SparseReduceMax) {
+  return ReduceOp(
+      "The greatest of a sparse tensor's entries along axes; zero where "
+      "there is none.",
+      kReal, false, nullptr);
+}
+
+OP(SparseReduceMaxSparse) {
+  return ReduceOp("SparseReduceMax with a sparse result.", kReal, true, nullptr);
+}
 KERNEL(SparseReduceSum, ReduceSum, NUMBER_TYPES);
 KERNEL(SparseReduceSumSparse, ReduceSumSparse, NUMBER_TYPES);
 KERNEL(SparseReduceMax, ReduceMax, REAL_TYPES);
 KERNEL(SparseReduceMaxSparse, ReduceMaxSparse, REAL_TYPES);
 
-OP(SparseSoftmax,
-   {
-       .doc = "Softmax of each row (the last dimension) over the entries that are there.",
-       .inputs = SparseArgs("sp"),
-       .outputs = {{"output", "T"}},
-       .types = {{"T", {DType::kFloat, DType::kHalf, DType::kDouble}}},
-       .shape = [](ShapeScope& s) -> Status {
-         RETURN_IF_ERROR(SparseInputRank(s, 0).status());
-         s.set_output(0, s.input(1).known_rank() ? s.input(1) : PartialShape{-1});
-         return OkStatus();
-       },
-       .gradient = SoftmaxGradient,
-       // SparseDenseCwiseAdd has no gradient for its dense side.
-       .examples = {{.inputs = SparseExample(), .check_gradient = false}},
-   });
+OP(SparseSoftmax) {
+  return {
+      .doc = "Softmax of each row (the last dimension) over the entries that are there.",
+      .inputs = SparseArgs("sp"),
+      .outputs = {{"output", "T"}},
+      .types = {{"T", {DType::kFloat, DType::kHalf, DType::kDouble}}},
+      .shape = [](ShapeScope& s) -> Status {
+        RETURN_IF_ERROR(SparseInputRank(s, 0).status());
+        s.set_output(0, s.input(1).known_rank() ? s.input(1) : PartialShape{-1});
+        return OkStatus();
+      },
+      .gradient = SoftmaxGradient,
+      // SparseDenseCwiseAdd has no gradient for its dense side.
+      .examples = {{.inputs = SparseExample(), .check_gradient = false}},
+  };
+}
 KERNEL(SparseSoftmax, SparseSoftmaxKernel, float, half, double);
 
 }  // namespace penstock

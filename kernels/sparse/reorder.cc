@@ -110,28 +110,31 @@ Status ReshapeShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(SparseReorder,
-   {
-       .doc = "The entries of a sparse tensor in row-major order.",
-       .inputs = SparseArgs("input"),
-       .outputs = {{"output_indices", "int64"}, {"output_values", "T"}},
-       .types = {{"T", kAllTypes}},
-       .shape = ReorderShape,
-       .gradient = ReorderGradient,
-       .examples = {{.inputs = {{{{3, 2}, {1, 1, 0, 2, 0, 0}}}, {{{3}}}, {{{2}, {2, 3}}}}}},
-   });
+OP(SparseReorder) {
+  return {
+      .doc = "The entries of a sparse tensor in row-major order.",
+      .inputs = SparseArgs("input"),
+      .outputs = {{"output_indices", "int64"}, {"output_values", "T"}},
+      .types = {{"T", kAllTypes}},
+      .shape = ReorderShape,
+      .gradient = ReorderGradient,
+      .examples = {{.inputs = {{{{3, 2}, {1, 1, 0, 2, 0, 0}}}, {{{3}}}, {{{2}, {2, 3}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(SparseReorder, SparseReorderKernel);
 
-OP(SparseReshape,
-   {
-       .doc = "The places of a sparse tensor's entries under another dense shape, in which one "
-              "dimension may be -1.",
-       .inputs = {{"input_indices", "int64"}, {"input_shape", "int64"}, {"new_shape", "int64"}},
-       .outputs = {{"output_indices", "int64"}, {"output_shape", "int64"}},
-       .shape = ReshapeShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2, 2}, {0, 0, 1, 2}}}, {{{2}, {2, 3}}}, {{{2}, {3, -1}}}}}},
-   });
+OP(SparseReshape) {
+  return {
+      .doc =
+          "The places of a sparse tensor's entries under another dense shape, in which one "
+          "dimension may be -1.",
+      .inputs = {{"input_indices", "int64"}, {"input_shape", "int64"}, {"new_shape", "int64"}},
+      .outputs = {{"output_indices", "int64"}, {"output_shape", "int64"}},
+      .shape = ReshapeShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 2}, {0, 0, 1, 2}}}, {{{2}, {2, 3}}}, {{{2}, {3, -1}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(SparseReshape, SparseReshapeKernel);
 
 }  // namespace penstock

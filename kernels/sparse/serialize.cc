@@ -181,38 +181,46 @@ OpDef SerializeOp(const char* doc, ShapeFn shape) {
 
 }  // namespace
 
-OP(SerializeSparse,
-   (SerializeOp("A sparse tensor as a vector of three strings: its indices, values "
-                "and shape, each a serialized TensorProto.",
-                SerializeShape)));
-OP(SerializeManySparse,
-   (SerializeOp("Each row of a sparse tensor as three strings.", SerializeManyShape)));
+OP(SerializeSparse) {
+  return SerializeOp(
+      "A sparse tensor as a vector of three strings: its indices, values "
+      "and shape, each a serialized TensorProto.",
+      SerializeShape);
+}
+
+OP(SerializeManySparse) {
+  return SerializeOp("Each row of a sparse tensor as three strings.", SerializeManyShape);
+}
 KERNEL_ANY_TYPE(SerializeSparse, SerializeSparseKernel);
 KERNEL_ANY_TYPE(SerializeManySparse, SerializeManySparseKernel);
 
-OP(DeserializeSparse,
-   {
-       .doc = "The sparse tensors that a tensor of strings [..., 3] holds, stacked along as many "
-              "dimensions in front.",
-       .inputs = {{"serialized_sparse", "Tserialized"}},
-       .outputs = {{"sparse_indices", "int64"},
-                   {"sparse_values", "dtype"},
-                   {"sparse_shape", "int64"}},
-       .types = {{"dtype", Serializable()}, {"Tserialized", {DType::kString}, DType::kString}},
-       .shape = DeserializeShape,
-       .not_alone = "reads what another op wrote: kernels/sparse has its tests",
-   });
-OP(DeserializeManySparse,
-   {
-       .doc = "The sparse tensors that a matrix of strings [n, 3] holds, stacked.",
-       .inputs = {{"serialized_sparse", "string"}},
-       .outputs = {{"sparse_indices", "int64"},
-                   {"sparse_values", "dtype"},
-                   {"sparse_shape", "int64"}},
-       .types = {{"dtype", Serializable()}},
-       .shape = DeserializeShape,
-       .not_alone = "reads what another op wrote: kernels/sparse has its tests",
-   });
+OP(DeserializeSparse) {
+  return {
+      .doc =
+          "The sparse tensors that a tensor of strings [..., 3] holds, stacked along as many "
+          "dimensions in front.",
+      .inputs = {{"serialized_sparse", "Tserialized"}},
+      .outputs = {{"sparse_indices", "int64"},
+                  {"sparse_values", "dtype"},
+                  {"sparse_shape", "int64"}},
+      .types = {{"dtype", Serializable()}, {"Tserialized", {DType::kString}, DType::kString}},
+      .shape = DeserializeShape,
+      .not_alone = "reads what another op wrote: kernels/sparse has its tests",
+  };
+}
+
+OP(DeserializeManySparse) {
+  return {
+      .doc = "The sparse tensors that a matrix of strings [n, 3] holds, stacked.",
+      .inputs = {{"serialized_sparse", "string"}},
+      .outputs = {{"sparse_indices", "int64"},
+                  {"sparse_values", "dtype"},
+                  {"sparse_shape", "int64"}},
+      .types = {{"dtype", Serializable()}},
+      .shape = DeserializeShape,
+      .not_alone = "reads what another op wrote: kernels/sparse has its tests",
+  };
+}
 KERNEL_ANY_TYPE(DeserializeSparse, DeserializeSparseKernel<false>);
 KERNEL_ANY_TYPE(DeserializeManySparse, DeserializeSparseKernel<true>);
 

@@ -254,31 +254,40 @@ const ExampleArgs kDenseSet = {{{{2, 2}}}};
 
 }  // namespace
 
-OP(DenseToDenseSetOperation,
-   (SetOperationDef("The difference, intersection or union of sets that are rows of tensors.",
-                    {{"set1", "T"}, {"set2", "T"}}, Join(kDenseSet, kDenseSet))));
-OP(DenseToSparseSetOperation,
-   (SetOperationDef("DenseToDenseSetOperation with a sparse second set.",
-                    Join({{"set1", "T"}}, SparseArgs("set2")), Join(kDenseSet, SparseExample()))));
-OP(SparseToSparseSetOperation, (SetOperationDef("DenseToDenseSetOperation with sparse sets.",
-                                                Join(SparseArgs("set1"), SparseArgs("set2")),
-                                                Join(SparseExample(), OtherSparseExample()))));
+OP(DenseToDenseSetOperation) {
+  return SetOperationDef("The difference, intersection or union of sets that are rows of tensors.",
+                         {{"set1", "T"}, {"set2", "T"}}, Join(kDenseSet, kDenseSet));
+}
+
+OP(DenseToSparseSetOperation) {
+  return SetOperationDef("DenseToDenseSetOperation with a sparse second set.",
+                         Join({{"set1", "T"}}, SparseArgs("set2")),
+                         Join(kDenseSet, SparseExample()));
+}
+
+OP(SparseToSparseSetOperation) {
+  return SetOperationDef("DenseToDenseSetOperation with sparse sets.",
+                         Join(SparseArgs("set1"), SparseArgs("set2")),
+                         Join(SparseExample(), OtherSparseExample()));
+}
 #define PENSTOCK_SET_KERNELS(Op, Kernel) \
   KERNEL(Op, Kernel, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, std::string)
 PENSTOCK_SET_KERNELS(DenseToDenseSetOperation, SetOperationOp<SetForm::kDenseDense>::Kernel);
 PENSTOCK_SET_KERNELS(DenseToSparseSetOperation, SetOperationOp<SetForm::kDenseSparse>::Kernel);
 PENSTOCK_SET_KERNELS(SparseToSparseSetOperation, SetOperationOp<SetForm::kSparseSparse>::Kernel);
 
-OP(SetSize, {
-                .doc = "How many different values the set of each group has.",
-                .inputs = SparseArgs("set"),
-                .outputs = {{"size", "int32"}},
-                .types = {{"T", kSetTypes}},
-                .attrs = {{"validate_indices", true}},
-                .shape = SetSizeShape,
-                .gradient = NoGradient,
-                .examples = {{.inputs = SparseExample()}},
-            });
+OP(SetSize) {
+  return {
+      .doc = "How many different values the set of each group has.",
+      .inputs = SparseArgs("set"),
+      .outputs = {{"size", "int32"}},
+      .types = {{"T", kSetTypes}},
+      .attrs = {{"validate_indices", true}},
+      .shape = SetSizeShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = SparseExample()}},
+  };
+}
 PENSTOCK_SET_KERNELS(SetSize, SetSizeKernel);
 #undef PENSTOCK_SET_KERNELS
 

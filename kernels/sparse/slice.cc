@@ -140,64 +140,67 @@ Status SliceGradShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(SparseSplit,
-   {
-       .doc = "Cuts a sparse tensor into num_split pieces along one dimension; the first ones take "
-              "one more where it cannot be divided.",
-       .inputs =
-           {{"split_dim", "int64"}, {"indices", "int64"}, {"values", "T"}, {"shape", "int64"}},
-       .outputs = {{"output_indices", Repeat("num_split", "int64")},
-                   {"output_values", Repeat("num_split", "T")},
-                   {"output_shape", Repeat("num_split", "int64")}},
-       .types = {{"T", kAllTypes}},
-       .attrs = {{"num_split", Ints{.min = 1}}},
-       .shape = SplitShape,
-       .examples = {{.inputs = Join(ExampleArgs{{{{}, {1}}}}, SparseExample()),
-                     .attrs = {{"num_split", 2}}}},
-   });
+OP(SparseSplit) {
+  return {
+      .doc =
+          "Cuts a sparse tensor into num_split pieces along one dimension; the first ones take "
+          "one more where it cannot be divided.",
+      .inputs = {{"split_dim", "int64"}, {"indices", "int64"}, {"values", "T"}, {"shape", "int64"}},
+      .outputs = {{"output_indices", Repeat("num_split", "int64")},
+                  {"output_values", Repeat("num_split", "T")},
+                  {"output_shape", Repeat("num_split", "int64")}},
+      .types = {{"T", kAllTypes}},
+      .attrs = {{"num_split", Ints{.min = 1}}},
+      .shape = SplitShape,
+      .examples = {{.inputs = Join(ExampleArgs{{{{}, {1}}}}, SparseExample()),
+                    .attrs = {{"num_split", 2}}}},
+  };
+}
 KERNEL_ANY_TYPE(SparseSplit, SparseSplitKernel);
 
-OP(SparseSlice,
-   {
-       .doc = "The entries of a sparse tensor within a box.",
-       .inputs = Join(SparseArgs(""), {{"start", "int64"}, {"size", "int64"}}),
-       .outputs = SparseArgs("output"),
-       .types = {{"T", kAllTypes}},
-       .shape = SliceShape,
-       .gradient = [](const GradientScope& g) -> Gradients {
-         Gradients dx(5);
-         dx[1] = Call("SparseSliceGrad", {g.dy(1), g.x(0), g.x(3), g.y(0)});
-         return dx;
-       },
-       .examples = {{.inputs = Join(SparseExample(), {{{{2}, {0, 1}}}, {{{2}, {2, 5}}}})}},
-   });
+OP(SparseSlice) {
+  return {
+      .doc = "The entries of a sparse tensor within a box.",
+      .inputs = Join(SparseArgs(""), {{"start", "int64"}, {"size", "int64"}}),
+      .outputs = SparseArgs("output"),
+      .types = {{"T", kAllTypes}},
+      .shape = SliceShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        Gradients dx(5);
+        dx[1] = Call("SparseSliceGrad", {g.dy(1), g.x(0), g.x(3), g.y(0)});
+        return dx;
+      },
+      .examples = {{.inputs = Join(SparseExample(), {{{{2}, {0, 1}}}, {{{2}, {2, 5}}}})}},
+  };
+}
 KERNEL_ANY_TYPE(SparseSlice, SparseSliceKernel);
 
-OP(SparseSliceGrad,
-   {
-       .doc = "The gradient of SparseSlice for its values.",
-       .inputs = {{"backprop_val_grad", "T"},
-                  {"input_indices", "int64"},
-                  {"input_start", "int64"},
-                  {"output_indices", "int64"}},
-       .outputs = {{"val_grad", "T"}},
-       .types = {{"T", kNumber}},
-       .shape = SliceGradShape,
-       .gradient = [](const GradientScope& g) -> Gradients {
-         // Linear: each gradient goes back to the place of its entry in the slice.
-         const Output zero = g.Const<int32_t>(0);
-         const Output numbers = Cast(
-             Range(g.Const<int32_t>(1), SizeOf(g.x(0)) + 1.0, g.Const<int32_t>(1)), DType::kInt64);
-         const Output owner = Call("SparseSliceGrad", {numbers, g.x(1), g.x(2), g.x(3)});
-         return {
-             Call("UnsortedSegmentSum", {g.dy(), owner - 1.0, Gather(ShapeOf(g.x(0)), zero, zero)}),
-             Gradient(), Gradient(), Gradient()};
-       },
-       .examples = {{.inputs = {{{{2}}},
-                                {{{3, 2}, {0, 0, 0, 2, 1, 1}}},
-                                {{{2}, {0, 1}}},
-                                {{{2, 2}, {0, 1, 1, 0}}}}}},
-   });
+OP(SparseSliceGrad) {
+  return {
+      .doc = "The gradient of SparseSlice for its values.",
+      .inputs = {{"backprop_val_grad", "T"},
+                 {"input_indices", "int64"},
+                 {"input_start", "int64"},
+                 {"output_indices", "int64"}},
+      .outputs = {{"val_grad", "T"}},
+      .types = {{"T", kNumber}},
+      .shape = SliceGradShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        // Linear: each gradient goes back to the place of its entry in the slice.
+        const Output zero = g.Const<int32_t>(0);
+        const Output numbers = Cast(
+            Range(g.Const<int32_t>(1), SizeOf(g.x(0)) + 1.0, g.Const<int32_t>(1)), DType::kInt64);
+        const Output owner = Call("SparseSliceGrad", {numbers, g.x(1), g.x(2), g.x(3)});
+        return {
+            Call("UnsortedSegmentSum", {g.dy(), owner - 1.0, Gather(ShapeOf(g.x(0)), zero, zero)}),
+            Gradient(), Gradient(), Gradient()};
+      },
+      .examples = {{.inputs = {{{{2}}},
+                               {{{3, 2}, {0, 0, 0, 2, 1, 1}}},
+                               {{{2}, {0, 1}}},
+                               {{{2, 2}, {0, 1, 1, 0}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(SparseSliceGrad, SparseSliceGradKernel);
 
 }  // namespace penstock

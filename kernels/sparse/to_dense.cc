@@ -86,23 +86,24 @@ Gradients ToDenseGradient(const GradientScope& g) {
 
 }  // namespace
 
-OP(SparseToDense,
-   {
-       .doc =
-           "A tensor of output_shape that holds sparse_values at sparse_indices and default_value "
-           "elsewhere.",
-       .inputs = {{"sparse_indices", "Tindices"},
-                  {"output_shape", "Tindices"},
-                  {"sparse_values", "T"},
-                  {"default_value", "T"}},
-       .outputs = {{"dense", "T"}},
-       .types = {{"T", kAllTypes}, {"Tindices", kIndex}},
-       .attrs = {{"validate_indices", AttrValue(true)}},
-       .shape = ToDenseShape,
-       .gradient = ToDenseGradient,
-       .examples = {{.inputs = {{{{2, 2}, {0, 1, 1, 2}}}, {{{2}, {2, 3}}}, {{{2}}}, {{{}}}}},
-                    {.inputs = {{{{2}, {1, 3}}}, {{{1}, {5}}}, {{{}}}, {{{}}}}}},
-   });
+OP(SparseToDense) {
+  return {
+      .doc =
+          "A tensor of output_shape that holds sparse_values at sparse_indices and default_value "
+          "elsewhere.",
+      .inputs = {{"sparse_indices", "Tindices"},
+                 {"output_shape", "Tindices"},
+                 {"sparse_values", "T"},
+                 {"default_value", "T"}},
+      .outputs = {{"dense", "T"}},
+      .types = {{"T", kAllTypes}, {"Tindices", kIndex}},
+      .attrs = {{"validate_indices", AttrValue(true)}},
+      .shape = ToDenseShape,
+      .gradient = ToDenseGradient,
+      .examples = {{.inputs = {{{{2, 2}, {0, 1, 1, 2}}}, {{{2}, {2, 3}}}, {{{2}}}, {{{}}}}},
+                   {.inputs = {{{{2}, {1, 3}}}, {{{1}, {5}}}, {{{}}}, {{{}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(SparseToDense, SparseToDenseKernel);
 
 }  // namespace penstock

@@ -188,34 +188,43 @@ OpDef CwiseOp(const char* doc, GradientFn gradient) {
 
 }  // namespace
 
-OP(SparseDenseCwiseAdd,
-   (CwiseOp("The entries of a sparse tensor plus the elements of a dense one at "
-            "their places; the dense one broadcasts.",
-            nullptr)));
-OP(SparseDenseCwiseMul, (CwiseOp("The entries of a sparse tensor times the elements of a dense one "
-                                 "at their places; the dense one broadcasts.",
-                                 MulGradient)));
-OP(SparseDenseCwiseDiv,
-   (CwiseOp("The entries of a sparse tensor divided by the elements of a dense "
-            "one at their places; the dense one broadcasts.",
-            DivGradient)));
+OP(SparseDenseCwiseAdd) {
+  return CwiseOp(
+      "The entries of a sparse tensor plus the elements of a dense one at "
+      "their places; the dense one broadcasts.",
+      nullptr);
+}
+
+OP(SparseDenseCwiseMul) {
+  return CwiseOp(
+      "The entries of a sparse tensor times the elements of a dense one "
+      "at their places; the dense one broadcasts.",
+      MulGradient);
+}
+
+OP(SparseDenseCwiseDiv) {
+  return CwiseOp(
+      "The entries of a sparse tensor divided by the elements of a dense "
+      "one at their places; the dense one broadcasts.",
+      DivGradient);
+}
 KERNEL(SparseDenseCwiseAdd, CwiseAdd, NUMBER_TYPES);
 KERNEL(SparseDenseCwiseMul, CwiseMul, NUMBER_TYPES);
 KERNEL(SparseDenseCwiseDiv, CwiseDiv, NUMBER_TYPES);
 
-OP(SparseTensorDenseAdd,
-   {
-       .doc = "The sum of a sparse and a dense tensor of one shape; entries may repeat.",
-       .inputs =
-           {{"a_indices", "Tindices"}, {"a_values", "T"}, {"a_shape", "Tindices"}, {"b", "T"}},
-       .outputs = {{"output", "T"}},
-       .types = {{"T", kNumber}, {"Tindices", kIndex}},
-       .shape = DenseAddShape,
-       .gradient = [](const GradientScope& g) -> Gradients {
-         return {Gradient(), GatherNd(g.dy(), g.x(0)), Gradient(), g.dy()};
-       },
-       .examples = {{.inputs = Join(SparseExample(), {{{{2, 3}}}})}},
-   });
+OP(SparseTensorDenseAdd) {
+  return {
+      .doc = "The sum of a sparse and a dense tensor of one shape; entries may repeat.",
+      .inputs = {{"a_indices", "Tindices"}, {"a_values", "T"}, {"a_shape", "Tindices"}, {"b", "T"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kNumber}, {"Tindices", kIndex}},
+      .shape = DenseAddShape,
+      .gradient = [](const GradientScope& g) -> Gradients {
+        return {Gradient(), GatherNd(g.dy(), g.x(0)), Gradient(), g.dy()};
+      },
+      .examples = {{.inputs = Join(SparseExample(), {{{{2, 3}}}})}},
+  };
+}
 KERNEL(SparseTensorDenseAdd, SparseTensorDenseAddKernel, NUMBER_TYPES);
 
 }  // namespace penstock

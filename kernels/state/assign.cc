@@ -72,48 +72,56 @@ Status SameShapeAsVariable(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Assign, {
-               .doc = "Replaces the value of a variable.",
-               .inputs = {{"ref", Ref("T")}, {"value", "T"}},
-               .outputs = {{"output_ref", Ref("T")}},
-               .types = {{"T", kAnyType}},
-               .attrs = {{"validate_shape", true}, {"use_locking", true}},
-               .shape = AssignShape,
-               .gradient = NoGradient,
-               .allows_uninitialized_input = true,
-           });
+OP(Assign) {
+  return {
+      .doc = "Replaces the value of a variable.",
+      .inputs = {{"ref", Ref("T")}, {"value", "T"}},
+      .outputs = {{"output_ref", Ref("T")}},
+      .types = {{"T", kAnyType}},
+      .attrs = {{"validate_shape", true}, {"use_locking", true}},
+      .shape = AssignShape,
+      .gradient = NoGradient,
+      .allows_uninitialized_input = true,
+  };
+}
 KERNEL_ANY_TYPE(Assign, AssignKernel);
 
-OP(AssignVariableOp, {
-                         .doc = "Replaces the value of a variable.",
-                         .inputs = {{"resource", "resource"}, {"value", "dtype"}},
-                         .types = {{"dtype", kAnyType}},
-                         .attrs = {{"validate_shape", false}},
-                         .shape = SameShapeAsVariable<VariableForm::kResource>,
-                         .gradient = NoGradient,
-                         .stateful = true,
-                     });
+OP(AssignVariableOp) {
+  return {
+      .doc = "Replaces the value of a variable.",
+      .inputs = {{"resource", "resource"}, {"value", "dtype"}},
+      .types = {{"dtype", kAnyType}},
+      .attrs = {{"validate_shape", false}},
+      .shape = SameShapeAsVariable<VariableForm::kResource>,
+      .gradient = NoGradient,
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(AssignVariableOp, AssignKernel);
 
-#define ASSIGN_WITH(Verb, text)                                                              \
-  OP(Assign##Verb, {                                                                         \
-                       .doc = text,                                                          \
-                       .inputs = {{"ref", Ref("T")}, {"value", "T"}},                        \
-                       .outputs = {{"output_ref", Ref("T")}},                                \
-                       .types = {{"T", kNumber}},                                            \
-                       .attrs = {{"use_locking", false}},                                    \
-                       .shape = SameShapeAsVariable<VariableForm::kRef>,                     \
-                       .gradient = NoGradient,                                               \
-                   });                                                                       \
-  KERNEL(Assign##Verb, Assign##Verb##Kernel, NUMBER_TYPES);                                  \
-  OP(Assign##Verb##VariableOp, {                                                             \
-                                   .doc = text,                                              \
-                                   .inputs = {{"resource", "resource"}, {"value", "dtype"}}, \
-                                   .types = {{"dtype", kNumber}},                            \
-                                   .shape = SameShapeAsVariable<VariableForm::kResource>,    \
-                                   .gradient = NoGradient,                                   \
-                                   .stateful = true,                                         \
-                               });                                                           \
+#define ASSIGN_WITH(Verb, text)                                   \
+  OP(Assign##Verb) {                                              \
+    return {                                                      \
+        .doc = text,                                              \
+        .inputs = {{"ref", Ref("T")}, {"value", "T"}},            \
+        .outputs = {{"output_ref", Ref("T")}},                    \
+        .types = {{"T", kNumber}},                                \
+        .attrs = {{"use_locking", false}},                        \
+        .shape = SameShapeAsVariable<VariableForm::kRef>,         \
+        .gradient = NoGradient,                                   \
+    };                                                            \
+  }                                                               \
+  KERNEL(Assign##Verb, Assign##Verb##Kernel, NUMBER_TYPES);       \
+  OP(Assign##Verb##VariableOp) {                                  \
+    return {                                                      \
+        .doc = text,                                              \
+        .inputs = {{"resource", "resource"}, {"value", "dtype"}}, \
+        .types = {{"dtype", kNumber}},                            \
+        .shape = SameShapeAsVariable<VariableForm::kResource>,    \
+        .gradient = NoGradient,                                   \
+        .stateful = true,                                         \
+    };                                                            \
+  }                                                               \
   KERNEL_BY("dtype", Assign##Verb##VariableOp, Assign##Verb##Kernel, NUMBER_TYPES)
 
 ASSIGN_WITH(Add, "variable += value, of equal shapes.");

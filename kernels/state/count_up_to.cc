@@ -40,29 +40,33 @@ class CountUpToKernel : public Kernel {
   int64_t limit_ = 0;
 };
 
-OP(CountUpTo, {
-                  .doc = "Counts a variable up to a limit; OutOfRange once it is there.",
-                  .inputs = {{"ref", Ref("T")}},
-                  .outputs = {{"output", "T"}},
-                  .types = {{"T", kIndex}},
-                  .attrs = {{"limit", Ints{}}},
-                  .shape = ScalarShape,
-                  .gradient = NoGradient,
-                  .examples = {{.inputs = {{{{}, {1}}}}, .attrs = {{"limit", 10}}}},
-              });
+OP(CountUpTo) {
+  return {
+      .doc = "Counts a variable up to a limit; OutOfRange once it is there.",
+      .inputs = {{"ref", Ref("T")}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kIndex}},
+      .attrs = {{"limit", Ints{}}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{}, {1}}}}, .attrs = {{"limit", 10}}}},
+  };
+}
 KERNEL(CountUpTo, CountUpToKernel, int32_t, int64_t);
 
-OP(ResourceCountUpTo, {
-                          .doc = "Counts a variable up to a limit; OutOfRange once it is there.",
-                          .inputs = {{"resource", "resource"}},
-                          .outputs = {{"output", "T"}},
-                          .types = {{"T", kIndex}},
-                          .attrs = {{"limit", Ints{}}},
-                          .shape = ScalarShape,
-                          .gradient = NoGradient,
-                          .examples = {{.inputs = {{{{}, {1}}}}, .attrs = {{"limit", 10}}}},
-                          .stateful = true,
-                      });
+OP(ResourceCountUpTo) {
+  return {
+      .doc = "Counts a variable up to a limit; OutOfRange once it is there.",
+      .inputs = {{"resource", "resource"}},
+      .outputs = {{"output", "T"}},
+      .types = {{"T", kIndex}},
+      .attrs = {{"limit", Ints{}}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{}, {1}}}}, .attrs = {{"limit", 10}}}},
+      .stateful = true,
+  };
+}
 KERNEL(ResourceCountUpTo, CountUpToKernel, int32_t, int64_t);
 
 }  // namespace

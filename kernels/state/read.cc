@@ -136,51 +136,59 @@ std::vector<Gradient> GatherGradient(const GradientScope& g) {
   return {Gradient(values, Reshape(g.x(1), count), shape), Gradient()};
 }
 
-OP(ReadVariableOp, {
-                       .doc = "The value of a variable, as a snapshot.",
-                       .inputs = {{"resource", "resource"}},
-                       .outputs = {{"value", "dtype"}},
-                       .types = {{"dtype", kAnyType}},
-                       .shape = ReadShape,
-                       .gradient = ReadGradient,
-                       .stateful = true,
-                       .only_reads = true,
-                   });
+OP(ReadVariableOp) {
+  return {
+      .doc = "The value of a variable, as a snapshot.",
+      .inputs = {{"resource", "resource"}},
+      .outputs = {{"value", "dtype"}},
+      .types = {{"dtype", kAnyType}},
+      .shape = ReadShape,
+      .gradient = ReadGradient,
+      .stateful = true,
+      .only_reads = true,
+  };
+}
 KERNEL_ANY_TYPE(ReadVariableOp, ReadKernel);
 
-OP(DisableCopyOnRead, {
-                          .doc = "Promises that the variable is read but sparsely from now on.",
-                          .inputs = {{"resource", "resource"}},
-                          .shape = NoOutputs,
-                          .gradient = NoGradient,
-                          .stateful = true,
-                      });
+OP(DisableCopyOnRead) {
+  return {
+      .doc = "Promises that the variable is read but sparsely from now on.",
+      .inputs = {{"resource", "resource"}},
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(DisableCopyOnRead, DisableCopyOnReadKernel);
 
-OP(VariableShape, {
-                      .doc = "The shape of a variable.",
-                      .inputs = {{"input", "resource"}},
-                      .outputs = {{"output", "out_type"}},
-                      .types = {{"out_type", kIndex, DType::kInt32}},
-                      .shape = VariableShapeShape,
-                      .gradient = NoGradient,
-                      .stateful = true,
-                      .only_reads = true,
-                  });
+OP(VariableShape) {
+  return {
+      .doc = "The shape of a variable.",
+      .inputs = {{"input", "resource"}},
+      .outputs = {{"output", "out_type"}},
+      .types = {{"out_type", kIndex, DType::kInt32}},
+      .shape = VariableShapeShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .only_reads = true,
+  };
+}
 KERNEL_ANY_TYPE(VariableShape, VariableShapeKernel);
 
-OP(ResourceGather, {
-                       .doc = "Rows of a variable: output[k] = variable[indices[k]].",
-                       .inputs = {{"resource", "resource"}, {"indices", "Tindices"}},
-                       .outputs = {{"output", "dtype"}},
-                       .types = {{"dtype", kAnyType}, {"Tindices", kIndex}},
-                       .attrs = {{"batch_dims", 0}, {"validate_indices", true}},
-                       .shape = GatherShape,
-                       .gradient = GatherGradient,
-                       .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}}}},
-                       .stateful = true,
-                       .only_reads = true,
-                   });
+OP(ResourceGather) {
+  return {
+      .doc = "Rows of a variable: output[k] = variable[indices[k]].",
+      .inputs = {{"resource", "resource"}, {"indices", "Tindices"}},
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", kAnyType}, {"Tindices", kIndex}},
+      .attrs = {{"batch_dims", 0}, {"validate_indices", true}},
+      .shape = GatherShape,
+      .gradient = GatherGradient,
+      .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}}}},
+      .stateful = true,
+      .only_reads = true,
+  };
+}
 KERNEL_ANY_TYPE(ResourceGather, GatherKernel);
 
 }  // namespace

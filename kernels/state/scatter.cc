@@ -82,27 +82,30 @@ Status ScatterShape(ShapeScope& s) {
 }
 
 // Both forms of an op.
-#define SCATTER_OPS(Verb, locking, text, allowed)                                                 \
-  OP(Scatter##Verb, {                                                                             \
-                        .doc = text,                                                              \
-                        .inputs = {{"ref", Ref("T")}, {"indices", "Tindices"}, {"updates", "T"}}, \
-                        .outputs = {{"output_ref", Ref("T")}},                                    \
-                        .types = {{"T", allowed}, {"Tindices", kIndex}},                          \
-                        .attrs = {{"use_locking", locking}},                                      \
-                        .shape = ScatterShape<VariableForm::kRef>,                                \
-                        .gradient = NoGradient,                                                   \
-                        .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}, {{{2, 2}}}}}},      \
-                    });                                                                           \
-  OP(ResourceScatter##Verb,                                                                       \
-     {                                                                                            \
-         .doc = text,                                                                             \
-         .inputs = {{"resource", "resource"}, {"indices", "Tindices"}, {"updates", "dtype"}},     \
-         .types = {{"dtype", allowed}, {"Tindices", kIndex}},                                     \
-         .shape = ScatterShape<VariableForm::kResource>,                                          \
-         .gradient = NoGradient,                                                                  \
-         .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}, {{{2, 2}}}}}},                     \
-         .stateful = true,                                                                        \
-     })
+#define SCATTER_OPS(Verb, locking, text, allowed)                                            \
+  OP(Scatter##Verb) {                                                                        \
+    return {                                                                                 \
+        .doc = text,                                                                         \
+        .inputs = {{"ref", Ref("T")}, {"indices", "Tindices"}, {"updates", "T"}},            \
+        .outputs = {{"output_ref", Ref("T")}},                                               \
+        .types = {{"T", allowed}, {"Tindices", kIndex}},                                     \
+        .attrs = {{"use_locking", locking}},                                                 \
+        .shape = ScatterShape<VariableForm::kRef>,                                           \
+        .gradient = NoGradient,                                                              \
+        .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}, {{{2, 2}}}}}},                 \
+    };                                                                                       \
+  }                                                                                          \
+  OP(ResourceScatter##Verb) {                                                                \
+    return {                                                                                 \
+        .doc = text,                                                                         \
+        .inputs = {{"resource", "resource"}, {"indices", "Tindices"}, {"updates", "dtype"}}, \
+        .types = {{"dtype", allowed}, {"Tindices", kIndex}},                                 \
+        .shape = ScatterShape<VariableForm::kResource>,                                      \
+        .gradient = NoGradient,                                                              \
+        .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}, {{{2, 2}}}}}},                 \
+        .stateful = true,                                                                    \
+    };                                                                                       \
+  }
 #define SCATTER(Verb, text, allowed, ...)                    \
   SCATTER_OPS(Verb, false, text, allowed);                   \
   KERNEL(Scatter##Verb, Scatter##Verb##Kernel, __VA_ARGS__); \

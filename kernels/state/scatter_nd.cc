@@ -114,29 +114,31 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
 }
 
 // Both forms of an op.
-#define SCATTER_ND_OPS(Verb, locking, text, allowed)                                 \
-  OP(ScatterNd##Verb,                                                                \
-     {                                                                               \
-         .doc = text,                                                                \
-         .inputs = {{"ref", Ref("T")}, {"indices", "Tindices"}, {"updates", "T"}},   \
-         .outputs = {{"output_ref", Ref("T")}},                                      \
-         .types = {{"T", allowed}, {"Tindices", kIndex}},                            \
-         .attrs = {{"use_locking", locking}, {"bad_indices_policy", ""}},            \
-         .shape = ScatterNdShape<VariableForm::kRef>,                                \
-         .gradient = NoGradient,                                                     \
-         .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}, {{{2, 2}}}}}},     \
-     });                                                                             \
-  OP(ResourceScatterNd##Verb,                                                        \
-     {                                                                               \
-         .doc = text,                                                                \
-         .inputs = {{"ref", "resource"}, {"indices", "Tindices"}, {"updates", "T"}}, \
-         .types = {{"T", allowed}, {"Tindices", kIndex}},                            \
-         .attrs = {{"use_locking", true}, {"bad_indices_policy", ""}},               \
-         .shape = ScatterNdShape<VariableForm::kResource>,                           \
-         .gradient = NoGradient,                                                     \
-         .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}, {{{2, 2}}}}}},     \
-         .stateful = true,                                                           \
-     })
+#define SCATTER_ND_OPS(Verb, locking, text, allowed)                                \
+  OP(ScatterNd##Verb) {                                                             \
+    return {                                                                        \
+        .doc = text,                                                                \
+        .inputs = {{"ref", Ref("T")}, {"indices", "Tindices"}, {"updates", "T"}},   \
+        .outputs = {{"output_ref", Ref("T")}},                                      \
+        .types = {{"T", allowed}, {"Tindices", kIndex}},                            \
+        .attrs = {{"use_locking", locking}, {"bad_indices_policy", ""}},            \
+        .shape = ScatterNdShape<VariableForm::kRef>,                                \
+        .gradient = NoGradient,                                                     \
+        .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}, {{{2, 2}}}}}},     \
+    };                                                                              \
+  }                                                                                 \
+  OP(ResourceScatterNd##Verb) {                                                     \
+    return {                                                                        \
+        .doc = text,                                                                \
+        .inputs = {{"ref", "resource"}, {"indices", "Tindices"}, {"updates", "T"}}, \
+        .types = {{"T", allowed}, {"Tindices", kIndex}},                            \
+        .attrs = {{"use_locking", true}, {"bad_indices_policy", ""}},               \
+        .shape = ScatterNdShape<VariableForm::kResource>,                           \
+        .gradient = NoGradient,                                                     \
+        .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}, {{{2, 2}}}}}},     \
+        .stateful = true,                                                           \
+    };                                                                              \
+  }
 #define SCATTER_ND(Verb, text, allowed, ...)                     \
   SCATTER_ND_OPS(Verb, false, text, allowed);                    \
   KERNEL(ScatterNd##Verb, ScatterNd##Verb##Kernel, __VA_ARGS__); \
@@ -150,17 +152,19 @@ SCATTER_ND_OPS(Update, true, "slices of a variable = updates", kAllTypes);
 KERNEL_ANY_TYPE(ScatterNdUpdate, ScatterNdUpdateKernel);
 KERNEL_ANY_TYPE(ResourceScatterNdUpdate, ScatterNdUpdateKernel);
 
-OP(ResourceGatherNd, {
-                         .doc = "The slices of a variable that the rows of indices name.",
-                         .inputs = {{"resource", "resource"}, {"indices", "Tindices"}},
-                         .outputs = {{"output", "dtype"}},
-                         .types = {{"dtype", kAllTypes}, {"Tindices", kIndex}},
-                         .shape = GatherNdShape,
-                         .gradient = GatherNdGradient,
-                         .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}}}},
-                         .stateful = true,
-                         .only_reads = true,
-                     });
+OP(ResourceGatherNd) {
+  return {
+      .doc = "The slices of a variable that the rows of indices name.",
+      .inputs = {{"resource", "resource"}, {"indices", "Tindices"}},
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", kAllTypes}, {"Tindices", kIndex}},
+      .shape = GatherNdShape,
+      .gradient = GatherNdGradient,
+      .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}}}},
+      .stateful = true,
+      .only_reads = true,
+  };
+}
 KERNEL_ANY_TYPE(ResourceGatherNd, GatherNdKernel);
 
 }  // namespace

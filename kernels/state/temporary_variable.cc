@@ -68,29 +68,34 @@ class DestroyTemporaryVariableKernel : public Kernel {
   std::string name_;
 };
 
-OP(TemporaryVariable, {
-                          .doc = "A variable that lives until DestroyTemporaryVariable or the end "
-                                 "of the step. It starts as zeros.",
-                          .outputs = {{"ref", Ref("dtype")}},
-                          .types = {{"dtype", kAllTypes}},
-                          .attrs = {{"shape", Shapes{}}, {"var_name", ""}},
-                          .shape = ShapeFromAttr,
-                          .gradient = NoGradient,
-                          .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
-                          .stateful = true,
-                      });
+OP(TemporaryVariable) {
+  return {
+      .doc =
+          "A variable that lives until DestroyTemporaryVariable or the end "
+          "of the step. It starts as zeros.",
+      .outputs = {{"ref", Ref("dtype")}},
+      .types = {{"dtype", kAllTypes}},
+      .attrs = {{"shape", Shapes{}}, {"var_name", ""}},
+      .shape = ShapeFromAttr,
+      .gradient = NoGradient,
+      .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(TemporaryVariable, TemporaryVariableKernel);
 
-OP(DestroyTemporaryVariable, {
-                                 .doc = "The value of a temporary variable, which ends.",
-                                 .inputs = {{"ref", Ref("T")}},
-                                 .outputs = {{"value", "T"}},
-                                 .types = {{"T", kAllTypes}},
-                                 .attrs = {{"var_name", Strings{}}},
-                                 .shape = SameShape,
-                                 .gradient = NoGradient,
-                                 .not_alone = "ends what another op of the same step made",
-                             });
+OP(DestroyTemporaryVariable) {
+  return {
+      .doc = "The value of a temporary variable, which ends.",
+      .inputs = {{"ref", Ref("T")}},
+      .outputs = {{"value", "T"}},
+      .types = {{"T", kAllTypes}},
+      .attrs = {{"var_name", Strings{}}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .not_alone = "ends what another op of the same step made",
+  };
+}
 KERNEL_ANY_TYPE(DestroyTemporaryVariable, DestroyTemporaryVariableKernel);
 
 }  // namespace

@@ -150,32 +150,39 @@ OpDef NonAliasingAddOp() {
 
 }  // namespace
 
-OP(TensorScatterUpdate, (TensorScatterUpdateOp()));
+OP(TensorScatterUpdate) { return TensorScatterUpdateOp(); }
 KERNEL_ANY_TYPE(TensorScatterUpdate, TensorScatterUpdateKernel);
 
-OP(TensorScatterAdd,
-   (TensorScatterOp("`tensor` with updates added to the slices that the rows of indices name.",
-                    kNumber, AddGradient)));
+OP(TensorScatterAdd) {
+  return TensorScatterOp("`tensor` with updates added to the slices that the rows of indices name.",
+                         kNumber, AddGradient);
+}
 KERNEL(TensorScatterAdd, TensorScatterAddKernel, NUMBER_TYPES);
 
-OP(TensorScatterSub,
-   (TensorScatterOp("`tensor` with updates taken from the slices that the rows of indices name.",
-                    kNumber, SubGradient)));
+OP(TensorScatterSub) {
+  return TensorScatterOp(
+      "`tensor` with updates taken from the slices that the rows of indices name.", kNumber,
+      SubGradient);
+}
 KERNEL(TensorScatterSub, TensorScatterSubKernel, NUMBER_TYPES);
 
-OP(TensorScatterMin,
-   (TensorScatterOp("`tensor`, where the rows of indices name slices the lesser of these and the "
-                    "updates.",
-                    kReal, ExtremumGradient)));
+OP(TensorScatterMin) {
+  return TensorScatterOp(
+      "`tensor`, where the rows of indices name slices the lesser of these and the "
+      "updates.",
+      kReal, ExtremumGradient);
+}
 KERNEL(TensorScatterMin, TensorScatterMinKernel, REAL_TYPES);
 
-OP(TensorScatterMax,
-   (TensorScatterOp("`tensor`, where the rows of indices name slices the greater of these and the "
-                    "updates.",
-                    kReal, ExtremumGradient)));
+OP(TensorScatterMax) {
+  return TensorScatterOp(
+      "`tensor`, where the rows of indices name slices the greater of these and the "
+      "updates.",
+      kReal, ExtremumGradient);
+}
 KERNEL(TensorScatterMax, TensorScatterMaxKernel, REAL_TYPES);
 
-OP(ScatterNdNonAliasingAdd, (NonAliasingAddOp()));
+OP(ScatterNdNonAliasingAdd) { return NonAliasingAddOp(); }
 KERNEL(ScatterNdNonAliasingAdd, TensorScatterAddKernel, NUMBER_TYPES, bool);
 
 }  // namespace penstock

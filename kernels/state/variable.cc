@@ -118,77 +118,89 @@ Status HandleShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(Variable, {
-                 .doc = "A variable, as a reference edge. The shape [] means unknown.",
-                 .outputs = {{"ref", Ref("dtype")}},
-                 .types = {{"dtype", kAnyType}},
-                 .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
-                 .shape = LegacyVariableShape,
-                 .gradient = NoGradient,
-                 .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
-                 .stateful = true,
-             });
+OP(Variable) {
+  return {
+      .doc = "A variable, as a reference edge. The shape [] means unknown.",
+      .outputs = {{"ref", Ref("dtype")}},
+      .types = {{"dtype", kAnyType}},
+      .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
+      .shape = LegacyVariableShape,
+      .gradient = NoGradient,
+      .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(Variable, VariableKernel);
 
-OP(VariableV2, {
-                   .doc = "A variable, as a reference edge.",
-                   .outputs = {{"ref", Ref("dtype")}},
-                   .types = {{"dtype", kAnyType}},
-                   .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
-                   .shape = ShapeFromAttr,
-                   .gradient = NoGradient,
-                   .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
-                   .stateful = true,
-               });
+OP(VariableV2) {
+  return {
+      .doc = "A variable, as a reference edge.",
+      .outputs = {{"ref", Ref("dtype")}},
+      .types = {{"dtype", kAnyType}},
+      .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
+      .shape = ShapeFromAttr,
+      .gradient = NoGradient,
+      .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(VariableV2, VariableKernel);
 
-OP(VarHandleOp, {
-                    .doc = "The handle of a variable.",
-                    .outputs = {{"resource", "resource"}},
-                    .types = {{"dtype", kAnyType}},
-                    .attrs = {{"shape", Shapes{}},
-                              {"container", ""},
-                              {"shared_name", ""},
-                              {"allowed_devices", StringList{}, std::vector<std::string>{}},
-                              {"debug_name", ""}},
-                    .shape = HandleShape,
-                    .gradient = NoGradient,
-                    .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
-                    .stateful = true,
-                });
+OP(VarHandleOp) {
+  return {
+      .doc = "The handle of a variable.",
+      .outputs = {{"resource", "resource"}},
+      .types = {{"dtype", kAnyType}},
+      .attrs = {{"shape", Shapes{}},
+                {"container", ""},
+                {"shared_name", ""},
+                {"allowed_devices", StringList{}, std::vector<std::string>{}},
+                {"debug_name", ""}},
+      .shape = HandleShape,
+      .gradient = NoGradient,
+      .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(VarHandleOp, VariableKernel);
 
-OP(IsVariableInitialized, {
-                              .doc = "Whether a variable has been assigned.",
-                              .inputs = {{"ref", Ref("dtype")}},
-                              .outputs = {{"is_initialized", "bool"}},
-                              .types = {{"dtype", kAnyType}},
-                              .shape = ScalarShape,
-                              .gradient = NoGradient,
-                              .allows_uninitialized_input = true,
-                              .only_reads = true,
-                          });
+OP(IsVariableInitialized) {
+  return {
+      .doc = "Whether a variable has been assigned.",
+      .inputs = {{"ref", Ref("dtype")}},
+      .outputs = {{"is_initialized", "bool"}},
+      .types = {{"dtype", kAnyType}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .allows_uninitialized_input = true,
+      .only_reads = true,
+  };
+}
 KERNEL_ANY_TYPE(IsVariableInitialized, IsInitializedKernel);
 
-OP(VarIsInitializedOp, {
-                           .doc = "Whether a variable exists and has been assigned.",
-                           .inputs = {{"resource", "resource"}},
-                           .outputs = {{"is_initialized", "bool"}},
-                           .shape = ScalarShape,
-                           .gradient = NoGradient,
-                           .stateful = true,
-                           .only_reads = true,
-                       });
+OP(VarIsInitializedOp) {
+  return {
+      .doc = "Whether a variable exists and has been assigned.",
+      .inputs = {{"resource", "resource"}},
+      .outputs = {{"is_initialized", "bool"}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .only_reads = true,
+  };
+}
 KERNEL_ANY_TYPE(VarIsInitializedOp, IsInitializedKernel);
 
-OP(DestroyResourceOp, {
-                          .doc = "Drops a resource by its handle.",
-                          .inputs = {{"resource", "resource"}},
-                          .attrs = {{"ignore_lookup_error", true}},
-                          .shape = NoOutputs,
-                          .gradient = NoGradient,
-                          .stateful = true,
-                      });
+OP(DestroyResourceOp) {
+  return {
+      .doc = "Drops a resource by its handle.",
+      .inputs = {{"resource", "resource"}},
+      .attrs = {{"ignore_lookup_error", true}},
+      .shape = NoOutputs,
+      .gradient = NoGradient,
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(DestroyResourceOp, DestroyResourceKernel);
 
 }  // namespace

@@ -134,21 +134,23 @@ DTypes Printable() { return TypesOf<NUMBER_TYPES, bool, std::string>(); }
 
 }  // namespace
 
-OP(AsString,
-   {
-       .doc = "Each element as text. `precision`, `width` and `fill` are printf's; floats "
-              "are printed as %f, with `scientific` as %e, with `shortest` as %g.",
-       .inputs = {{"input", "T"}},
-       .outputs = {{"output", "string"}},
-       .types = {{"T", Printable()}},
-       .attrs = {{"precision", -1},
-                 {"scientific", AttrValue(false)},
-                 {"shortest", AttrValue(false)},
-                 {"width", -1},
-                 {"fill", ""}},
-       .shape = SameShape,
-       .gradient = NoGradient,
-   });
+OP(AsString) {
+  return {
+      .doc =
+          "Each element as text. `precision`, `width` and `fill` are printf's; floats "
+          "are printed as %f, with `scientific` as %e, with `shortest` as %g.",
+      .inputs = {{"input", "T"}},
+      .outputs = {{"output", "string"}},
+      .types = {{"T", Printable()}},
+      .attrs = {{"precision", -1},
+                {"scientific", AttrValue(false)},
+                {"shortest", AttrValue(false)},
+                {"width", -1},
+                {"fill", ""}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+  };
+}
 KERNEL_ANY_TYPE(AsString, AsStringKernel);
 
 }  // namespace penstock

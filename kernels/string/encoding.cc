@@ -108,40 +108,45 @@ Status DecodeRawShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(EncodeBase64, {
-                     .doc = "Each string in base64, in the alphabet for the web.",
-                     .inputs = {{"input", "string"}},
-                     .outputs = {{"output", "string"}},
-                     .attrs = {{"pad", AttrValue(false)}},
-                     .shape = SameShape,
-                     .gradient = NoGradient,
-                 });
+OP(EncodeBase64) {
+  return {
+      .doc = "Each string in base64, in the alphabet for the web.",
+      .inputs = {{"input", "string"}},
+      .outputs = {{"output", "string"}},
+      .attrs = {{"pad", AttrValue(false)}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+  };
+}
 KERNEL_ANY_TYPE(EncodeBase64, EncodeBase64Kernel);
 
-OP(DecodeBase64, {
-                     .doc = "What each string says in base64, in the alphabet for the web.",
-                     .inputs = {{"input", "string"}},
-                     .outputs = {{"output", "string"}},
-                     .shape = SameShape,
-                     .gradient = NoGradient,
-                     .examples = {{.inputs = {{{{0}}}}}},
-                 });
+OP(DecodeBase64) {
+  return {
+      .doc = "What each string says in base64, in the alphabet for the web.",
+      .inputs = {{"input", "string"}},
+      .outputs = {{"output", "string"}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(DecodeBase64, DecodeBase64Kernel);
 
-OP(DecodeRaw,
-   {
-       .doc = "The bytes of each string as numbers, in a dimension of their own.",
-       .inputs = {{"bytes", "string"}},
-       .outputs = {{"output", "out_type"}},
-       .types = {{"out_type",
-                  {DType::kHalf, DType::kFloat, DType::kDouble, DType::kInt32, DType::kUint16,
-                   DType::kUint8, DType::kInt16, DType::kInt8, DType::kInt64, DType::kComplex64,
-                   DType::kComplex128, DType::kBool, DType::kBfloat16}}},
-       .attrs = {{"little_endian", AttrValue(true)}},
-       .shape = DecodeRawShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{0}}}}}},
-   });
+OP(DecodeRaw) {
+  return {
+      .doc = "The bytes of each string as numbers, in a dimension of their own.",
+      .inputs = {{"bytes", "string"}},
+      .outputs = {{"output", "out_type"}},
+      .types = {{"out_type",
+                 {DType::kHalf, DType::kFloat, DType::kDouble, DType::kInt32, DType::kUint16,
+                  DType::kUint8, DType::kInt16, DType::kInt8, DType::kInt64, DType::kComplex64,
+                  DType::kComplex128, DType::kBool, DType::kBfloat16}}},
+      .attrs = {{"little_endian", AttrValue(true)}},
+      .shape = DecodeRawShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(DecodeRaw, DecodeRawKernel);
 
 }  // namespace penstock

@@ -100,20 +100,22 @@ class StringFormatKernel final : public Kernel {
 
 }  // namespace
 
-OP(StringFormat,
-   {
-       .doc = "`template` with each `placeholder` replaced by a tensor; of each "
-              "dimension the first and last `summarize` elements (-1: all).",
-       .inputs = {{"inputs", List("T")}},
-       .outputs = {{"output", "string"}},
-       .attrs = {{"T", TypeList{.min_length = 0}},
-                 {"template", "%s"},
-                 {"placeholder", "%s"},
-                 {"summarize", 3}},
-       .shape = ScalarShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2, 3}}, {{}}}}, .attrs = {{"template", "x = %s, y = %s"}}}},
-   });
+OP(StringFormat) {
+  return {
+      .doc =
+          "`template` with each `placeholder` replaced by a tensor; of each "
+          "dimension the first and last `summarize` elements (-1: all).",
+      .inputs = {{"inputs", List("T")}},
+      .outputs = {{"output", "string"}},
+      .attrs = {{"T", TypeList{.min_length = 0}},
+                {"template", "%s"},
+                {"placeholder", "%s"},
+                {"summarize", 3}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}, {{}}}}, .attrs = {{"template", "x = %s, y = %s"}}}},
+  };
+}
 KERNEL_ANY_TYPE(StringFormat, StringFormatKernel);
 
 }  // namespace penstock

@@ -107,11 +107,15 @@ OpDef StrongOp() {
 
 }  // namespace
 
-OP(StringToHashBucket,
-   (HashBucketOp("Each string's MurmurHash64A modulo num_buckets.", "string_tensor")));
-OP(StringToHashBucketFast,
-   (HashBucketOp("Each string's FarmHash Fingerprint64 modulo num_buckets.", "input")));
-OP(StringToHashBucketStrong, (StrongOp()));
+OP(StringToHashBucket) {
+  return HashBucketOp("Each string's MurmurHash64A modulo num_buckets.", "string_tensor");
+}
+
+OP(StringToHashBucketFast) {
+  return HashBucketOp("Each string's FarmHash Fingerprint64 modulo num_buckets.", "input");
+}
+
+OP(StringToHashBucketStrong) { return StrongOp(); }
 KERNEL_ANY_TYPE(StringToHashBucket, MurmurKernel);
 KERNEL_ANY_TYPE(StringToHashBucketFast, FarmKernel);
 KERNEL_ANY_TYPE(StringToHashBucketStrong, SipKernel);

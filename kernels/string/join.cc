@@ -54,15 +54,17 @@ Status JoinShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OP(StringJoin, {
-                   .doc = "Joins the strings of all inputs place by place; a scalar goes to each.",
-                   .inputs = {{"inputs", Repeat("N", "string")}},
-                   .outputs = {{"output", "string"}},
-                   .attrs = {{"N", Ints{.min = 0}}, {"separator", ""}},
-                   .shape = JoinShape,
-                   .gradient = NoGradient,
-                   .examples = {{.inputs = {{{{2}}, {}, {{2}}}}}},
-               });
+OP(StringJoin) {
+  return {
+      .doc = "Joins the strings of all inputs place by place; a scalar goes to each.",
+      .inputs = {{"inputs", Repeat("N", "string")}},
+      .outputs = {{"output", "string"}},
+      .attrs = {{"N", Ints{.min = 0}}, {"separator", ""}},
+      .shape = JoinShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}}, {}, {{2}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(StringJoin, StringJoinKernel);
 
 }  // namespace

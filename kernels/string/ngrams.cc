@@ -146,31 +146,32 @@ Status NGramsShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(StringNGrams,
-   {
-       .doc =
-           "The runs of ngram_widths strings within each row of a ragged vector of strings, each "
-           "joined by `separator`, with pad_width (-1: as many as are needed) words of padding "
-           "at both ends.",
-       .inputs = {{"data", "string"}, {"data_splits", "Tsplits"}},
-       .outputs = {{"ngrams", "string"}, {"ngrams_splits", "Tsplits"}},
-       .types = {{"Tsplits", kIndex, DType::kInt64}},
-       .attrs = {{"separator", Strings{}},
-                 {"ngram_widths", IntList{}},
-                 {"left_pad", Strings{}},
-                 {"right_pad", Strings{}},
-                 {"pad_width", Ints{}},
-                 {"preserve_short_sequences", Bools{}}},
-       .shape = NGramsShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{5}}}, {{{3}, {0, 3, 5}}}},
-                     .attrs = {{"separator", " "},
-                               {"ngram_widths", std::vector<int64_t>{2, 3}},
-                               {"left_pad", "<"},
-                               {"right_pad", ">"},
-                               {"pad_width", 1},
-                               {"preserve_short_sequences", false}}}},
-   });
+OP(StringNGrams) {
+  return {
+      .doc =
+          "The runs of ngram_widths strings within each row of a ragged vector of strings, each "
+          "joined by `separator`, with pad_width (-1: as many as are needed) words of padding "
+          "at both ends.",
+      .inputs = {{"data", "string"}, {"data_splits", "Tsplits"}},
+      .outputs = {{"ngrams", "string"}, {"ngrams_splits", "Tsplits"}},
+      .types = {{"Tsplits", kIndex, DType::kInt64}},
+      .attrs = {{"separator", Strings{}},
+                {"ngram_widths", IntList{}},
+                {"left_pad", Strings{}},
+                {"right_pad", Strings{}},
+                {"pad_width", Ints{}},
+                {"preserve_short_sequences", Bools{}}},
+      .shape = NGramsShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{5}}}, {{{3}, {0, 3, 5}}}},
+                    .attrs = {{"separator", " "},
+                              {"ngram_widths", std::vector<int64_t>{2, 3}},
+                              {"left_pad", "<"},
+                              {"right_pad", ">"},
+                              {"pad_width", 1},
+                              {"preserve_short_sequences", false}}}},
+  };
+}
 KERNEL_ANY_TYPE(StringNGrams, NGramsKernel);
 
 }  // namespace penstock

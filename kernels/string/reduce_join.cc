@@ -105,18 +105,20 @@ Status ReduceJoinShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(ReduceJoin,
-   {
-       .doc = "The strings of a tensor joined along dimensions, of which the first one named runs "
-              "fastest.",
-       .inputs = {{"inputs", "string"}, {"reduction_indices", "int32"}},
-       .outputs = {{"output", "string"}},
-       .attrs = {{"keep_dims", AttrValue(false)}, {"separator", ""}},
-       .shape = ReduceJoinShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {1, 0}}}}},
-                    {.inputs = {{{{2, 3}}}, {{{}, {-1}}}}, .attrs = {{"keep_dims", true}}}},
-   });
+OP(ReduceJoin) {
+  return {
+      .doc =
+          "The strings of a tensor joined along dimensions, of which the first one named runs "
+          "fastest.",
+      .inputs = {{"inputs", "string"}, {"reduction_indices", "int32"}},
+      .outputs = {{"output", "string"}},
+      .attrs = {{"keep_dims", AttrValue(false)}, {"separator", ""}},
+      .shape = ReduceJoinShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {1, 0}}}}},
+                   {.inputs = {{{{2, 3}}}, {{{}, {-1}}}}, .attrs = {{"keep_dims", true}}}},
+  };
+}
 KERNEL_ANY_TYPE(ReduceJoin, ReduceJoinKernel);
 
 }  // namespace penstock

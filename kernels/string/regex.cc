@@ -95,44 +95,54 @@ class ReplaceKernel final : public RegexKernel {
   std::string rewrite_;
 };
 
-OP(StaticRegexFullMatch, {
-                             .doc = "Which strings the whole pattern matches.",
-                             .inputs = {{"input", "string"}},
-                             .outputs = {{"output", "bool"}},
-                             .attrs = {{"pattern", Strings{}}},
-                             .shape = SameShape,
-                             .gradient = NoGradient,
-                             .examples = {{.inputs = {{{{3}}}}, .attrs = {{"pattern", "[ab]"}}}},
-                         });
-OP(RegexFullMatch, {
-                       .doc = "Which strings the whole pattern matches.",
-                       .inputs = {{"input", "string"}, {"pattern", "string"}},
-                       .outputs = {{"output", "bool"}},
-                       .shape = SameShape,
-                       .gradient = NoGradient,
-                       .examples = {{.inputs = {{{{3}}}, {{}}}}},
-                   });
-OP(StaticRegexReplace,
-   {
-       .doc = "Strings with what the pattern matches replaced; \\1 stands for its first group. As "
-              "they are where the rewrite names a group that the pattern does not have.",
-       .inputs = {{"input", "string"}},
-       .outputs = {{"output", "string"}},
-       .attrs = {{"pattern", Strings{}}, {"rewrite", Strings{}}, {"replace_global", true}},
-       .shape = SameShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{3}}}}, .attrs = {{"pattern", "(b)"}, {"rewrite", "<\\1>"}}}},
-   });
-OP(RegexReplace,
-   {
-       .doc = "Strings with what the pattern matches replaced; \\1 stands for its first group.",
-       .inputs = {{"input", "string"}, {"pattern", "string"}, {"rewrite", "string"}},
-       .outputs = {{"output", "string"}},
-       .attrs = {{"replace_global", true}},
-       .shape = SameShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{{3}}}, {{}}, {{}}}}},
-   });
+OP(StaticRegexFullMatch) {
+  return {
+      .doc = "Which strings the whole pattern matches.",
+      .inputs = {{"input", "string"}},
+      .outputs = {{"output", "bool"}},
+      .attrs = {{"pattern", Strings{}}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}}}}, .attrs = {{"pattern", "[ab]"}}}},
+  };
+}
+
+OP(RegexFullMatch) {
+  return {
+      .doc = "Which strings the whole pattern matches.",
+      .inputs = {{"input", "string"}, {"pattern", "string"}},
+      .outputs = {{"output", "bool"}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}}}, {{}}}}},
+  };
+}
+
+OP(StaticRegexReplace) {
+  return {
+      .doc =
+          "Strings with what the pattern matches replaced; \\1 stands for its first group. As "
+          "they are where the rewrite names a group that the pattern does not have.",
+      .inputs = {{"input", "string"}},
+      .outputs = {{"output", "string"}},
+      .attrs = {{"pattern", Strings{}}, {"rewrite", Strings{}}, {"replace_global", true}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}}}}, .attrs = {{"pattern", "(b)"}, {"rewrite", "<\\1>"}}}},
+  };
+}
+
+OP(RegexReplace) {
+  return {
+      .doc = "Strings with what the pattern matches replaced; \\1 stands for its first group.",
+      .inputs = {{"input", "string"}, {"pattern", "string"}, {"rewrite", "string"}},
+      .outputs = {{"output", "string"}},
+      .attrs = {{"replace_global", true}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}}}, {{}}, {{}}}}},
+  };
+}
 KERNEL_ANY_TYPE(StaticRegexFullMatch, FullMatchKernel);
 KERNEL_ANY_TYPE(RegexFullMatch, FullMatchKernel);
 KERNEL_ANY_TYPE(StaticRegexReplace, ReplaceKernel);

@@ -133,28 +133,34 @@ Status SplitShape(ShapeScope& s) {
 
 }  // namespace
 
-OP(StringSplit, {
-                    .doc = "The words of each string, as a row of a sparse tensor: it is cut at "
-                           "every character of `delimiter`, or into characters.",
-                    .inputs = {{"input", "string"}, {"delimiter", "string"}},
-                    .outputs = {{"indices", "int64"}, {"values", "string"}, {"shape", "int64"}},
-                    .attrs = {{"skip_empty", AttrValue(true)}},
-                    .shape = SplitShape,
-                    .gradient = NoGradient,
-                    .examples = {{.inputs = {{{{3}}}, {{{}}}}}},
-                });
+OP(StringSplit) {
+  return {
+      .doc =
+          "The words of each string, as a row of a sparse tensor: it is cut at "
+          "every character of `delimiter`, or into characters.",
+      .inputs = {{"input", "string"}, {"delimiter", "string"}},
+      .outputs = {{"indices", "int64"}, {"values", "string"}, {"shape", "int64"}},
+      .attrs = {{"skip_empty", AttrValue(true)}},
+      .shape = SplitShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}}}, {{{}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(StringSplit, StringSplitKernel);
 
-OP(StringSplitV2, {
-                      .doc = "The words of each string, as a row of a sparse tensor; what a word "
-                             "is, is what Python's str.split says.",
-                      .inputs = {{"input", "string"}, {"sep", "string"}},
-                      .outputs = {{"indices", "int64"}, {"values", "string"}, {"shape", "int64"}},
-                      .attrs = {{"maxsplit", -1}},
-                      .shape = SplitShape,
-                      .gradient = NoGradient,
-                      .examples = {{.inputs = {{{{3}}}, {{{}}}}}},
-                  });
+OP(StringSplitV2) {
+  return {
+      .doc =
+          "The words of each string, as a row of a sparse tensor; what a word "
+          "is, is what Python's str.split says.",
+      .inputs = {{"input", "string"}, {"sep", "string"}},
+      .outputs = {{"indices", "int64"}, {"values", "string"}, {"shape", "int64"}},
+      .attrs = {{"maxsplit", -1}},
+      .shape = SplitShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{3}}}, {{{}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(StringSplitV2, StringSplitV2Kernel);
 
 }  // namespace penstock

@@ -154,40 +154,47 @@ OpDef CaseOp(const char* doc) {
 
 }  // namespace
 
-OP(StringLength, {
-                     .doc = "The length of each string, in bytes or characters of UTF-8.",
-                     .inputs = {{"input", "string"}},
-                     .outputs = {{"output", "int32"}},
-                     .attrs = {{"unit", OneOf{{"BYTE", "UTF8_CHAR"}}, "BYTE"}},
-                     .shape = SameShape,
-                     .gradient = NoGradient,
-                 });
+OP(StringLength) {
+  return {
+      .doc = "The length of each string, in bytes or characters of UTF-8.",
+      .inputs = {{"input", "string"}},
+      .outputs = {{"output", "int32"}},
+      .attrs = {{"unit", OneOf{{"BYTE", "UTF8_CHAR"}}, "BYTE"}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+  };
+}
 KERNEL_ANY_TYPE(StringLength, StringLengthKernel);
 
-OP(Substr, {
-               .doc = "A part of each string: `len` bytes, or characters of UTF-8, from `pos` on, "
-                      "as many as there are.",
-               .inputs = {{"input", "string"}, {"pos", "T"}, {"len", "T"}},
-               .outputs = {{"output", "string"}},
-               .types = {{"T", kIndex}},
-               .attrs = {{"unit", OneOf{{"BYTE", "UTF8_CHAR"}}, "BYTE"}},
-               .shape = SubstrShape,
-               .gradient = NoGradient,
-               .examples = {{.inputs = {{{{2, 3}}}, {{{3}, {0, -1, 1}}}, {{{3}}}}}},
-           });
+OP(Substr) {
+  return {
+      .doc =
+          "A part of each string: `len` bytes, or characters of UTF-8, from `pos` on, "
+          "as many as there are.",
+      .inputs = {{"input", "string"}, {"pos", "T"}, {"len", "T"}},
+      .outputs = {{"output", "string"}},
+      .types = {{"T", kIndex}},
+      .attrs = {{"unit", OneOf{{"BYTE", "UTF8_CHAR"}}, "BYTE"}},
+      .shape = SubstrShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{3}, {0, -1, 1}}}, {{{3}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(Substr, SubstrKernel);
 
-OP(StringStrip, {
-                    .doc = "Each string without white space at its ends.",
-                    .inputs = {{"input", "string"}},
-                    .outputs = {{"output", "string"}},
-                    .shape = SameShape,
-                    .gradient = NoGradient,
-                });
+OP(StringStrip) {
+  return {
+      .doc = "Each string without white space at its ends.",
+      .inputs = {{"input", "string"}},
+      .outputs = {{"output", "string"}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+  };
+}
 KERNEL_ANY_TYPE(StringStrip, StringStripKernel);
 
-OP(StringLower, (CaseOp("Each string with the letters of ASCII in lower case.")));
-OP(StringUpper, (CaseOp("Each string with the letters of ASCII in upper case.")));
+OP(StringLower) { return CaseOp("Each string with the letters of ASCII in lower case."); }
+OP(StringUpper) { return CaseOp("Each string with the letters of ASCII in upper case."); }
 KERNEL_ANY_TYPE(StringLower, CaseKernel<false>);
 KERNEL_ANY_TYPE(StringUpper, CaseKernel<true>);
 

@@ -44,18 +44,20 @@ class StringToNumberKernel final : public Kernel {
 
 }  // namespace
 
-OP(StringToNumber, {
-                       .doc = "Each string as a number.",
-                       .inputs = {{"string_tensor", "string"}},
-                       .outputs = {{"output", "out_type"}},
-                       .types = {{"out_type",
-                                  {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64,
-                                   DType::kUint32, DType::kUint64},
-                                  DType::kFloat}},
-                       .shape = SameShape,
-                       .gradient = NoGradient,
-                       .examples = {{.inputs = {{{{0}}}}}},
-                   });
+OP(StringToNumber) {
+  return {
+      .doc = "Each string as a number.",
+      .inputs = {{"string_tensor", "string"}},
+      .outputs = {{"output", "out_type"}},
+      .types = {{"out_type",
+                 {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64, DType::kUint32,
+                  DType::kUint64},
+                 DType::kFloat}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}}}}},
+  };
+}
 KERNEL_BY("out_type", StringToNumber, StringToNumberKernel, float, double, int32_t, int64_t,
           uint32_t, uint64_t);
 

@@ -84,8 +84,8 @@ OpDef AudioV2Op() {
   return op;
 }
 
-OP(AudioSummary, (AudioV1Op()));
-OP(AudioSummaryV2, (AudioV2Op()));
+OP(AudioSummary) { return AudioV1Op(); }
+OP(AudioSummaryV2) { return AudioV2Op(); }
 KERNEL_ANY_TYPE(AudioSummary, AudioSummaryV1Kernel);
 KERNEL_ANY_TYPE(AudioSummaryV2, AudioSummaryKernel);
 

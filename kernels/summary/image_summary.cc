@@ -116,20 +116,20 @@ Tensor Red() {
   return red;
 }
 
-OP(ImageSummary,
-   {
-       .doc = "A summary with pictures, as PNG. Bytes are shown as they are, other numbers scaled "
-              "so that each picture uses the whole range; bad_color marks what is not finite.",
-       .inputs = {{"tag", "string"}, {"tensor", "T"}},
-       .outputs = {{"summary", "string"}},
-       .types = {{"T",
-                  {DType::kUint8, DType::kFloat, DType::kHalf, DType::kDouble},
-                  DType::kFloat}},
-       .attrs = {{"max_images", Ints{.min = 1}, 3}, {"bad_color", Tensors{}, Red()}},
-       .shape = ScalarShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{}}, {{{1, 2, 2, 3}}}}}},
-   });
+OP(ImageSummary) {
+  return {
+      .doc =
+          "A summary with pictures, as PNG. Bytes are shown as they are, other numbers scaled "
+          "so that each picture uses the whole range; bad_color marks what is not finite.",
+      .inputs = {{"tag", "string"}, {"tensor", "T"}},
+      .outputs = {{"summary", "string"}},
+      .types = {{"T", {DType::kUint8, DType::kFloat, DType::kHalf, DType::kDouble}, DType::kFloat}},
+      .attrs = {{"max_images", Ints{.min = 1}, 3}, {"bad_color", Tensors{}, Red()}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{}}, {{{1, 2, 2, 3}}}}}},
+  };
+}
 KERNEL(ImageSummary, ImageSummaryKernel, uint8_t, half, float, double);
 
 }  // namespace

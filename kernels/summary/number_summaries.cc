@@ -53,24 +53,29 @@ class HistogramSummaryKernel final : public Kernel {
   }
 };
 
-OP(ScalarSummary, {
-                      .doc = "A summary with one number per tag.",
-                      .inputs = {{"tags", "string"}, {"values", "T"}},
-                      .outputs = {{"summary", "string"}},
-                      .types = {{"T", kReal}},
-                      .shape = ScalarShape,
-                      .gradient = NoGradient,
-                      .examples = {{.inputs = {{{{2}}}, {{{2}}}}}},
-                  });
-OP(HistogramSummary, {
-                         .doc = "A summary that says how values are distributed.",
-                         .inputs = {{"tag", "string"}, {"values", "T"}},
-                         .outputs = {{"summary", "string"}},
-                         .types = {{"T", kReal, DType::kFloat}},
-                         .shape = ScalarShape,
-                         .gradient = NoGradient,
-                         .examples = {{.inputs = {{{}}, {{{2, 3}}}}}},
-                     });
+OP(ScalarSummary) {
+  return {
+      .doc = "A summary with one number per tag.",
+      .inputs = {{"tags", "string"}, {"values", "T"}},
+      .outputs = {{"summary", "string"}},
+      .types = {{"T", kReal}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}}}, {{{2}}}}}},
+  };
+}
+
+OP(HistogramSummary) {
+  return {
+      .doc = "A summary that says how values are distributed.",
+      .inputs = {{"tag", "string"}, {"values", "T"}},
+      .outputs = {{"summary", "string"}},
+      .types = {{"T", kReal, DType::kFloat}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{}}, {{{2, 3}}}}}},
+  };
+}
 KERNEL(ScalarSummary, ScalarSummaryKernel, REAL_TYPES);
 KERNEL(HistogramSummary, HistogramSummaryKernel, REAL_TYPES);
 

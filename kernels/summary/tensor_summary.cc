@@ -54,37 +54,44 @@ class MergeSummaryKernel final : public Kernel {
   }
 };
 
-OP(TensorSummary, {
-                      .doc = "A summary of a whole tensor, under the name of the node.",
-                      .inputs = {{"tensor", "T"}},
-                      .outputs = {{"summary", "string"}},
-                      .types = {{"T", kAllTypes}},
-                      .attrs = {{"description", ""},
-                                {"labels", StringList{}, std::vector<std::string>{}},
-                                {"display_name", ""}},
-                      .shape = ScalarShape,
-                      .gradient = NoGradient,
-                      .examples = {{.inputs = {{{{2, 3}}}}}},
-                  });
-OP(TensorSummaryV2,
-   {
-       .doc = "A summary of a whole tensor under a tag, with a serialized SummaryMetadata.",
-       .inputs = {{"tag", "string"}, {"tensor", "T"}, {"serialized_summary_metadata", "string"}},
-       .outputs = {{"summary", "string"}},
-       .types = {{"T", kAllTypes}},
-       .shape = ScalarShape,
-       .gradient = NoGradient,
-       .examples = {{.inputs = {{{}}, {{{2, 3}}}, {{}}}}},
-   });
-OP(MergeSummary, {
-                     .doc = "All values of several summaries in one. Their tags must differ.",
-                     .inputs = {{"inputs", Repeat("N", "string")}},
-                     .outputs = {{"summary", "string"}},
-                     .attrs = {{"N", Ints{.min = 1}}},
-                     .shape = ScalarShape,
-                     .gradient = NoGradient,
-                     .examples = {{.inputs = {{{{0}}, {{2, 0}}}}}},
-                 });
+OP(TensorSummary) {
+  return {
+      .doc = "A summary of a whole tensor, under the name of the node.",
+      .inputs = {{"tensor", "T"}},
+      .outputs = {{"summary", "string"}},
+      .types = {{"T", kAllTypes}},
+      .attrs = {{"description", ""},
+                {"labels", StringList{}, std::vector<std::string>{}},
+                {"display_name", ""}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}}}},
+  };
+}
+
+OP(TensorSummaryV2) {
+  return {
+      .doc = "A summary of a whole tensor under a tag, with a serialized SummaryMetadata.",
+      .inputs = {{"tag", "string"}, {"tensor", "T"}, {"serialized_summary_metadata", "string"}},
+      .outputs = {{"summary", "string"}},
+      .types = {{"T", kAllTypes}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{}}, {{{2, 3}}}, {{}}}}},
+  };
+}
+
+OP(MergeSummary) {
+  return {
+      .doc = "All values of several summaries in one. Their tags must differ.",
+      .inputs = {{"inputs", Repeat("N", "string")}},
+      .outputs = {{"summary", "string"}},
+      .attrs = {{"N", Ints{.min = 1}}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{0}}, {{2, 0}}}}}},
+  };
+}
 KERNEL_ANY_TYPE(TensorSummary, TensorSummaryKernel);
 KERNEL_ANY_TYPE(TensorSummaryV2, TensorSummaryV2Kernel);
 KERNEL_ANY_TYPE(MergeSummary, MergeSummaryKernel);

@@ -191,19 +191,19 @@ OpDef TensorArrayCloseOp(Generation generation) {
           .stateful = true};
 }
 
-OP(TensorArray, (TensorArrayOp(Generation::kReference)));
-OP(TensorArrayV2, (TensorArrayOp(Generation::kStrings)));
-OP(TensorArrayV3, (TensorArrayOp(Generation::kResource)));
-OP(TensorArrayGrad, (TensorArrayGradOp(Generation::kReference)));
-OP(TensorArrayGradV2, (TensorArrayGradOp(Generation::kStrings)));
-OP(TensorArrayGradV3, (TensorArrayGradOp(Generation::kResource)));
-OP(TensorArrayGradWithShape, (TensorArrayGradWithShapeOp()));
-OP(TensorArraySize, (TensorArraySizeOp(Generation::kReference)));
-OP(TensorArraySizeV2, (TensorArraySizeOp(Generation::kStrings)));
-OP(TensorArraySizeV3, (TensorArraySizeOp(Generation::kResource)));
-OP(TensorArrayClose, (TensorArrayCloseOp(Generation::kReference)));
-OP(TensorArrayCloseV2, (TensorArrayCloseOp(Generation::kStrings)));
-OP(TensorArrayCloseV3, (TensorArrayCloseOp(Generation::kResource)));
+OP(TensorArray) { return TensorArrayOp(Generation::kReference); }
+OP(TensorArrayV2) { return TensorArrayOp(Generation::kStrings); }
+OP(TensorArrayV3) { return TensorArrayOp(Generation::kResource); }
+OP(TensorArrayGrad) { return TensorArrayGradOp(Generation::kReference); }
+OP(TensorArrayGradV2) { return TensorArrayGradOp(Generation::kStrings); }
+OP(TensorArrayGradV3) { return TensorArrayGradOp(Generation::kResource); }
+OP(TensorArrayGradWithShape) { return TensorArrayGradWithShapeOp(); }
+OP(TensorArraySize) { return TensorArraySizeOp(Generation::kReference); }
+OP(TensorArraySizeV2) { return TensorArraySizeOp(Generation::kStrings); }
+OP(TensorArraySizeV3) { return TensorArraySizeOp(Generation::kResource); }
+OP(TensorArrayClose) { return TensorArrayCloseOp(Generation::kReference); }
+OP(TensorArrayCloseV2) { return TensorArrayCloseOp(Generation::kStrings); }
+OP(TensorArrayCloseV3) { return TensorArrayCloseOp(Generation::kResource); }
 KERNEL_ANY_TYPE(TensorArray, TensorArrayKernel);
 KERNEL_ANY_TYPE(TensorArrayV2, TensorArrayKernel);
 KERNEL_ANY_TYPE(TensorArrayV3, TensorArrayKernel);

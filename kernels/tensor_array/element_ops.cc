@@ -259,12 +259,12 @@ OpDef SplitOp(Generation generation) {
                    SplitGradient);
 }
 
-#define PENSTOCK_GENERATIONS(Kind)                                   \
-  OP(TensorArray##Kind, (Kind##Op(Generation::kReference)));         \
-  OP(TensorArray##Kind##V2, (Kind##Op(Generation::kStrings)));       \
-  OP(TensorArray##Kind##V3, (Kind##Op(Generation::kResource)));      \
-  KERNEL_ANY_TYPE(TensorArray##Kind, TensorArray##Kind##Kernel);     \
-  KERNEL_ANY_TYPE(TensorArray##Kind##V2, TensorArray##Kind##Kernel); \
+#define PENSTOCK_GENERATIONS(Kind)                                      \
+  OP(TensorArray##Kind) { return Kind##Op(Generation::kReference); }    \
+  OP(TensorArray##Kind##V2) { return Kind##Op(Generation::kStrings); }  \
+  OP(TensorArray##Kind##V3) { return Kind##Op(Generation::kResource); } \
+  KERNEL_ANY_TYPE(TensorArray##Kind, TensorArray##Kind##Kernel);        \
+  KERNEL_ANY_TYPE(TensorArray##Kind##V2, TensorArray##Kind##Kernel);    \
   KERNEL_ANY_TYPE(TensorArray##Kind##V3, TensorArray##Kind##Kernel)
 
 PENSTOCK_GENERATIONS(Write);
@@ -274,8 +274,8 @@ PENSTOCK_GENERATIONS(Scatter);
 PENSTOCK_GENERATIONS(Concat);
 PENSTOCK_GENERATIONS(Split);
 // The first generation alone has these; Gather and Scatter do the same.
-OP(TensorArrayPack, (PackOp(Generation::kReference)));
-OP(TensorArrayUnpack, (UnpackOp(Generation::kReference)));
+OP(TensorArrayPack) { return PackOp(Generation::kReference); }
+OP(TensorArrayUnpack) { return UnpackOp(Generation::kReference); }
 KERNEL_ANY_TYPE(TensorArrayPack, TensorArrayGatherKernel);
 KERNEL_ANY_TYPE(TensorArrayUnpack, TensorArrayScatterKernel);
 

@@ -215,14 +215,14 @@ OpDef StackCloseOp(Generation generation) {
           .stateful = true};
 }
 
-OP(Stack, (NewStackOp(Generation::kReference)));
-OP(StackV2, (NewStackOp(Generation::kResource)));
-OP(StackPush, (StackPushOp(Generation::kReference)));
-OP(StackPushV2, (StackPushOp(Generation::kResource)));
-OP(StackPop, (StackPopOp(Generation::kReference)));
-OP(StackPopV2, (StackPopOp(Generation::kResource)));
-OP(StackClose, (StackCloseOp(Generation::kReference)));
-OP(StackCloseV2, (StackCloseOp(Generation::kResource)));
+OP(Stack) { return NewStackOp(Generation::kReference); }
+OP(StackV2) { return NewStackOp(Generation::kResource); }
+OP(StackPush) { return StackPushOp(Generation::kReference); }
+OP(StackPushV2) { return StackPushOp(Generation::kResource); }
+OP(StackPop) { return StackPopOp(Generation::kReference); }
+OP(StackPopV2) { return StackPopOp(Generation::kResource); }
+OP(StackClose) { return StackCloseOp(Generation::kReference); }
+OP(StackCloseV2) { return StackCloseOp(Generation::kResource); }
 KERNEL_ANY_TYPE(Stack, StackKernel);
 KERNEL_ANY_TYPE(StackV2, StackKernel);
 KERNEL_ANY_TYPE(StackPush, StackPushKernel);

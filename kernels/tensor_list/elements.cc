@@ -182,55 +182,66 @@ std::vector<Gradient> SetItemGradient(const GradientScope& g) {
           Call("TensorListGetItem", {g.dy(), g.x(1), ShapeOf(item)}, Elements(item.dtype()))};
 }
 
-OP(TensorListPushBack, {
-                           .doc = "A list with an element more, its last.",
-                           .inputs = {{"input_handle", "variant"}, {"tensor", "element_dtype"}},
-                           .outputs = {{"output_handle", "variant"}},
-                           .types = {{"element_dtype", kAnyType}},
-                           .shape = PushBackShape,
-                           .gradient = PushBackGradient,
-                           .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}}},
-                       });
-OP(TensorListPushBackBatch,
-   {
-       .doc = "Lists, each with an element more: a row of `tensor`.",
-       .inputs = {{"input_handles", "variant"}, {"tensor", "element_dtype"}},
-       .outputs = {{"output_handles", "variant"}},
-       .types = {{"element_dtype", kAnyType}},
-       .shape = PushBackBatchShape,
-       .gradient = PushBackGradient,
-       .examples = {{.inputs = {{{{2, 2, 3}}}, {{{2, 3}}}}}},
-   });
-OP(TensorListPopBack, {
-                          .doc = "A list without its last element, and that element.",
-                          .inputs = {{"input_handle", "variant"}, {"element_shape", "int32"}},
-                          .outputs = {{"output_handle", "variant"}, {"tensor", "element_dtype"}},
-                          .types = {{"element_dtype", kAnyType}},
-                          .shape = PopBackShape,
-                          .gradient = PopBackGradient,
-                          .examples = {{.inputs = {{{{2, 3}}}, {{{1}, {-1}}}}}},
-                      });
-OP(TensorListGetItem,
-   {
-       .doc = "An element of a list; zeros where nobody has set it.",
-       .inputs = {{"input_handle", "variant"}, {"index", "int32"}, {"element_shape", "Tshape"}},
-       .outputs = {{"item", "element_dtype"}},
-       .types = {{"element_dtype", kAnyType}, {"Tshape", kIndex, DType::kInt32}},
-       .shape = GetItemShape,
-       .gradient = GetItemGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{.values = {1}}}, {{{1}, {3}}}}}},
-   });
-OP(TensorListSetItem,
-   {
-       .doc = "A list with another element at one place.",
-       .inputs = {{"input_handle", "variant"}, {"index", "int32"}, {"item", "element_dtype"}},
-       .outputs = {{"output_handle", "variant"}},
-       .types = {{"element_dtype", kAnyType}},
-       .attrs = {{"resize_if_index_out_of_bounds", false}},
-       .shape = SetItemInputsShape,
-       .gradient = SetItemGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{.values = {1}}}, {{{3}}}}}},
-   });
+OP(TensorListPushBack) {
+  return {
+      .doc = "A list with an element more, its last.",
+      .inputs = {{"input_handle", "variant"}, {"tensor", "element_dtype"}},
+      .outputs = {{"output_handle", "variant"}},
+      .types = {{"element_dtype", kAnyType}},
+      .shape = PushBackShape,
+      .gradient = PushBackGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}}},
+  };
+}
+
+OP(TensorListPushBackBatch) {
+  return {
+      .doc = "Lists, each with an element more: a row of `tensor`.",
+      .inputs = {{"input_handles", "variant"}, {"tensor", "element_dtype"}},
+      .outputs = {{"output_handles", "variant"}},
+      .types = {{"element_dtype", kAnyType}},
+      .shape = PushBackBatchShape,
+      .gradient = PushBackGradient,
+      .examples = {{.inputs = {{{{2, 2, 3}}}, {{{2, 3}}}}}},
+  };
+}
+
+OP(TensorListPopBack) {
+  return {
+      .doc = "A list without its last element, and that element.",
+      .inputs = {{"input_handle", "variant"}, {"element_shape", "int32"}},
+      .outputs = {{"output_handle", "variant"}, {"tensor", "element_dtype"}},
+      .types = {{"element_dtype", kAnyType}},
+      .shape = PopBackShape,
+      .gradient = PopBackGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{1}, {-1}}}}}},
+  };
+}
+
+OP(TensorListGetItem) {
+  return {
+      .doc = "An element of a list; zeros where nobody has set it.",
+      .inputs = {{"input_handle", "variant"}, {"index", "int32"}, {"element_shape", "Tshape"}},
+      .outputs = {{"item", "element_dtype"}},
+      .types = {{"element_dtype", kAnyType}, {"Tshape", kIndex, DType::kInt32}},
+      .shape = GetItemShape,
+      .gradient = GetItemGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{.values = {1}}}, {{{1}, {3}}}}}},
+  };
+}
+
+OP(TensorListSetItem) {
+  return {
+      .doc = "A list with another element at one place.",
+      .inputs = {{"input_handle", "variant"}, {"index", "int32"}, {"item", "element_dtype"}},
+      .outputs = {{"output_handle", "variant"}},
+      .types = {{"element_dtype", kAnyType}},
+      .attrs = {{"resize_if_index_out_of_bounds", false}},
+      .shape = SetItemInputsShape,
+      .gradient = SetItemGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{.values = {1}}}, {{{3}}}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(TensorListPushBack, TensorListPushBackKernel);
 KERNEL_ANY_TYPE(TensorListPushBackBatch, TensorListPushBackBatchKernel);

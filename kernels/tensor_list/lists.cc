@@ -162,57 +162,76 @@ std::vector<TypeAttrDef> NewListTypes() {
   return {{"element_dtype", kAnyType}, {"shape_type", kIndex}};
 }
 
-OP(EmptyTensorList, {
-                        .doc = "A list without elements, which may get max_num_elements (-1: any "
-                               "number) of them.",
-                        .inputs = {{"element_shape", "shape_type"}, {"max_num_elements", "int32"}},
-                        .outputs = {{"handle", "variant"}},
-                        .types = NewListTypes(),
-                        .shape = NewListShape,
-                        .gradient = NoGradient,
-                        .examples = {{.inputs = {{{{2}, {2, -1}}}, {{.values = {5}}}}}},
-                    });
-OP(TensorListReserve, {
-                          .doc = "A list of num_elements places, none of which is set.",
-                          .inputs = {{"element_shape", "shape_type"}, {"num_elements", "int32"}},
-                          .outputs = {{"handle", "variant"}},
-                          .types = NewListTypes(),
-                          .shape = NewListShape,
-                          .gradient = NoGradient,
-                          .examples = {{.inputs = {{{{2}, {2, -1}}}, {{.values = {5}}}}}},
-                      });
-OP(TensorListLength, {
-                         .doc = "How many elements a list has.",
-                         .inputs = {{"input_handle", "variant"}},
-                         .outputs = {{"length", "int32"}},
-                         .shape = LengthShape,
-                         .gradient = NoGradient,
-                     });
-OP(TensorListElementShape, {
-                               .doc = "The shape of a list's elements, with -1 for what is not "
-                                      "known; a scalar -1 where nothing is.",
-                               .inputs = {{"input_handle", "variant"}},
-                               .outputs = {{"element_shape", "shape_type"}},
-                               .types = {{"shape_type", kIndex}},
-                               .shape = ElementShapeShape,
-                               .gradient = NoGradient,
-                           });
-OP(TensorListResize, {
-                         .doc = "A list made longer, by places that are not set, or shorter.",
-                         .inputs = {{"input_handle", "variant"}, {"size", "int32"}},
-                         .outputs = {{"output_handle", "variant"}},
-                         .shape = ResizeShape,
-                         .gradient = ResizeGradient,
-                         .examples = {{.inputs = {{{{2, 3}}}, {{.values = {4}}}}}},
-                     });
-OP(TensorListConcatLists, {
-                              .doc = "Lists, each followed by the elements of another one.",
-                              .inputs = {{"input_a", "variant"}, {"input_b", "variant"}},
-                              .outputs = {{"output", "variant"}},
-                              .types = {{"element_dtype", kAnyType}},
-                              .shape = ConcatListsShape,
-                              .gradient = NoGradient,
-                          });
+OP(EmptyTensorList) {
+  return {
+      .doc =
+          "A list without elements, which may get max_num_elements (-1: any "
+          "number) of them.",
+      .inputs = {{"element_shape", "shape_type"}, {"max_num_elements", "int32"}},
+      .outputs = {{"handle", "variant"}},
+      .types = NewListTypes(),
+      .shape = NewListShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {2, -1}}}, {{.values = {5}}}}}},
+  };
+}
+
+OP(TensorListReserve) {
+  return {
+      .doc = "A list of num_elements places, none of which is set.",
+      .inputs = {{"element_shape", "shape_type"}, {"num_elements", "int32"}},
+      .outputs = {{"handle", "variant"}},
+      .types = NewListTypes(),
+      .shape = NewListShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {2, -1}}}, {{.values = {5}}}}}},
+  };
+}
+
+OP(TensorListLength) {
+  return {
+      .doc = "How many elements a list has.",
+      .inputs = {{"input_handle", "variant"}},
+      .outputs = {{"length", "int32"}},
+      .shape = LengthShape,
+      .gradient = NoGradient,
+  };
+}
+
+OP(TensorListElementShape) {
+  return {
+      .doc =
+          "The shape of a list's elements, with -1 for what is not "
+          "known; a scalar -1 where nothing is.",
+      .inputs = {{"input_handle", "variant"}},
+      .outputs = {{"element_shape", "shape_type"}},
+      .types = {{"shape_type", kIndex}},
+      .shape = ElementShapeShape,
+      .gradient = NoGradient,
+  };
+}
+
+OP(TensorListResize) {
+  return {
+      .doc = "A list made longer, by places that are not set, or shorter.",
+      .inputs = {{"input_handle", "variant"}, {"size", "int32"}},
+      .outputs = {{"output_handle", "variant"}},
+      .shape = ResizeShape,
+      .gradient = ResizeGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{.values = {4}}}}}},
+  };
+}
+
+OP(TensorListConcatLists) {
+  return {
+      .doc = "Lists, each followed by the elements of another one.",
+      .inputs = {{"input_a", "variant"}, {"input_b", "variant"}},
+      .outputs = {{"output", "variant"}},
+      .types = {{"element_dtype", kAnyType}},
+      .shape = ConcatListsShape,
+      .gradient = NoGradient,
+  };
+}
 
 KERNEL_ANY_TYPE(EmptyTensorList, EmptyTensorListKernel);
 KERNEL_ANY_TYPE(TensorListReserve, TensorListReserveKernel);

@@ -187,44 +187,52 @@ std::vector<Gradient> GetValueGradient(const GradientScope& g) {
   return {Call("OptionalFromValue", {NodeInput(dy)})};
 }
 
-OP(OptionalFromValue,
-   {
-       .doc = "An optional of the given tensors.",
-       .inputs = {{"components", List("Toutput_types")}},
-       .outputs = {{"optional", "variant"}},
-       .attrs = {{"Toutput_types", TypeList{.min_length = 1, .allowed = kAnyType}}},
-       .shape = ScalarShape,
-       .gradient = FromValueGradient,
-   });
-OP(OptionalNone, {
-                     .doc = "An optional without a value.",
-                     .outputs = {{"optional", "variant"}},
-                     .shape = ScalarShape,
-                     .gradient = NoGradient,
-                 });
-OP(OptionalHasValue,
-   {
-       .doc = "Whether an optional has a value.",
-       .inputs = {{"optional", "variant"}},
-       .outputs = {{"has_value", "bool"}},
-       .shape = HasValueShape,
-       .gradient = NoGradient,
-       .not_alone = "reads what another op made: kernels/tensor_list has its tests",
-   });
-OP(OptionalGetValue,
-   {
-       .doc = "The tensors of an optional; an error where it has none.",
-       .inputs = {{"optional", "variant"}},
-       .outputs = {{"components", List("output_types")}},
-       .attrs = {{"output_types", TypeList{.min_length = 1, .allowed = kAnyType}},
-                 {"output_shapes", ShapeList{}}},
-       .shape = GetValueShape,
-       .gradient = GetValueGradient,
-       .examples = {{.inputs = {{{{2, 3}}}},
-                     .attrs = {{"output_types", std::vector<DType>{DType::kFloat}},
-                               {"output_shapes", std::vector<PartialShape>{{}}}}}},
-       .not_alone = "reads what another op made: kernels/tensor_list has its tests",
-   });
+OP(OptionalFromValue) {
+  return {
+      .doc = "An optional of the given tensors.",
+      .inputs = {{"components", List("Toutput_types")}},
+      .outputs = {{"optional", "variant"}},
+      .attrs = {{"Toutput_types", TypeList{.min_length = 1, .allowed = kAnyType}}},
+      .shape = ScalarShape,
+      .gradient = FromValueGradient,
+  };
+}
+
+OP(OptionalNone) {
+  return {
+      .doc = "An optional without a value.",
+      .outputs = {{"optional", "variant"}},
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+  };
+}
+
+OP(OptionalHasValue) {
+  return {
+      .doc = "Whether an optional has a value.",
+      .inputs = {{"optional", "variant"}},
+      .outputs = {{"has_value", "bool"}},
+      .shape = HasValueShape,
+      .gradient = NoGradient,
+      .not_alone = "reads what another op made: kernels/tensor_list has its tests",
+  };
+}
+
+OP(OptionalGetValue) {
+  return {
+      .doc = "The tensors of an optional; an error where it has none.",
+      .inputs = {{"optional", "variant"}},
+      .outputs = {{"components", List("output_types")}},
+      .attrs = {{"output_types", TypeList{.min_length = 1, .allowed = kAnyType}},
+                {"output_shapes", ShapeList{}}},
+      .shape = GetValueShape,
+      .gradient = GetValueGradient,
+      .examples = {{.inputs = {{{{2, 3}}}},
+                    .attrs = {{"output_types", std::vector<DType>{DType::kFloat}},
+                              {"output_shapes", std::vector<PartialShape>{{}}}}}},
+      .not_alone = "reads what another op made: kernels/tensor_list has its tests",
+  };
+}
 
 KERNEL_ANY_TYPE(OptionalFromValue, OptionalFromValueKernel);
 KERNEL_ANY_TYPE(OptionalNone, OptionalNoneKernel);

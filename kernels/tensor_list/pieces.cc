@@ -190,43 +190,49 @@ std::vector<Gradient> ConcatGradient(const GradientScope& g) {
   return dx;
 }
 
-OP(TensorListSplit,
-   {
-       .doc = "A list of the pieces of a tensor, cut along dimension 0, of the given lengths.",
-       .inputs = {{"tensor", "element_dtype"},
-                  {"element_shape", "shape_type"},
-                  {"lengths", "int64"}},
-       .outputs = {{"output_handle", "variant"}},
-       .types = {{"element_dtype", kAnyType}, {"shape_type", kIndex}},
-       .shape = SplitShape,
-       .gradient = SplitGradient,
-       .examples = {{.inputs = {{{{4, 3}}}, {{{2}, {-1, 3}}}, {{{3}, {1, 0, 3}}}}}},
-   });
-OP(TensorListConcat,
-   {
-       .doc = "The elements of a list one after the other, along dimension 0; how long each is.",
-       .inputs = {{"input_handle", "variant"}},
-       .outputs = {{"tensor", "element_dtype"}, {"lengths", "int64"}},
-       .types = {{"element_dtype", kAnyType}},
-       .attrs = {{"element_shape", PartialShape()}},
-       .shape = ConcatShape,
-       .gradient = ConcatGradient,
-       .examples = {{.inputs = {{{{2, 2, 3}}}}}},
-   });
-OP(TensorListConcatV2,
-   {
-       .doc = "The elements of a list one after the other, along dimension 0; how long each is. "
-              "One that nobody has set is zeros, as many rows as element_shape or leading_dims "
-              "say.",
-       .inputs = {{"input_handle", "variant"},
-                  {"element_shape", "shape_type"},
-                  {"leading_dims", "int64"}},
-       .outputs = {{"tensor", "element_dtype"}, {"lengths", "int64"}},
-       .types = {{"element_dtype", kAnyType}, {"shape_type", kIndex}},
-       .shape = ConcatShape,
-       .gradient = ConcatGradient,
-       .examples = {{.inputs = {{{{2, 2, 3}}}, {{{2}, {-1, 3}}}, {{{2}, {2, 2}}}}}},
-   });
+OP(TensorListSplit) {
+  return {
+      .doc = "A list of the pieces of a tensor, cut along dimension 0, of the given lengths.",
+      .inputs = {{"tensor", "element_dtype"},
+                 {"element_shape", "shape_type"},
+                 {"lengths", "int64"}},
+      .outputs = {{"output_handle", "variant"}},
+      .types = {{"element_dtype", kAnyType}, {"shape_type", kIndex}},
+      .shape = SplitShape,
+      .gradient = SplitGradient,
+      .examples = {{.inputs = {{{{4, 3}}}, {{{2}, {-1, 3}}}, {{{3}, {1, 0, 3}}}}}},
+  };
+}
+
+OP(TensorListConcat) {
+  return {
+      .doc = "The elements of a list one after the other, along dimension 0; how long each is.",
+      .inputs = {{"input_handle", "variant"}},
+      .outputs = {{"tensor", "element_dtype"}, {"lengths", "int64"}},
+      .types = {{"element_dtype", kAnyType}},
+      .attrs = {{"element_shape", PartialShape()}},
+      .shape = ConcatShape,
+      .gradient = ConcatGradient,
+      .examples = {{.inputs = {{{{2, 2, 3}}}}}},
+  };
+}
+
+OP(TensorListConcatV2) {
+  return {
+      .doc =
+          "The elements of a list one after the other, along dimension 0; how long each is. "
+          "One that nobody has set is zeros, as many rows as element_shape or leading_dims "
+          "say.",
+      .inputs = {{"input_handle", "variant"},
+                 {"element_shape", "shape_type"},
+                 {"leading_dims", "int64"}},
+      .outputs = {{"tensor", "element_dtype"}, {"lengths", "int64"}},
+      .types = {{"element_dtype", kAnyType}, {"shape_type", kIndex}},
+      .shape = ConcatShape,
+      .gradient = ConcatGradient,
+      .examples = {{.inputs = {{{{2, 2, 3}}}, {{{2}, {-1, 3}}}, {{{2}, {2, 2}}}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(TensorListSplit, TensorListSplitKernel);
 KERNEL_ANY_TYPE(TensorListConcat, TensorListConcatKernel);

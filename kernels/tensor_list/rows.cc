@@ -278,75 +278,88 @@ std::vector<TypeAttrDef> RowTypes() {
   return {{"element_dtype", kAnyType}, {"shape_type", kIndex}};
 }
 
-OP(TensorListFromTensor,
-   {
-       .doc = "A list of the slices of a tensor along dimension 0.",
-       .inputs = {{"tensor", "element_dtype"}, {"element_shape", "shape_type"}},
-       .outputs = {{"output_handle", "variant"}},
-       .types = RowTypes(),
-       .shape = FromTensorShape,
-       .gradient = FromTensorGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{1}, {3}}}}}},
-   });
-OP(TensorListStack,
-   {
-       .doc = "The elements of a list as one tensor, zeros for those that nobody has set.",
-       .inputs = {{"input_handle", "variant"}, {"element_shape", "int32"}},
-       .outputs = {{"tensor", "element_dtype"}},
-       .types = {{"element_dtype", kAnyType}},
-       .attrs = {{"num_elements", -1}},
-       .shape = StackShape,
-       .gradient = StackGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{1}, {-1}}}}},
-                    {.inputs = {{{{2, 3}}}, {{{1}, {3}}}}, .attrs = {{"num_elements", 2}}}},
-   });
-OP(TensorListGather,
-   {
-       .doc = "Elements of a list as one tensor, zeros for those that nobody has set.",
-       .inputs = {{"input_handle", "variant"}, {"indices", "int32"}, {"element_shape", "int32"}},
-       .outputs = {{"values", "element_dtype"}},
-       .types = {{"element_dtype", kAnyType}},
-       .shape = GatherShape,
-       .gradient = GatherGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{3}, {1, 0, 1}}}, {{{1}, {3}}}}}},
-   });
-OP(TensorListScatter,
-   {
-       .doc = "A list with the slices of a tensor along dimension 0 at the places `indices`.",
-       .inputs = {{"tensor", "element_dtype"},
-                  {"indices", "int32"},
-                  {"element_shape", "shape_type"}},
-       .outputs = {{"output_handle", "variant"}},
-       .types = RowTypes(),
-       .shape = ScatterShape,
-       .gradient = ScatterGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {3, 1}}}, {{{1}, {3}}}}}},
-   });
-OP(TensorListScatterV2,
-   {
-       .doc = "A list of num_elements (-1: as many as needed) with the slices of a tensor along "
-              "dimension 0 at the places `indices`.",
-       .inputs = {{"tensor", "element_dtype"},
-                  {"indices", "int32"},
-                  {"element_shape", "shape_type"},
-                  {"num_elements", "int32"}},
-       .outputs = {{"output_handle", "variant"}},
-       .types = RowTypes(),
-       .shape = ScatterShape,
-       .gradient = ScatterGradient,
-       .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {3, 1}}}, {{{1}, {3}}}, {{.values = {6}}}}}},
-   });
-OP(TensorListScatterIntoExistingList,
-   {
-       .doc = "A list with the slices of a tensor along dimension 0 in the place of what it had at "
-              "`indices`; longer where it must be.",
-       .inputs = {{"input_handle", "variant"}, {"tensor", "element_dtype"}, {"indices", "int32"}},
-       .outputs = {{"output_handle", "variant"}},
-       .types = {{"element_dtype", kAnyType}},
-       .shape = ScatterIntoShape,
-       .gradient = ScatterIntoGradient,
-       .examples = {{.inputs = {{{{4, 3}}}, {{{2, 3}}}, {{{2}, {3, 1}}}}}},
-   });
+OP(TensorListFromTensor) {
+  return {
+      .doc = "A list of the slices of a tensor along dimension 0.",
+      .inputs = {{"tensor", "element_dtype"}, {"element_shape", "shape_type"}},
+      .outputs = {{"output_handle", "variant"}},
+      .types = RowTypes(),
+      .shape = FromTensorShape,
+      .gradient = FromTensorGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{1}, {3}}}}}},
+  };
+}
+
+OP(TensorListStack) {
+  return {
+      .doc = "The elements of a list as one tensor, zeros for those that nobody has set.",
+      .inputs = {{"input_handle", "variant"}, {"element_shape", "int32"}},
+      .outputs = {{"tensor", "element_dtype"}},
+      .types = {{"element_dtype", kAnyType}},
+      .attrs = {{"num_elements", -1}},
+      .shape = StackShape,
+      .gradient = StackGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{1}, {-1}}}}},
+                   {.inputs = {{{{2, 3}}}, {{{1}, {3}}}}, .attrs = {{"num_elements", 2}}}},
+  };
+}
+
+OP(TensorListGather) {
+  return {
+      .doc = "Elements of a list as one tensor, zeros for those that nobody has set.",
+      .inputs = {{"input_handle", "variant"}, {"indices", "int32"}, {"element_shape", "int32"}},
+      .outputs = {{"values", "element_dtype"}},
+      .types = {{"element_dtype", kAnyType}},
+      .shape = GatherShape,
+      .gradient = GatherGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{3}, {1, 0, 1}}}, {{{1}, {3}}}}}},
+  };
+}
+
+OP(TensorListScatter) {
+  return {
+      .doc = "A list with the slices of a tensor along dimension 0 at the places `indices`.",
+      .inputs = {{"tensor", "element_dtype"},
+                 {"indices", "int32"},
+                 {"element_shape", "shape_type"}},
+      .outputs = {{"output_handle", "variant"}},
+      .types = RowTypes(),
+      .shape = ScatterShape,
+      .gradient = ScatterGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {3, 1}}}, {{{1}, {3}}}}}},
+  };
+}
+
+OP(TensorListScatterV2) {
+  return {
+      .doc =
+          "A list of num_elements (-1: as many as needed) with the slices of a tensor along "
+          "dimension 0 at the places `indices`.",
+      .inputs = {{"tensor", "element_dtype"},
+                 {"indices", "int32"},
+                 {"element_shape", "shape_type"},
+                 {"num_elements", "int32"}},
+      .outputs = {{"output_handle", "variant"}},
+      .types = RowTypes(),
+      .shape = ScatterShape,
+      .gradient = ScatterGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {3, 1}}}, {{{1}, {3}}}, {{.values = {6}}}}}},
+  };
+}
+
+OP(TensorListScatterIntoExistingList) {
+  return {
+      .doc =
+          "A list with the slices of a tensor along dimension 0 in the place of what it had at "
+          "`indices`; longer where it must be.",
+      .inputs = {{"input_handle", "variant"}, {"tensor", "element_dtype"}, {"indices", "int32"}},
+      .outputs = {{"output_handle", "variant"}},
+      .types = {{"element_dtype", kAnyType}},
+      .shape = ScatterIntoShape,
+      .gradient = ScatterIntoGradient,
+      .examples = {{.inputs = {{{{4, 3}}}, {{{2, 3}}}, {{{2}, {3, 1}}}}}},
+  };
+}
 
 KERNEL_ANY_TYPE(TensorListFromTensor, TensorListFromTensorKernel);
 KERNEL_ANY_TYPE(TensorListStack, TensorListStackKernel);

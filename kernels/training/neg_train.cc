@@ -150,23 +150,25 @@ class NegTrainKernel final : public Kernel {
   WordSampler sampler_;
 };
 
-OP(NegTrain,
-   {
-       .doc = "Trains embeddings of words by pairs that occur together and by random "
-              "others.",
-       .inputs = {{"w_in", Ref("float")},
-                  {"w_out", Ref("float")},
-                  {"examples", "int32"},
-                  {"labels", "int32"},
-                  {"lr", "float"}},
-       .attrs = {{"vocab_count", IntList{}}, {"num_negative_samples", Ints{}}},
-       .shape = NoOutputs,
-       .examples = {{.inputs = {{{{3, 2}}}, {{{3, 2}}}, {{{2}, {0, 1}}}, {{{2}, {2, 0}}}, {{{}}}},
-                     .attrs = {{"vocab_count", std::vector<int64_t>{3, 2, 1}},
-                               {"num_negative_samples", 2}},
-                     .check_gradient = false}},
-       .stateful = true,
-   });
+OP(NegTrain) {
+  return {
+      .doc =
+          "Trains embeddings of words by pairs that occur together and by random "
+          "others.",
+      .inputs = {{"w_in", Ref("float")},
+                 {"w_out", Ref("float")},
+                 {"examples", "int32"},
+                 {"labels", "int32"},
+                 {"lr", "float"}},
+      .attrs = {{"vocab_count", IntList{}}, {"num_negative_samples", Ints{}}},
+      .shape = NoOutputs,
+      .examples = {{.inputs = {{{{3, 2}}}, {{{3, 2}}}, {{{2}, {0, 1}}}, {{{2}, {2, 0}}}, {{{}}}},
+                    .attrs = {{"vocab_count", std::vector<int64_t>{3, 2, 1}},
+                              {"num_negative_samples", 2}},
+                    .check_gradient = false}},
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(NegTrain, NegTrainKernel);
 
 }  // namespace

@@ -216,10 +216,10 @@ class UpdateKernel : public Kernel {
   bool flag_ = false;
 };
 
-#define PENSTOCK_UPDATE_OP(Op, Rule, doc, form, types, ...)          \
-  OP(Op, (UpdateOpDef(doc, Rule<float>::Signature(), form, types))); \
-  template <class T>                                                 \
-  using Op##Kernel = UpdateKernel<Rule, T, form.gradient>;           \
+#define PENSTOCK_UPDATE_OP(Op, Rule, doc, form, types, ...)                  \
+  OP(Op) { return UpdateOpDef(doc, Rule<float>::Signature(), form, types); } \
+  template <class T>                                                         \
+  using Op##Kernel = UpdateKernel<Rule, T, form.gradient>;                   \
   KERNEL(Op, Op##Kernel, __VA_ARGS__)
 // ApplyName and ResourceApplyName.
 #define DENSE_UPDATE(Name, Rule, doc, types, ...)                         \

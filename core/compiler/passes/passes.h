@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/base/status.h"
-#include "core/compiler/pass.h"
+#include "core/compiler/pass/pass.h"
 
 namespace penstock {
 
@@ -36,8 +36,8 @@ Status RemoveDeadNodes(PassContext& context);
 // the variable's.
 Status GatherFromVariables(PassContext& context);
 
-// Gives every node a device (core/compiler/placer.h), by measured and estimated costs. Fills in
-// CompileReport::placement.
+// Gives every node a device (core/compiler/placement/placer.h), by measured and estimated costs.
+// Fills in CompileReport::placement.
 Status PlaceNodes(PassContext& context);
 
 // Connects a consumer to a variable itself if the graph says that it comes after an update of the
@@ -45,8 +45,9 @@ Status PlaceNodes(PassContext& context);
 // does not come after the update. All others keep their snapshot. Only on the variable's device.
 Status ReadVariablesLate(PassContext& context);
 
-// Cuts the graph into PassContext::partitions (core/compiler/partitioner.h), with a small control
-// loop on each device of a loop that is spread over several (core/compiler/control_loops.h).
+// Cuts the graph into PassContext::partitions (core/compiler/partition/partitioner.h), with a small
+// control loop on each device of a loop that is spread over several
+// (core/compiler/partition/control_loops.h).
 Status MakePartitions(PassContext& context);
 
 }  // namespace penstock

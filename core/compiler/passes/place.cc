@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/passes/passes.h"
-#include "core/compiler/placer.h"
+#include "core/compiler/placement/placer.h"
 
 namespace penstock {
 

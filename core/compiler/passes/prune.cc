@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "core/compiler/feeds.h"
+#include "core/compiler/pass/feeds.h"
 #include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
 

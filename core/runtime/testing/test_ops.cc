@@ -216,58 +216,86 @@ class WhereKernel final : public Kernel {
   }
 };
 
-#define PENSTOCK_TEST_SUM(Name, ...)                              \
-  OP(Name, {                                                      \
-               .inputs = {{"x", Repeat("N", "int64")}},           \
-               .outputs = {{"y", "int64"}},                       \
-               .attrs = {{"N", Ints{}}, {"plus", 0} __VA_ARGS__}, \
-               .shape = ScalarShape,                              \
-               .stateful = true,                                  \
-           })
-PENSTOCK_TEST_SUM(TestSum);
-PENSTOCK_TEST_SUM(TestSpin, , {"micros", 0}, {"declared", true});
-PENSTOCK_TEST_SUM(TestAsync, , {"inline", false}, {"fail", false});
-PENSTOCK_TEST_SUM(TestFail, , {"message", "failed"});
-PENSTOCK_TEST_SUM(TestForget);
-PENSTOCK_TEST_SUM(TestWrong);
-PENSTOCK_TEST_SUM(TestStall);
-PENSTOCK_TEST_SUM(TestThrow);
-PENSTOCK_TEST_SUM(TestSleep);
-OP(TestAlias, {
-                  .inputs = {{"x", "int64"}},
-                  .outputs = {{"y", "int64"}, {"unique", "bool"}},
-                  .shape = ScalarShape,
-              });
-OP(TestVariable, {
-                     .outputs = {{"ref", Ref("int64")}},
-                     .attrs = {{"name", Strings{}}},
-                     .stateful = true,
-                 });
-OP(TestAssign, {
-                   .inputs = {{"ref", Ref("int64")}, {"value", "int64"}},
-                   .outputs = {{"out", Ref("int64")}},
-                   .stateful = true,
-                   .allows_uninitialized_input = true,
-               });
-OP(TestLess, {
-                 .inputs = {{"x", "int64"}, {"y", "int64"}},
-                 .outputs = {{"z", "bool"}},
-                 .shape = ScalarShape,
-             });
-OP(TestOdd, {.inputs = {{"x", "int64"}}, .outputs = {{"y", "bool"}}, .shape = ScalarShape});
-OP(TestLow, {.inputs = {{"x", "int64"}}, .outputs = {{"y", "int64"}}, .shape = ScalarShape});
-OP(TestHalf, {.inputs = {{"x", "int64"}}, .outputs = {{"y", "int64"}}, .shape = ScalarShape});
-OP(TestPass, {
-                 .inputs = {{"x", "T"}},
-                 .outputs = {{"y", "T"}},
-                 .types = {{"T", kAllTypes}},
-                 .shape = SameShape,
-             });
-OP(TestWhere, {
-                  .inputs = {{"x", "int64"}},
-                  .outputs = {{"y", "int64"}, {"frame", "int64"}},
-                  .shape = ScalarShape,
-              });
+#define PENSTOCK_TEST_SUM(Name, ...)                       \
+  OP(Name) {                                               \
+    return {                                               \
+        .inputs = {{"x", Repeat("N", "int64")}},           \
+        .outputs = {{"y", "int64"}},                       \
+        .attrs = {{"N", Ints{}}, {"plus", 0} __VA_ARGS__}, \
+        .shape = ScalarShape,                              \
+        .stateful = true,                                  \
+    };                                                     \
+  }
+PENSTOCK_TEST_SUM(TestSum)
+PENSTOCK_TEST_SUM(TestSpin, , {"micros", 0}, {"declared", true})
+PENSTOCK_TEST_SUM(TestAsync, , {"inline", false}, {"fail", false})
+PENSTOCK_TEST_SUM(TestFail, , {"message", "failed"})
+PENSTOCK_TEST_SUM(TestForget)
+PENSTOCK_TEST_SUM(TestWrong)
+PENSTOCK_TEST_SUM(TestStall)
+PENSTOCK_TEST_SUM(TestThrow)
+PENSTOCK_TEST_SUM(TestSleep)
+OP(TestAlias) {
+  return {
+      .inputs = {{"x", "int64"}},
+      .outputs = {{"y", "int64"}, {"unique", "bool"}},
+      .shape = ScalarShape,
+  };
+}
+
+OP(TestVariable) {
+  return {
+      .outputs = {{"ref", Ref("int64")}},
+      .attrs = {{"name", Strings{}}},
+      .stateful = true,
+  };
+}
+
+OP(TestAssign) {
+  return {
+      .inputs = {{"ref", Ref("int64")}, {"value", "int64"}},
+      .outputs = {{"out", Ref("int64")}},
+      .stateful = true,
+      .allows_uninitialized_input = true,
+  };
+}
+
+OP(TestLess) {
+  return {
+      .inputs = {{"x", "int64"}, {"y", "int64"}},
+      .outputs = {{"z", "bool"}},
+      .shape = ScalarShape,
+  };
+}
+
+OP(TestOdd) {
+  return {.inputs = {{"x", "int64"}}, .outputs = {{"y", "bool"}}, .shape = ScalarShape};
+}
+
+OP(TestLow) {
+  return {.inputs = {{"x", "int64"}}, .outputs = {{"y", "int64"}}, .shape = ScalarShape};
+}
+
+OP(TestHalf) {
+  return {.inputs = {{"x", "int64"}}, .outputs = {{"y", "int64"}}, .shape = ScalarShape};
+}
+
+OP(TestPass) {
+  return {
+      .inputs = {{"x", "T"}},
+      .outputs = {{"y", "T"}},
+      .types = {{"T", kAllTypes}},
+      .shape = SameShape,
+  };
+}
+
+OP(TestWhere) {
+  return {
+      .inputs = {{"x", "int64"}},
+      .outputs = {{"y", "int64"}, {"frame", "int64"}},
+      .shape = ScalarShape,
+  };
+}
 KERNEL_ANY_TYPE(TestLess, LessKernel);
 KERNEL_ANY_TYPE(TestOdd, OddKernel);
 KERNEL_ANY_TYPE(TestLow, LowKernel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/colocation.h"
+#include "core/compiler/placement/colocation.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/feeds.h"
+#include "core/compiler/pass/feeds.h"
 
 #include <set>
 

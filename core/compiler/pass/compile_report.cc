@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/compile_report.h"
+#include "core/compiler/pass/compile_report.h"
 
 #include "absl/strings/str_format.h"
 #include "core/base/status.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/placer.h"
+#include "core/compiler/placement/placer.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "core/compiler/colocation.h"
+#include "core/compiler/placement/colocation.h"
 
 namespace penstock {
 namespace {

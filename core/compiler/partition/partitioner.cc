@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/partitioner.h"
+#include "core/compiler/partition/partitioner.h"
 
 #include <map>
 #include <string>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/compiler/control_loops.h"
+#include "core/compiler/partition/control_loops.h"
 
 namespace penstock {
 namespace {

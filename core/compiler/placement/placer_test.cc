@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/placer.h"
+#include "core/compiler/placement/placer.h"
 
 #include <map>
 #include <string>

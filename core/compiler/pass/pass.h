@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/compiler/compile_options.h"
-#include "core/compiler/compile_report.h"
-#include "core/compiler/cost_table.h"
-#include "core/compiler/partition.h"
+#include "core/compiler/partition/partition.h"
+#include "core/compiler/pass/compile_options.h"
+#include "core/compiler/pass/compile_report.h"
+#include "core/compiler/pass/cost_table.h"
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
 

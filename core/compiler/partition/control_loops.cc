@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/control_loops.h"
+#include "core/compiler/partition/control_loops.h"
 
 #include <set>
 #include <vector>

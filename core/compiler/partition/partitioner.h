@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/compiler/partition.h"
+#include "core/compiler/partition/partition.h"
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/partitioner.h"
+#include "core/compiler/partition/partitioner.h"
 
 #include "core/compiler/testing/world.h"
 #include "gmock/gmock.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/compiler/compile_options.h"
+#include "core/compiler/pass/compile_options.h"
 #include "core/graph/graph.h"
 
 namespace penstock {

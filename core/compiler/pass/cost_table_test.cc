@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/compiler/cost_table.h"
+#include "core/compiler/pass/cost_table.h"
 
 #include "core/compiler/testing/world.h"
 #include "gtest/gtest.h"
