@@ -22,12 +22,14 @@ class ListIdentityKernel final : public Kernel {
   }
 };
 
-OP(ListIdentity) { return {
-                     .inputs = {{"list", "variant"}},
-                     .outputs = {{"identity", "int64"}},
-                     .shape = ScalarShape,
-                     .stateful = true,
-                 }; }
+OP(ListIdentity) {
+  return {
+      .inputs = {{"list", "variant"}},
+      .outputs = {{"identity", "int64"}},
+      .shape = ScalarShape,
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(ListIdentity, ListIdentityKernel);
 
 class TensorLists : public FlowTest {

@@ -35,7 +35,7 @@ class ThreadPool final : public Scheduler {
  private:
   struct State;
   void Split(int64_t total, double cost_ns, Range fn) override;
-  bool Wait(Condition& condition, std::mutex& mu, int64_t deadline_ns) override;
+  bool Wait(Condition& condition, Mutex& mu, int64_t deadline_ns) override;
   void Notify(Condition& condition) override { Native(condition).notify_all(); }
 
   const int num_threads_;

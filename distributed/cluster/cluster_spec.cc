@@ -127,14 +127,10 @@ bool TaskConfig::is_chief() const {
 }
 
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags) {
-<<<<<<< ours
   TaskConfig config{.job = flags.job_name,
                     .task = flags.task_index,
                     .listen_address = flags.listen_address,
                     .protocol = flags.protocol};
-=======
-  TaskConfig config{.job = flags.job_name, .task = flags.task_index, .protocol = flags.protocol};
->>>>>>> theirs
   RETURN_IF_ERROR(AddHosts("--ps_hosts", "ps", flags.ps_hosts, &config.cluster));
   RETURN_IF_ERROR(AddHosts("--worker_hosts", "worker", flags.worker_hosts, &config.cluster));
   if (flags.job_name != "ps" && flags.job_name != "worker") {

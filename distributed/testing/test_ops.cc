@@ -51,29 +51,35 @@ class SleepKernel final : public Kernel {
   int64_t millis_ = 0;
 };
 
-OP(TestBlock) { return {
-                  .outputs = {{"y", "float"}},
-                  .shape = UnknownShape,
-                  .gradient = NoGradient,
-                  .stateful = true,
-              }; }
+OP(TestBlock) {
+  return {
+      .outputs = {{"y", "float"}},
+      .shape = UnknownShape,
+      .gradient = NoGradient,
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(TestBlock, BlockKernel);
-OP(TestFail) { return {
-                 .outputs = {{"y", "float"}},
-                 .attrs = {{"message", "it went wrong"}},
-                 .shape = UnknownShape,
-                 .gradient = NoGradient,
-                 .stateful = true,
-             }; }
+OP(TestFail) {
+  return {
+      .outputs = {{"y", "float"}},
+      .attrs = {{"message", "it went wrong"}},
+      .shape = UnknownShape,
+      .gradient = NoGradient,
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(TestFail, FailKernel);
-OP(TestSleep) { return {
-                  .inputs = {{"x", "float"}},
-                  .outputs = {{"y", "float"}},
-                  .attrs = {{"millis", Ints{.min = 0}}},
-                  .shape = SameShape,
-                  .gradient = NoGradient,
-                  .stateful = true,
-              }; }
+OP(TestSleep) {
+  return {
+      .inputs = {{"x", "float"}},
+      .outputs = {{"y", "float"}},
+      .attrs = {{"millis", Ints{.min = 0}}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .stateful = true,
+  };
+}
 KERNEL_ANY_TYPE(TestSleep, SleepKernel);
 
 }  // namespace

@@ -108,7 +108,7 @@ void GraphMutex::Unlock(const UpdateOrigin& origin) {
 
 StatusOr<std::shared_ptr<Resource>> MakeMutex(const std::string& name, const ReplayValues& values) {
   RETURN_IF_ERROR(values.Expect(0));
-  return std::make_shared<Mutex>(name);
+  return std::make_shared<GraphMutex>(name);
 }
 const ResourceMakerDeclaration maker("Mutex", MakeMutex);
 
