@@ -55,17 +55,19 @@ struct Model {
 
 class LogSteps final : public TrainingHook {
  public:
-  LogSteps(SimNetwork& network, std::string client)
-      : network_(network), client_(std::move(client)) {}
+  LogSteps(SimNetwork& network, std::string client, std::vector<std::string>& steps)
+      : network_(network), client_(std::move(client)), steps_(steps) {}
   Status AfterStep(const StepResult& result, bool* stop) override {
-    network_.Log(absl::StrFormat("%s: step %d, loss %a", client_, result.global_step,
-                                 result.measures.at("loss")));
+    steps_.push_back(absl::StrFormat("%s: step %d, loss %a", client_, result.global_step,
+                                     result.measures.at("loss")));
+    network_.Log(steps_.back());
     return OkStatus();
   }
 
  private:
   SimNetwork& network_;
   const std::string client_;
+  std::vector<std::string>& steps_;
 };
 
 // A simulated cluster, and what comes of training on it.
@@ -133,10 +135,11 @@ struct World {
     options.say = [&](const std::string& line) {
       cluster.network().Log(StrCat(client, ": ", line));
     };
+    options.retry_seconds = 0.001;  // so that both train soon: a step takes some milliseconds
     options.env = &env;
     options.scheduler = &scheduler;
     TrainingLoop loop(program, step, options);
-    LogSteps log_steps(cluster.network(), client);
+    LogSteps log_steps(cluster.network(), client, steps);
     loop.AddHook(&log_steps);
     const Status trained = loop.Run();
     ASSERT_EQ(trained, OkStatus());
@@ -165,7 +168,8 @@ struct World {
 
   SimScheduler scheduler;
   SimEnv env;
-  std::string log;
+  std::string log;                 // of the network
+  std::vector<std::string> steps;  // and what came of them, in the order in which they ended
   std::vector<float> weights;
 };
 
@@ -199,6 +203,7 @@ TEST(TrainingSimTest, ASeedRepeatsASynchronousTraining) {
   // The order of messages differs, but not what is computed.
   EXPECT_EQ(first->weights, again->weights);
   EXPECT_EQ(first->weights, other->weights);
+  EXPECT_EQ(first->steps, other->steps);
 }
 
 TEST(TrainingSimTest, ASeedRepeatsAnAsynchronousTraining) {
@@ -206,9 +211,12 @@ TEST(TrainingSimTest, ASeedRepeatsAnAsynchronousTraining) {
   ExpectLearned(first->weights);
   EXPECT_EQ(Difference(first->log, again->log), "");
   EXPECT_EQ(first->weights, again->weights);
-  // Which worker's update comes first is the seed's choice.
+  for (const char* client : {"client-0: step", "client-1: step"}) {
+    EXPECT_NE(first->log.find(client), std::string::npos) << client;
+  }
+  // Whose update comes first is the seed's choice, and so what each step sees.
   EXPECT_NE(first->log, other->log);
-  EXPECT_NE(first->weights, other->weights);
+  EXPECT_NE(first->steps, other->steps);
 }
 
 }  // namespace
