@@ -156,8 +156,8 @@ Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& opt
   return Unlock(program_, lock, {CallN("Merge", {Outputs{turn.passed_over, counted}})[0]});
 }
 
-// A batch that has been applied is passed over where that may have been an earlier life of this
-// worker: before this session began, or by the one step that it had left under way.
+// A batch that has been applied is passed over where that may have been an earlier incarnation of
+// this worker: before this session began, or by the one step that it had left under way.
 ExactlyOnce::Turn ExactlyOnce::TakeTurn(int index, Output position, const Outputs& lock) const {
   const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
   Output next;

@@ -20,10 +20,10 @@
 // in one go, which no cancellation interrupts, and for which it holds its worker's mutex there. The
 // loop saves and restores the variables of a server with the mutexes of all workers. So on each
 // server variables and counts always belong together. Where a batch has been applied already (by an
-// earlier life of the worker, which was killed before it had on the other servers), a step changes
-// nothing, and the global step stays; where the variables are at an earlier batch (they were
-// restored from a checkpoint), it fails, and the loop makes a new session and goes on at the right
-// place. A batch that some servers had before its worker died is finished on the others with
+// earlier incarnation of the worker, which was killed before it had on the other servers), a step
+// changes nothing, and the global step stays; where the variables are at an earlier batch (they
+// were restored from a checkpoint), it fails, and the loop makes a new session and goes on at the
+// right place. A batch that some servers had before its worker died is finished on the others with
 // gradients of the variables as they are then.
 //
 // Where this ends: variables are on the first CPUs of tasks that are named, or all on one. Updates

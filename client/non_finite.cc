@@ -77,14 +77,15 @@ std::string NonFiniteIn(const Tensor& tensor) {
 
 NonFiniteOrigin::NonFiniteOrigin(const Program& program, Output loss,
                                  const std::vector<Feed>& feeds, Session& session, Saver* saver,
-                                 std::string checkpoint_dir, int64_t timeout_ms)
+                                 std::string checkpoint_dir, int64_t timeout_ms, Env& env)
     : program_(program),
       loss_(loss),
       feeds_(feeds),
       session_(session),
       saver_(saver),
       checkpoint_dir_(std::move(checkpoint_dir)),
-      timeout_ms_(timeout_ms) {}
+      timeout_ms_(timeout_ms),
+      env_(env) {}
 
 // The loss itself is one of them.
 Status NonFiniteOrigin::FindCandidates() {
@@ -128,7 +129,7 @@ StatusOr<std::optional<NonFiniteOrigin::Found>> NonFiniteOrigin::RunAgain(
   return std::optional<Found>();
 }
 
-// Whose value the output is; "" where it is not a variable's.
+// Returns the name of the variable whose value the output is, or "".
 std::string NonFiniteOrigin::VariableOf(const Endpoint& output) const {
   if (output.node->num_inputs() != 1) return "";
   for (const Variable& variable : program_.variables()) {
@@ -171,9 +172,9 @@ std::string NonFiniteOrigin::DescribeVariable(const Found& found) {
 // The same step with the values of before; "" where there are none.
 std::string NonFiniteOrigin::WithCheckpoint() {
   if (saver_ == nullptr) return "";
-  const auto newest = FindNewestGood(Env::Real(), checkpoint_dir_);
+  const auto newest = FindNewestGood(env_, checkpoint_dir_);
   if (!newest.ok() || newest->prefix.empty()) return "";
-  const auto values = saver_->Read(session_, newest->prefix);
+  const auto values = saver_->Read(session_, newest->prefix, {.timeout_ms = timeout_ms_});
   if (!values.ok()) return StrCat(newest->prefix, " cannot be read: ", values.status().message());
   std::vector<Feed> feeds = feeds_;
   for (const Endpoint& output : candidates_) {

@@ -23,7 +23,8 @@ class NonFiniteOrigin {
   // `feeds` are those of the step. `saver` may be null, or has checkpoints in `checkpoint_dir`. All
   // borrowed. Each step that is run ends after `timeout_ms`.
   NonFiniteOrigin(const Program& program, Output loss, const std::vector<Feed>& feeds,
-                  Session& session, Saver* saver, std::string checkpoint_dir, int64_t timeout_ms);
+                  Session& session, Saver* saver, std::string checkpoint_dir, int64_t timeout_ms,
+                  Env& env);
 
   // Sentences for people: a fed tensor that is not finite; else the first node, in topological
   // order, with an output that is not. The step has changed the variables since: where that node is
@@ -50,6 +51,7 @@ class NonFiniteOrigin {
   Saver* const saver_;
   const std::string checkpoint_dir_;
   const int64_t timeout_ms_;
+  Env& env_;
   std::vector<Endpoint> candidates_;  // in topological order
 };
 

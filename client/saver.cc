@@ -210,12 +210,12 @@ bool Saver::IsNonFinite(const Status& saved) {
   return absl::IsInvalidArgument(saved) && absl::StrContains(saved.message(), kNonFinite);
 }
 
-StatusOr<std::map<std::string, Tensor>> Saver::Read(Session& session,
-                                                    const std::string& checkpoint) {
+StatusOr<std::map<std::string, Tensor>> Saver::Read(Session& session, const std::string& checkpoint,
+                                                    const RunOptions& options) {
   std::vector<TensorRef> fetches;
   for (const auto& [name, value] : restored_) fetches.emplace_back(value);
   ASSIGN_OR_RETURN(std::vector<Tensor> tensors,
-                   session.Run({{path_, Tensor::Scalar(checkpoint)}}, fetches));
+                   session.Run({{path_, Tensor::Scalar(checkpoint)}}, fetches, {}, options));
   std::map<std::string, Tensor> values;
   size_t next = 0;
   for (const auto& [name, value] : restored_) values.emplace(name, std::move(tensors[next++]));

@@ -50,7 +50,8 @@ class Saver {
   static bool IsNonFinite(const Status& saved);
 
   // The variables' values in the checkpoint, by name. Changes no variable.
-  StatusOr<std::map<std::string, Tensor>> Read(Session& session, const std::string& checkpoint);
+  StatusOr<std::map<std::string, Tensor>> Read(Session& session, const std::string& checkpoint,
+                                               const RunOptions& options = {});
 
   // Gives every variable the value it has in the checkpoint.
   Status Restore(Session& session, const std::string& checkpoint);

@@ -7,8 +7,8 @@
 //
 // Nodes added to the graph since the last call are sent along by themselves. Borrows the graph,
 // which must outlive it. Thread-safe, as long as nobody adds nodes to the graph at the same time.
-// Errors are those of SessionInterface (distributed/session.h); a mistake made while building the
-// graph comes back from the first call.
+// Errors are those of SessionInterface (distributed/session/session.h); a mistake made while
+// building the graph comes back from the first call.
 #pragma once
 
 #include <atomic>

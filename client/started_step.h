@@ -28,6 +28,9 @@ class StartedStep {
         thread_(scheduler.StartThread(
             "step", [ran = ran_.get(), run = std::move(run)] { ran->emplace(run()); })) {}
 
+  StartedStep(StartedStep&&) = default;
+  StartedStep& operator=(StartedStep&&) = delete;
+
   // Waits for the end. REQUIRES that it is called once.
   Outputs get() {
     if (thread_ == nullptr) return run_();

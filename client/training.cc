@@ -377,7 +377,7 @@ Status TrainingLoop::NonFiniteLoss(double loss, const std::vector<Tensor>& batch
   for (size_t i = 0; i < batch.size(); ++i) feeds.push_back({step_.inputs[i], batch[i]});
   const double seconds = std::min(options_.step_seconds, kExplainSeconds);
   NonFiniteOrigin origin(program_, output, feeds, *session_, saver_ ? &*saver_ : nullptr,
-                         options_.checkpoint_dir, Millis(seconds));
+                         options_.checkpoint_dir, Millis(seconds), *options_.env);
   const auto devices = session_->ListDevices();
   const std::string task = devices.ok() && !devices->empty()
                                ? StrCat(" of ", devices->front().name.Task().ToString())

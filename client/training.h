@@ -104,6 +104,8 @@ struct TrainingOptions {
   double step_seconds = 3600;
   // So many failures without a step between them end the training.
   int max_failures_in_a_row = 10;
+  // SIGTERM and SIGINT end the training after the step. REQUIRES, if true, a `scheduler` with real
+  // threads.
   bool stop_on_signals = true;
   // How to reach the cluster; null: by `target` and `session`.
   std::function<StatusOr<std::unique_ptr<SessionInterface>>()> new_session = nullptr;

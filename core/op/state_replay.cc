@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/state_replay.h"
 
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include "core/base/check.h"
 
 namespace penstock {
 namespace {
+
+// Versions are raised one by one: no record of ours comes near.
+constexpr int64_t kVersionMax = std::numeric_limits<int64_t>::max() / 2;
 
 std::map<std::string, ResourceMaker, std::less<>>& Makers() {
   static auto& makers = *new std::map<std::string, ResourceMaker, std::less<>>;
@@ -45,7 +50,12 @@ Status StateReplayer::ApplyPart(const ResourceChange& change, const UpdateOrigin
     return DataLoss("there is no record of its creation before this one");
   }
   Resource& resource = *it->second;
+  if (change.resource.type != resource.TypeName()) {
+    return DataLoss("the resource of that id is a ", resource.TypeName());
+  }
   if (change.action == kRemoveAction) {
+    const auto named = store_.Lookup(change.resource.container, change.resource.name);
+    if (!named.ok() || *named != it->second) return DataLoss("that name is another resource's");
     resources_.erase(it);
     return store_.Remove(change.resource.container, change.resource.name, origin);
   }
@@ -59,11 +69,17 @@ Status StateReplayer::Create(const ResourceChange& change, const UpdateOrigin& o
   const auto maker = Makers().find(change.resource.type);
   if (maker == Makers().end()) return InvalidArgument("there is no such type of resources");
   if (change.resource.id <= last_id_) return DataLoss("it has been created before");
+  if (change.version < 0 || change.version > kVersionMax) {
+    return InvalidArgument("version ", change.version, " is out of range");
+  }
   bool made = false;
   const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
     made = true;
     ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
                      maker->second(std::string(change.resource.name), ReplayValues(change)));
+    if (change.resource.type != resource->TypeName()) {
+      return InvalidArgument("its values make a ", resource->TypeName());
+    }
     resource->version_ = change.version;
     return resource;
   };
@@ -109,7 +125,8 @@ StatusOr<DType> ReplayValues::Type(size_t i) const {
 
 StatusOr<PartialShape> ReplayValues::GetShape(size_t i) const {
   const Tensor& value = Get(i);
-  if (value.dtype() == DType::kInt64 && value.rank() == 0) return PartialShape();
+  const bool scalar = value.dtype() == DType::kInt64 && value.rank() == 0;
+  if (scalar && value.scalar<int64_t>() == -1) return PartialShape();
   if (value.dtype() == DType::kInt64 && value.rank() == 1) {
     return PartialShape::Make(value.flat<int64_t>());
   }

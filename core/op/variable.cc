@@ -145,7 +145,8 @@ Resource::Part Variable::UpdatePart(const Slices& changed) const {
 }
 
 std::vector<Tensor> Variable::Describe() const {
-  std::vector<Tensor> values = {Value(dtype_), Value(shape())};
+  MutexLock lock(mu_);
+  std::vector<Tensor> values = {Value(dtype_), Value(shape_)};
   // A variable may have been assigned before it is put into a store.
   if (value_.valid()) values.push_back(value_);
   return values;

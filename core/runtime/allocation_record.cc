@@ -40,6 +40,9 @@ class RecordingAllocator final : public Allocator {
     if (record != nullptr) record->Freed(pointer);
     memory_.Deallocate(pointer, bytes);
   }
+  Status Copy(const void* from, void* to, size_t bytes) override {
+    return memory_.Copy(from, to, bytes);
+  }
 
  private:
   Allocator& memory_;

@@ -58,7 +58,7 @@ uint32_t ThreadNumber() {
 Status Execution::ComputeRecorded(const Item& item, Runner& runner, Tensor* outputs) {
   const AllocationRecord record(&runner.params);
   Status status = Compute(item, runner, outputs);
-  runner.memory = record.memory();
+  if (status.ok()) runner.memory = record.memory();
   return status;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClusterSpec: which tasks a cluster has and where they listen; TaskConfig: a cluster and which of
-// its tasks this process is, from command-line flags or from TF_CONFIG.
+// ClusterSpec: which tasks a cluster has, and the addresses at which other tasks call them;
+// TaskConfig: a cluster and which of its tasks this process is, from command-line flags or from
+// TF_CONFIG.
 //
 // Values. Every mistake is one line of InvalidArgument that names the flag (or TF_CONFIG) and says
 // what to write instead.
@@ -41,7 +42,7 @@ struct TaskConfig {
   std::string job;
   int task = 0;
   // "HOST[:PORT]": where this process listens, as far as that is not clear from the cluster
-  // (distributed/server.h). Not a part of TF_CONFIG.
+  // (distributed/rpc/server.h). Not a part of TF_CONFIG.
   std::string listen_address = {};
   // How tensors move between tasks: the name of a transport. All tasks of a cluster use the same.
   std::string protocol = "grpc";

@@ -103,18 +103,18 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
         verdict.why = Aborted(watched.task.ToString(), " has lost the session");
       }
     } else if (absl::IsAborted(answer.status())) {
-      Lose(watched, answer.status(), &verdict);
+      MarkLost(watched, answer.status(), &verdict);
     } else if (++watched.misses >= misses_max) {
-      Lose(watched,
-           Unavailable(watched.task.ToString(), " has not answered ", watched.misses,
-                       " heartbeats: ", answer.status().message()),
-           &verdict);
+      MarkLost(watched,
+               Unavailable(watched.task.ToString(), " has not answered ", watched.misses,
+                           " heartbeats: ", answer.status().message()),
+               &verdict);
     }
   }
   for (const Listener& listener : verdict.listeners) listener(verdict.why);
 }
 
-void HealthMonitor::Lose(Watched& watched, const Status& why, Verdict* verdict) {
+void HealthMonitor::MarkLost(Watched& watched, const Status& why, Verdict* verdict) {
   TaskHealth& health = *watched.health;
   MutexLock lock(health.mu_);
   const bool known = health.status_.code() == why.code() || absl::IsAborted(health.status_);

@@ -30,7 +30,7 @@ struct HealthOptions {
   int misses_max = 3;
 };
 
-// What is known of one task, in one life. Reading it costs one load.
+// What is known of one incarnation of a task. Reading it costs one load.
 class TaskHealth {
  public:
   bool ok() const { return ok_.load(std::memory_order_acquire); }
@@ -85,7 +85,7 @@ class HealthMonitor {
   static void Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
                        const StatusOr<TaskStatus>& answer);
   // REQUIRES the state's lock, which guards `watched`.
-  static void Lose(Watched& watched, const Status& why, Verdict* verdict);
+  static void MarkLost(Watched& watched, const Status& why, Verdict* verdict);
 
   const HealthOptions options_;
   Env& env_;

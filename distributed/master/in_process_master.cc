@@ -21,7 +21,9 @@ struct InProcessMaster::State {
   std::atomic<bool> refused{false};
   std::atomic<int64_t> calls{0};  // under way
   Mutex mu;
-  Condition none_left;  // after `refused`
+  // While Close waits: only then is the scheduler of `none_left` known to be there.
+  bool closing ABSL_GUARDED_BY(mu) = false;
+  Condition none_left;
 };
 
 namespace {
@@ -33,7 +35,7 @@ class Call {
   ~Call() {
     if (state_.calls.fetch_sub(1) != 1 || !state_.refused.load()) return;
     MutexLock lock(state_.mu);
-    state_.none_left.NotifyAll();
+    if (state_.closing) state_.none_left.NotifyAll();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -182,7 +184,9 @@ void InProcessMaster::Refuse() {
 
 void InProcessMaster::Close() {
   MutexLock lock(state_->mu);
+  state_->closing = true;
   state_->none_left.Wait(state_->mu, [this] { return state_->calls.load() == 0; });
+  state_->closing = false;
 }
 
 }  // namespace penstock

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "core/base/join.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
@@ -242,7 +241,7 @@ Status Master::Reset(const std::vector<std::string>& containers,
     auto join = std::make_shared<Join>(wait.done());
     for (const TaskId& task : MatchingTasks(filters)) {
       const auto client = ClientOf(task);
-      // Whichever life it is in.
+      // Of any incarnation.
       client->GetStatus(
           {}, {.timeout_ms = kResetTimeoutMs},
           [client, containers, part = Join::Part(join)](StatusOr<TaskStatus> answer) mutable {

@@ -397,7 +397,7 @@ Status MasterSession::Close(const Status& why) {
   {
     MutexLock lock(running_mu_);
     const int64_t latest_ns =
-        options_.services.env->NowNanos() + TimeoutMs(kMinuteMs) * kNanosPerMilli;
+        options_.services.env->NowNanos() + TimeoutNanos(TimeoutMs(kMinuteMs));
     const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_) { return !AnyRunning(); };
     ended = none_running_.WaitUntil(running_mu_, latest_ns, none);
   }

@@ -17,7 +17,6 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
-#include "core/base/cond_var.h"
 #include "core/base/mutex.h"
 #include "distributed/master/master_step.h"
 #include "distributed/master/measured_costs.h"

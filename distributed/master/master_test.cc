@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/base/thread_pool.h"
 #include "core/graph/builder.h"
 #include "core/runtime/device.h"
 #include "gtest/gtest.h"

@@ -9,7 +9,7 @@ namespace {
 void RecordNode(const Node& node, const DeviceName& device, const NodeStats& stats,
                 CostTable* costs) {
   for (const NodeStats::Out& output : stats.outputs) {
-    if (output.index >= node.num_outputs()) continue;
+    if (output.index < 0 || output.index >= node.num_outputs()) continue;  // another task says
     costs->RecordOutput(node.name(), output.index, static_cast<double>(output.bytes));
   }
   const OpDef& op = node.op();

@@ -114,7 +114,7 @@ std::shared_ptr<PreparedStep> StepCache::Get(const Names& names) {
   return step;
 }
 
-// In the order of their names: the tasks are told of each that goes. REQUIRES mu_.
+// In the order of their names, because the tasks are told of each that is dropped.
 std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
   std::vector<std::shared_ptr<PreparedStep>> all;
   for (auto& [names, step] : steps_) all.push_back(std::move(step));

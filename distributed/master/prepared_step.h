@@ -72,7 +72,7 @@ class PreparedStep {
   [[nodiscard]] bool AwaitReady(Done done);
   void Finish(const Status& status);
 
-  // Written by who prepares it, before Finish; constant once ready.
+  // Written by the caller that prepares it, before Finish; constant once ready.
   std::vector<Feed> feeds;
   std::shared_ptr<const CostTable> costs;  // that it was compiled with; null: estimates only
   std::string session;
@@ -144,7 +144,7 @@ class StepCache {
             .partial = step.partial()};
   }
   std::shared_ptr<PreparedStep> Get(const Names& names);
-  std::vector<std::shared_ptr<PreparedStep>> TakeAll();
+  std::vector<std::shared_ptr<PreparedStep>> TakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Mutex mu_;
   // Keys point into their values.

@@ -85,7 +85,7 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done) {
     MutexLock lock(partial_mu_);
     if (partial_runs_.size() >= kPartialRunsMax) {
       // Those that ended by their time limit, and were never asked for since.
-      absl::erase_if(partial_runs_, [&](auto& entry) {
+      std::erase_if(partial_runs_, [&](auto& entry) {
         if (!entry.second->finished()) return false;
         ended.push_back(std::move(entry.second));
         return true;

@@ -85,7 +85,12 @@ void TaskWait::Cancel(const Status& why) {
   std::optional<Answered> answered = TakeAnswered();
   if (!answered.has_value()) return;
   // Nothing arms the timer from here on.
-  if (next_round_.has_value()) options_.timer->Disarm(*next_round_);
+  std::optional<DeadlineTimer::Token> armed;
+  {
+    MutexLock lock(mu_);
+    armed = next_round_;
+  }
+  if (armed.has_value()) options_.timer->Disarm(*armed);
   (*std::move(answered))(why);
 }
 

@@ -37,7 +37,7 @@ class GrpcWorkerClient final : public WorkerClient {
         [answer = std::move(answer)](const Status& status,
                                      wire::GetStatusResponse& response) mutable {
           if (!status.ok()) return std::move(answer)(status);
-          std::move(answer)(Understand(response));
+          std::move(answer)(ParseStatus(response));
         });
   }
 
@@ -174,7 +174,7 @@ class GrpcWorkerClient final : public WorkerClient {
     Call<Response, Request>(prepare, request, options, std::move(ended));
   }
 
-  static StatusOr<TaskStatus> Understand(const wire::GetStatusResponse& response) {
+  static StatusOr<TaskStatus> ParseStatus(const wire::GetStatusResponse& response) {
     const wire::TaskIncarnation& self = response.self();
     TaskStatus status{
         .self = {self.task(), self.address(), self.incarnation()},
@@ -219,8 +219,7 @@ class GrpcWorkerClient final : public WorkerClient {
     MutexLock lock(mu_);
     return CurrentStub();
   }
-  // REQUIRES mu_.
-  std::shared_ptr<Stub> CurrentStub() {
+  std::shared_ptr<Stub> CurrentStub() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     auto channel = channels_.To(address_);
     if (channel != channel_) stub_ = wire::Worker::NewStub(channel);
     channel_ = std::move(channel);

@@ -8,7 +8,7 @@
 namespace penstock {
 
 void RunGraphStream::Open() {
-  if (!loop_.Begin(this)) return Lose(Cancelled("this process is shutting down"));
+  if (!loop_.Begin(this)) return MarkLost(Cancelled("this process is shutting down"));
   stream_ = stub_->PrepareAsyncRunGraphs(&context_, &loop_.queue());
   stream_->StartCall(started_.TagFor(shared_from_this()));
 }
@@ -77,11 +77,11 @@ void RunGraphStream::Read(bool ok) {
 void RunGraphStream::Finished(bool) {
   Status why = FromGrpc(status_, task_);
   if (why.ok()) why = Unavailable(task_, " is shutting down");
-  Lose(why);
+  MarkLost(why);
   loop_.End(this);
 }
 
-void RunGraphStream::Lose(const Status& why) {
+void RunGraphStream::MarkLost(const Status& why) {
   std::map<int64_t, Ended> running;
   {
     MutexLock lock(mu_);

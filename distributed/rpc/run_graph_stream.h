@@ -52,7 +52,7 @@ class RunGraphStream final : public Operation, public std::enable_shared_from_th
   void Finished(bool ok);
   void Finish() { stream_->Finish(&status_, finished_.TagFor(shared_from_this())); }
   void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Lose(const Status& why);
+  void MarkLost(const Status& why);
 
   const std::shared_ptr<wire::Worker::Stub> stub_;
   CompletionLoop& loop_;

@@ -11,7 +11,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/base/cond_var.h"
 #include "core/base/join.h"
 #include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
@@ -72,6 +71,7 @@ struct Server::State {
   Mutex mu;
   bool started ABSL_GUARDED_BY(mu) = false;
   bool stopped ABSL_GUARDED_BY(mu) = false;
+  Status start_error ABSL_GUARDED_BY(mu);  // what Start says if it is called again
 
   // Destroyed first: what it still runs uses the others.
   ThreadPool threads;
@@ -222,10 +222,14 @@ Status Server::Start() {
   {
     MutexLock lock(state_->mu);
     if (state_->stopped) return FailedPrecondition("Start: the server has been stopped");
-    if (std::exchange(state_->started, true)) return OkStatus();
+    if (std::exchange(state_->started, true)) return state_->start_error;
   }
-  RETURN_IF_ERROR(state_->CheckHosts());
-  RETURN_IF_ERROR(state_->task->Start(state_->cluster));
+  Status begun = state_->CheckHosts();
+  if (begun.ok()) begun = state_->task->Start(state_->cluster);
+  if (!begun.ok()) {
+    MutexLock lock(state_->mu);
+    return state_->start_error = begun;
+  }
   state_->Listen();
   return OkStatus();
 }

@@ -4,10 +4,11 @@
 //
 //   auto server = Server::Create({.task = config});  // listens; what is wrong is one line
 //   (*server)->Start();                              // serves
-//   (*server)->Join();                               // until somebody asks for the end
+//   (*server)->Join();                               // until RequestShutdown
 //
-// Thread-safe. Destruction stops it. Must outlive nothing: steps of other masters are aborted with
-// Unavailable, sessions of its own clients are closed.
+// Thread-safe. Destruction stops it: steps of other masters are aborted with Unavailable, sessions
+// of its own clients are closed. Sessions in this process may outlive it; their calls then end with
+// Unavailable.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +65,7 @@ class Server {
   std::string target() const;
   // "host:port" that was bound. "[::]" and "0.0.0.0" are all interfaces.
   const std::string& listens_at() const;
-  // "/job:ps/replica:0/task:0", and the number that tells this life of it from others.
+  // "/job:ps/replica:0/task:0", and its incarnation (TaskId).
   std::string task() const;
   uint64_t incarnation() const;
 

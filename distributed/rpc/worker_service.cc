@@ -98,7 +98,7 @@ void WorkerService::Listen(Options options, CompletionLoop& loop,
 Status WorkerService::CheckIncarnation(uint64_t incarnation) const {
   const TaskId& self = options_.worker->self();
   if (incarnation == self.incarnation) return OkStatus();
-  if (incarnation == 0) return InvalidArgument("the call does not say which life it means");
+  if (incarnation == 0) return InvalidArgument("the call does not name an incarnation");
   return Aborted(self.ToString(), " has restarted");
 }
 

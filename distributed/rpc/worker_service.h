@@ -33,7 +33,7 @@ class WorkerService {
   template <class Request, class Response>
   using Call = UnaryCall<WorkerGrpcService, Request, Response>;
 
-  // InvalidArgument or Aborted where the caller means another life of the task.
+  // InvalidArgument if the call names no incarnation, Aborted if it names another one.
   Status CheckIncarnation(uint64_t incarnation) const;
   Status GetStatus(const wire::GetStatusRequest& request, wire::GetStatusResponse* response);
   Status CreateSession(const wire::CreateSessionRequest& request);

@@ -3,9 +3,9 @@
 // SessionInterface: a graph and the means to run parts of it, on this process or on a cluster. What
 // the client library wraps; local and remote sessions behave alike.
 //
-// Thread-safe: any number of threads may Run at the same time; an Extend orders itself between
-// them. A session stays usable after an error of one of its steps. Every call ends within its
-// deadline, in success or in one error that names the first cause.
+// Thread-safe: any number of threads may Run at the same time; an Extend is serialised
+// against concurrent Runs. A session stays usable after an error of one of its steps. Every call
+// ends within its deadline, in success or in one error that names the first cause.
 //
 // Which errors mean what to a training loop: Aborted (a task was restarted, the session is gone)
 // and Unavailable (a task cannot be reached): make a new session and go on from the last

@@ -7,7 +7,7 @@
 //
 //   Task task({.self = self, .env = &env, ...});
 //   RETURN_IF_ERROR(task.Start(cluster));  // may be a master
-//   task.Join();          // until somebody asks for the end
+//   task.Join();          // until RequestShutdown
 //   task.Stop();
 //
 // Thread-safe, but for Start. Destruction stops it.
@@ -82,8 +82,8 @@ class Task {
   void RequestShutdown(const std::string& reason);
   std::string shutdown_reason() const;
 
-  // Ends the sessions and all that runs; begins nothing new. What was started in other tasks may
-  // still call this one until it is destroyed.
+  // Ends the sessions, and aborts the steps that run. Other tasks may still call this one, and
+  // begin steps here, until it is destroyed.
   void Stop();
   // Waits for the calls of sessions in this process. REQUIRES Stop.
   void WaitForSessions() { sessions_.reset(); }

@@ -12,7 +12,8 @@
 //   TensorSink   the producer's end of the way to one consumer
 //
 // Nothing here blocks or needs threads: a transport may run on one thread with a simulated clock.
-// The conformance suite in tests/transport holds every transport to these contracts.
+// The conformance suite in tests/transport holds the transports that it links to these contracts;
+// sim/README.md says what the simulated one leaves out.
 #pragma once
 
 #include <cstddef>

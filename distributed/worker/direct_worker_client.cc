@@ -29,8 +29,9 @@ class DirectWorkerClient final : public WorkerClient {
     std::move(done)(std::move(status));
   }
   void DeleteSession(const std::string& session, const CallOptions& options, Done done) override {
-    worker_.DeleteSession(session);
-    std::move(done)(OkStatus());
+    const Status status = Check(options);
+    if (status.ok()) worker_.DeleteSession(session);
+    std::move(done)(status);
   }
   void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
                      const CallOptions& options, Done done) override {
@@ -40,8 +41,9 @@ class DirectWorkerClient final : public WorkerClient {
   }
   void DeregisterGraph(const std::string& session, uint64_t graph, const CallOptions& options,
                        Done done) override {
-    worker_.DeregisterGraph(session, graph);
-    std::move(done)(OkStatus());
+    const Status status = Check(options);
+    if (status.ok()) worker_.DeregisterGraph(session, graph);
+    std::move(done)(status);
   }
   void RunGraph(const RunGraphArgs& args, const CallOptions& options, Done done) override {
     const Status status = Check(options);
@@ -50,14 +52,16 @@ class DirectWorkerClient final : public WorkerClient {
   }
   void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
                  Done done) override {
-    worker_.AbortStep(step_id, why);
-    std::move(done)(OkStatus());
+    const Status status = Check(options);
+    if (status.ok()) worker_.AbortStep(step_id, why);
+    std::move(done)(status);
   }
   void AbandonStep(int64_t step_id) override {}
   void Reset(const std::vector<std::string>& containers, const CallOptions& options,
              Done done) override {
-    worker_.Reset(containers);
-    std::move(done)(OkStatus());
+    const Status status = Check(options);
+    if (status.ok()) worker_.Reset(containers);
+    std::move(done)(status);
   }
   void Shutdown(const std::string& reason, const CallOptions& options, Done done) override {
     std::move(done)(FailedPrecondition("a task does not shut itself down through its master"));

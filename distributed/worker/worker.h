@@ -4,11 +4,10 @@
 // masters have registered, session by session, and runs them. One per task process; local sessions
 // have one inside their own process.
 //
-// Masters choose handles and ids, so that a repeated call changes nothing. Every call says which
-// life of the task it means (the incarnation) where it comes from another process: the transport
-// checks it. What a worker does not know it refuses with Aborted: it may have lost it in a restart,
-// and the master has to begin again from a session.
-// Thread-safe. Owns its devices. Destroy it when no step runs.
+// Masters choose handles and ids, so that a repeated call changes nothing. A call from another
+// process names the incarnation of the task that it is meant for; WorkerService checks it. What a
+// worker does not know it refuses with Aborted: it may have lost it in a restart, and the master
+// has to begin again from a session. Thread-safe. Owns its devices. Destroy it when no step runs.
 #pragma once
 
 #include <atomic>
@@ -36,7 +35,7 @@ namespace penstock {
 struct WorkerSessionOptions {
   std::string handle;  // unique in the cluster
   bool isolate = false;
-  std::vector<TaskId> tasks;  // all that the session uses, in the lives it relies on
+  std::vector<TaskId> tasks;  // all that the session uses, with their incarnations
   int64_t lease_ms = 0;       // without a sign of the master for so long it is deleted; 0: never
 };
 

@@ -4,8 +4,8 @@
 //
 // Calls never block: each ends by its continuation, exactly once, on any thread (possibly before
 // the call returns), within its timeout. Arguments are borrowed until then where they are pointers,
-// and copied otherwise. The task called is meant in the life `CallOptions::incarnation`; in any
-// other it answers Aborted. A task that cannot be reached is Unavailable. Thread-safe.
+// and copied otherwise. A call addresses one incarnation of a task (CallOptions::incarnation); any
+// other answers Aborted. A task that cannot be reached is Unavailable. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -55,11 +55,14 @@ class Accumulator final : public Blocking {
 
  private:
   class TakeOperation;
-  // Every change of the state. These need the lock.
-  Status AddNow(int64_t step, SummedGradient gradient, const UpdateOrigin& origin);
-  std::unique_ptr<GradientSum> TakeNow(const UpdateOrigin& origin);
-  void SetStep(int64_t step, const UpdateOrigin& origin);
-  Status ReplayAdd(const ResourceChange& change, const UpdateOrigin& origin);
+  // Every change of the state.
+  Status AddNow(int64_t step, SummedGradient gradient, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::unique_ptr<GradientSum> TakeNow(const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SetStep(int64_t step, const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status ReplayAdd(const ResourceChange& change, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::unique_ptr<GradientSum> NewSum() const {
     return spec_.sparse ? NewSparseSum(spec_.shape) : NewDenseSum(spec_.shape);
   }

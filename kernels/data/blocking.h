@@ -23,8 +23,8 @@
 
 namespace penstock {
 
-// Who calls: what ends its wait, and whom its changes are put down to. Both are borrowed until its
-// Done is called.
+// The caller of an operation: the cancellation that ends its wait, and the origin of its changes.
+// Both are borrowed until its Done is called.
 struct Caller {
   Caller(Cancellation* cancellation,
          const UpdateOrigin& origin = {})  // NOLINT: tests have no origin

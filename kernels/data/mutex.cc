@@ -130,8 +130,8 @@ class MutexLockKernel final : public AsyncKernel {
   }
 
  private:
-  // A mutex is unlocked where the last copy of its lock is dropped, which may be under any lock of
-  // a queue or an executor: the step that comes next goes on elsewhere.
+  // The last copy of a lock may be dropped under a lock of a queue or of an executor. So the next
+  // waiter's continuation runs on the pool.
   static Done OnPool(Scheduler& threads, Done done) {
     return Done([&threads, done = std::move(done)](Status status) mutable {
       threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {
@@ -169,7 +169,9 @@ OP(MutexV2) {
 
 OP(MutexLock) {
   return {
-      .doc = "Waits for a mutex and locks it, until nobody has the output any more.",
+      .doc =
+          "Waits for a mutex and locks it. The mutex is unlocked when the last copy of the output "
+          "is dropped.",
       .inputs = {{"mutex", "resource"}},
       .outputs = {{"mutex_lock", "variant"}},
       .shape = ScalarShape,

@@ -90,13 +90,17 @@ class Queue final : public Blocking {
   static constexpr char kEnqueueAction[] = "enqueue", kTakeAction[] = "take",
                         kDequeueAction[] = "dequeue", kPutBackAction[] = "put_back",
                         kCloseAction[] = "close";
-  // Every change of the state. These need the lock.
-  void Put(absl::Span<Element> elements, const UpdateOrigin& origin);
+  // Every change of the state.
+  void Put(absl::Span<Element> elements, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Appends `count` elements to `*taken`. `last`: their operation needs no more.
-  void Take(int64_t count, bool last, std::vector<Element>* taken, const UpdateOrigin& origin);
-  void PutBack(std::vector<Element> taken, const UpdateOrigin& origin);
-  void MarkClosed(const UpdateOrigin& origin);
-  Status ReplayPut(const ReplayValues& values, const UpdateOrigin& origin);
+  void Take(int64_t count, bool last, std::vector<Element>* taken, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void PutBack(std::vector<Element> taken, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MarkClosed(const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status ReplayPut(const ReplayValues& values, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const QueueSpec spec_;
   const Seeds seeds_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue ops one by one. What waits is tested in queue_test.cc and client/queue_runner_test.cc.
+// Queue ops one by one. What waits is tested in queue_test.cc and client/run_queue_runners_test.cc.
 // Statuses and values were compared with TensorFlow 2.21.
 #include <gtest/gtest.h>
 

@@ -55,6 +55,14 @@ StatusOr<std::shared_ptr<Resource>> MakeQueue(const std::string& name, const Rep
     ASSIGN_OR_RETURN(PartialShape shape, values.GetShape(kSpecValues + components + i));
     spec.shapes.push_back(std::move(shape));
   }
+  const bool by_priority = string_view(spec.type) == "PriorityQueue";
+  if (by_priority && (components == 0 || spec.types[0] != DType::kInt64 || shapes == 0 ||
+                      spec.shapes[0].rank() != 0)) {
+    return values.Error("component 0 of a PriorityQueue must be an int64 scalar");
+  }
+  if (spec.min_after_dequeue < 0 || (spec.repeatable && spec.capacity <= 0)) {
+    return values.Error("capacity or min_after_dequeue is out of range");
+  }
   return Queue::Make(name, std::move(spec), seeds);
 }
 

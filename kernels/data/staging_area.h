@@ -51,10 +51,10 @@ class StagingArea final : public Blocking {
   class UnstageOperation;
   class PeekOperation;
   Status CheckTypes(const Element& element, const Types& types) const;
-  // Every change of the state. These need the lock.
-  void Push(Element element, const UpdateOrigin& origin);
-  Element Pop(const UpdateOrigin& origin);
-  std::deque<Element> PopAll(const UpdateOrigin& origin);
+  // Every change of the state.
+  void Push(Element element, const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Element Pop(const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::deque<Element> PopAll(const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Limits limits_;
   std::deque<Element> elements_ ABSL_GUARDED_BY(mu_);

@@ -61,6 +61,9 @@ StatusOr<std::shared_ptr<LookupTable>> LookupTable::Make(std::string name, Spec 
     return InvalidArgument("Empty key must be a scalar, or a vector of integers; got shape ",
                            spec.key_shape.ToString());
   }
+  if (spec.kind == Kind::kHash && (spec.key_shape.rank() > 0 || spec.value_shape.rank() > 0)) {
+    return InvalidArgument("the keys and values of a HashTable are scalars");
+  }
   auto table = std::make_shared<LookupTable>(std::move(name), std::move(spec));
   const Tensor &empty = table->spec_.empty_key, &deleted = table->spec_.deleted_key;
   if (empty.valid() && deleted.valid()) {

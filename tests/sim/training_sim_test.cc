@@ -195,7 +195,7 @@ void ExpectLearned(const std::vector<float>& weights) {
   EXPECT_NEAR(weights[2], 0.5, 0.1);
 }
 
-TEST(TrainingSimTest, ASeedRepeatsASynchronousTraining) {
+TEST(TrainingSimTest, ASeedRepeatsTrainingInStep) {
   const auto first = Train(1, /*together=*/true), again = Train(1, true), other = Train(2, true);
   ExpectLearned(first->weights);
   EXPECT_EQ(Difference(first->log, again->log), "");
@@ -206,7 +206,7 @@ TEST(TrainingSimTest, ASeedRepeatsASynchronousTraining) {
   EXPECT_EQ(first->steps, other->steps);
 }
 
-TEST(TrainingSimTest, ASeedRepeatsAnAsynchronousTraining) {
+TEST(TrainingSimTest, ASeedRepeatsTrainingBetweenGraphs) {
   const auto first = Train(1, /*together=*/false), again = Train(1, false), other = Train(2, false);
   ExpectLearned(first->weights);
   EXPECT_EQ(Difference(first->log, again->log), "");

@@ -10,9 +10,9 @@ namespace {
 const char* Text(PlacementReport::Reason reason) {
   switch (reason) {
     case PlacementReport::Reason::kOnlyDevice:
-      return "no other device can run it";
+      return "the only device that its constraints and kernels allow";
     case PlacementReport::Reason::kHoldsState:
-      return "holds state: the first device that can run it";
+      return "holds state: the first device that its constraints and kernels allow";
     case PlacementReport::Reason::kEndsSoonest:
       return "ends soonest";
   }

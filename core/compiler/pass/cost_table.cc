@@ -57,6 +57,7 @@ void CostTable::RecordNode(string_view node, const DeviceName& device, double na
 }
 
 void CostTable::RecordOutput(string_view node, int output, double bytes) {
+  if (output < 0) return;
   std::vector<double>& measured = measured_[std::string(node)].output_bytes;
   const auto index = static_cast<size_t>(output);
   if (measured.size() <= index) measured.resize(index + 1, -1);

@@ -25,7 +25,7 @@ StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const Compile
 // NotFound "PruneForTargets: Some target nodes not found: ...".
 StatusOr<std::vector<Node*>> ResolveTargets(const Graph& graph, const CompileOptions& options);
 
-// What the i-th feed and fetch of a partial run are called in the rendezvous
+// Returns the name in the rendezvous of the i-th feed (fetch) of a partial run
 // (RendezvousKey::tensor, with the client's device at both ends, incarnation 0).
 std::string PartialFeed(int index);
 std::string PartialFetch(int index);

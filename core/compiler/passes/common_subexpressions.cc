@@ -47,6 +47,10 @@ size_t HashOf(const Node& node) {
   return hash;
 }
 
+// Many different nodes may have equal hashes, such as constants of strings. Comparing each with a
+// bounded number of others keeps the pass linear.
+constexpr size_t kAlikeMax = 64;
+
 bool Same(const Node& a, const Node& b) {
   return a.op_name() == b.op_name() && a.requested_device() == b.requested_device() &&
          InputIds(a) == InputIds(b) && ControlIds(a) == ControlIds(b) && a.attrs() == b.attrs();
@@ -64,7 +68,7 @@ Status EliminateCommonSubexpressions(PassContext& context) {
     const auto twin =
         std::find_if(alike.begin(), alike.end(), [&](Node* other) { return Same(*node, *other); });
     if (twin == alike.end()) {
-      alike.push_back(node);
+      if (alike.size() < kAlikeMax) alike.push_back(node);
       continue;
     }
     for (int i = 0; i < node->num_outputs(); ++i) {

@@ -63,12 +63,22 @@ class Folder {
       std::vector<Tensor> values;
       if (!branches) values = KnownShape(*node, shapes);
       if (values.empty()) values = Evaluate(*node);
+      if (!Spend(values)) continue;
       if (!values.empty()) RETURN_IF_ERROR(Replace(node, std::move(values)));
     }
     return OkStatus();
   }
 
  private:
+  // False if all folded values together would take more than their share of memory.
+  bool Spend(const std::vector<Tensor>& values) {
+    int64_t bytes = 0;
+    for (const Tensor& value : values) bytes += static_cast<int64_t>(value.bytes());
+    if (bytes > bytes_left_) return false;
+    bytes_left_ -= bytes;
+    return true;
+  }
+
   // Shape, Size and Rank of a tensor whose shape inference knows.
   std::vector<Tensor> KnownShape(const Node& node, const ShapeMap& shapes) {
     const ShapeOp op = node.op().shape_op;
@@ -154,6 +164,7 @@ class Folder {
   }
 
   Graph& graph_;
+  int64_t bytes_left_ = 256 << 20;  // for everything that is folded
   Env& env_;
   Scheduler& threads_;
   ResourceStore resources_;

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/compiler/passes/passes.h"
+#include "core/op/resource.h"
 
 namespace penstock {
 namespace {
@@ -19,20 +20,24 @@ bool PassesOn(const OpDef& op) {
   return op.passes_through || op.flow == FlowOp::kSwitch || op.flow == FlowOp::kEnter;
 }
 
+// A handle behind a longer chain counts as unknown.
+constexpr int kHandleHopsMax = 100;
+
 // Which variable, queue, ... a handle names: its container and its name there.
 using StateName = std::pair<std::string, std::string>;
 
 // None where the handle comes from where it cannot be followed: fed, merged, made by a function.
 std::optional<StateName> StateBehind(Endpoint handle) {
   const Node* maker = handle.node;
-  while (maker->num_inputs() > 0) {
-    if (!PassesOn(maker->op())) return std::nullopt;
+  for (int hops = 0; maker->num_inputs() > 0; ++hops) {
+    if (hops == kHandleHopsMax || !PassesOn(maker->op())) return std::nullopt;
     maker = maker->input(0).node;
   }
   const auto* container = maker->attr<std::string>("container");
   const auto* shared = maker->attr<std::string>("shared_name");
   if (container == nullptr || shared == nullptr) return std::nullopt;
-  return StateName(*container, shared->empty() ? maker->name() : *shared);
+  return StateName(container->empty() ? kDefaultContainer : *container,
+                   shared->empty() ? maker->name() : *shared);
 }
 
 bool MayUpdate(const Node& node, const std::optional<StateName>& variable) {
@@ -59,7 +64,9 @@ class Ancestors {
     std::vector<const Node*> found;
     Reach(start, &found);
     for (size_t next = 0; next < found.size(); ++next) {
-      if (--steps_left_ < 0) return std::nullopt;
+      steps_left_ -= 1 + found[next]->num_inputs() +
+                     static_cast<int64_t>(found[next]->control_inputs().size());
+      if (steps_left_ < 0) return std::nullopt;
       for (const Endpoint& input : found[next]->inputs()) Reach(input.node, &found);
       for (const Node* control : found[next]->control_inputs()) Reach(control, &found);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In TensorFlow the value behind a reference edge shares the variable's memory, so whoever comes
+// In TensorFlow the value behind a reference edge shares the variable's memory, so a node that runs
 // after an update sees what the update left, even by way of an Identity that ran before it.
 // Programs rely on that: SyncReplicasOptimizer puts the global step into its token queue after the
 // update, through a read that nothing orders. A snapshot taken by that Identity would be the old

@@ -27,12 +27,12 @@ void ExchangeSink::Received(bool ok) {
 
 void ExchangeSink::Read(bool ok) {
   if (!ok) return Close(OkStatus());  // the consumer has gone
-  const Status understood = Understand(incoming_);
+  const Status understood = HandleRequest(incoming_);
   if (!understood.ok()) return Close(understood);
   stream_.Read(&incoming_, read_.TagFor(shared_from_this()));
 }
 
-Status ExchangeSink::Understand(const grpc::ByteBuffer& message) {
+Status ExchangeSink::HandleRequest(const grpc::ByteBuffer& message) {
   std::vector<grpc::Slice> slices;
   if (!message.Dump(&slices).ok()) return DataLoss("unreadable subscription");
   std::string bytes;

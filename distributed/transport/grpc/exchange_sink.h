@@ -67,7 +67,7 @@ class ExchangeSink final : public TensorSink,
   void Read(bool ok);
   void Written(bool ok);
   void Finished(bool ok);
-  Status Understand(const grpc::ByteBuffer& message);
+  Status HandleRequest(const grpc::ByteBuffer& message);
   void Close(const Status& status);
   void WriteFrame(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FinishStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

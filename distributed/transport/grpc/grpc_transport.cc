@@ -43,7 +43,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
 
   void Open() {
     CompletionLoop& loop = *transport_.host_.loop;
-    if (!loop.Begin(this)) return Lose(Cancelled("this process is shutting down"));
+    if (!loop.Begin(this)) return MarkLost(Cancelled("this process is shutting down"));
     stream_ = stub_.PrepareCall(&context_, "/penstock.wire.TensorExchange/Exchange", &loop.queue());
     stream_->StartCall(started_.TagFor(shared_from_this()));
   }
@@ -126,12 +126,12 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
     // A producer that ends the stream without an error is shutting down.
     const StatusCode code =
         absl::IsAborted(why) || absl::IsDataLoss(why) ? why.code() : StatusCode::kUnavailable;
-    Lose(Status(code, StrCat("lost the connection to ", producer_.ToString(), why.ok() ? "" : ": ",
-                             why.message())));
+    MarkLost(Status(code, StrCat("lost the connection to ", producer_.ToString(),
+                                 why.ok() ? "" : ": ", why.message())));
     transport_.host_.loop->End(this);
   }
 
-  void Lose(const Status& why) {
+  void MarkLost(const Status& why) {
     const auto self = shared_from_this();
     transport_.Forget(this);
     std::set<int64_t> steps;
@@ -191,7 +191,7 @@ void GrpcTransport::Subscribe(const TaskId& producer, int64_t step_id) {
   {
     MutexLock lock(mu_);
     std::shared_ptr<ExchangeStream>& stream = streams_[producer.name];
-    // A stream to another life of the task serves the steps that began in it, and no others.
+    // A stream to another incarnation serves only the steps that began with it.
     const bool usable = stream != nullptr && stream->producer() == producer;
     if (usable && stream->Subscribe(step_id)) return;
     stream = opened = std::make_shared<ExchangeStream>(*this, producer);

@@ -12,8 +12,8 @@
 //   network.Add(task);
 //   auto session = network.NewSession("client", task, {});
 //
-// One thread uses it. A task that was removed, or replaced by one of another incarnation, is lost
-// to those who call it: Unavailable.
+// One thread uses it. A call of a task that was removed ends with Unavailable; one of a task that
+// was replaced by another incarnation, with Aborted.
 #pragma once
 
 #include <cstdint>

@@ -74,6 +74,9 @@ class SimTransport final : public Transport {
                   [&network = network_, self = self_, producer, step_id] {
                     auto sink = std::make_shared<SimSink>(network, producer, self);
                     Task* const task = network.Find(producer.address, producer.incarnation);
+                    if (task == nullptr && network.Find(producer.address, 0) != nullptr) {
+                      return sink->Refuse(step_id, Aborted(producer.ToString(), " has restarted"));
+                    }
                     if (task == nullptr) {
                       return sink->Refuse(
                           step_id, Unavailable("lost the connection to ", producer.ToString()));

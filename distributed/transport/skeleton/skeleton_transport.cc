@@ -103,7 +103,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     std::deque<Message> left;
     {
       MutexLock lock(mu_);
-      closed_ ABSL_GUARDED_BY(mu_) = true;
+      closed_ = true;
       left.swap(queue_);
       changed_.NotifyOne();
     }
@@ -210,7 +210,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   CondVar changed_;
   std::deque<Message> queue_ ABSL_GUARDED_BY(mu_);
   std::map<int64_t, std::vector<TaskId>> wanted_ ABSL_GUARDED_BY(mu_);  // by step
-  bool closed_ = false;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 // The producer's end of the way to one consumer. Steps keep it for as long as they run.
