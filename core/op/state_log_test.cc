@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/state_log.h"
 
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -195,6 +196,26 @@ TEST(StateReplayer, RefusesWhatDoesNotFit) {
   EXPECT_NE(opaque.message().find("a Outside cannot be replayed: it counts what is outside"),
             string_view::npos)
       << opaque;
+}
+
+TEST(StateReplayer, RefusesRecordsThatContradictEarlierOnes) {
+  ResourceStore replica;
+  StateReplayer replayer(replica);
+  const auto apply = [&](const char* name, const char* type, uint64_t id, int64_t version,
+                         const char* action, std::vector<Tensor> values) {
+    const ResourceChange change{{"c", name, type, id}, version, action, std::move(values)};
+    return replayer.Apply({.origin = {}, .parts = {&change, 1}}).code();
+  };
+  const std::vector<Tensor> zero = {Value(int64_t{0})};
+  EXPECT_EQ(apply("a", "Counter", 1, 0, kCreateAction, zero), StatusCode::kOk);
+  EXPECT_EQ(apply("b", "Counter", 2, 0, kCreateAction, zero), StatusCode::kOk);
+  EXPECT_EQ(apply("a", "Queue", 1, 1, "add", zero), StatusCode::kDataLoss);
+  EXPECT_EQ(apply("b", "Counter", 1, 0, kRemoveAction, {}), StatusCode::kDataLoss);
+  EXPECT_EQ(replica.List().size(), 2u);
+  EXPECT_EQ(apply("c", "Counter", 3, std::numeric_limits<int64_t>::max(), kCreateAction, zero),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(apply("c", "Counter", 3, -1, kCreateAction, zero), StatusCode::kInvalidArgument);
+  EXPECT_EQ(replica.List().size(), 2u);
 }
 
 TEST(StateLog, OpaqueResourcesSayWhy) {

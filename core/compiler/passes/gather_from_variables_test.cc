@@ -263,6 +263,23 @@ TEST_F(GatherFromVariablesTest, AnUpdateOfTheSameVariableByAnotherHandle) {
   EXPECT_EQ(Compiled(), "Gather(read, ids, ^update)");
 }
 
+TEST_F(GatherFromVariablesTest, TheDefaultContainerHasTwoNames) {
+  const Attrs attrs = {{"shared_name", std::string("table")},
+                       {"container", std::string("localhost")}};
+  Node* const again = Add("again", "VarHandleOp", {}, {}, attrs, kPs);
+  UseRows(Rows(Read("read"), ids_, {Update("update", again)}));
+  EXPECT_EQ(Compiled(), "Gather(read, ids, ^update)");
+}
+
+TEST_F(GatherFromVariablesTest, AHandleBehindAChainOfAThousandCountsAsUnknown) {
+  Node* handle = Add("other", "VarHandleOp", {}, {}, {}, kPs);
+  for (int i = 0; i < 1000; ++i) {
+    handle = Add(graph_.UniqueName("hop"), "Identity", {{handle, 0}}, {}, {}, kPs);
+  }
+  UseRows(Rows(Read("read"), ids_, {Update("update", handle)}));
+  EXPECT_EQ(Compiled(), "Gather(read, ids, ^update)");
+}
+
 TEST_F(GatherFromVariablesTest, AnUpdateThroughAnUnknownHandle) {
   Node* const made = Add("made", "MadeHandle", {{Add("ids2", "Ids"), 0}}, {}, {}, kPs);
   UseRows(Rows(Read("read"), ids_, {Update("update", made)}));
