@@ -67,7 +67,8 @@ TEST(CompileTest, OptionalPassesCanBeLeftOut) {
     w.options.disabled_passes = {"merge"};
     ASSERT_TRUE(w.Compile({}, {"all:0"}).ok());
     EXPECT_EQ(CountOps(w.After("partition"), "Sum2"), 4);
-    EXPECT_THAT(Ran(w.report), ElementsAre("prune", "fold", "sweep", "place", "read", "partition"));
+    EXPECT_THAT(Ran(w.report),
+                ElementsAre("prune", "fold", "sweep", "gather", "place", "read", "partition"));
   }
   {
     Sums w;

@@ -26,7 +26,7 @@ enum class How { kRun, kRunAsync };
 
 Status RunStep(Executor& executor, const StepArgs& args, How how) {
   if (how == How::kRun) return executor.Run(args);
-  Wait wait;
+  Wait wait(Scheduler::Real(), "the end of a step");
   executor.RunAsync(args, wait.done());
   return wait.Get();
 }

@@ -17,7 +17,7 @@ namespace {
 
 Status RunSomehow(Executor& executor, const StepArgs& args, bool async) {
   if (!async) return executor.Run(args);
-  Wait wait;
+  Wait wait(Scheduler::Real(), "the end of a step");
   executor.RunAsync(args, wait.done());
   return wait.Get();
 }

@@ -172,7 +172,7 @@ void ExpectOrder(const RandomGraph& graph, const std::vector<DeviceStats>& stats
 
 Status RunSomehow(Executor& executor, const StepArgs& args, bool async) {
   if (!async) return executor.Run(args);
-  Wait wait;
+  Wait wait(Scheduler::Real(), "the end of a step");
   executor.RunAsync(args, wait.done());
   return wait.Get();
 }

@@ -24,7 +24,7 @@ class StepStatsTest : public testing::TestWithParam<bool> {
   Status Run(Graph graph, TestStep& step) {
     const auto executor = task_.Make(std::move(graph));
     if (!GetParam()) return executor->Run(step.Args());
-    Wait wait;
+    Wait wait(Scheduler::Real(), "the end of a step");
     executor->RunAsync(step.Args(), wait.done());
     return wait.Get();
   }
