@@ -14,7 +14,7 @@
 namespace penstock {
 
 //   auto join = std::make_shared<Join>(std::move(done));
-//   for (Task& task : tasks) task.Start(Join::Part(join));
+//   for (Worker& worker : workers) worker.Start(Join::Part(join));
 // `done` is called with the first error, or OK, when the parts and the Join itself are gone.
 class Join {
  public:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scheduler: who runs closures, and how code waits. Handed in through constructors, as Env is, so
+// Scheduler: runs closures and blocks threads. Handed in through constructors, as Env is, so
 // that the same code runs on the threads of the machine (ThreadPool) and, under a simulated clock,
 // in one thread (core/base/sim).
 //
-// Condition: where code waits for a change. Every wait of ours goes through one, with no mutex held
-// but the one that it is given: so a simulation can run something else meanwhile, and can say who
-// waits for what when nothing is left to run.
+// Condition: where code waits for a change. Every wait that another closure ends goes through one,
+// with no mutex held but the one that it is given (CondVar is for waits that end by themselves): so
+// a simulation can run something else meanwhile, and can say who waits for what when nothing is
+// left to run.
 //
 // Thread-safe. A deadline is a time on the scale of NowNanos() of the Env that belongs to the
 // scheduler: Env::Real() for ThreadPool.
@@ -106,12 +107,14 @@ class Condition {
   // Blocks until `ready` holds, which is called with `mu` held. REQUIRES `mu` to be held by the
   // caller.
   template <class Ready>
-  void Wait(Mutex& mu, Ready ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+  void Wait(Mutex& mu, Ready ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {  // `ready` names the mutex as its owner knows it
     while (!ready()) scheduler_.Wait(*this, mu, kNever);
   }
   // As Wait, until `deadline_ns` at the latest. Returns whether `ready` holds.
   template <class Ready>
-  bool WaitUntil(Mutex& mu, int64_t deadline_ns, Ready ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+  bool WaitUntil(Mutex& mu, int64_t deadline_ns, Ready ready)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     while (!ready()) {
       if (!scheduler_.Wait(*this, mu, deadline_ns)) return ready();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resource: state that outlives a step (variables now; queues, tables, readers later), kept by name
+// Resource: state that outlives a step, such as a variable, a queue or a table. It is kept by name
 // in containers on its device. ResourceStore: the containers of one device.
 //
 // Thread-safe. Identity on a device is (container, name); container "" means kDefaultContainer.

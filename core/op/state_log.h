@@ -16,8 +16,9 @@
 
 namespace penstock {
 
-// Who makes a change; all empty where no step does (containers are reset). The strings are borrowed
-// from the kernel that runs: they are valid until its Compute returns or its Done is called.
+// The step and node that make a change. Empty if no step does, as when containers are reset. The
+// strings are borrowed from the kernel that runs: they are valid until its Compute returns or its
+// Done is called.
 struct UpdateOrigin {
   int64_t step_id = 0;
   uint64_t incarnation = 0;  // of the task; 0: unknown
@@ -64,11 +65,12 @@ struct StateChange {
 class StateLog {
  public:
   virtual ~StateLog() = default;
-  // Called under the locks of the resources that changed, so that changes of one resource come in
-  // the order in which they took effect, and nobody sees a change before it is recorded. Several
-  // threads may call it at once for different resources; whatever order the log gives their records
-  // is a commit order. `change` is borrowed for the time of the call. It must be quick, and must
-  // not call the store or its resources.
+  // Called under the lock of each resource that changed, so that the records of one resource come
+  // in the order of its versions, and a change is recorded before it can be seen. Creations and
+  // removals come under the store's lock alone: an update that runs meanwhile may be recorded after
+  // the removal. Several threads may call it at once for different resources; whatever order the
+  // log gives their records is a commit order. `change` is borrowed for the time of the call. It
+  // must be quick, and must not call the store or its resources.
   virtual void Record(const StateChange& change) = 0;
 };
 

@@ -77,7 +77,10 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
     shape_ = value.shape();
   }
   old = std::exchange(value_, std::move(value));
-  Changed(origin, kAssignAction, [this] { return std::vector<Tensor>{value_}; });
+  Changed(origin, kAssignAction, [this] {
+    mu_.AssertHeld();
+    return std::vector<Tensor>{value_};
+  });
   return OkStatus();
 }
 

@@ -67,7 +67,7 @@ class CallThreads {
     }
   }
 
-  void Ended() {
+  void Ended() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (--running_ == 0) none_.NotifyAll();
   }
 
