@@ -29,8 +29,9 @@ class SimSink final : public TensorSink {
 
  private:
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override {
-    ToConsumer(StrCat("tensor ", tensor.key().key().tensor, " of ", StepName(tensor.step_id())),
-               [sent = std::move(tensor)](TaskSteps& steps) { Deliver(sent, steps); });
+    const std::string what =
+        StrCat("tensor ", tensor.key().key().tensor, " of ", StepName(tensor.step_id()));
+    ToConsumer(what, [sent = std::move(tensor)](TaskSteps& steps) { Deliver(sent, steps); });
     std::move(handed_over)();
   }
   static void Deliver(const OutgoingTensor& sent, TaskSteps& steps) {
