@@ -30,7 +30,7 @@ struct SaverOptions {
   int keep = 5;          // the newest ones; 0: all
   Outputs mutexes = {};  // client/mutex.h: held while variables are read, or given their values
   // A trainable variable that holds NaN or infinity makes a save fail: InvalidArgument names it.
-  // What is checked is what would be written.
+  // The check reads the same values that are written.
   bool finite_only = false;
   Env* env = &Env::Real();
 };

@@ -12,8 +12,8 @@
 // restores the last checkpoint if variables were lost with it, and goes on where it was otherwise.
 // Updates of a step that failed may have been applied in part, as in any asynchronous training.
 //
-// What cannot end well ends the training with an error: a loss that is NaN or infinite (the error
-// names the node or variable where it begins), and a train op that never raises the global step.
+// Training ends with an error if a loss is NaN or infinite (the error names the node or variable
+// where it begins), or if the train op never raises the global step.
 //
 // Every wait is bounded. SIGTERM and SIGINT end the loop after the step: the chief saves and Run
 // returns OK. Hooks and next_batch are called on the thread of Run. Single-threaded, but for

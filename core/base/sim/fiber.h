@@ -45,7 +45,7 @@ class Fiber {
   absl::AnyInvocable<void() &&> body_;
   bool ended_ = true;
   ucontext_t inside_, outside_;
-  // What AddressSanitizer wants to know of the stacks.
+  // For AddressSanitizer, which has to be told of every change of stacks.
   void* fake_inside_ = nullptr;
   void* fake_outside_ = nullptr;
   const void* outside_stack_ = nullptr;

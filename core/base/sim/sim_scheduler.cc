@@ -68,7 +68,7 @@ struct SimScheduler::State {
   void Step(Ready next);
 };
 
-// One of them, as the seed decides.
+// Removes and returns one ready entry, chosen by the seed.
 SimScheduler::State::Ready SimScheduler::State::TakeReady() {
   const size_t index = ready.size() == 1 ? 0 : random() % ready.size();
   Ready taken = std::move(ready[index]);
@@ -85,7 +85,7 @@ void SimScheduler::State::Wake(Routine* routine, bool in_time) {
   ready.push_back({.routine = routine});
 }
 
-// What is due; advances the clock to the next deadline if nothing else is ready.
+// Wakes what is due. Advances the clock to the next deadline if nothing else is ready.
 void SimScheduler::State::RingTimers() {
   if (ready.empty() && !timers.empty()) now_ns = timers.begin()->first.first;
   while (!timers.empty() && timers.begin()->first.first <= now_ns) {
@@ -131,7 +131,7 @@ SimScheduler::SimScheduler(const Options& options)
     : options_(options), state_(std::make_unique<State>(options.seed)) {}
 
 SimScheduler::~SimScheduler() {
-  // What waits for ever cannot be destroyed: it holds continuations that were not called.
+  // A closure that waits for ever cannot be destroyed: it holds continuations that were not called.
   if (state_->failed) (void)state_.release();
 }
 

@@ -34,7 +34,7 @@ struct CompileOptions {
   bool partial_run = false;
   // The device that feeds enter and fetches leave by: the client's side of the master's task.
   DeviceName client_device;
-  // What earlier steps were measured to take. Borrowed. Null: static estimates only.
+  // Measured costs of earlier steps. Borrowed. Null: static estimates only.
   const CostTable* costs = nullptr;
   // Called with the graph after each pass, by the pass's name ("prune", "place", ...); from
   // "partition" on once for each partition.

@@ -17,8 +17,8 @@
 
 namespace penstock {
 
-// What a pass is given: the whole graph; the whole graph, with a device for each node; the graph of
-// one partition, for each partition in turn.
+// The graph that a pass is given: the whole graph; the whole graph, with a device for each node; or
+// the graph of one partition, for each partition in turn.
 enum class Stage { kGraph, kPlaced, kPartition };
 
 struct PassContext {
