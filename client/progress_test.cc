@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "core/base/forwarding_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,37 +13,13 @@ namespace {
 using testing::HasSubstr;
 
 // The real machine, but for a clock that a test moves.
-class ClockEnv : public Env {
+class ClockEnv final : public ForwardingEnv {
  public:
+  ClockEnv() : ForwardingEnv(Env::Real()) {}
   int64_t NowNanos() override { return now_ns; }
-  int64_t WallMicros() override { return real_.WallMicros(); }
   void SleepForNanos(int64_t nanos) override { now_ns += nanos; }
-  uint64_t RandomU64() override { return real_.RandomU64(); }
-  StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override {
-    return real_.NewWritableFile(path);
-  }
-  StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) override {
-    return real_.OpenFile(path);
-  }
-  StatusOr<std::string> ReadFile(const std::string& path) override { return real_.ReadFile(path); }
-  bool FileExists(const std::string& path) override { return real_.FileExists(path); }
-  StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
-    return real_.ListDirectory(path);
-  }
-  Status CreateDirectories(const std::string& path) override {
-    return real_.CreateDirectories(path);
-  }
-  Status Rename(const std::string& from, const std::string& to) override {
-    return real_.Rename(from, to);
-  }
-  Status RemoveFile(const std::string& path) override { return real_.RemoveFile(path); }
-  Status RemoveDirectory(const std::string& path) override { return real_.RemoveDirectory(path); }
-  Status SyncDirectory(const std::string& path) override { return real_.SyncDirectory(path); }
 
   int64_t now_ns = 0;
-
- private:
-  Env& real_ = Env::Real();
 };
 
 // What was written to a file that is no terminal.

@@ -25,7 +25,7 @@ constexpr auto kSpin = std::chrono::microseconds(50);
 // Blocks per thread and loop: enough to even out threads that were held up.
 constexpr int64_t kBlocksPerThread = 4;
 
-// What a debugger shows: the system takes 15 characters.
+// Sets the name that debuggers show. The system keeps 15 characters.
 void SetName(std::thread& thread, const std::string& label) {
   pthread_setname_np(thread.native_handle(), label.substr(0, 15).c_str());
 }

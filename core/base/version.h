@@ -5,7 +5,7 @@ namespace penstock {
 
 constexpr char kVersion[] = "0.1.0";
 
-// What exported GraphDefs say in versions.producer. The format of TensorFlow 1.0: later numbers
+// The versions.producer of exported GraphDefs. The format of TensorFlow 1.0: later numbers
 // only forbid ops, and this one has shape inference.
 constexpr int kGraphDefProducer = 22;
 

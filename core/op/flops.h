@@ -17,7 +17,7 @@ constexpr double kUnknownDim = 64;
 // rank.
 double Elements(const PartialShape& shape);
 
-// What an OpDef::flops sees of a node. Shapes may be unknown, in part or altogether.
+// The view of a node that OpDef::flops gets. Shapes may be unknown, in part or altogether.
 struct FlopsScope {
   const Attrs& attrs;
   absl::Span<const PartialShape> inputs;

@@ -118,7 +118,7 @@ class KernelContext {
 
   const std::string& node_name() const { return *p_.node_name; }
   const std::string& device_name() const { return *p_.device_name; }
-  // Whom the changes that this execution makes to resources are put down to.
+  // The origin of the changes that this execution makes to resources.
   UpdateOrigin origin() const {
     return {p_.step->step_id, p_.step->incarnation, *p_.device_name, *p_.node_name};
   }

@@ -45,7 +45,8 @@ class Resource {
   // Else why not, as the end of a sentence: "it lives within one step". Its changes are recorded
   // all the same.
   virtual const char* OpaqueReason() const = 0;
-  // What makes an equal resource without history. REQUIRES that no other thread knows it yet.
+  // Returns the values from which a maker builds an equal resource without history. REQUIRES that
+  // no other thread knows it yet.
   virtual std::vector<Tensor> Describe() const { return {}; }
   // Applies a change of an equal resource, as one change. InvalidArgument where the values do not
   // fit; they may come from outside.
@@ -54,8 +55,9 @@ class Resource {
   virtual void EndReplay(const UpdateOrigin& origin) {}
 
  protected:
-  // What every change calls, under the lock under which it takes effect. `values()` is called only
-  // if there is a log, and returns the values of the record.
+  // Raises the version and records the change. Every change calls it, under the lock under which
+  // the change takes effect. `values()` returns the values of the record; it is called only if
+  // there is a log.
   template <class Values>
   void Changed(const UpdateOrigin& origin, const char* action, Values values) {
     RaiseVersion();
@@ -101,8 +103,8 @@ class ResourceStore {
   Status AttachLog(StateLog* log) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The resource, made by `make` on first use (under the lock: it must be quick, and not call
-  // back), which is put down to `origin`. InvalidArgument where it exists with another type name
-  // than `type`.
+  // back). Its creation is recorded with `origin`. InvalidArgument where it exists with another
+  // type name than `type`.
   StatusOr<std::shared_ptr<Resource>> LookupOrCreate(string_view container, string_view name,
                                                      string_view type, Factory make,
                                                      const UpdateOrigin& origin = {})

@@ -22,11 +22,11 @@ class Slices {
   static Slices Rows(const Tensor& indices, int64_t length);
   static Slices All() { return Slices(); }
   static Slices None() { return Slices(0, {}); }
-  // What a record holds: `numbers`, an int64 vector, and the elements of each in a row of
-  // `elements`, a matrix. InvalidArgument where they are none.
+  // Reads the values of a record: `numbers`, an int64 vector, and the elements of each in a row of
+  // `elements`, a matrix. InvalidArgument if they do not fit.
   static StatusOr<Slices> Of(const Tensor& numbers, const Tensor& elements);
 
-  // Those of `other` as well. Slices of different lengths become all of the tensor.
+  // Adds the slices of `other`. Slices of different lengths become all of the tensor.
   void Add(const Slices& other);
 
   bool all() const { return all_; }

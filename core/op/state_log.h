@@ -44,10 +44,11 @@ inline constexpr char kRemoveAction[] = "remove";  // no values
 
 struct ResourceChange {
   ResourceId resource;
-  // Of the resource, after the change. Every change but its creation and removal raises it by one.
+  // The resource's version after the change. Every change but its creation and removal raises it by
+  // one.
   int64_t version = 0;
   string_view action;
-  // They share buffers with the resource: whoever keeps them makes the next update of a variable
+  // They share buffers with the resource: a log that keeps them makes the next update of a variable
   // write into a copy. A value of a device's resource may be in the device's memory; read it in the
   // order of the device's stream.
   std::vector<Tensor> values;

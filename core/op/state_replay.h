@@ -22,10 +22,10 @@ class StateReplayer {
   // `store` is empty, and may have a log of its own, which sees the same changes.
   explicit StateReplayer(ResourceStore& store) : store_(store) {}
 
-  // The next record. Unimplemented for an opaque change, and names the resource, its type and why.
-  // DataLoss where records are missing before it, or come twice.
+  // Applies the next record. Unimplemented for an opaque change, and names the resource, its type
+  // and why. DataLoss where records are missing before it, or come twice.
   Status Apply(const StateChange& change);
-  // There are no more records. Elements that unfinished operations had taken go back to their
+  // Ends the replay. Elements that unfinished operations had taken go back to their
   // places, as if the steps had been cancelled.
   void End(const UpdateOrigin& origin);
 
@@ -49,7 +49,7 @@ class ReplayValues {
   Status ExpectAtLeast(size_t count) const;
   // Value i. REQUIRES that it is there.
   const Tensor& Get(size_t i) const { return change_.values[i]; }
-  // What Value has encoded. InvalidArgument where it is something else.
+  // Decode value i, which Value() encoded. InvalidArgument if it is of another kind.
   StatusOr<int64_t> Int(size_t i) const;
   StatusOr<DType> Type(size_t i) const;
   StatusOr<PartialShape> GetShape(size_t i) const;

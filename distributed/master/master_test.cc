@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/base/forwarding_env.h"
 #include "core/base/thread_pool.h"
 #include "core/graph/builder.h"
 #include "core/runtime/device.h"
@@ -19,35 +20,13 @@ constexpr int64_t kSecondMs = 1'000;
 constexpr int64_t kHourMs = 3'600 * kSecondMs;
 
 // The real machine, but for a clock that a test moves ahead.
-class ClockEnv : public Env {
+class ClockEnv final : public ForwardingEnv {
  public:
-  int64_t NowNanos() override { return real_.NowNanos() + ahead_ns_; }
-  int64_t WallMicros() override { return real_.WallMicros(); }
+  ClockEnv() : ForwardingEnv(Env::Real()) {}
+  int64_t NowNanos() override { return ForwardingEnv::NowNanos() + ahead_ns_; }
   void SleepForNanos(int64_t nanos) override { ahead_ns_ += nanos; }
-  uint64_t RandomU64() override { return real_.RandomU64(); }
-  StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override {
-    return real_.NewWritableFile(path);
-  }
-  StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) override {
-    return real_.OpenFile(path);
-  }
-  StatusOr<std::string> ReadFile(const std::string& path) override { return real_.ReadFile(path); }
-  bool FileExists(const std::string& path) override { return real_.FileExists(path); }
-  StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
-    return real_.ListDirectory(path);
-  }
-  Status CreateDirectories(const std::string& path) override {
-    return real_.CreateDirectories(path);
-  }
-  Status Rename(const std::string& from, const std::string& to) override {
-    return real_.Rename(from, to);
-  }
-  Status RemoveFile(const std::string& path) override { return real_.RemoveFile(path); }
-  Status RemoveDirectory(const std::string& path) override { return real_.RemoveDirectory(path); }
-  Status SyncDirectory(const std::string& path) override { return real_.SyncDirectory(path); }
 
  private:
-  Env& real_ = Env::Real();
   std::atomic<int64_t> ahead_ns_{0};
 };
 

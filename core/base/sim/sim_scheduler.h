@@ -27,13 +27,13 @@ class SimScheduler final : public Scheduler {
   struct Options {
     uint64_t seed = 0;
     int num_threads = 2;  // what num_threads() says
-    // Of simulated time: a run that takes longer is taken to hang.
+    // The simulated time after which a run counts as hanging.
     int64_t limit_ns = int64_t{3600} * 1'000'000'000;
   };
   explicit SimScheduler(const Options& options);
   ~SimScheduler() override;
 
-  // Runs `body` and all that it starts to their end. An error says who waits for what:
+  // Runs `body` and all that it starts to their end. An error lists every wait:
   //   Internal          nothing is left to run, and no deadline is left to come
   //   DeadlineExceeded  the time limit was passed
   // After an error the closures that wait are left as they are, with all that they hold: nothing of

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// Who has taken which turn, when five threads take three each and make way after every one.
+// Returns the order of turns when each of five threads takes three and yields after each.
 std::string Turns(uint64_t seed) {
   SimScheduler scheduler({.seed = seed});
   std::string turns;

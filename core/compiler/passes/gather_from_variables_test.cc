@@ -141,7 +141,7 @@ class GatherFromVariablesTest : public testing::Test {
   }
   void UseRows(Node* rows) { Add("use", "Use", {{rows, 0}}); }
 
-  // What the pass leaves of node `rows`: "OP(inputs, ^control inputs)".
+  // Compiles, and returns what the pass leaves of node `rows`: "OP(inputs, ^control inputs)".
   std::string Compiled() {
     std::string text;
     CompileOptions options{.env = &Env::Real(),

@@ -90,7 +90,7 @@ TEST_F(LateReadsTest, ThroughBranchesAndOtherOpsThatPassOn) {
   EXPECT_EQ(SourceOf("before"), "Switch:1");
 }
 
-// What comes around is the first input.
+// The back edge is the first input of the Merge.
 TEST_F(LateReadsTest, ReferencesThatGoAroundALoop) {
   Node* const enter =
       Add("enter", "RefEnter", {{Add("v", "Var"), 0}}, {}, kPs, {{"frame_name", "loop"}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of the compiler share: a registry of small ops with kernels, a cluster of three
+// A world for tests of the compiler: a registry of small ops with kernels, a cluster of three
 // devices, and World, which builds graphs from one-liners and compiles them.
 #pragma once
 
