@@ -56,6 +56,7 @@ struct DeviceInfo {
   int64_t memory_limit = 0;  // bytes
   std::string description = "";
   DeviceRates rates = {};
+  int lanes = 1;  // nodes that it runs at once
   // Copies between devices of its task, and messages to other tasks.
   LinkRates link_in_task = {.bytes_per_ns = 10, .latency_ns = 10'000};
   LinkRates link_to_tasks = {.bytes_per_ns = 1, .latency_ns = 100'000};

@@ -15,6 +15,8 @@ const char* Text(PlacementReport::Reason reason) {
       return "holds state: the first device that its constraints and kernels allow";
     case PlacementReport::Reason::kEndsSoonest:
       return "ends soonest";
+    case PlacementReport::Reason::kShortensStep:
+      return "the whole step ends sooner";
   }
   return "";
 }
@@ -33,10 +35,13 @@ std::string ToString(const CompileReport& report) {
     absl::StrAppendFormat(&text, "%s%s @ %s: %s\n", group.node, others,
                           placement.devices[group.device], Text(group.reason));
     for (const auto& [device, end_ns] : group.candidates) {
+      if (end_ns == 0) continue;
       absl::StrAppendFormat(&text, "    %s  ends after %.3f us\n", placement.devices[device],
                             end_ns / 1e3);
     }
   }
+  absl::StrAppendFormat(&text, "predicted step: %.3f us, at least %.3f us wherever nodes run\n",
+                        placement.step_ns / 1e3, placement.least_ns / 1e3);
   return text;
 }
 

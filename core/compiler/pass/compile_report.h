@@ -10,10 +10,10 @@
 namespace penstock {
 
 struct PlacementReport {
-  enum class Reason { kOnlyDevice, kHoldsState, kEndsSoonest };
+  enum class Reason { kOnlyDevice, kHoldsState, kEndsSoonest, kShortensStep };
   struct Candidate {
     int device = 0;     // in `devices`
-    double end_ns = 0;  // of the group's first node, in the simulated step
+    double end_ns = 0;  // of the group, were it to go there; 0 where costs did not decide
   };
   // Nodes that must share a device.
   struct Group {
@@ -23,8 +23,24 @@ struct PlacementReport {
     Reason reason = Reason::kOnlyDevice;
     std::vector<Candidate> candidates;  // devices that the constraints and the kernels allow
   };
+  // Of the predicted step.
+  struct Run {
+    std::string node;
+    int device = 0, lane = 0;
+    double start_ns = 0, end_ns = 0;
+  };
+  struct Transfer {
+    std::string node;  // whose output it is
+    int from = 0, to = 0;
+    double bytes = 0;
+    double start_ns = 0, end_ns = 0;
+  };
   std::vector<std::string> devices;
-  std::vector<Group> groups;  // in the order of the decisions
+  std::vector<Group> groups;  // in topological order of their first nodes
+  double step_ns = 0;         // what the step is predicted to take
+  double least_ns = 0;        // no placement under the same constraints takes less
+  std::vector<Run> runs;      // these two only if asked for
+  std::vector<Transfer> transfers;
 };
 
 struct CompileReport {

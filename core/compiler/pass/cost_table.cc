@@ -70,6 +70,11 @@ const CostTable::Measured* CostTable::FindMeasured(const Node& node) const {
   return found == measured_.end() ? nullptr : &found->second;
 }
 
+bool CostTable::IsMeasured(const Node& node) const {
+  const Measured* const measured = FindMeasured(node);
+  return measured != nullptr && !measured->times.empty();
+}
+
 double CostTable::NodeNanos(const Node& node, const DeviceInfo& device) const {
   if (const Measured* const measured = FindMeasured(node); measured != nullptr) {
     const Time* alike = nullptr;

@@ -29,6 +29,8 @@ class CostTable {
   void RecordNode(string_view node, const DeviceName& device, double nanos);
   void RecordOutput(string_view node, int output, double bytes);
 
+  // True if a time was recorded for the node on some device.
+  bool IsMeasured(const Node& node) const;
   // Without a measurement or an estimate: the time of a kernel that does nothing.
   double NodeNanos(const Node& node, const DeviceInfo& device) const;
   // From `src`'s device to another. 0 on the same device.

@@ -2,17 +2,29 @@
 #include "core/compiler/placement/placer.h"
 
 #include <algorithm>
-#include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_join.h"
 #include "core/compiler/placement/colocation.h"
+#include "core/compiler/placement/feasible.h"
+#include "core/compiler/placement/predicted_step.h"
+#include "core/compiler/placement/problem.h"
+#include "core/compiler/placement/search.h"
 
 namespace penstock {
 namespace {
 
+using Problem = PlacementProblem;
+using Reason = PlacementReport::Reason;
+
+bool Alike(const DeviceInfo& a, const DeviceInfo& b) {
+  return a.name.type == b.name.type && a.rates.flops_per_ns == b.rates.flops_per_ns &&
+         a.rates.bytes_per_ns == b.rates.bytes_per_ns && a.rates.launch_ns == b.rates.launch_ns;
+}
+
+// Makes the problem of a graph, and gives its answer back to the graph.
 class Placer {
  public:
   Placer(const std::vector<DeviceInfo>& devices, const CostTable& costs,
@@ -22,132 +34,139 @@ class Placer {
         options_(options),
         graph_(*graph),
         groups_(std::move(groups)),
-        feasible_(graph->max_id()),
-        decision_(graph->max_id(), -1),
-        finish_ns_(graph->max_id(), 0),
-        free_ns_(devices.size(), 0) {}
+        group_of_(graph->max_id(), -1) {}
 
   StatusOr<PlacementReport> Run() {
-    for (const DeviceInfo& device : devices_) report_.devices.push_back(device.name.ToString());
-    for (Node* node : graph_.nodes()) RETURN_IF_ERROR(Restrict(*node));
-    ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
-    for (Node* node : order) {
-      int& decision = decision_[groups_.Find(node->id())];
-      if (decision < 0) {
-        report_.groups.push_back(Choose(*node));
-        decision = static_cast<int>(report_.groups.size()) - 1;
-      }
-      PlacementReport::Group& group = report_.groups[decision];
-      ++group.num_nodes;
-      Simulate(*node, group.device);
-      graph_.set_assigned_device(node, report_.devices[group.device]);
+    ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
+    ASSIGN_OR_RETURN(feasible_, FeasibleDevices::Of(graph_, groups_, devices_,
+                                                    {.soft = options_.allow_soft_placement,
+                                                     .any_task = options_.any_task,
+                                                     .client_device = options_.client_device}));
+    AddDevices();
+    AddGroups();
+    AddNodes();
+    FoundPlacement found = FindPlacement(problem_);
+    for (Node* node : order_) {
+      graph_.set_assigned_device(node, report_.devices[found.groups[Group(*node)].device]);
     }
+    Report(std::move(found));
     return std::move(report_);
   }
 
  private:
-  // Narrows the devices of the node's group to those that can run the node.
-  Status Restrict(const Node& node) {
-    const int group = groups_.Find(node.id());
-    if (feasible_[group].empty()) {
-      ASSIGN_OR_RETURN(feasible_[group], Matching(node, groups_.constraint(node.id())));
+  int Group(const Node& node) const { return group_of_[groups_.Find(node.id())]; }
+
+  void AddDevices() {
+    std::map<DeviceName, int> tasks;
+    for (const DeviceInfo& device : devices_) {
+      report_.devices.push_back(device.name.ToString());
+      const int next_task = static_cast<int>(tasks.size());
+      const int task = tasks.try_emplace(device.name.Task(), next_task).first->second;
+      const auto kind = std::find_if(kinds_.begin(), kinds_.end(), [&](const DeviceInfo* known) {
+        return Alike(*known, device);
+      });
+      problem_.devices.push_back({.task = task,
+                                  .kind = static_cast<int>(kind - kinds_.begin()),
+                                  .lanes = std::max(device.lanes, 1),
+                                  .link_in_task = device.link_in_task,
+                                  .link_to_tasks = device.link_to_tasks});
+      if (kind == kinds_.end()) kinds_.push_back(&device);
     }
-    std::vector<int> capable = Capable(node, feasible_[group]);
-    if (capable.empty() && options_.allow_soft_placement) {
-      DeviceName relaxed = groups_.constraint(node.id());
-      relaxed.type.reset();
-      relaxed.index.reset();
-      ASSIGN_OR_RETURN(std::vector<int> wider, Matching(node, relaxed));
-      capable = Capable(node, wider);
-    }
-    if (capable.empty()) return NoKernel(node, feasible_[group]);
-    feasible_[group] = std::move(capable);
-    return OkStatus();
+    problem_.num_tasks = static_cast<int>(tasks.size());
+    problem_.num_kinds = static_cast<int>(kinds_.size());
+    const auto master = tasks.find(options_.client_device.Task());
+    problem_.master_task = master == tasks.end() ? -1 : master->second;
   }
 
-  StatusOr<std::vector<int>> Matching(const Node& node, const DeviceName& constraint) const {
-    std::vector<int> exact, any_type;
-    for (size_t d = 0; d < devices_.size(); ++d) {
-      const DeviceName& name = devices_[d].name;
-      if (!constraint.job && !name.SameTask(options_.client_device)) continue;
-      if (constraint.Matches(name)) exact.push_back(static_cast<int>(d));
-      DeviceName relaxed = constraint;
-      relaxed.type.reset();
-      relaxed.index.reset();
-      if (relaxed.Matches(name)) any_type.push_back(static_cast<int>(d));
+  // In order of their first nodes.
+  void AddGroups() {
+    for (const Node* node : order_) {
+      int& group = group_of_[groups_.Find(node->id())];
+      if (group >= 0) {
+        ++report_.groups[group].num_nodes;
+        continue;
+      }
+      group = problem_.num_groups();
+      std::vector<int> devices = feasible_[groups_.Find(node->id())];
+      PlacementReport::Group decision{.node = node->name(), .num_nodes = 1};
+      if (devices.size() > 1) {
+        decision.reason = groups_.stateful(node->id()) ? Reason::kHoldsState : Reason::kEndsSoonest;
+      }
+      for (const int device : devices) decision.candidates.push_back({device, 0});
+      if (decision.reason == Reason::kHoldsState) devices.resize(1);
+      report_.groups.push_back(std::move(decision));
+      problem_.candidates.push_back(std::move(devices));
     }
-    if (!exact.empty()) return exact;
-    if (options_.allow_soft_placement && !any_type.empty()) return any_type;
-    return InvalidArgument("Cannot place node '", node.name(), "': no device matches '",
-                           constraint.ToString(),
-                           "'. The devices are: ", absl::StrJoin(report_.devices, ", "),
-                           any_type.empty() ? ""
-                                            : ". allow_soft_placement would take another device "
-                                              "of that task.");
   }
 
-  std::vector<int> Capable(const Node& node, const std::vector<int>& devices) const {
-    std::vector<int> capable;
-    for (int d : devices) {
-      const std::string& type = *devices_[d].name.type;
-      if (graph_.registry().FindKernel(node.op_name(), type, node.attrs()).ok()) {
-        capable.push_back(d);
+  void AddNodes() {
+    std::vector<int> index(graph_.max_id(), -1), first_output(graph_.max_id(), 0);
+    std::vector<Problem::Input> inputs;
+    for (const Node* node : order_) {
+      inputs.clear();
+      for (const Endpoint& in : node->inputs()) {
+        const int source = index[in.node->id()];
+        if (source < 0 || IsCopied(*in.node)) continue;  // the far end of a loop's back edge
+        inputs.push_back({source, first_output[in.node->id()] + in.index});
+      }
+      for (const Node* control : node->control_inputs()) {
+        inputs.push_back({index[control->id()], -1});
+      }
+      AddNode(*node, inputs);
+      index[node->id()] = problem_.num_nodes() - 1;
+      first_output[node->id()] = static_cast<int>(problem_.output_bytes.size());
+      for (int i = 0; i < node->num_outputs(); ++i) {
+        problem_.output_bytes.push_back(costs_.OutputBytes(*node, i));
       }
     }
-    return capable;
   }
 
-  Status NoKernel(const Node& node, const std::vector<int>& devices) const {
-    const DeviceInfo& device = devices_[devices.front()];
-    const Status why =
-        graph_.registry().FindKernel(node.op_name(), *device.name.type, node.attrs()).status();
-    return InvalidArgument("Cannot place node '", node.name(), "' on '", device.name.ToString(),
-                           "' (requested: '", groups_.constraint(node.id()).ToString(),
-                           "'): ", why.message());
-  }
-
-  double StartNanos(const Node& node, int device) const {
-    double ready = 0;
-    for (const Endpoint& in : node.inputs()) {
-      const int decision = decision_[groups_.Find(in.node->id())];
-      if (decision < 0) continue;  // the far end of a loop's back edge
-      const int from = report_.groups[decision].device;
-      ready = std::max(
-          ready, finish_ns_[in.node->id()] +
-                     costs_.TransferNanos(*in.node, in.index, devices_[from], devices_[device]));
+  void AddNode(const Node& node, const std::vector<Problem::Input>& inputs) {
+    nanos_.clear();
+    exceptions_.clear();
+    for (const DeviceInfo* kind : kinds_) nanos_.push_back(costs_.NodeNanos(node, *kind));
+    const std::vector<int>& devices = problem_.candidates[Group(node)];
+    for (const int device : costs_.IsMeasured(node) ? devices : std::vector<int>()) {
+      const double nanos = costs_.NodeNanos(node, devices_[device]);
+      if (nanos != nanos_[problem_.devices[device].kind]) exceptions_.push_back({device, nanos});
     }
-    for (const Node* control : node.control_inputs()) {
-      ready = std::max(ready, finish_ns_[control->id()]);
-    }
-    return std::max(ready, free_ns_[device]);
+    problem_.AddNode(Group(node), inputs, nanos_, exceptions_);
   }
 
-  // Decides where the group of `node` goes.
-  PlacementReport::Group Choose(const Node& node) const {
-    using Reason = PlacementReport::Reason;
-    const int id = groups_.Find(node.id());
-    PlacementReport::Group group{.node = node.name(), .device = feasible_[id].front()};
-    double soonest = std::numeric_limits<double>::infinity();
-    group.candidates.reserve(feasible_[id].size());
-    if (feasible_[id].size() > 1) {
-      group.reason = groups_.stateful(node.id()) ? Reason::kHoldsState : Reason::kEndsSoonest;
-    }
-    for (const int device : feasible_[id]) {
-      const double end = EndNanos(node, device);
-      group.candidates.push_back({device, end});
-      if (group.reason != Reason::kEndsSoonest || end >= soonest) continue;
-      soonest = end;
-      group.device = device;
-    }
-    return group;
+  // The partitioner copies such a constant to each device that reads it.
+  static bool IsCopied(const Node& node) {
+    return node.op().is_constant && node.control_inputs().empty();
   }
 
-  double EndNanos(const Node& node, int device) const {
-    return StartNanos(node, device) + costs_.NodeNanos(node, devices_[device]);
+  void Report(FoundPlacement found) {
+    report_.step_ns = found.step_ns;
+    report_.least_ns = LowerBoundNanos(problem_);
+    for (size_t g = 0; g < found.groups.size(); ++g) {
+      PlacementReport::Group& group = report_.groups[g];
+      group.device = found.groups[g].device;
+      if (group.reason != Reason::kEndsSoonest) continue;
+      if (found.groups[g].moved) group.reason = Reason::kShortensStep;
+      group.candidates.clear();
+      for (const auto& [device, end_ns] : found.groups[g].candidates) {
+        group.candidates.push_back({device, end_ns});
+      }
+    }
+    if (options_.predict) Predict();
   }
 
-  void Simulate(const Node& node, int device) {
-    finish_ns_[node.id()] = free_ns_[device] = EndNanos(node, device);
+  void Predict() {
+    std::vector<int> device;
+    for (const PlacementReport::Group& group : report_.groups) device.push_back(group.device);
+    const PredictedStep step = PredictStep(problem_, device, UpwardRanks(problem_));
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const PredictedStep::Run& run = step.runs[i];
+      report_.runs.push_back({order_[i]->name(), run.device, run.lane, run.start_ns, run.end_ns});
+    }
+    for (const PredictedStep::Transfer& sent : step.transfers) {
+      report_.transfers.push_back({order_[sent.node]->name(), sent.from, sent.to,
+                                   problem_.Bytes({sent.node, sent.output}), sent.start_ns,
+                                   sent.end_ns});
+    }
   }
 
   const std::vector<DeviceInfo>& devices_;
@@ -155,10 +174,13 @@ class Placer {
   const PlaceOptions& options_;
   Graph& graph_;
   const ColocationGroups groups_;
-  std::vector<std::vector<int>> feasible_;  // by group
-  std::vector<int> decision_;               // by group: in the report; -1: not yet
-  std::vector<double> finish_ns_;           // by node
-  std::vector<double> free_ns_;             // by device: when its last node ends
+  std::vector<Node*> order_;
+  std::vector<std::vector<int>> feasible_;  // by group's node
+  std::vector<int> group_of_;               // by group's node: in the problem
+  std::vector<const DeviceInfo*> kinds_;    // one of each
+  std::vector<double> nanos_;               // of a node that is being added
+  std::vector<Problem::Exception> exceptions_;
+  Problem problem_;
   PlacementReport report_;
 };
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FeasibleDevices: where each colocation group may run: its constraint, the kernels of all its
+// members, and the task of a node that names no job.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/compiler/placement/colocation.h"
+#include "core/graph/graph.h"
+#include "core/op/device_name.h"
+
+namespace penstock {
+
+class FeasibleDevices {
+ public:
+  struct Options {
+    // Where a constraint on type or index leaves nothing, another device of that task will do.
+    bool soft = false;
+    // A node that names no job may go to any task; else to `client_device`'s only.
+    bool any_task = false;
+    DeviceName client_device;
+  };
+
+  // By node id of a group's representative: indices in `devices`, in their order, never empty.
+  // InvalidArgument names the node and its constraint, and lists the devices, or the types that
+  // have a kernel.
+  static StatusOr<std::vector<std::vector<int>>> Of(const Graph& graph,
+                                                    const ColocationGroups& groups,
+                                                    const std::vector<DeviceInfo>& devices,
+                                                    const Options& options);
+
+ private:
+  FeasibleDevices(const Graph& graph, const ColocationGroups& groups,
+                  const std::vector<DeviceInfo>& devices, const Options& options)
+      : graph_(graph), groups_(groups), devices_(devices), options_(options) {}
+
+  StatusOr<std::vector<int>> OfGroup(const std::vector<const Node*>& members);
+  const std::vector<int>& Matching(const DeviceName& constraint);
+  // Those on which every member has a kernel. If there is none, `without` is the member for which
+  // the last of `devices` fell away.
+  std::vector<int> Capable(const std::vector<const Node*>& members, std::vector<int> devices,
+                           const Node** without) const;
+  Status NoDevice(const Node& node, const DeviceName& constraint);
+  Status NoKernel(const Node& node, const DeviceName& constraint, int device) const;
+
+  const Graph& graph_;
+  const ColocationGroups& groups_;
+  const std::vector<DeviceInfo>& devices_;
+  const Options& options_;
+  std::map<DeviceName, std::vector<int>> matching_;  // by constraint
+};
+
+}  // namespace penstock

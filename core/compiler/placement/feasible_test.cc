@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/placement/feasible.h"
+
+#include "core/compiler/testing/world.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A worker with a CPU and a GPU, and a ps. Only Heavy has a kernel for the GPU.
+class FeasibleDevicesTest : public testing::Test {
+ protected:
+  StatusOr<std::vector<int>> Of(const Node* node, bool soft = false, bool any_task = false) {
+    ASSIGN_OR_RETURN(const ColocationGroups groups, ColocationGroups::Of(w_.graph, soft));
+    ASSIGN_OR_RETURN(const auto devices,
+                     FeasibleDevices::Of(w_.graph, groups, devices_,
+                                         {.soft = soft,
+                                          .any_task = any_task,
+                                          .client_device = *DeviceName::Parse(kWorker)}));
+    return devices[groups.Find(node->id())];
+  }
+  std::string ErrorOf(const Node* node) { return std::string(Of(node).status().message()); }
+  static NodeOptions Beside(const std::string& node, const std::string& device = "") {
+    return {.device = device, .attrs = {{"_class", std::vector<std::string>{"loc:@" + node}}}};
+  }
+
+  World w_;
+  std::vector<DeviceInfo> devices_ = {
+      {.name = *DeviceName::Parse("/job:worker/replica:0/task:0/device:GPU:0")},
+      {.name = *DeviceName::Parse(kWorker)},
+      {.name = *DeviceName::Parse(kPs)}};
+};
+
+TEST_F(FeasibleDevicesTest, KernelsAndTheClientsTask) {
+  Node* const x = w_.Add("x", "Input");
+  Node* const heavy = w_.Add("heavy", "Heavy", {{x, 0}});
+  Node* const far = w_.Add("far", "Heavy", {{x, 0}}, {.device = "/job:ps"});
+  EXPECT_EQ(*Of(x), (std::vector<int>{1}));
+  EXPECT_EQ(*Of(heavy), (std::vector<int>{0, 1}));
+  EXPECT_EQ(*Of(far), (std::vector<int>{2}));
+  EXPECT_EQ(*Of(x, false, /*any_task=*/true), (std::vector<int>{1, 2}));
+}
+
+TEST_F(FeasibleDevicesTest, AGroupRunsWhereAllItsMembersCan) {
+  Node* const x = w_.Add("x", "Input");
+  Node* const heavy = w_.Add("heavy", "Heavy", {{x, 0}}, Beside("x"));
+  EXPECT_EQ(*Of(heavy), (std::vector<int>{1}));
+}
+
+TEST_F(FeasibleDevicesTest, SoftPlacementAsksEveryMember) {
+  Node* const x = w_.Add("x", "Input");
+  Node* const heavy = w_.Add("heavy", "Heavy", {{x, 0}}, {.device = "/device:GPU:0"});
+  w_.Add("other", "Input", {}, Beside("heavy"));
+  EXPECT_EQ(*Of(heavy, /*soft=*/true), (std::vector<int>{1})) << "the CPU has kernels for both";
+  EXPECT_THAT(ErrorOf(heavy), HasSubstr("Cannot place node 'other'"));
+}
+
+TEST_F(FeasibleDevicesTest, SoftPlacementStaysInTheTask) {
+  Node* const lost = w_.Add("lost", "Input", {}, {.device = "/job:ps/task:0/device:GPU:7"});
+  EXPECT_EQ(*Of(lost, /*soft=*/true), (std::vector<int>{2}));
+  EXPECT_THAT(ErrorOf(lost), HasSubstr("no device matches '/job:ps/task:0/device:GPU:7'"));
+  EXPECT_THAT(ErrorOf(lost), HasSubstr("allow_soft_placement"));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/placement/search.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "core/compiler/placement/busy_lanes.h"
+#include "core/compiler/placement/predicted_step.h"
+
+namespace penstock {
+namespace {
+
+using Input = PlacementProblem::Input;
+
+// Puts node after node where it would end soonest, and remembers when lanes and links are free.
+class Greedy {
+ public:
+  Greedy(const PlacementProblem& problem, const std::vector<double>& ranks)
+      : problem_(problem),
+        ranks_(ranks),
+        sends_free_(problem.num_tasks),
+        receives_free_(problem.num_tasks),
+        ends_(problem.num_nodes()),
+        members_(problem.num_groups()) {
+    for (size_t d = 0; d < problem.devices.size(); ++d) {
+      lanes_.emplace_back(problem.devices[d].lanes, problem.StartNanos(static_cast<int>(d)));
+    }
+    for (int node = 0; node < problem.num_nodes(); ++node) {
+      members_[problem.group[node]].push_back(node);
+    }
+  }
+
+  std::vector<FoundPlacement::Group> Run() {
+    groups_.assign(problem_.num_groups(), {.device = -1});
+    // Ranks fall along edges, and nodes of equal rank are in topological order.
+    std::vector<int> order(problem_.num_nodes());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [this](int a, int b) { return ranks_[a] > ranks_[b]; });
+    for (const int node : order) {
+      FoundPlacement::Group& group = groups_[problem_.group[node]];
+      if (group.device < 0) Choose(node, &group);
+      Commit(node, group.device);
+    }
+    return std::move(groups_);
+  }
+
+ private:
+  void Choose(int node, FoundPlacement::Group* group) {
+    const std::vector<int>& candidates = problem_.candidates[problem_.group[node]];
+    group->device = candidates.front();
+    double soonest = std::numeric_limits<double>::infinity();
+    group->candidates.reserve(candidates.size());
+    for (const int device : candidates) {
+      double end = StartOn(node, device) + problem_.Nanos(node, device);
+      for (const int member : members_[problem_.group[node]]) {
+        if (member == node) continue;
+        end += problem_.Nanos(member, device) / problem_.devices[device].lanes;
+      }
+      end += problem_.StartNanos(device);
+      group->candidates.push_back({device, end});
+      if (end >= soonest) continue;
+      soonest = end;
+      group->device = device;
+    }
+  }
+
+  double StartOn(int node, int device) const {
+    double ready = 0;
+    for (int i = problem_.first_input[node]; i < problem_.first_input[node + 1]; ++i) {
+      ready = std::max(ready, Arrival(problem_.inputs[i], device));
+    }
+    return lanes_[device].StartFor(ready, problem_.Nanos(node, device));
+  }
+
+  // Transfers to a device that another node there waits for as well are counted again: a choice
+  // that is a little too wary of transfers costs less than a table of them.
+  double Arrival(const Input& input, int device) const {
+    const int from = groups_[problem_.group[input.node]].device;
+    const double end = ends_[input.node];
+    if (from < 0 || from == device) return end;
+    const int a = problem_.devices[from].task, b = problem_.devices[device].task;
+    const LinkRates link = problem_.Link(from, device);
+    const double start = a == b ? end : std::max({end, sends_free_[a], receives_free_[b]});
+    return start + link.latency_ns + problem_.Bytes(input) / link.bytes_per_ns;
+  }
+
+  void Commit(int node, int device) {
+    const double start = StartOn(node, device);
+    for (int i = problem_.first_input[node]; i < problem_.first_input[node + 1]; ++i) {
+      const Input& input = problem_.inputs[i];
+      const int from = groups_[problem_.group[input.node]].device;
+      const int a = problem_.devices[from].task, b = problem_.devices[device].task;
+      if (a == b) continue;
+      const double sent = Arrival(input, device) - problem_.Link(from, device).latency_ns;
+      sends_free_[a] = receives_free_[b] = sent;
+    }
+    ends_[node] = start + problem_.Nanos(node, device);
+    lanes_[device].Take(start, problem_.Nanos(node, device));
+  }
+
+  const PlacementProblem& problem_;
+  const std::vector<double>& ranks_;
+  std::vector<BusyLanes> lanes_;                    // by device
+  std::vector<double> sends_free_, receives_free_;  // by task
+  std::vector<double> ends_;                        // by node
+  std::vector<std::vector<int>> members_;           // by group
+  std::vector<FoundPlacement::Group> groups_;
+};
+
+// Compares whole placements by prediction, as long as the budget lasts.
+class Improvement {
+ public:
+  Improvement(const PlacementProblem& problem, const std::vector<double>& ranks, int budget,
+              std::vector<int> start)
+      : problem_(problem), ranks_(ranks), budget_(budget), best_(std::move(start)) {
+    best_ns_ = PredictStep(problem_, best_, ranks_).end_ns;
+  }
+
+  // All groups that may go to one device go there, the others stay.
+  void TryEachDeviceAlone() {
+    for (int device = 0; device < static_cast<int>(problem_.devices.size()); ++device) {
+      std::vector<int> alone = best_;
+      for (int group = 0; group < problem_.num_groups(); ++group) {
+        const std::vector<int>& may = problem_.candidates[group];
+        if (std::find(may.begin(), may.end(), device) != may.end()) alone[group] = device;
+      }
+      if (!Try(std::move(alone))) return;
+    }
+  }
+
+  // Every placement of `groups`, where the budget is enough for that. Otherwise does nothing.
+  bool TryAll(const std::vector<int>& groups) {
+    double placements = 1;
+    for (const int group : groups) {
+      placements *= static_cast<double>(problem_.candidates[group].size());
+    }
+    if (placements * problem_.num_nodes() > budget_) return false;
+    std::vector<size_t> choice(groups.size(), 0);
+    for (size_t i = 0; i < groups.size();) {
+      std::vector<int> placement = best_;
+      for (size_t g = 0; g < groups.size(); ++g) {
+        placement[groups[g]] = problem_.candidates[groups[g]][choice[g]];
+      }
+      Try(std::move(placement));
+      for (i = 0; i < groups.size(); ++i) {  // the next one, as an odometer counts
+        if (++choice[i] < problem_.candidates[groups[i]].size()) break;
+        choice[i] = 0;
+      }
+    }
+    return true;
+  }
+
+  // Moves single groups, the heaviest first, until nothing improves.
+  void TryMoves(const std::vector<int>& groups) {
+    for (bool better = true; better;) {
+      const double before = best_ns_;
+      for (const int group : groups) {
+        for (const int device : problem_.candidates[group]) {
+          if (device == best_[group]) continue;
+          std::vector<int> moved = best_;
+          moved[group] = device;
+          if (!Try(std::move(moved))) return;
+        }
+      }
+      better = best_ns_ < before;
+    }
+  }
+
+  // Leaves a place where single moves do not help: puts three random groups elsewhere and moves on
+  // from there. The same problem is always searched alike.
+  void TryJumps(const std::vector<int>& groups) {
+    std::minstd_rand random;
+    std::vector<int> known_best = best_;
+    double known_best_ns = best_ns_;
+    const int most_in_vain = 16 * static_cast<int>(groups.size());
+    for (int in_vain = 0; in_vain < most_in_vain && budget_ > 0; ++in_vain) {
+      best_ = known_best;
+      for (int i = 0; i < 3; ++i) {
+        const int group = groups[random() % groups.size()];
+        const std::vector<int>& may = problem_.candidates[group];
+        best_[group] = may[random() % may.size()];
+      }
+      best_ns_ = PredictStep(problem_, best_, ranks_).end_ns;
+      TryMoves(groups);
+      if (best_ns_ >= known_best_ns) continue;
+      known_best = best_;
+      known_best_ns = best_ns_;
+      in_vain = 0;
+    }
+    best_ = std::move(known_best);
+    best_ns_ = known_best_ns;
+  }
+
+  const std::vector<int>& best() const { return best_; }
+  double best_ns() const { return best_ns_; }
+
+ private:
+  // False: the budget is spent.
+  bool Try(std::vector<int> placement) {
+    budget_ -= problem_.num_nodes();
+    if (budget_ < 0) return false;
+    const double end = PredictStep(problem_, placement, ranks_).end_ns;
+    if (end < best_ns_) {
+      best_ns_ = end;
+      best_ = std::move(placement);
+    }
+    return true;
+  }
+
+  const PlacementProblem& problem_;
+  const std::vector<double>& ranks_;
+  int budget_;
+  std::vector<int> best_;
+  double best_ns_ = 0;
+};
+
+// Those that have a choice, in order of their largest rank.
+std::vector<int> FreeGroups(const PlacementProblem& problem, const std::vector<double>& ranks) {
+  std::vector<double> rank(problem.num_groups(), 0);
+  std::vector<int> groups;
+  for (int node = 0; node < problem.num_nodes(); ++node) {
+    double& of_group = rank[problem.group[node]];
+    of_group = std::max(of_group, ranks[node]);
+  }
+  for (int group = 0; group < problem.num_groups(); ++group) {
+    if (problem.candidates[group].size() > 1) groups.push_back(group);
+  }
+  std::stable_sort(groups.begin(), groups.end(), [&](int a, int b) { return rank[a] > rank[b]; });
+  return groups;
+}
+
+}  // namespace
+
+FoundPlacement FindPlacement(const PlacementProblem& problem, int budget) {
+  const std::vector<double> ranks = UpwardRanks(problem);
+  const std::vector<int> free = FreeGroups(problem, ranks);
+  FoundPlacement found;
+  std::vector<int> greedy(problem.num_groups());
+  if (free.empty()) {
+    for (int group = 0; group < problem.num_groups(); ++group) {
+      const int device = problem.candidates[group].front();
+      found.groups.push_back({.device = device, .candidates = {}});
+      greedy[group] = device;
+    }
+    found.step_ns = PredictStep(problem, greedy, ranks).end_ns;
+    return found;
+  }
+  found.groups = Greedy(problem, ranks).Run();
+  for (int group = 0; group < problem.num_groups(); ++group) {
+    greedy[group] = found.groups[group].device;
+  }
+  Improvement improvement(problem, ranks, budget, greedy);
+  if (!improvement.TryAll(free)) {
+    improvement.TryEachDeviceAlone();
+    improvement.TryMoves(free);
+    improvement.TryJumps(free);
+  }
+  for (int group = 0; group < problem.num_groups(); ++group) {
+    found.groups[group].device = improvement.best()[group];
+    found.groups[group].moved = improvement.best()[group] != greedy[group];
+  }
+  found.step_ns = improvement.best_ns();
+  return found;
+}
+
+}  // namespace penstock
