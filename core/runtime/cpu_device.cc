@@ -30,6 +30,7 @@ std::unique_ptr<Device> MakeCpuDevice(const DeviceOptions& options) {
   info.name.type = "CPU";
   info.name.index = 0;
   info.rates = DefaultRates("CPU");
+  info.lanes = options.lanes;
   info.memory_limit = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   return std::make_unique<CpuDevice>(std::move(info));
 }

@@ -63,6 +63,7 @@ struct DeviceOptions {
   DeviceName task;
   uint64_t incarnation = 1;
   int gpus_max = 64;
+  int lanes = 1;  // nodes that the CPU runs at once: threads of the pool that runs kernels
 };
 StatusOr<std::vector<std::unique_ptr<Device>>> MakeDevices(const DeviceOptions& options);
 

@@ -38,6 +38,7 @@ MasterSession::MasterSession(Options options)
       tasks_(std::make_shared<SessionTasks>()),
       step_id_base_(options_.services.env->RandomU64()),
       graph_(*options_.registry),
+      places_automatically_(options_.session.placement == kPlacementAuto),
       none_running_(*options_.services.threads, "the end of a session's steps") {
   tasks_->list = options_.tasks;
   last_used_ns_ = options_.services.env->NowNanos();
@@ -47,6 +48,7 @@ MasterSession::~MasterSession() { CHECK(closed_, "session ", handle(), " was not
 
 StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) {
   RETURN_IF_ERROR(CheckDisabledPasses(options.session.disabled_passes));
+  RETURN_IF_ERROR(CheckPlacement(options.session.placement));
   std::shared_ptr<MasterSession> session(new MasterSession(std::move(options)));
   const Status begun = session->BeginInTasks();
   if (!begun.ok()) {
@@ -153,13 +155,14 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   }
   RETURN_IF_ERROR(step->CheckFeeds(feeds));
   std::optional<StepStatsCollector> stats;
-  if (options.trace) stats.emplace();
+  const bool sampled = places_automatically() && step->sampling.Begin();
+  if (options.trace || sampled) stats.emplace();
   StepStatsCollector* const collector = stats.has_value() ? &*stats : nullptr;
   outputs->clear();  // what it held may be updated in place
   outputs->resize(step->names().fetches.size());
   if (step->local != nullptr) {
     const Status status = RunLocal(*step, options, feeds, absl::MakeSpan(*outputs), collector);
-    return Finished(*step, options, status, collector, outputs, metadata);
+    return Finished(step, options, status, collector, outputs, metadata);
   }
   Wait wait(*options_.services.threads, "the end of a step");
   StartStep(step,
@@ -171,24 +174,28 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
              .cancellation = options.cancellation,
              .on_this_thread = true},
             wait.done());
-  return Finished(*step, options, wait.Get(), collector, outputs, metadata);
+  return Finished(step, options, wait.Get(), collector, outputs, metadata);
 }
 
-Status MasterSession::Finished(const PreparedStep& step, const RunOptions& options, Status status,
+Status MasterSession::Finished(const Prepared& step, const RunOptions& options, Status status,
                                StepStatsCollector* stats, std::vector<Tensor>* outputs,
                                RunMetadata* metadata) {
-  if (status.ok()) status = step.CheckFetches(*outputs);
+  if (status.ok()) status = step->CheckFetches(*outputs);
   if (!status.ok()) [[unlikely]] {
     outputs->clear();
     return status;
   }
-  if (metadata == nullptr) return OkStatus();
   if (stats != nullptr) {
-    metadata->step_stats = stats->Take();
-    ReaderMutexLock lock(graph_mu_);
-    costs_.Record(graph_, metadata->step_stats);
+    std::vector<DeviceStats> taken = stats->Take();
+    {
+      ReaderMutexLock lock(graph_mu_);
+      costs_.Record(graph_, taken);
+    }
+    if (places_automatically()) PlaceAnew(step);
+    if (metadata != nullptr && options.trace) metadata->step_stats = std::move(taken);
   }
-  return options.partition_graphs ? AddPartitionGraphs(step, metadata) : OkStatus();
+  if (metadata == nullptr || !options.partition_graphs) return OkStatus();
+  return AddPartitionGraphs(*step, metadata);
 }
 
 Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& options,
@@ -310,7 +317,8 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
   const Status fits = step->CheckFeeds(run->values);
   if (!fits.ok()) return std::move(done)(fits);
   run->outputs.resize(step->names().fetches.size());
-  StepStatsCollector* const stats = run->options.trace ? &run->stats : nullptr;
+  const bool sampled = places_automatically() && step->sampling.Begin();
+  StepStatsCollector* const stats = run->options.trace || sampled ? &run->stats : nullptr;
   StartStep(step,
             {.id = NextStepId(),
              .deadline_ns = DeadlineOf(run->options, true),
@@ -320,7 +328,7 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
              .cancellation = run->options.cancellation},
             Done([self = shared_from_this(), step, run, stats,
                   done = std::move(done)](Status status) mutable {
-              status = self->Finished(*step, run->options, std::move(status), stats, &run->outputs,
+              status = self->Finished(step, run->options, std::move(status), stats, &run->outputs,
                                       &run->metadata);
               std::move(done)(std::move(status));
             }));

@@ -28,6 +28,7 @@ namespace penstock {
 
 class HealthMonitor;
 struct CompileOptions;
+struct CompileReport;
 
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
@@ -126,9 +127,14 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void Prepare(const Prepared& step);
   StatusOr<CompileOptions> OptionsOf(const PreparedStep& step) const;
   StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const PreparedStep& step) const;
-  StatusOr<std::vector<Partition>> CompileStep(const PreparedStep& step) const;
+  StatusOr<std::vector<Partition>> CompileStep(const PreparedStep& step, CompileReport* report);
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
-  Status AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata) const;
+  Status AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata);
+  bool places_automatically() const { return places_automatically_; }
+  // After an execution that was measured: has the pool place the step again, if it is time. It goes
+  // on as it is until the new one is ready.
+  void PlaceAnew(const Prepared& step);
+  void Replace(const PreparedStep& step, const Prepared& anew);
 
   // Running.
   Status RunPrepared(const Prepared& step, const RunOptions& options,
@@ -137,7 +143,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status RunLocal(const PreparedStep& step, const RunOptions& options,
                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                   StepStatsCollector* stats);
-  Status Finished(const PreparedStep& step, const RunOptions& options, Status status,
+  Status Finished(const Prepared& step, const RunOptions& options, Status status,
                   StepStatsCollector* stats, std::vector<Tensor>* outputs, RunMetadata* metadata);
   void StartStep(const Prepared& step, const MasterStep::Args& args, Done done);
   void StartPartial(const Prepared& step, SetUp done);
@@ -174,6 +180,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   StepCache cache_;
   MeasuredCosts costs_;
+  const bool places_automatically_;
+  AutoPlacement placement_;
   Mutex callables_mu_;
   std::map<int64_t, Callable> callables_ ABSL_GUARDED_BY(callables_mu_);
   int64_t next_callable_ ABSL_GUARDED_BY(callables_mu_) = 1;

@@ -136,4 +136,14 @@ void StepCache::Drop(const PreparedStep& step) {
   steps_.erase(found);
 }
 
+void StepCache::Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& other) {
+  std::shared_ptr<PreparedStep> dropped;  // destroyed without the lock
+  MutexLock lock(mu_);
+  const auto found = steps_.find(NamesOf(step));
+  if (found == steps_.end() || found->second.get() != &step) return;
+  dropped = std::move(found->second);
+  steps_.erase(found);
+  steps_.emplace(NamesOf(*other), other);
+}
+
 }  // namespace penstock

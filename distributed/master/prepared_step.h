@@ -18,6 +18,7 @@
 #include "core/base/done.h"
 #include "core/base/mutex.h"
 #include "core/tensor/tensor.h"
+#include "distributed/master/auto_placement.h"
 #include "distributed/session/session.h"
 #include "distributed/worker/worker_client.h"
 #include "distributed/worker/worker_graph.h"
@@ -75,6 +76,9 @@ class PreparedStep {
   // Written by the caller that prepares it, before Finish; constant once ready.
   std::vector<Feed> feeds;
   std::shared_ptr<const CostTable> costs;  // that it was compiled with; null: estimates only
+  // The placement that it was compiled with, or its own: CompileOptions::placed_before. Null unless
+  // the session places automatically.
+  std::shared_ptr<const DeviceByNode> placed;
   std::string session;
   std::shared_ptr<const SessionTasks> tasks;  // what the parts point into
   std::vector<Part> parts;                    // the master's own task's last
@@ -82,6 +86,7 @@ class PreparedStep {
   std::shared_ptr<WorkerGraph> local;
   // Of a partial run: the feeds that each fetch needs.
   std::vector<std::vector<int>> feeds_of_fetches;
+  StepSampling sampling;
 
   // InvalidArgument where the tensors do not fit the feeds; names the one.
   Status CheckFeeds(absl::Span<const Tensor> tensors) const;
@@ -114,6 +119,8 @@ class StepCache {
   std::shared_ptr<PreparedStep> GetPartial(const CallableSpec& names);
   // Forgets `step`, which could not be prepared.
   void Drop(const PreparedStep& step);
+  // `other`, of the same names, takes the place of `step`, if that is still there.
+  void Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& other);
 
  private:
   // The names of a step, wherever they are kept. The order counts.

@@ -24,6 +24,15 @@ PartialShape PromisedShape(const Node& node) {
   return *shape;
 }
 
+std::shared_ptr<const DeviceByNode> PlacementIn(const CompileReport& report) {
+  const PlacementReport& placement = report.placement;
+  auto devices = std::make_shared<DeviceByNode>();
+  for (const PlacementReport::Group& group : placement.groups) {
+    devices->emplace(group.node, placement.devices[group.device]);
+  }
+  return devices;
+}
+
 }  // namespace
 
 void MasterSession::AwaitPrepared(const Prepared& step, Done done) {
@@ -55,8 +64,10 @@ void MasterSession::Prepare(const Prepared& step) {
   auto feeds = FeedsOf(*step);
   if (!feeds.ok()) return finish(feeds.status());
   step->costs = costs_.Get();
-  auto partitions = CompileStep(*step);
+  CompileReport report;
+  auto partitions = CompileStep(*step, &report);
   if (!partitions.ok()) return finish(partitions.status());
+  if (places_automatically()) step->placed = PlacementIn(report);
   if (step->partial()) {
     auto needed = FeedsOfFetches(*step);
     if (!needed.ok()) return finish(needed.status());
@@ -119,10 +130,43 @@ StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) cons
   return options;
 }
 
-StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& step) const {
-  ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(step));
+StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& step,
+                                                            CompileReport* report) {
+  ASSIGN_OR_RETURN(CompileOptions options, OptionsOf(step));
+  std::shared_ptr<const DeviceByNode> state;
   ReaderMutexLock lock(graph_mu_);
-  return Compile(graph_, devices(), options);
+  if (places_automatically()) {
+    ASSIGN_OR_RETURN(state, placement_.StateDevices(graph_, version_, devices(), options));
+    options.any_task = true;
+    options.state_devices = state.get();
+    options.placed_before = step.placed.get();
+  }
+  return Compile(graph_, devices(), options, report);
+}
+
+void MasterSession::PlaceAnew(const Prepared& step) {
+  if (!step->sampling.WantsPlacement()) return;
+  options_.services.threads->Schedule([self = shared_from_this(), step] {
+    const auto anew = std::make_shared<PreparedStep>(step->names());
+    anew->costs = self->costs_.Get();
+    anew->placed = step->placed;
+    CompileReport report;
+    if (!self->CompileStep(*anew, &report).ok() || report.placement.kept) return;
+    // An error here is that of a session that ends or of a task that is lost, which the next
+    // execution of the old step reports.
+    const bool first = anew->AwaitReady(Done([self, step, anew](const Status& status) {
+      if (status.ok()) self->Replace(*step, anew);
+    }));
+    if (first) self->Prepare(anew);
+  });
+}
+
+void MasterSession::Replace(const PreparedStep& step, const Prepared& anew) {
+  cache_.Replace(step, anew);
+  MutexLock lock(callables_mu_);
+  for (auto& [id, callable] : callables_) {
+    if (callable.step.get() == &step) callable.step = anew;
+  }
 }
 
 StatusOr<std::vector<std::vector<int>>> MasterSession::FeedsOfFetches(
@@ -132,8 +176,8 @@ StatusOr<std::vector<std::vector<int>>> MasterSession::FeedsOfFetches(
   return penstock::FeedsOfFetches(graph_, options);
 }
 
-Status MasterSession::AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata) const {
-  ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileStep(step));
+Status MasterSession::AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata) {
+  ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileStep(step, nullptr));
   for (Partition& partition : partitions) {
     metadata->partition_graphs.emplace_back(partition.device, std::move(partition.graph));
   }

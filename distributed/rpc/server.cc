@@ -160,9 +160,10 @@ Status Server::State::MakeTask() {
       .idle_timeout_ms = options.session_idle_timeout_ms,
       .connected_clients = ConnectedClients,
       .return_memory = ReturnFreeMemory};
-  ASSIGN_OR_RETURN(
-      parts.devices,
-      MakeDevices({.task = name, .incarnation = self.incarnation, .gpus_max = options.gpus_max}));
+  ASSIGN_OR_RETURN(parts.devices, MakeDevices({.task = name,
+                                               .incarnation = self.incarnation,
+                                               .gpus_max = options.gpus_max,
+                                               .lanes = threads.num_threads()}));
   task.emplace(std::move(parts));
   return OkStatus();
 }

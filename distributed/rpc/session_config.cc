@@ -14,6 +14,7 @@ using tensorflow::RewriterConfig;
 
 constexpr char kOurOptimizer[] = "penstock";
 constexpr char kDisabledPasses[] = "disabled_passes";
+constexpr char kPlacement[] = "placement";
 
 std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
   std::vector<std::string> passes;
@@ -29,6 +30,17 @@ std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
   return passes;
 }
 
+// The last one counts: what a client says stands after the server's default.
+std::string PlacementOf(const RewriterConfig& config) {
+  std::string placement = SessionOptions().placement;
+  for (const auto& optimizer : config.custom_optimizers()) {
+    if (optimizer.name() != kOurOptimizer) continue;
+    const auto given = optimizer.parameter_map().find(kPlacement);
+    if (given != optimizer.parameter_map().end()) placement = given->second.s();
+  }
+  return placement;
+}
+
 }  // namespace
 
 void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
@@ -40,9 +52,12 @@ void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
   if (!options.optimize) {
     graph.mutable_optimizer_options()->set_opt_level(tensorflow::OptimizerOptions::L0);
   }
-  if (options.disabled_passes.empty()) return;
+  const bool placed = options.placement != SessionOptions().placement;
+  if (options.disabled_passes.empty() && !placed) return;
   auto* const ours = graph.mutable_rewrite_options()->add_custom_optimizers();
   ours->set_name(kOurOptimizer);
+  if (placed) (*ours->mutable_parameter_map())[kPlacement].set_s(options.placement);
+  if (options.disabled_passes.empty()) return;
   auto* const names = (*ours->mutable_parameter_map())[kDisabledPasses].mutable_list();
   for (const std::string& pass : options.disabled_passes) names->add_s(pass);
 }
@@ -53,6 +68,7 @@ SessionOptions FromProto(const tensorflow::ConfigProto& config) {
           .allow_soft_placement = config.allow_soft_placement(),
           .optimize = level != tensorflow::OptimizerOptions::L0,
           .disabled_passes = DisabledPasses(config.graph_options().rewrite_options()),
+          .placement = PlacementOf(config.graph_options().rewrite_options()),
           .isolate_state = config.isolate_session_state(),
           .device_filters = {config.device_filters().begin(), config.device_filters().end()}};
 }

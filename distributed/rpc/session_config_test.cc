@@ -17,6 +17,7 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
            .allow_soft_placement = true,
            .optimize = false,
            .disabled_passes = {"merge", "sweep"},
+           .placement = "auto",
            .isolate_state = true,
            .device_filters = {"/job:ps"}},
           &config);
@@ -25,8 +26,17 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
   EXPECT_TRUE(options.allow_soft_placement);
   EXPECT_FALSE(options.optimize);
   EXPECT_THAT(options.disabled_passes, ElementsAre("merge", "sweep"));
+  EXPECT_EQ(options.placement, "auto");
   EXPECT_TRUE(options.isolate_state);
   EXPECT_THAT(options.device_filters, ElementsAre("/job:ps"));
+}
+
+TEST(SessionConfigTest, PlacementGoesAlone) {
+  tensorflow::ConfigProto config;
+  EXPECT_EQ(FromProto(config).placement, "client");
+  ToProto({.placement = "auto"}, &config);
+  EXPECT_EQ(FromProto(config).placement, "auto");
+  EXPECT_THAT(FromProto(config).disabled_passes, IsEmpty());
 }
 
 TEST(SessionConfigTest, TogglesOfRewritesDisablePasses) {

@@ -118,6 +118,7 @@ Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
   if (request.want_devices()) {
     for (const DeviceInfo& device : options_.worker->devices()) {
       ToProto(device, response->add_device());
+      response->add_device_lanes(device.lanes);
     }
   }
   const auto& handles = request.session_handle();

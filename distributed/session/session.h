@@ -41,6 +41,11 @@ struct SessionOptions {
   // (`penstock graph --help` lists them). InvalidArgument, when the session is made, if there is no
   // such pass or if steps need it.
   std::vector<std::string> disabled_passes = {};
+  // Where nodes run that name no job. "client": on the task that is addressed. "auto": on any task;
+  // some steps are measured, and where another placement is predicted to be a tenth quicker, the
+  // step is placed anew. Variables and other state are placed once, by the whole graph, and stay;
+  // a second client would put them elsewhere, so graphs that several clients share name their jobs.
+  std::string placement = "client";
   // Remote: variables, queues and the like are the session's own and go with it. Local sessions
   // always are so.
   bool isolate_state = false;

@@ -30,7 +30,9 @@ StatusOr<LocalRuntime*> MakeRuntime(const MasterStep::Services& services) {
                           .threads = services.threads,
                           .env = services.env,
                           .timer = services.timer};
-  ASSIGN_OR_RETURN(options.devices, MakeDevices({.task = task, .incarnation = incarnation}));
+  ASSIGN_OR_RETURN(options.devices, MakeDevices({.task = task,
+                                                 .incarnation = incarnation,
+                                                 .lanes = services.threads->num_threads()}));
   return new LocalRuntime(std::move(options), services);
 }
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "core/base/env.h"
 #include "core/compiler/compile.h"
 #include "core/graph/graph_proto.h"
 #include "tools/penstock/commands.h"
+#include "tools/penstock/compile_flags.h"
 
 namespace penstock {
 namespace {
@@ -17,8 +17,7 @@ namespace {
 struct GraphOptions {
   std::string path, after, out;
   bool dot = false, explain = false;
-  std::vector<std::string> feeds, fetches, targets, disabled_passes;
-  std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
+  CompileFlags compile;
 };
 
 void Print(const Graph& graph) {
@@ -59,30 +58,9 @@ Status Show(const Graph& graph, const GraphOptions& options) {
   return OkStatus();
 }
 
-StatusOr<std::vector<TensorName>> Parse(const std::vector<std::string>& texts) {
-  std::vector<TensorName> names;
-  for (const std::string& text : texts) {
-    ASSIGN_OR_RETURN(TensorName name, TensorName::Parse(text));
-    names.push_back(std::move(name));
-  }
-  return names;
-}
-
 Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
-  CompileOptions compile{.targets = options.targets,
-                         .disabled_passes = options.disabled_passes,
-                         .env = &Env::Real(),
-                         .threads = &Scheduler::Real()};
-  ASSIGN_OR_RETURN(compile.feeds, Parse(options.feeds));
-  ASSIGN_OR_RETURN(compile.fetches, Parse(options.fetches));
-  std::vector<DeviceInfo> devices;
-  for (const std::string& text : options.devices) {
-    ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(text));
-    if (!name.full()) return InvalidArgument("--devices: '", text, "' is not a full device name");
-    const DeviceRates rates = DefaultRates(*name.type);
-    devices.push_back({.name = std::move(name), .incarnation = 1, .rates = rates});
-  }
-  compile.client_device = devices.front().name;
+  ASSIGN_OR_RETURN(CompileOptions compile, options.compile.Options());
+  ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, options.compile.Devices());
   Status shown;
   bool seen = false, partitioned = false;
   compile.dump = [&](string_view pass, const Graph& g) {
@@ -100,7 +78,7 @@ Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
 }
 
 Status RunGraphCommand(const GraphOptions& options) {
-  if (options.after.empty() && (options.explain || !options.disabled_passes.empty())) {
+  if (options.after.empty() && (options.explain || !options.compile.disabled_passes.empty())) {
     return InvalidArgument(
         "--explain and --disable_passes tell of a compilation: give --after too");
   }
@@ -123,16 +101,7 @@ void AddGraphCommand(CLI::App& app, int* exit_code) {
   graph->add_option("file", options->path, "A GraphDef, binary or text")->required();
   graph->add_option("--after", options->after, "Compile, and show the graph after this pass")
       ->check(CLI::IsMember(PassNames()));
-  graph->add_option("--feed", options->feeds, "Tensors that are fed, when compiling")
-      ->delimiter(',');
-  graph->add_option("--fetch", options->fetches, "Tensors to fetch, when compiling")
-      ->delimiter(',');
-  graph->add_option("--target", options->targets, "Nodes to run, when compiling")->delimiter(',');
-  graph->add_option("--devices", options->devices, "Full names of the devices to compile for")
-      ->delimiter(',')
-      ->capture_default_str();
-  graph->add_option("--disable_passes", options->disabled_passes, "Passes to leave out: fold, ...")
-      ->delimiter(',');
+  options->compile.AddTo(*graph);
   graph->add_option("--out", options->out, "Write it here (.pbtxt: as text) instead of printing");
   CLI::Option* const dot = graph->add_flag("--dot", options->dot, "Print in Graphviz's language");
   graph

@@ -26,6 +26,7 @@ int Main(int argc, char** argv) {
   AddRunCommand(app, &exit_code);
   AddOpsCommand(app, &exit_code);
   AddGraphCommand(app, &exit_code);
+  AddPlaceCommand(app, &exit_code);
   AddCheckpointCommand(app, &exit_code);
   AddModelCommand(app, &exit_code);
   AddConvertCommand(app, &exit_code);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
 
@@ -15,6 +16,9 @@ namespace penstock {
 class CostTable;
 class Env;
 class Scheduler;
+
+// Devices by the names of nodes.
+using DeviceByNode = absl::flat_hash_map<std::string, std::string>;
 
 struct CompileOptions {
   std::vector<TensorName> feeds;
@@ -34,6 +38,17 @@ struct CompileOptions {
   bool partial_run = false;
   // The device that feeds enter and fetches leave by: the client's side of the master's task.
   DeviceName client_device;
+  // A node that names no job may run on any task; else on the client's only.
+  bool any_task = false;
+  // Where nodes that hold state were put, of those that leave a choice. Borrowed. Null: each is put
+  // on the first device that it may use.
+  const DeviceByNode* state_devices = nullptr;
+  // An earlier placement of this step, by the first node of each group
+  // (PlacementReport::Group::node): it stays unless another is predicted to be a tenth quicker.
+  // Borrowed; may be null.
+  const DeviceByNode* placed_before = nullptr;
+  // CompileReport::placement also tells the predicted step: which node runs when.
+  bool predict = false;
   // Measured costs of earlier steps. Borrowed. Null: static estimates only.
   const CostTable* costs = nullptr;
   // Called with the graph after each pass, by the pass's name ("prune", "place", ...); from

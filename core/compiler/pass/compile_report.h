@@ -38,6 +38,7 @@ struct PlacementReport {
   std::vector<std::string> devices;
   std::vector<Group> groups;  // in topological order of their first nodes
   double step_ns = 0;         // what the step is predicted to take
+  bool kept = false;          // all groups are where they were before
   double least_ns = 0;        // no placement under the same constraints takes less
   std::vector<Run> runs;      // these two only if asked for
   std::vector<Transfer> transfers;

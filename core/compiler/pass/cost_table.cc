@@ -2,6 +2,7 @@
 #include "core/compiler/pass/cost_table.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/op/flops.h"
 
@@ -27,7 +28,8 @@ double FlopsOf(const Node& node, const ShapeMap& shapes) {
 
 }  // namespace
 
-void CostTable::Estimate(const Graph& graph, const ShapeMap& shapes) {
+void CostTable::Estimate(const Graph& graph, const ShapeMap& shapes,
+                         const std::vector<DeviceInfo>& devices) {
   const std::vector<Node*> nodes = graph.nodes();
   work_.assign(graph.max_id(), {});
   output_bytes_.clear();
@@ -43,6 +45,24 @@ void CostTable::Estimate(const Graph& graph, const ShapeMap& shapes) {
     for (const Endpoint& in : node->inputs()) bytes += OutputBytes(*in.node, in.index);
     for (int i = 0; i < node->num_outputs(); ++i) bytes += OutputBytes(*node, i);
   }
+  Learn(graph, devices);
+}
+
+void CostTable::Learn(const Graph& graph, const std::vector<DeviceInfo>& devices) {
+  learned_ = LearnedRates();
+  if (measured_.empty()) return;
+  std::map<DeviceName, const DeviceInfo*> by_name;
+  for (const DeviceInfo& device : devices) by_name.emplace(device.name, &device);
+  for (const Node* node : graph.nodes()) {
+    const Measured* const measured = FindMeasured(*node);
+    for (const Time& time : measured == nullptr ? std::vector<Time>() : measured->times) {
+      const auto device = by_name.find(time.device);
+      if (device == by_name.end()) continue;
+      learned_.Add(node->op_name(), time.device, time.nanos,
+                   EstimatedNanos(*node, device->second->rates));
+    }
+  }
+  learned_.Finish();
 }
 
 void CostTable::RecordNode(string_view node, const DeviceName& device, double nanos) {
@@ -53,6 +73,7 @@ void CostTable::RecordNode(string_view node, const DeviceName& device, double na
     times.push_back({device, nanos});
     return;
   }
+  nanos = std::min(nanos, 4 * known->nanos);
   known->nanos += (nanos - known->nanos) / (nanos < known->nanos ? 2 : 4);
 }
 
@@ -82,12 +103,16 @@ double CostTable::NodeNanos(const Node& node, const DeviceInfo& device) const {
       if (time.device == device.name) return time.nanos;
       if (time.device.type == device.name.type) alike = &time;
     }
-    if (alike != nullptr) return alike->nanos;
+    if (alike != nullptr) return alike->nanos * learned_.Slowness(alike->device, device.name);
   }
+  return EstimatedNanos(node, device.rates) * learned_.Factor(node.op_name(), device.name);
+}
+
+double CostTable::EstimatedNanos(const Node& node, const DeviceRates& rates) const {
   const auto id = static_cast<size_t>(node.id());
   const Work work = id < work_.size() ? work_[id] : Work();
-  return device.rates.launch_ns +
-         std::max(work.flops / device.rates.flops_per_ns, work.bytes / device.rates.bytes_per_ns);
+  return rates.launch_ns +
+         std::max(work.flops / rates.flops_per_ns, work.bytes / rates.bytes_per_ns);
 }
 
 double CostTable::TransferNanos(const Node& src, int output, const DeviceInfo& from,

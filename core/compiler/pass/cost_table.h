@@ -5,7 +5,8 @@
 // measured to take serves the compilation of the next; estimates are of one graph.
 //
 // A node's time on a device is, in this order: the one measured there; the one measured on another
-// device of the same type; an estimate from the node's work and the device's rates. Thread-safe
+// device of the same type, by how the two devices compare; an estimate from the node's work and the
+// device's rates, by what estimates of its op and device were off (learned_rates.h). Thread-safe
 // while it is const.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/compiler/pass/learned_rates.h"
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
 
@@ -21,11 +23,14 @@ namespace penstock {
 class CostTable {
  public:
   // Estimates the work of each node of `graph` from its op, types and shapes. Measurements stay.
-  // From then on the table answers for nodes of that graph.
-  void Estimate(const Graph& graph, const ShapeMap& shapes);
+  // From then on the table answers for nodes of that graph. `devices` are those that times were
+  // measured on: their rates tell what was estimated.
+  void Estimate(const Graph& graph, const ShapeMap& shapes,
+                const std::vector<DeviceInfo>& devices = {});
 
   // One execution of a node, and the size of what one of its outputs held. The table follows times
-  // down quickly and up slowly, because noise only adds to them.
+  // down quickly and up slowly, because noise only adds to them; a time that is far off counts as
+  // four times what is known.
   void RecordNode(string_view node, const DeviceName& device, double nanos);
   void RecordOutput(string_view node, int output, double bytes);
 
@@ -54,10 +59,13 @@ class CostTable {
     size_t first_output = 0;  // in output_bytes_
   };
   const Measured* FindMeasured(const Node& node) const;
+  double EstimatedNanos(const Node& node, const DeviceRates& rates) const;
+  void Learn(const Graph& graph, const std::vector<DeviceInfo>& devices);
 
   absl::flat_hash_map<std::string, Measured> measured_;  // by name
   std::vector<Work> work_;                               // by node id
   std::vector<double> output_bytes_;                     // estimated
+  LearnedRates learned_;
 };
 
 }  // namespace penstock

@@ -69,6 +69,27 @@ TEST_F(CostTableTest, TimesGoDownQuicklyAndUpSlowly) {
   EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 850);
 }
 
+TEST_F(CostTableTest, OneTimeThatIsFarOffCountsLittle) {
+  costs_.RecordNode("product", cpu_.name, 1000);
+  costs_.RecordNode("product", cpu_.name, 1e9);
+  EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 1750);
+}
+
+TEST_F(CostTableTest, EstimatesLearnFromWhatWasMeasured) {
+  Node* const other = w_.Add("other", "Product", {product_->input(0), product_->input(1)});
+  shapes_.push_back({PartialShape({2, 3})});
+  costs_.Estimate(w_.graph, shapes_);
+  const double estimate = costs_.NodeNanos(*other, cpu_);
+  costs_.RecordNode("product", cpu_.name, 10 * estimate);
+  costs_.RecordNode("product", other_cpu_.name, 30 * estimate);
+  costs_.Estimate(w_.graph, shapes_, {cpu_, other_cpu_, gpu_});
+  EXPECT_DOUBLE_EQ(costs_.NodeNanos(*other, cpu_), 10 * estimate);
+  EXPECT_DOUBLE_EQ(costs_.NodeNanos(*other, other_cpu_), 30 * estimate);
+  const DeviceInfo third = Device("/job:a/replica:0/task:2/device:CPU:0");
+  EXPECT_DOUBLE_EQ(costs_.NodeNanos(*other, third), 20 * estimate) << "like the average CPU";
+  EXPECT_LT(costs_.NodeNanos(*other, gpu_), 6000) << "GPUs were not measured";
+}
+
 TEST_F(CostTableTest, TheSlowerEndOfALinkCounts) {
   costs_.Estimate(w_.graph, shapes_);
   EXPECT_EQ(costs_.TransferNanos(*product_, 0, cpu_, cpu_), 0);

@@ -6,11 +6,9 @@ namespace penstock {
 
 Status PlaceNodes(PassContext& context) {
   ASSIGN_OR_RETURN(const ShapeMap* const shapes, context.Shapes());
-  context.costs.Estimate(*context.graph, *shapes);
-  const PlaceOptions options{.allow_soft_placement = context.options.allow_soft_placement,
-                             .client_device = context.options.client_device};
+  context.costs.Estimate(*context.graph, *shapes, context.devices);
   ASSIGN_OR_RETURN(context.report.placement,
-                   Place(context.devices, context.costs, options, context.graph));
+                   Place(context.devices, context.costs, context.options, context.graph));
   return OkStatus();
 }
 

@@ -28,10 +28,11 @@ bool Alike(const DeviceInfo& a, const DeviceInfo& b) {
 class Placer {
  public:
   Placer(const std::vector<DeviceInfo>& devices, const CostTable& costs,
-         const PlaceOptions& options, Graph* graph, ColocationGroups groups)
+         const CompileOptions& options, bool choose_state, Graph* graph, ColocationGroups groups)
       : devices_(devices),
         costs_(costs),
         options_(options),
+        choose_state_(choose_state),
         graph_(*graph),
         groups_(std::move(groups)),
         group_of_(graph->max_id(), -1) {}
@@ -45,7 +46,7 @@ class Placer {
     AddDevices();
     AddGroups();
     AddNodes();
-    FoundPlacement found = FindPlacement(problem_);
+    FoundPlacement found = FindPlacement(problem_, before_);
     for (Node* node : order_) {
       graph_.set_assigned_device(node, report_.devices[found.groups[Group(*node)].device]);
     }
@@ -80,24 +81,48 @@ class Placer {
 
   // In order of their first nodes.
   void AddGroups() {
+    std::vector<int> fixed;  // by group: where its state is known to be; -1: nowhere
     for (const Node* node : order_) {
       int& group = group_of_[groups_.Find(node->id())];
-      if (group >= 0) {
-        ++report_.groups[group].num_nodes;
-        continue;
+      if (group < 0) {
+        group = problem_.num_groups();
+        report_.groups.push_back({.node = node->name(), .candidates = {}});
+        problem_.candidates.push_back(feasible_[groups_.Find(node->id())]);
+        before_.push_back(Before(*node));
+        fixed.push_back(-1);
       }
-      group = problem_.num_groups();
-      std::vector<int> devices = feasible_[groups_.Find(node->id())];
-      PlacementReport::Group decision{.node = node->name(), .num_nodes = 1};
-      if (devices.size() > 1) {
-        decision.reason = groups_.stateful(node->id()) ? Reason::kHoldsState : Reason::kEndsSoonest;
-      }
-      for (const int device : devices) decision.candidates.push_back({device, 0});
-      if (decision.reason == Reason::kHoldsState) devices.resize(1);
-      report_.groups.push_back(std::move(decision));
-      problem_.candidates.push_back(std::move(devices));
+      ++report_.groups[group].num_nodes;
+      if (fixed[group] < 0) fixed[group] = IndexOf(options_.state_devices, node->name());
     }
+    for (const Node* node : order_) Decide(*node, fixed[Group(*node)]);
   }
+
+  // Which devices the search may choose from, and why.
+  void Decide(const Node& node, int fixed) {
+    std::vector<int>& devices = problem_.candidates[Group(node)];
+    PlacementReport::Group& decision = report_.groups[Group(node)];
+    if (!decision.candidates.empty()) return;
+    for (const int device : devices) decision.candidates.push_back({device, 0});
+    if (devices.size() == 1) return;
+    decision.reason = Reason::kEndsSoonest;
+    if (!groups_.stateful(node.id())) return;
+    const bool is_fixed = std::count(devices.begin(), devices.end(), fixed) > 0;
+    if (choose_state_ && !is_fixed) return;
+    decision.reason = Reason::kHoldsState;
+    devices = {is_fixed ? fixed : devices.front()};
+  }
+
+  // -1: nothing is said, or a device that is not there.
+  int IndexOf(const DeviceByNode* devices, const std::string& node) const {
+    if (devices == nullptr) return -1;
+    const auto found = devices->find(node);
+    if (found == devices->end()) return -1;
+    const auto& names = report_.devices;
+    const auto at = std::find(names.begin(), names.end(), found->second);
+    return at == names.end() ? -1 : static_cast<int>(at - names.begin());
+  }
+
+  int Before(const Node& node) const { return IndexOf(options_.placed_before, node.name()); }
 
   void AddNodes() {
     std::vector<int> index(graph_.max_id(), -1), first_output(graph_.max_id(), 0);
@@ -140,6 +165,7 @@ class Placer {
 
   void Report(FoundPlacement found) {
     report_.step_ns = found.step_ns;
+    report_.kept = found.kept;
     report_.least_ns = LowerBoundNanos(problem_);
     for (size_t g = 0; g < found.groups.size(); ++g) {
       PlacementReport::Group& group = report_.groups[g];
@@ -171,7 +197,8 @@ class Placer {
 
   const std::vector<DeviceInfo>& devices_;
   const CostTable& costs_;
-  const PlaceOptions& options_;
+  const CompileOptions& options_;
+  const bool choose_state_;
   Graph& graph_;
   const ColocationGroups groups_;
   std::vector<Node*> order_;
@@ -180,18 +207,45 @@ class Placer {
   std::vector<const DeviceInfo*> kinds_;    // one of each
   std::vector<double> nanos_;               // of a node that is being added
   std::vector<Problem::Exception> exceptions_;
+  std::vector<int> before_;  // by group: the device that it was on, or -1
   Problem problem_;
   PlacementReport report_;
 };
 
-}  // namespace
-
-StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
-                                const PlaceOptions& options, Graph* graph) {
+StatusOr<PlacementReport> RunPlacer(const std::vector<DeviceInfo>& devices,
+                                    const CostTable& costs, const CompileOptions& options,
+                                    bool choose_state, Graph* graph) {
   if (devices.empty()) return FailedPrecondition("there are no devices to place the graph on");
   ASSIGN_OR_RETURN(ColocationGroups groups,
                    ColocationGroups::Of(*graph, options.allow_soft_placement));
-  return Placer(devices, costs, options, graph, std::move(groups)).Run();
+  return Placer(devices, costs, options, choose_state, graph, std::move(groups)).Run();
+}
+
+}  // namespace
+
+StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
+                                const CompileOptions& options, Graph* graph) {
+  return RunPlacer(devices, costs, options, /*choose_state=*/false, graph);
+}
+
+StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceInfo>& devices,
+                                  const CompileOptions& options) {
+  CompileOptions on_any_task = options;
+  on_any_task.any_task = true;
+  on_any_task.predict = false;
+  Graph placed = graph.Clone();
+  ASSIGN_OR_RETURN(const ColocationGroups groups,
+                   ColocationGroups::Of(placed, options.allow_soft_placement));
+  // A shape error is of the step that it is in: here it costs the estimates their shapes.
+  const StatusOr<ShapeMap> shapes = InferShapes(placed);
+  CostTable costs;
+  costs.Estimate(placed, shapes.ok() ? *shapes : ShapeMap());
+  RETURN_IF_ERROR(RunPlacer(devices, costs, on_any_task, /*choose_state=*/true, &placed).status());
+  DeviceByNode state;
+  for (const Node* node : placed.nodes()) {
+    if (groups.stateful(node->id())) state.emplace(node->name(), node->assigned_device());
+  }
+  return state;
 }
 
 }  // namespace penstock

@@ -10,8 +10,9 @@
 //     with `any_task` on every task.
 // (2) Nodes that share state are placed together: `_class: loc:@other`, users of a reference edge
 //     or of a resource handle with its owner.
-// (3) Groups that hold state go to the first of their devices, not to the quickest: where a
-//     variable lives must depend neither on what else a step computes nor on what was measured.
+// (3) Groups that hold state go where `state_devices` says, else to the first of their devices, not
+//     to the quickest: where a variable lives must depend neither on what else a step computes nor
+//     on what was measured. PlaceState chooses for a whole graph.
 // So costs decide only about stateless nodes that the client left open: on which devices of its own
 // task, or of the tasks that a constraint like "/job:worker" or `any_task` allows.
 // Errors name the nodes and the constraints that contradict each other.
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/compiler/pass/compile_options.h"
 #include "core/compiler/pass/compile_report.h"
 #include "core/compiler/pass/cost_table.h"
 #include "core/graph/graph.h"
@@ -27,16 +29,15 @@
 
 namespace penstock {
 
-struct PlaceOptions {
-  bool allow_soft_placement = false;
-  bool any_task = false;
-  DeviceName client_device;
-  bool predict = false;  // the report has the predicted step: runs and transfers
-};
-
-// Sets assigned_device on every node. `devices` in order of preference within a task. REQUIRES
-// estimates for every node in `costs`.
+// Sets assigned_device on every node. `devices` in order of preference within a task. Of the options
+// those count that concern placement. REQUIRES estimates for every node in `costs`.
 StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
-                                const PlaceOptions& options, Graph* graph);
+                                const CompileOptions& options, Graph* graph);
+
+// Where the nodes of `graph` that hold state, and leave a choice, are best put, on any task: decided
+// for the whole graph as if it were one step, by estimates alone, so that the same graph on the
+// same devices always gets the same answer. What `options.state_devices` says of them stays.
+StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceInfo>& devices,
+                                  const CompileOptions& options);
 
 }  // namespace penstock

@@ -233,26 +233,28 @@ std::vector<int> FreeGroups(const PlacementProblem& problem, const std::vector<d
   return groups;
 }
 
-}  // namespace
+// How much quicker a placement has to be to replace another.
+constexpr double kWorthMoving = 1.1;
 
-FoundPlacement FindPlacement(const PlacementProblem& problem, int budget) {
-  const std::vector<double> ranks = UpwardRanks(problem);
-  const std::vector<int> free = FreeGroups(problem, ranks);
-  FoundPlacement found;
-  std::vector<int> greedy(problem.num_groups());
-  if (free.empty()) {
-    for (int group = 0; group < problem.num_groups(); ++group) {
-      const int device = problem.candidates[group].front();
-      found.groups.push_back({.device = device, .candidates = {}});
-      greedy[group] = device;
-    }
-    found.step_ns = PredictStep(problem, greedy, ranks).end_ns;
-    return found;
+bool IsPlacement(const PlacementProblem& problem, const std::vector<int>& devices) {
+  if (devices.size() != problem.candidates.size()) return false;
+  for (size_t group = 0; group < devices.size(); ++group) {
+    const std::vector<int>& may = problem.candidates[group];
+    if (std::find(may.begin(), may.end(), devices[group]) == may.end()) return false;
   }
-  found.groups = Greedy(problem, ranks).Run();
-  for (int group = 0; group < problem.num_groups(); ++group) {
-    greedy[group] = found.groups[group].device;
-  }
+  return true;
+}
+
+std::vector<int> DevicesOf(const std::vector<FoundPlacement::Group>& groups) {
+  std::vector<int> devices;
+  for (const FoundPlacement::Group& group : groups) devices.push_back(group.device);
+  return devices;
+}
+
+void Search(const PlacementProblem& problem, const std::vector<double>& ranks,
+            const std::vector<int>& free, int budget, FoundPlacement* found) {
+  found->groups = Greedy(problem, ranks).Run();
+  const std::vector<int> greedy = DevicesOf(found->groups);
   Improvement improvement(problem, ranks, budget, greedy);
   if (!improvement.TryAll(free)) {
     improvement.TryEachDeviceAlone();
@@ -260,10 +262,33 @@ FoundPlacement FindPlacement(const PlacementProblem& problem, int budget) {
     improvement.TryJumps(free);
   }
   for (int group = 0; group < problem.num_groups(); ++group) {
-    found.groups[group].device = improvement.best()[group];
-    found.groups[group].moved = improvement.best()[group] != greedy[group];
+    found->groups[group].device = improvement.best()[group];
+    found->groups[group].moved = improvement.best()[group] != greedy[group];
   }
-  found.step_ns = improvement.best_ns();
+  found->step_ns = improvement.best_ns();
+}
+
+}  // namespace
+
+FoundPlacement FindPlacement(const PlacementProblem& problem, const std::vector<int>& before,
+                             int budget) {
+  const std::vector<double> ranks = UpwardRanks(problem);
+  const std::vector<int> free = FreeGroups(problem, ranks);
+  FoundPlacement found;
+  if (free.empty()) {
+    for (const std::vector<int>& may : problem.candidates) {
+      found.groups.push_back({.device = may.front(), .candidates = {}});
+    }
+    found.step_ns = PredictStep(problem, DevicesOf(found.groups), ranks).end_ns;
+  } else {
+    Search(problem, ranks, free, budget, &found);
+  }
+  if (!IsPlacement(problem, before)) return found;
+  const double before_ns = PredictStep(problem, before, ranks).end_ns;
+  if (found.step_ns * kWorthMoving < before_ns) return found;
+  for (size_t group = 0; group < before.size(); ++group) found.groups[group].device = before[group];
+  found.step_ns = before_ns;
+  found.kept = true;
   return found;
 }
 

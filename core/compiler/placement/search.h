@@ -26,12 +26,16 @@ struct FoundPlacement {
   };
   std::vector<Group> groups;
   double step_ns = 0;  // predicted
+  bool kept = false;   // all groups are where they were before
 };
 
 // How many simulated node executions the search may spend after the greedy one: small graphs are
 // searched to the end or nearly so, large ones are not searched at all.
 inline constexpr int kSearchBudget = 200'000;
 
-FoundPlacement FindPlacement(const PlacementProblem& problem, int budget = kSearchBudget);
+// `before`: the device of each group in an earlier placement, -1 where it had none; may be empty.
+// A placement that is complete stays as it is unless what was found is a tenth quicker.
+FoundPlacement FindPlacement(const PlacementProblem& problem, const std::vector<int>& before = {},
+                             int budget = kSearchBudget);
 
 }  // namespace penstock

@@ -36,7 +36,7 @@ TEST(FindPlacementTest, TheSearchComesNearTheBest) {
   double sum = 0;
   int count = 0;
   ForProblems(100, 7, [&](const PlacementProblem& problem) {
-    const double found = FindPlacement(problem, 128 * problem.num_nodes() - 1).step_ns;
+    const double found = FindPlacement(problem, {}, 128 * problem.num_nodes() - 1).step_ns;
     const double ratio = found / BestOfAllNanos(problem);
     EXPECT_LE(ratio, 1.4);
     sum += ratio;
@@ -90,7 +90,7 @@ TEST(FindPlacementTest, AGroupIsPlacedByAllItsMembers) {
   problem.candidates = {{0, 1}};
   problem.AddNode(0, {}, {100, 10});
   problem.AddNode(0, {}, {100, 1000});
-  EXPECT_EQ(FindPlacement(problem, 0).groups[0].device, 0);
+  EXPECT_EQ(FindPlacement(problem, {}, 0).groups[0].device, 0);
 }
 
 // Independent nodes on a device at full and one at half speed: two thirds of the work go to the
@@ -106,6 +106,23 @@ TEST(FindPlacementTest, ASlowDeviceGetsLessWork) {
   int on_slow = 0;
   for (const FoundPlacement::Group& group : FindPlacement(problem).groups) on_slow += group.device;
   EXPECT_EQ(on_slow, 30);
+}
+
+TEST(FindPlacementTest, AnEarlierPlacementStaysUnlessAnotherIsMuchQuicker) {
+  PlacementProblem problem = EqualDevices(2, 0, 1e9);
+  problem.num_kinds = 2;
+  problem.devices[1].kind = 1;
+  problem.candidates = {{0, 1}};
+  problem.AddNode(0, {}, {100, 109});
+  EXPECT_EQ(FindPlacement(problem).groups[0].device, 0);
+  const FoundPlacement kept = FindPlacement(problem, {1});
+  EXPECT_EQ(kept.groups[0].device, 1);
+  EXPECT_EQ(kept.step_ns, 109);
+  EXPECT_TRUE(kept.kept);
+  problem.nanos[1] = 111;
+  EXPECT_EQ(FindPlacement(problem, {1}).groups[0].device, 0);
+  EXPECT_FALSE(FindPlacement(problem, {1}).kept);
+  EXPECT_EQ(FindPlacement(problem, {-1}).groups[0].device, 0) << "not a placement";
 }
 
 // A thousand tasks: work spreads over all of them.

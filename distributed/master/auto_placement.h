@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AutoPlacement: what a session with SessionOptions::placement "auto" remembers: where its state
+// was put, which is decided once; StepSampling: which executions of a step are measured, and after
+// which the step is placed anew.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/base/mutex.h"
+#include "core/compiler/compile.h"
+#include "core/graph/graph.h"
+
+namespace penstock {
+
+inline constexpr char kPlacementAuto[] = "auto";
+inline constexpr char kPlacementClient[] = "client";
+
+// InvalidArgument lists what SessionOptions::placement may be.
+Status CheckPlacement(const std::string& placement);
+
+// Thread-safe.
+class AutoPlacement {
+ public:
+  // Where the nodes of `graph`, of that version, hold their state. What was decided for an earlier
+  // version stays. Of `options`, what concerns placement counts. Errors name the nodes that cannot
+  // be placed, whatever the step needs: the whole graph is placed.
+  StatusOr<std::shared_ptr<const DeviceByNode>> StateDevices(const Graph& graph, int64_t version,
+                                                             const std::vector<DeviceInfo>& devices,
+                                                             const CompileOptions& options);
+
+ private:
+  Mutex mu_;
+  int64_t version_ ABSL_GUARDED_BY(mu_) = -1;
+  std::shared_ptr<const DeviceByNode> state_ ABSL_GUARDED_BY(mu_);
+};
+
+// Of one prepared step. Thread-safe.
+class StepSampling {
+ public:
+  // Counts an execution. True: it is to be measured. That is so of the 2nd to the 4th, of the 16th
+  // and of each 1024th, because the first one is slower than the others, and measuring costs time.
+  bool Begin();
+  // After a measured execution: true if it is time to place the step anew.
+  bool WantsPlacement() const;
+
+ private:
+  std::atomic<uint32_t> begun_{0};
+};
+
+}  // namespace penstock

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master/auto_placement.h"
+
+#include <string>
+#include <vector>
+
+#include "core/compiler/testing/world.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two products of two variables each, which take long; nothing says where.
+class AutoPlacementTest : public testing::Test {
+ protected:
+  AutoPlacementTest() {
+    for (DeviceInfo& device : w_.devices) {
+      device.rates = {.flops_per_ns = 0.001, .bytes_per_ns = 1, .launch_ns = 100};
+    }
+    for (const std::string side : {"a", "b"}) {
+      Node* const x = w_.Add(side + "_x", "Var");
+      Node* const y = w_.Add(side + "_y", "Var");
+      w_.Add(side + "_product", "Product", {{x, 0}, {y, 0}});
+    }
+  }
+  std::shared_ptr<const DeviceByNode> Decide(int64_t version) {
+    auto state = placement_.StateDevices(w_.graph, version, w_.devices, w_.options);
+    EXPECT_TRUE(state.ok()) << state.status();
+    return state.ok() ? *state : nullptr;
+  }
+
+  World w_;
+  AutoPlacement placement_;
+};
+
+TEST_F(AutoPlacementTest, StateIsSpreadAsItsUseIs) {
+  const auto state = Decide(1);
+  ASSERT_NE(state, nullptr);
+  EXPECT_EQ(state->size(), 4u) << "variables, and nothing else";
+  EXPECT_EQ(state->at("a_x"), state->at("a_y"));
+  EXPECT_EQ(state->at("b_x"), state->at("b_y"));
+  EXPECT_NE(state->at("a_x"), state->at("b_x"));
+}
+
+TEST_F(AutoPlacementTest, WhatIsDecidedStays) {
+  const auto before = Decide(1);
+  EXPECT_EQ(Decide(1), before) << "not decided again";
+  for (DeviceInfo& device : w_.devices) {  // now one would be enough
+    device.rates.flops_per_ns = 1e9;
+  }
+  w_.Add("c_x", "Var");
+  const auto after = Decide(2);
+  ASSERT_EQ(after->size(), 5u);
+  for (const auto& [node, device] : *before) EXPECT_EQ(after->at(node), device);
+}
+
+TEST_F(AutoPlacementTest, ErrorsSayThatTheWholeGraphIsPlaced) {
+  w_.Add("lost", "Input", {}, {.device = "/job:nowhere"});
+  const Status status =
+      placement_.StateDevices(w_.graph, 1, w_.devices, w_.options).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("placement of the whole graph"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'lost'"));
+}
+
+TEST(StepSamplingTest, FewAreMeasured) {
+  StepSampling sampling;
+  std::vector<int> measured, placed;
+  for (int run = 1; run <= 5000; ++run) {
+    if (!sampling.Begin()) continue;
+    measured.push_back(run);
+    if (sampling.WantsPlacement()) placed.push_back(run);
+  }
+  EXPECT_EQ(measured, (std::vector<int>{2, 3, 4, 16, 1024, 2048, 3072, 4096}));
+  EXPECT_EQ(placed, (std::vector<int>{4, 16, 1024, 2048, 3072, 4096}));
+}
+
+TEST(CheckPlacementTest, ListsWhatThereIs) {
+  EXPECT_TRUE(CheckPlacement("auto").ok());
+  EXPECT_TRUE(CheckPlacement("client").ok());
+  EXPECT_THAT(std::string(CheckPlacement("best").message()), HasSubstr("'client' or 'auto'"));
+}
+
+}  // namespace
+}  // namespace penstock

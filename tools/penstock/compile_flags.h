@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CompileFlags: the flags by which `penstock graph` and `penstock place` say what to compile, and
+// for which devices.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/compiler/compile.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace penstock {
+
+struct CompileFlags {
+  std::vector<std::string> feeds, fetches, targets, disabled_passes;
+  std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
+
+  void AddTo(CLI::App& command);
+  // For a client at the first device. InvalidArgument names the flag.
+  StatusOr<CompileOptions> Options() const;
+  StatusOr<std::vector<DeviceInfo>> Devices() const;
+};
+
+}  // namespace penstock
