@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "core/base/error_origin.h"
+
 namespace penstock::client {
 
 Coordinator::~Coordinator() {
@@ -24,7 +26,8 @@ void Coordinator::RequestStop(const Status& why) {
     if (std::exchange(stopping_, true)) return;
     if (!absl::IsOutOfRange(why)) first_error_ = why;
   }
-  cancellation_.Cancel(Cancelled("a stop was requested", why.ok() ? "" : ": ", why.message()));
+  cancellation_.Cancel(WithOriginOf(
+      why, Cancelled("a stop was requested", why.ok() ? "" : ": ", why.message())));
 }
 
 Status Coordinator::Join() {

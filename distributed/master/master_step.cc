@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/error_origin.h"
+
 namespace penstock {
 namespace {
 
@@ -84,10 +86,12 @@ void MasterStep::PartEnded(size_t part, const Status& status) {
     MutexLock lock(mu_);
     ended_[part] = true;
     if (!status.ok() && first_error_.ok()) {
-      first_error_ = several_tasks() ? Status(status.code(),
-                                              StrCat("From ", prepared_->parts[part].task->id.name,
-                                                     ":\n", status.message()))
-                                     : status;
+      const std::string& task = prepared_->parts[part].task->id.name;
+      first_error_ = WithTask(status, task);
+      if (several_tasks()) {
+        first_error_ =
+            WithMessage(first_error_, StrCat("From ", task, ":\n", status.message()));
+      }
       cause = first_error_;
     }
     last = --left_ == 0;

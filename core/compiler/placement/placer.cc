@@ -30,6 +30,9 @@ class Placer {
   StatusOr<PlacementReport> Run() {
     for (const DeviceInfo& device : devices_) report_.devices.push_back(device.name.ToString());
     for (Node* node : graph_.nodes()) RETURN_IF_ERROR(Restrict(*node));
+    if (widened_) {
+      for (Node* node : graph_.nodes()) RETURN_IF_ERROR(RestrictAgain(*node));
+    }
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
     for (Node* node : order) {
       int& decision = decision_[groups_.Find(node->id())];
@@ -59,9 +62,20 @@ class Placer {
       relaxed.index.reset();
       ASSIGN_OR_RETURN(std::vector<int> wider, Matching(node, relaxed));
       capable = Capable(node, wider);
+      widened_ = true;
     }
     if (capable.empty()) return NoKernel(node, feasible_[group]);
     feasible_[group] = std::move(capable);
+    return OkStatus();
+  }
+
+  // Other devices than before were found for a node: those before it in its group may lack kernels
+  // there.
+  Status RestrictAgain(const Node& node) {
+    std::vector<int>& feasible = feasible_[groups_.Find(node.id())];
+    std::vector<int> capable = Capable(node, feasible);
+    if (capable.empty()) return NoKernel(node, feasible);
+    feasible = std::move(capable);
     return OkStatus();
   }
 
@@ -156,6 +170,7 @@ class Placer {
   Graph& graph_;
   const ColocationGroups groups_;
   std::vector<std::vector<int>> feasible_;  // by group
+  bool widened_ = false;                    // soft placement went beyond a group's devices
   std::vector<int> decision_;               // by group: in the report; -1: not yet
   std::vector<double> finish_ns_;           // by node
   std::vector<double> free_ns_;             // by device: when its last node ends
