@@ -13,7 +13,6 @@
 namespace penstock::client {
 namespace {
 
-
 Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }

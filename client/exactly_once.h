@@ -90,7 +90,7 @@ class ExactlyOnce {
   std::vector<Variable> taken_;  // by section; by worker
   Outputs mutexes_;              // by section and worker
   Output begin_;
-  std::set<std::string> earlier_checks_;  // nodes that fail if the variables are at an earlier batch
+  std::set<std::string> earlier_checks_;  // nodes that fail if variables are at an earlier batch
 };
 
 }  // namespace penstock::client

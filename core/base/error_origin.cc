@@ -35,8 +35,8 @@ std::string FailedNode(const Status& status) { return TextOf(status, kNode); }
 
 Status ShowNode(const Status& status) {
   if (!Has(status, kNode) || Has(status, kShown)) return status;
-  Status shown = WithMessage(
-      status, StrCat(status.message(), "\n\t [[{{node ", FailedNode(status), "}}]]"));
+  Status shown =
+      WithMessage(status, StrCat(status.message(), "\n\t [[{{node ", FailedNode(status), "}}]]"));
   shown.SetPayload(kShown, absl::Cord());
   return shown;
 }

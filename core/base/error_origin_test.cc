@@ -28,8 +28,7 @@ TEST(ErrorOriginTest, TheOutermostNodeIsShownOnce) {
   const Status shown = ShowNode(outer);
   EXPECT_EQ(shown.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(shown.message(), "node 'outer': node 'inner': why\n\t [[{{node outer}}]]");
-  EXPECT_EQ(ShowNode(Annotate(shown, "context")).message(),
-            StrCat("context: ", shown.message()));
+  EXPECT_EQ(ShowNode(Annotate(shown, "context")).message(), StrCat("context: ", shown.message()));
 }
 
 // Every node that waits for one that failed reports its error again.

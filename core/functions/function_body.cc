@@ -58,7 +58,8 @@ void RenameColocation(const std::string& prefix, const std::set<std::string>& bo
   if (found == node->mutable_attr()->end()) return;
   tensorflow::AttrValue kept;
   for (const std::string& entry : found->second.list().s()) {
-    const std::string with = absl::StartsWith(entry, kColocatedWith) ? entry.substr(sizeof(kColocatedWith) - 1) : "";
+    const std::string with =
+        absl::StartsWith(entry, kColocatedWith) ? entry.substr(sizeof(kColocatedWith) - 1) : "";
     if (with.empty()) {
       kept.mutable_list()->add_s(entry);
     } else if (body.count(with) > 0) {

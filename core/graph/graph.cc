@@ -77,9 +77,7 @@ StatusOr<Node*> Graph::AddNode(NodeSpec spec) {
   if (!IsValidNodeName(spec.name)) {
     return InvalidArgument("'", spec.name, "' is not a valid node name (op ", spec.op, ")");
   }
-  const auto at_node = [&spec](const Status& status) {
-    return InNode(status, spec.name);
-  };
+  const auto at_node = [&spec](const Status& status) { return InNode(status, spec.name); };
   if (FindNode(spec.name) != nullptr) {
     return at_node(InvalidArgument("the graph already has a node of this name"));
   }

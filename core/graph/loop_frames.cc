@@ -96,8 +96,8 @@ class FrameFinder {
     LoopFrame& frame = found_.frames[it->second];
     if (frame.parent != from) {
       return WithNode(
-          InvalidArgument("node '", node.name(), "' enters loop '", *name, "', being ",
-                          Where(from), "; other Enters of that loop are ", Where(frame.parent)),
+          InvalidArgument("node '", node.name(), "' enters loop '", *name, "', being ", Where(from),
+                          "; other Enters of that loop are ", Where(frame.parent)),
           node.name());
     }
     if (parallel != nullptr) {

@@ -13,7 +13,10 @@ namespace {
 class Tarjan {
  public:
   explicit Tarjan(const std::vector<std::vector<int>>& inputs)
-      : inputs_(inputs), index_(inputs.size(), 0), low_(inputs.size(), 0), part_(inputs.size(), -1) {}
+      : inputs_(inputs),
+        index_(inputs.size(), 0),
+        low_(inputs.size(), 0),
+        part_(inputs.size(), -1) {}
 
   std::vector<int> Run(const Graph& graph) {
     for (const Node* node : graph.nodes()) {

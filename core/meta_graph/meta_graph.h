@@ -97,7 +97,6 @@ StatusOr<MetaGraph> ReadSavedModel(Env& env, const std::string& folder,
                                    const std::vector<std::string>& tags, Graph* graph);
 
 // The tags of each graph in a SavedModel.
-StatusOr<std::vector<std::vector<std::string>>> ListSavedModel(Env& env,
-                                                               const std::string& folder);
+StatusOr<std::vector<std::vector<std::string>>> ListSavedModel(Env& env, const std::string& folder);
 
 }  // namespace penstock

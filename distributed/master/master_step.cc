@@ -89,8 +89,7 @@ void MasterStep::PartEnded(size_t part, const Status& status) {
       const std::string& task = prepared_->parts[part].task->id.name;
       first_error_ = WithTask(status, task);
       if (several_tasks()) {
-        first_error_ =
-            WithMessage(first_error_, StrCat("From ", task, ":\n", status.message()));
+        first_error_ = WithMessage(first_error_, StrCat("From ", task, ":\n", status.message()));
       }
       cause = first_error_;
     }

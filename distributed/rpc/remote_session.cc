@@ -262,9 +262,9 @@ class RemoteSession final : public SessionInterface {
     std::vector<std::pair<std::string, Tensor>> tensors;
     RETURN_IF_ERROR(ReadTensorMessage(&answer, kFetch, &response, &tensors));
     if (response.status_code() != 0) {
-      return WithPayloadBytes(Status(static_cast<StatusCode>(response.status_code()),
-                                     response.status_error_message()),
-                              payloads);
+      return WithPayloadBytes(
+          Status(static_cast<StatusCode>(response.status_code()), response.status_error_message()),
+          payloads);
     }
     RETURN_IF_ERROR(ReadMetadata(response.metadata(), metadata));
     return TakeOutputs(std::move(tensors), fetches, outputs);

@@ -6,10 +6,7 @@
 namespace penstock {
 
 Step::Step(int64_t id, TaskName task, std::string session)
-    : id_(id),
-      task_(std::move(task)),
-      session_(std::move(session)),
-      local_(NewLocalRendezvous()) {}
+    : id_(id), task_(std::move(task)), session_(std::move(session)), local_(NewLocalRendezvous()) {}
 
 Step::~Step() { CHECK(!when_sent_.has_value(), "step ", id_, " ended before its tensors left"); }
 

@@ -188,8 +188,8 @@ void StepTable::Expire() {
     }
   }
   for (const Parked& p : expired) {
-    p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_.ToString(), " within ",
-                                      kParkedNanosMax / 1'000'000'000, " s"));
+    p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_.ToString(),
+                                      " within ", kParkedNanosMax / 1'000'000'000, " s"));
   }
   // Last: the destructor waits for the one that is armed, and so for this call.
   MutexLock lock(mu_);

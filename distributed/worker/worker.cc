@@ -194,8 +194,7 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
   }
   if (parts.empty()) return InvalidArgument("a graph without partitions for ", self_.name);
   return std::make_shared<WorkerGraph>(
-      std::move(parts),
-      std::vector<TaskName>(traffic.producers.begin(), traffic.producers.end()),
+      std::move(parts), std::vector<TaskName>(traffic.producers.begin(), traffic.producers.end()),
       traffic.communicates);
 }
 

@@ -88,7 +88,8 @@ class RandomQueueKernel final : public QueueKernel {
     RETURN_IF_ERROR(node.Attr(kRepeatableAttr, &spec->repeatable));
     if (!spec->repeatable) return OkStatus();
     if (spec->seed == 0 && spec->seed2 == 0) {
-      return InvalidArgument(kRepeatableAttr, ": a queue without seeds is in another order each time");
+      return InvalidArgument(kRepeatableAttr,
+                             ": a queue without seeds is in another order each time");
     }
     if (spec->capacity > 0) return OkStatus();
     return InvalidArgument("_repeatable: a queue of capacity ", spec->capacity, " is never full");
