@@ -86,10 +86,11 @@ void MasterStep::PartEnded(size_t part, const Status& status) {
     MutexLock lock(mu_);
     ended_[part] = true;
     if (!status.ok() && first_error_.ok()) {
-      const std::string& task = prepared_->parts[part].task->id.name;
-      first_error_ = WithTask(status, task);
+      first_error_ = status;
       if (several_tasks()) {
-        first_error_ = WithMessage(first_error_, StrCat("From ", task, ":\n", status.message()));
+        const std::string& task = prepared_->parts[part].task->id.name;
+        first_error_ =
+            WithTask(WithMessage(status, StrCat("From ", task, ":\n", status.message())), task);
       }
       cause = first_error_;
     }
@@ -113,7 +114,7 @@ void MasterStep::TaskLost(const TaskId& task, const Status& why) {
   const auto part =
       std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.task->id == task; });
   if (part == parts.end()) return;
-  Abort(why);
+  Abort(WithTask(why, task.name));
   part->task->client->AbandonStep(args_.id);
 }
 

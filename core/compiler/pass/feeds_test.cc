@@ -16,8 +16,9 @@ class FeedsOfFetchesTest : public testing::Test {
  protected:
   Needed Of(const std::vector<std::string>& feeds, const std::vector<std::string>& fetches) {
     for (const std::string& feed : feeds) w_.options.feeds.push_back({.node = feed, .index = 0});
-    for (const std::string& fetch : fetches)
+    for (const std::string& fetch : fetches) {
       w_.options.fetches.push_back({.node = fetch, .index = 0});
+    }
     const auto needed = FeedsOfFetches(w_.graph, w_.options);
     EXPECT_TRUE(needed.ok()) << needed.status();
     return needed.ok() ? *needed : Needed();

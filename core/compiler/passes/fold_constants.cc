@@ -157,8 +157,9 @@ class Folder {
                            .op = "Const",
                            .attrs = {{"dtype", values[i].dtype()}, {"value", values[i]}},
                            .device = node->requested_device()};
-      if (const AttrValue* group = node->FindAttr(kColocationAttr))
+      if (const AttrValue* group = node->FindAttr(kColocationAttr)) {
         spec.attrs[kColocationAttr] = *group;
+      }
       ASSIGN_OR_RETURN(Node * constant, graph_.AddNode(std::move(spec)));
       RETURN_IF_ERROR(graph_.ReplaceUses({node, i}, {constant, 0}));
     }

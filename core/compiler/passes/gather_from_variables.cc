@@ -155,8 +155,9 @@ Status Rewrite(const Lookup& lookup, Graph* graph) {
       .inputs = {read->input(0), gather->input(1)},
       .attrs = {{"dtype", gather->output_type(0).dtype}, {"Tindices", gather->input_type(1).dtype}},
       .device = read->requested_device()};
-  if (const AttrValue* group = read->FindAttr(kColocationAttr))
+  if (const AttrValue* group = read->FindAttr(kColocationAttr)) {
     spec.attrs[kColocationAttr] = *group;
+  }
   std::vector<Node*> earlier;
   for (const Node* node : Replaced(lookup)) {
     earlier.insert(earlier.end(), node->control_inputs().begin(), node->control_inputs().end());
