@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "core/base/error_origin.h"
+
 namespace penstock::client {
 
 Coordinator::~Coordinator() {
@@ -12,10 +14,10 @@ Coordinator::~Coordinator() {
 
 void Coordinator::Start(std::function<Status()> body) {
   MutexLock lock(mu_);
-  threads_.emplace_back([this, body = std::move(body)] {
+  threads_.push_back(scheduler_.StartThread("coordinated", [this, body = std::move(body)] {
     const Status status = body();
     if (!status.ok()) RequestStop(status);
-  });
+  }));
 }
 
 void Coordinator::RequestStop(const Status& why) {
@@ -24,18 +26,18 @@ void Coordinator::RequestStop(const Status& why) {
     if (std::exchange(stopping_, true)) return;
     if (!absl::IsOutOfRange(why)) first_error_ = why;
   }
-  cancellation_.Cancel(Cancelled("a stop was requested", why.ok() ? "" : ": ", why.message()));
+  cancellation_.Cancel(
+      WithOriginOf(why, Cancelled("a stop was requested", why.ok() ? "" : ": ", why.message())));
 }
 
 Status Coordinator::Join() {
   for (;;) {
-    std::vector<std::thread> threads;
+    std::vector<std::unique_ptr<Thread>> threads;  // whose destruction waits
     {
       MutexLock lock(mu_);
       threads.swap(threads_);
       if (threads.empty()) return first_error_;
     }
-    for (std::thread& thread : threads) thread.join();
   }
 }
 

@@ -15,19 +15,20 @@
 #pragma once
 
 #include <functional>
-#include <string>
-#include <thread>
+#include <memory>
 #include <vector>
 
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
 #include "core/base/status.h"
 
 namespace penstock::client {
 
 class Coordinator {
  public:
-  Coordinator() = default;
+  // Borrows the scheduler, on which the threads run.
+  explicit Coordinator(Scheduler& scheduler = Scheduler::Real()) : scheduler_(scheduler) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
   // Stops, and waits for the threads.
@@ -48,11 +49,12 @@ class Coordinator {
   Status Join() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  Scheduler& scheduler_;
   Cancellation cancellation_;
   Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   Status first_error_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<Thread>> threads_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::client

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/op/device_name.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock::client {
 namespace {
@@ -26,7 +27,7 @@ bool HoldsParameters(const Graph::NodeSpec& spec) {
       "MutableDenseHashTableV2",
       "ResourceConditionalAccumulator",
   };
-  return kOps->contains(spec.op) && !spec.attrs.contains("_local");
+  return kOps->contains(spec.op) && !spec.attrs.contains(kLocalAttr);
 }
 
 // The node whose state the new one works on, or null.

@@ -4,16 +4,14 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "client/device_setter.h"
 #include "client/mutex.h"
+#include "core/base/error_origin.h"
 #include "core/op/device_name.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
 namespace {
-
-constexpr char kElsewhere[] = "the variables are at an earlier batch than this worker";
 
 Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
@@ -158,7 +156,7 @@ Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& opt
 
 // A batch that has been applied is passed over where that may have been an earlier incarnation of
 // this worker: before this session began, or by the one step that it had left under way.
-ExactlyOnce::Turn ExactlyOnce::TakeTurn(int index, Output position, const Outputs& lock) const {
+ExactlyOnce::Turn ExactlyOnce::TakeTurn(int index, Output position, const Outputs& lock) {
   const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
   Output next;
   {
@@ -170,10 +168,11 @@ ExactlyOnce::Turn ExactlyOnce::TakeTurn(int index, Output position, const Output
     return Call("Assert", {condition, Outputs{text, at, next}});
   };
   const Outputs checked = {
-      check(LessEqual(at, next), kElsewhere),
+      check(LessEqual(at, next), "the variables are at an earlier batch than this worker"),
       check(Call("LogicalOr", {GreaterEqual(at, next), LessEqual(at, had + 1)}),
             StrCat("ExactlyOnce: somebody else, too, trains as worker ", share_.worker, " of ",
                    share_.workers))};
+  if (checked[0].valid()) earlier_checks_.insert(program_.NodeOf(checked[0])->name());
   const auto committed =
       program_.ControlDependencies({Commit(program_, taken_[index].handle(), checked)});
   const Output is_next = Equal(at, next);
@@ -205,7 +204,7 @@ StatusOr<int64_t> ExactlyOnce::Begin(Session& session) const {
 }
 
 Status ExactlyOnce::Explain(const Status& why) const {
-  if (!absl::IsInvalidArgument(why) || !absl::StrContains(why.message(), kElsewhere)) return why;
+  if (!absl::IsInvalidArgument(why) || !earlier_checks_.contains(FailedNode(why))) return why;
   return Aborted("worker ", share_.worker,
                  " goes back to where the variables are in its input: ", why.message());
 }

@@ -38,6 +38,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,7 @@ class ExactlyOnce {
   void AddCount(const Section& section, int of);
   Output ApplyThere(const Section& section, int index, Optimizer& optimizer, Outputs tensors,
                     Output position);
-  Turn TakeTurn(int index, Output position, const Outputs& lock) const;
+  Turn TakeTurn(int index, Output position, const Outputs& lock);
   Output TakenOf(const Variable& taken) const;
   void AddBegin();
 
@@ -89,6 +90,7 @@ class ExactlyOnce {
   std::vector<Variable> taken_;  // by section; by worker
   Outputs mutexes_;              // by section and worker
   Output begin_;
+  std::set<std::string> earlier_checks_;  // nodes that fail if variables are at an earlier batch
 };
 
 }  // namespace penstock::client

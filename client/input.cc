@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock::client {
 namespace {
@@ -64,7 +65,7 @@ Output Enqueue(Output queue, const Outputs& components, bool many) {
 }
 
 Attrs DequeueAttrs(const Outputs& components, const Shapes& shapes) {
-  return {{"component_types", TypesOf(components)}, {"_output_shapes", shapes}};
+  return {{"component_types", TypesOf(components)}, {kOutputShapesAttr, shapes}};
 }
 
 // Of elements of `shapes`; as many tensors as `components`.
@@ -193,7 +194,7 @@ Outputs ShuffleBatch(QueueRunners& runners, const Outputs& tensors, int32_t batc
     return tensors;
   }
   Attrs attrs = {{"min_after_dequeue", options.min_after_dequeue}, {"seed", options.seed}};
-  if (options.repeatable) attrs["_repeatable"] = true;
+  if (options.repeatable) attrs[kRepeatableAttr] = true;
   const Output queue = NewQueue(program, tensors, shapes,
                                 {.op = "RandomShuffleQueueV2",
                                  .capacity = options.capacity,

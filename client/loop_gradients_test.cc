@@ -384,7 +384,7 @@ TEST_F(LoopGradients, ManyIterations) {
 // testdata/nested_loops.pbtxt is what TensorFlow built for a loop in a loop, and a conditional,
 // that write a TensorArray; the numbers are those of its tf.gradients.
 TEST(LoopGradientsOfForeignGraphs, AreThoseOfTensorFlow) {
-  auto read = ReadGraphFile("client/testdata/nested_loops.pbtxt", Registry::Global());
+  auto read = ReadGraphFile(Env::Real(), "client/testdata/nested_loops.pbtxt", Registry::Global());
   ASSERT_TRUE(read.ok()) << read.status();
   Program program(*std::move(read));
   const auto output = [&](const char* name) {

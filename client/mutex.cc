@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/mutex.h"
 
+#include "core/op/private_attrs.h"
+
 namespace penstock::client {
 
 Output NewMutex(Program& program, const std::string& name, Output beside) {
@@ -32,7 +34,7 @@ Output Unlock(Program& program, const Outputs& locks, const Outputs& after) {
 Output Commit(Program& program, Output beside, const Outputs& ready) {
   const auto here = program.ColocateWith(beside);
   const auto after = program.ControlDependencies(ready);
-  return CallIn(program, "NoOp", {}, {{"_commit", true}}, "commit");
+  return CallIn(program, "NoOp", {}, {{kCommitAttr, true}}, "commit");
 }
 
 }  // namespace penstock::client

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/graph/graph.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock::client {
 namespace {
@@ -29,7 +30,7 @@ Status CheckShuffles(const Node& node) {
   }
   const EdgeType made = node.output_type(0);
   const bool queue = made.ref || made.dtype == DType::kResource;
-  if (!queue || node.attr<bool>("_repeatable") != nullptr) return OkStatus();
+  if (!queue || node.attr<bool>(kRepeatableAttr) != nullptr) return OkStatus();
   return InvalidArgument("'", node.name(), "' (", node.op_name(), ") is not repeatable");
 }
 

@@ -11,7 +11,7 @@ Status RunQueueRunners::SessionReady(Session& session, int64_t global_step) {
   if (taken_.valid()) {
     RETURN_IF_ERROR(Annotate(runners_.CheckRepeatable(taken_), "the input cannot be resumed"));
   }
-  coordinator_ = std::make_unique<Coordinator>();
+  coordinator_ = std::make_unique<Coordinator>(scheduler_);
   runners_.Start(session, *coordinator_);
   if (!taken_.valid()) return OkStatus();
   const Status skipped = Skip(session, global_step);

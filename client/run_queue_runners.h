@@ -26,10 +26,12 @@ namespace penstock::client {
 
 class RunQueueRunners : public TrainingHook {
  public:
-  // Borrows `runners` and `once`. `taken` is the batch that each step takes; `once` needs it.
+  // Borrows `runners`, `once` and `scheduler`, on whose threads the runners work. `taken` is the
+  // batch that each step takes; `once` needs it.
   explicit RunQueueRunners(const QueueRunners& runners, Output taken = {},
-                           const ExactlyOnce* once = nullptr)
-      : runners_(runners), taken_(taken), once_(once) {}
+                           const ExactlyOnce* once = nullptr,
+                           Scheduler& scheduler = Scheduler::Real())
+      : runners_(runners), taken_(taken), once_(once), scheduler_(scheduler) {}
 
   Status SessionReady(Session& session, int64_t global_step) override;
   Status StepFailed(const Status& why) override;
@@ -43,6 +45,7 @@ class RunQueueRunners : public TrainingHook {
   const QueueRunners& runners_;
   const Output taken_;
   const ExactlyOnce* const once_;
+  Scheduler& scheduler_;
   std::unique_ptr<Coordinator> coordinator_;
 };
 

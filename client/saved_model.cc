@@ -75,7 +75,7 @@ StatusOr<std::unique_ptr<SavedModel>> SavedModel::Load(const std::string& folder
                                                        const Options& options) {
   std::unique_ptr<SavedModel> model(new SavedModel());
   ASSIGN_OR_RETURN(model->meta_,
-                   ReadSavedModel(folder, tags, &model->program_.mutable_graph(), *options.env));
+                   ReadSavedModel(*options.env, folder, tags, &model->program_.mutable_graph()));
   ASSIGN_OR_RETURN(model->session_, Session::New(model->program_, options.target, options.session));
   RETURN_IF_ERROR(
       Annotate(model->Initialize(folder, *options.env), StrCat("SavedModel '", folder, "'")));

@@ -8,7 +8,7 @@
 // A ".meta" file is read into a program, and its saver is used by the names in it:
 //
 //   Program program;
-//   auto meta = ReadMetaGraphFile("model.ckpt-100.meta", &program.mutable_graph());
+//   auto meta = ReadMetaGraphFile(env, "model.ckpt-100.meta", &program.mutable_graph());
 //   auto session = Session::New(program);
 //   RestoreVariables(**session, meta->saver, "model.ckpt-100");
 #pragma once

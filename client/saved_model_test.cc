@@ -41,7 +41,7 @@ TEST_P(MetaGraphTest, IsReadAndItsSaverRestoresAndSaves) {
   const std::string name = GetParam();
   const bool v1 = name == "linear_v1.meta";
   Program program;
-  const auto meta = ReadMetaGraphFile(kFolder + name, &program.mutable_graph());
+  const auto meta = ReadMetaGraphFile(Env::Real(), kFolder + name, &program.mutable_graph());
   ASSERT_EQ(meta.status(), OkStatus());
   EXPECT_EQ(meta->tensorflow_version, "2.21.0");
   EXPECT_EQ(meta->saver.v1_format, v1);
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(SavedModel, IsFoundByItsTags) {
-  const auto tags = ListSavedModel(kSavedModel);
+  const auto tags = ListSavedModel(Env::Real(), kSavedModel);
   ASSERT_EQ(tags.status(), OkStatus());
   EXPECT_THAT(*tags, ElementsAre(ElementsAre("serve"), ElementsAre("train", "gpu")));
   EXPECT_EQ(SavedModel::Load(kSavedModel, {"gpu", "train"}).status(), OkStatus());
@@ -153,7 +153,7 @@ Status LoadWith(const std::function<void(tensorflow::SavedModel&)>& change) {
   const std::string folder = NewFolder();
   CHECK_OK(Env::Real().WriteFileAtomically(folder + "/saved_model.pb", proto.SerializeAsString()));
   Graph graph(Registry::Global());
-  const Status status = ReadSavedModel(folder, {"serve"}, &graph).status();
+  const Status status = ReadSavedModel(Env::Real(), folder, {"serve"}, &graph).status();
   if (!status.ok()) {
     EXPECT_EQ(graph.num_nodes(), 0);
   }
@@ -222,7 +222,7 @@ TEST(HostileSavedModel, DamagedFilesEndInErrorsOrGraphs) {
     if (i % 10 == 0) damaged.resize(random() % damaged.size());
     ASSERT_EQ(Env::Real().WriteFileAtomically(path, damaged), OkStatus());
     Graph graph(Registry::Global());
-    const auto meta = ReadMetaGraphFile(path, &graph);
+    const auto meta = ReadMetaGraphFile(Env::Real(), path, &graph);
     if (!meta.ok()) {
       EXPECT_EQ(graph.num_nodes(), 0) << meta.status();
     }

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "client/device_setter.h"
 #include "client/mutex.h"
+#include "core/base/error_origin.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/op/gradient.h"
 
@@ -15,20 +16,12 @@ namespace penstock::client {
 namespace {
 
 constexpr char kTemporary[] = "_temp_";
-constexpr char kNonFinite[] = "is not finite and is not saved";
 
 // "dir/name" in parts; the directory is "." where none is given.
 std::pair<std::string, std::string> SplitPath(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {".", path};
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
-}
-
-// `value`, or an error where it is not finite.
-Output Checked(const Variable& variable, Output value) {
-  if (!variable.trainable() || !IsFloating(variable.dtype())) return value;
-  return Call("CheckNumerics", {value},
-              {{"message", StrCat("variable '", variable.name(), "' ", kNonFinite)}});
 }
 
 Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
@@ -83,6 +76,16 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   const auto on = program.DeviceScope(by_host.begin()->first);
   const auto after = program.ControlDependencies(saves);
   save_ = CallIn(program, "MergeV2Checkpoints", {Pack(files), path_}, {{"delete_old_dirs", true}});
+}
+
+// Returns `value`; as a node, an error where it is not finite.
+Output Saver::Checked(const Variable& variable, Output value) {
+  if (!variable.trainable() || !IsFloating(variable.dtype())) return value;
+  const Output checked = Call(
+      "CheckNumerics", {value},
+      {{"message", StrCat("variable '", variable.name(), "' is not finite and is not saved")}});
+  if (checked.valid()) checks_.insert(program_.NodeOf(checked)->name());
+  return checked;
 }
 
 Saver::Shard Saver::AddShard(Shard shard, int index, int count) {
@@ -206,8 +209,8 @@ void Saver::RemoveTemporaries(const std::string& prefix) {
   }
 }
 
-bool Saver::IsNonFinite(const Status& saved) {
-  return absl::IsInvalidArgument(saved) && absl::StrContains(saved.message(), kNonFinite);
+bool Saver::IsNonFinite(const Status& saved) const {
+  return absl::IsInvalidArgument(saved) && checks_.contains(FailedNode(saved));
 }
 
 StatusOr<std::map<std::string, Tensor>> Saver::Read(Session& session, const std::string& checkpoint,

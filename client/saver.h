@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ class Saver {
   StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t step);
 
   // Whether a save failed because of `finite_only`.
-  static bool IsNonFinite(const Status& saved);
+  bool IsNonFinite(const Status& saved) const;
 
   // The variables' values in the checkpoint, by name. Changes no variable.
   StatusOr<std::map<std::string, Tensor>> Read(Session& session, const std::string& checkpoint,
@@ -63,6 +64,7 @@ class Saver {
 
  private:
   struct Shard;
+  Output Checked(const Variable& variable, Output value);
   Shard AddShard(Shard shard, int index, int count);
   Output AddRestores(const std::vector<Shard>& shards);
   Status Record(const std::string& checkpoint);
@@ -72,6 +74,7 @@ class Saver {
   Program& program_;
   const Options options_;
   Output path_, temporary_;                 // fed
+  std::set<std::string> checks_;            // nodes that fail where a value is not finite
   std::map<std::string, Output> restored_;  // by variable: the value in the checkpoint
   Output save_, restore_;
 };

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/non_finite.h"
+#include "core/base/error_origin.h"
 
 namespace penstock::client {
 namespace {
@@ -408,7 +409,7 @@ Status TrainingLoop::SaveIfDue() {
       (options_.save_every_seconds > 0 && seconds >= options_.save_every_seconds);
   if (!due) return OkStatus();
   const Status saved = Save();
-  if (saved.ok() || IsTaskLoss(saved) || Saver::IsNonFinite(saved)) return saved;
+  if (saved.ok() || IsTaskLoss(saved) || saver_->IsNonFinite(saved)) return saved;
   // A full disk should not end a training that may yet end well; the next save may succeed.
   Say(StrCat("NOT SAVED: ", saved.message(), "; the last checkpoint is of step ", saved_step_));
   saved_ns_ = options_.env->NowNanos();
@@ -420,9 +421,10 @@ Status TrainingLoop::Save() {
   const Status saved =
       saver_->Save(*session_, options_.checkpoint_dir + "/model.ckpt", step.scalar<int64_t>())
           .status();
-  if (Saver::IsNonFinite(saved)) {
-    return InvalidArgument(saved.message(), NotSavedSince(),
-                           ". stop_on_nan = false in TrainingOptions saves it all the same");
+  if (saver_->IsNonFinite(saved)) {
+    return WithMessage(saved,
+                       StrCat(saved.message(), NotSavedSince(),
+                              ". stop_on_nan = false in TrainingOptions saves it all the same"));
   }
   RETURN_IF_ERROR(saved);
   saved_step_ = step.scalar<int64_t>();

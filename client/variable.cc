@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/program.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock::client {
 
@@ -44,7 +45,7 @@ void Variable::AddHandle(string_view name) {
                  {"shape", shape_},
                  {"container", options_.container},
                  {"shared_name", options_.shared_name}};
-  if (options_.local) attrs["_local"] = true;
+  if (options_.local) attrs[kLocalAttr] = true;
   handle_ = CallIn(*program_, options_.ref ? "VariableV2" : "VarHandleOp", {}, attrs, name);
   if (handle_.valid()) name_ = program_->NodeOf(handle_)->name();
 }

@@ -3,6 +3,7 @@
 // Stories of clusters that work. Those of clusters that fail stand in failure_test.cc.
 #include <thread>
 
+#include "core/base/error_origin.h"
 #include "core/graph/builder.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
@@ -262,6 +263,8 @@ TEST_P(TwoTasksTest, ErrorsNameTheTaskAndTheNode) {
   EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("From /job:ps/replica:0/task:0:\nend of input\n\t [[{{node TestFail}}]]"));
+  EXPECT_EQ(FailedTask(status), "/job:ps/replica:0/task:0");
+  EXPECT_EQ(FailedNode(status), "TestFail");
   EXPECT_EQ(Run(*session, g, {}, {"nope:0"}), NotFound("FetchOutputs node nope:0: not found"));
   // The session goes on.
   EXPECT_TRUE(Run(*session, g, {}, {z.name()}).ok());

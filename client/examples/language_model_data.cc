@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "client/input.h"
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock::examples {
 namespace {
@@ -110,9 +111,10 @@ QueuedBatch QueueTexts(client::QueueRunners& runners, const std::vector<std::str
                        int32_t batch_size, int64_t seed) {
   client::Program& program = runners.program();
   const Output queue = client::StringInputProducer(runners, texts, {.seed = seed});
-  const Output text = Call("QueueDequeueV2", {queue},
-                           {{"component_types", std::vector<DType>{DType::kString}},
-                            {"_output_shapes", std::vector<PartialShape>{PartialShape::Scalar()}}});
+  const Output text =
+      Call("QueueDequeueV2", {queue},
+           {{"component_types", std::vector<DType>{DType::kString}},
+            {kOutputShapesAttr, std::vector<PartialShape>{PartialShape::Scalar()}}});
   const Output characters = Call("DecodeRaw", {text}, {{"out_type", DType::kUint8}});
   const Output end = Constant(program, Tensor::Vector<uint8_t>({0}));
   const Output axis = Constant(program, Tensor::Scalar<int32_t>(0));

@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "core/op/private_attrs.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -53,16 +54,16 @@ Status FillParameters(const AttrMap& values, AttrMap* attrs) {
 // "loc:@x" means the x of the same body.
 void RenameColocation(const std::string& prefix, const std::set<std::string>& body,
                       NodeProto* node) {
-  constexpr char kLocation[] = "loc:@";
-  const auto found = node->mutable_attr()->find("_class");
+  const auto found = node->mutable_attr()->find(kColocationAttr);
   if (found == node->mutable_attr()->end()) return;
   tensorflow::AttrValue kept;
   for (const std::string& entry : found->second.list().s()) {
-    const std::string with = absl::StartsWith(entry, kLocation) ? entry.substr(5) : "";
+    const std::string with =
+        absl::StartsWith(entry, kColocatedWith) ? entry.substr(sizeof(kColocatedWith) - 1) : "";
     if (with.empty()) {
       kept.mutable_list()->add_s(entry);
     } else if (body.count(with) > 0) {
-      kept.mutable_list()->add_s(StrCat(kLocation, prefix, "/", with));
+      kept.mutable_list()->add_s(StrCat(kColocatedWith, prefix, "/", with));
     }
   }
   if (kept.list().s_size() > 0) {

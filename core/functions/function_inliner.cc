@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error_origin.h"
 #include "core/functions/function_expansion.h"
 #include "proto/tensorflow/graph.pb.h"
 
@@ -37,8 +38,7 @@ FunctionExpansion::FunctionExpansion(const tensorflow::GraphDef& graph, const Re
 
 Status FunctionExpansion::Run() {
   for (const NodeProto& node : graph_.node()) {
-    const Status status = Expand(node, 0);
-    if (!status.ok()) return Annotate(status, StrCat("node '", node.name(), "'"));
+    RETURN_IF_ERROR(InNode(Expand(node, 0), node.name()));
   }
   *out_.mutable_versions() = graph_.versions();
   return OkStatus();

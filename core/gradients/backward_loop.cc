@@ -2,12 +2,10 @@
 #include "core/gradients/backward_loop.h"
 
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock {
 namespace {
-
-// What shape functions of StackPop look at (kernels/tensor_array).
-constexpr char kElementShape[] = "_element_shape";
 
 bool IsInvariant(const Node& node) {
   const bool* const constant = node.attr<bool>("is_constant");
@@ -117,7 +115,7 @@ Output BackwardLoop::PopLike(Output stack, Output value) {
   }
   const auto here = builder_.ColocateWith(stack);
   Attrs attrs = {{"elem_type", value.dtype()}};
-  if (value.shape().known_rank()) attrs[kElementShape] = value.shape();
+  if (value.shape().known_rank()) attrs[kElementShapeAttr] = value.shape();
   const Output popped = Call("StackPopV2", {handle}, std::move(attrs));
   if (popped.valid()) builder_.mutable_graph().AddControlEdge(builder_.NodeOf(popped), popped_);
   return popped;

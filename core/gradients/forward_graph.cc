@@ -5,6 +5,7 @@
 
 #include "core/graph/flow_context.h"
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock {
 
@@ -23,7 +24,7 @@ Status ForwardLoop::Collect() {
     if (FlowOpOf(*node) == FlowOp::kEnter && frames.of_outputs[node->id()] == frame_) {
       const bool* const constant = node->attr<bool>("is_constant");
       if (constant != nullptr && *constant) invariants_.push_back(node);
-      const bool* const swap = node->attr<bool>(kSwapMemory);
+      const bool* const swap = node->attr<bool>(kSwapMemoryAttr);
       swap_memory_ |= swap != nullptr && *swap;
     }
     if (frames.of_node[node->id()] != frame_ || FlowOpOf(*node) != FlowOp::kMerge) continue;

@@ -11,6 +11,7 @@
 #include "core/base/check.h"
 #include "core/graph/infer_shapes.h"
 #include "core/op/device_name.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock {
 
@@ -61,14 +62,14 @@ StatusOr<std::string> DeviceFor(const Scopes& scopes, Graph::NodeSpec* spec) {
 void AddColocation(const std::vector<std::string>& groups, Attrs* attrs) {
   if (groups.empty()) return;
   std::vector<std::string> all = groups;
-  if (const auto it = attrs->find("_class"); it != attrs->end()) {
+  if (const auto it = attrs->find(kColocationAttr); it != attrs->end()) {
     if (const auto* given = it->second.get<std::vector<std::string>>()) {
       all.insert(all.end(), given->begin(), given->end());
     }
   }
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
-  (*attrs)["_class"] = std::move(all);
+  (*attrs)[kColocationAttr] = std::move(all);
 }
 
 }  // namespace
@@ -290,9 +291,9 @@ GraphBuilder::Scope GraphBuilder::ColocateWith(Output with) {
   Scopes& now = state_->scopes.back();
   now.devices.clear();
   now.colocated_device = node->requested_device();
-  const auto* groups = node->attr<std::vector<std::string>>("_class");
+  const auto* groups = node->attr<std::vector<std::string>>(kColocationAttr);
   now.colocate =
-      groups != nullptr ? *groups : std::vector<std::string>{StrCat("loc:@", node->name())};
+      groups != nullptr ? *groups : std::vector<std::string>{StrCat(kColocatedWith, node->name())};
   return scope;
 }
 

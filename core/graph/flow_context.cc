@@ -3,6 +3,7 @@
 
 #include "core/graph/loop_frames.h"
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock {
 
@@ -97,7 +98,7 @@ Output LoopContext::AddEnter(Output value, bool is_constant) {
   Attrs attrs = {{"frame_name", frame_},
                  {"is_constant", is_constant},
                  {"parallel_iterations", options_.parallel_iterations}};
-  if (options_.swap_memory) attrs[kSwapMemory] = true;
+  if (options_.swap_memory) attrs[kSwapMemoryAttr] = true;
   const Output entered = Call(FlowOpName("Enter", value), {value}, std::move(attrs));
   if (entered.valid()) Adopt(entered);
   return entered;

@@ -103,7 +103,5 @@ class LoopContext : public FlowContext {
 std::string FlowOpName(string_view op, Output value);
 // Switch: {false side, true side}, beside `value`.
 Outputs AddSwitch(Output value, Output predicate);
-// The attribute of Enter that says LoopOptions::swap_memory.
-inline constexpr char kSwapMemory[] = "_swap_memory";
 
 }  // namespace penstock

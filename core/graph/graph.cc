@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/base/error_origin.h"
 
 namespace penstock {
 
@@ -76,9 +77,7 @@ StatusOr<Node*> Graph::AddNode(NodeSpec spec) {
   if (!IsValidNodeName(spec.name)) {
     return InvalidArgument("'", spec.name, "' is not a valid node name (op ", spec.op, ")");
   }
-  const auto at_node = [&spec](const Status& status) {
-    return status.ok() ? status : Annotate(status, StrCat("node '", spec.name, "'"));
-  };
+  const auto at_node = [&spec](const Status& status) { return InNode(status, spec.name); };
   if (FindNode(spec.name) != nullptr) {
     return at_node(InvalidArgument("the graph already has a node of this name"));
   }
@@ -123,15 +122,17 @@ Status Graph::CheckInput(const Node& node, int index, Endpoint source) const {
   const Node& from = *source.node;
   CHECK(from.id_ < max_id() && nodes_[from.id_].get() == &from, "input of another graph");
   if (source.index < 0 || source.index >= from.num_outputs()) {
-    return InvalidArgument("node '", node.name_, "': ", DescribeInput(node, index), " is output ",
-                           source.index, " of '", from.name_, "', which has ", from.num_outputs());
+    return InNode(InvalidArgument(DescribeInput(node, index), " is output ", source.index, " of '",
+                                  from.name_, "', which has ", from.num_outputs()),
+                  node.name_);
   }
   const EdgeType wanted = node.input_types_[index];
   const EdgeType found = from.output_types_[source.index];
   // A reference may be read where a value is wanted, not the other way round.
   if (found.dtype == wanted.dtype && (found.ref || !wanted.ref)) return OkStatus();
-  return InvalidArgument("node '", node.name_, "': ", DescribeInput(node, index), " must be ",
-                         Name(wanted), ", '", from.name_, ":", source.index, "' is ", Name(found));
+  return InNode(InvalidArgument(DescribeInput(node, index), " must be ", Name(wanted), ", '",
+                                from.name_, ":", source.index, "' is ", Name(found)),
+                node.name_);
 }
 
 void Graph::Connect(Node* node, int index, Endpoint source) {
@@ -152,8 +153,9 @@ void Graph::Disconnect(Node* node, int index) {
 
 Status Graph::SetInput(Node* node, int index, Endpoint source) {
   if (index < 0 || index >= node->num_inputs()) {
-    return InvalidArgument("node '", node->name_, "' has ", node->num_inputs(),
-                           " inputs, there is no input ", index);
+    return WithNode(InvalidArgument("node '", node->name_, "' has ", node->num_inputs(),
+                                    " inputs, there is no input ", index),
+                    node->name_);
   }
   RETURN_IF_ERROR(CheckInput(*node, index, source));
   Disconnect(node, index);

@@ -34,7 +34,7 @@ StatusOr<std::string> Serialize(const tensorflow::GraphDef& def, bool text) {
 
 }  // namespace
 
-StatusOr<Graph> ReadGraphFile(const std::string& path, const Registry& registry, Env& env) {
+StatusOr<Graph> ReadGraphFile(Env& env, const std::string& path, const Registry& registry) {
   ASSIGN_OR_RETURN(const std::string contents, env.ReadFile(path));
   tensorflow::GraphDef def;
   Graph graph(registry);
@@ -44,7 +44,7 @@ StatusOr<Graph> ReadGraphFile(const std::string& path, const Registry& registry,
   return graph;
 }
 
-Status WriteGraphFile(const Graph& graph, const std::string& path, Env& env) {
+Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path) {
   tensorflow::GraphDef def;
   ExportGraph(graph, &def);
   const StatusOr<std::string> contents = Serialize(def, absl::EndsWith(path, ".pbtxt"));

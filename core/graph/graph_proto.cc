@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error_origin.h"
 #include "core/base/version.h"
 #include "core/functions/function_inliner.h"
 #include "core/graph/tensor_name.h"
@@ -77,7 +78,7 @@ Status Importer::AddNode(const tensorflow::NodeDef& def) {
   const size_t first_later = later_.size();
   Status status = ReadInputs(def, &spec);
   if (status.ok()) status = ReadAttrs(def, &spec.attrs);
-  if (!status.ok()) return Annotate(status, StrCat("node '", def.name(), "'"));
+  if (!status.ok()) return InNode(status, def.name());
   ASSIGN_OR_RETURN(Node * node, graph_.AddNode(std::move(spec)));
   for (size_t i = first_later; i < later_.size(); ++i) later_[i].node = node;
   return OkStatus();
@@ -123,8 +124,8 @@ Status Importer::ReadAttrs(const tensorflow::NodeDef& def, Attrs* attrs) {
 Status Importer::Connect(const Later& edge) {
   Node* source = graph_.FindNode(edge.source.node);
   if (source == nullptr) {
-    return InvalidArgument("node '", edge.node->name(), "': its input '", edge.source.node,
-                           "' does not exist");
+    return InNode(InvalidArgument("its input '", edge.source.node, "' does not exist"),
+                  edge.node->name());
   }
   if (!edge.source.control) {
     return graph_.SetInput(edge.node, edge.input, {source, edge.source.index});

@@ -33,9 +33,8 @@ Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLi
 void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id = 0);
 
 // Binary or text (told apart by content).
-StatusOr<Graph> ReadGraphFile(const std::string& path, const Registry& registry,
-                              Env& env = Env::Real());
+StatusOr<Graph> ReadGraphFile(Env& env, const std::string& path, const Registry& registry);
 // Text where the path ends in ".pbtxt", else binary. Equal graphs give equal files.
-Status WriteGraphFile(const Graph& graph, const std::string& path, Env& env = Env::Real());
+Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path);
 
 }  // namespace penstock

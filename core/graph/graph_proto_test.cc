@@ -241,7 +241,7 @@ TEST(ImportGraph, SurvivesMutatedBytes) {
 }
 
 std::string Bytes(const Graph& graph, const std::string& path) {
-  EXPECT_TRUE(WriteGraphFile(graph, path).ok());
+  EXPECT_TRUE(WriteGraphFile(Env::Real(), graph, path).ok());
   return *Env::Real().ReadFile(path);
 }
 
@@ -264,7 +264,7 @@ TEST(GraphFile, RoundTripsByteForByte) {
   for (const char* extension : {".pb", ".pbtxt"}) {
     const std::string path = testing::TempDir() + "/graph" + extension;
     const std::string first = Bytes(graph, path);
-    const StatusOr<Graph> again = ReadGraphFile(path, TestOps());
+    const StatusOr<Graph> again = ReadGraphFile(Env::Real(), path, TestOps());
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(Print(*again), Print(graph));
     EXPECT_EQ(Bytes(*again, path), first);
@@ -288,14 +288,14 @@ TEST(GraphFile, ErrorsNameTheFile) {
   const std::string path = testing::TempDir() + "/bad.pb";
   const auto error_of = [&path](const std::string& contents) {
     EXPECT_TRUE(Env::Real().WriteFileAtomically(path, contents).ok());
-    return std::string(ReadGraphFile(path, TestOps()).status().message());
+    return std::string(ReadGraphFile(Env::Real(), path, TestOps()).status().message());
   };
   EXPECT_THAT(error_of("node {\n  nome: 'x'\n}"), HasSubstr("bad.pb': is not a GraphDef in text"));
   EXPECT_THAT(error_of("node {\n  nome: 'x'\n}"), HasSubstr("line 2, column 7"));
   EXPECT_THAT(error_of(std::string("\x01\x02\x03")), HasSubstr("bad.pb': is not a GraphDef"));
   EXPECT_THAT(error_of("node { name: 'a' op: 'Nope' }"), HasSubstr("bad.pb': node 'a'"));
   EXPECT_EQ(error_of(""), "");  // no nodes
-  EXPECT_FALSE(ReadGraphFile("/nowhere/graph.pb", TestOps()).ok());
+  EXPECT_FALSE(ReadGraphFile(Env::Real(), "/nowhere/graph.pb", TestOps()).ok());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "core/base/error_origin.h"
 #include "core/graph/graph.h"
 
 namespace penstock {
@@ -89,9 +90,7 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
 }
 
 Status Graph::ValidateNode(const Node& node) const {
-  const auto at_node = [&node](const Status& status) {
-    return status.ok() ? status : Annotate(status, StrCat("node '", node.name_, "'"));
-  };
+  const auto at_node = [&node](const Status& status) { return InNode(status, node.name_); };
   if (FindNode(node.name_) != &node) return at_node(Internal("not found by its name"));
   if (!node.attrs_checked_) {
     Attrs attrs = node.attrs_;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/base/error_origin.h"
 #include "core/op/shape_scope.h"
 
 namespace penstock {
@@ -132,7 +133,7 @@ Status ShapeInference::RunShapeFunction(const Node& node) {
   }
   ShapeScope scope(node.op(), node.attrs(), std::move(inputs), node.num_outputs());
   if (const Status status = node.op().shape(scope); !status.ok()) {
-    return Annotate(status, StrCat("node '", node.name(), "'"));
+    return InNode(status, node.name());
   }
   shapes_[node.id()] = scope.outputs();
   const auto& elements = scope.output_elements();

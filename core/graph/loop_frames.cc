@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "core/base/error_origin.h"
+
 namespace penstock {
 namespace {
 
@@ -87,14 +89,16 @@ class FrameFinder {
     const std::string* const name = node.attr<std::string>("frame_name");
     const int64_t* const parallel = node.attr<int64_t>("parallel_iterations");
     if (name == nullptr || name->empty()) {
-      return InvalidArgument("node '", node.name(), "': an Enter needs a frame_name");
+      return InNode(InvalidArgument("an Enter needs a frame_name"), node.name());
     }
     const auto [it, is_new] = by_name_.try_emplace(*name, static_cast<int>(found_.frames.size()));
     if (is_new) found_.frames.push_back({.name = *name, .parent = from});
     LoopFrame& frame = found_.frames[it->second];
     if (frame.parent != from) {
-      return InvalidArgument("node '", node.name(), "' enters loop '", *name, "', being ",
-                             Where(from), "; other Enters of that loop are ", Where(frame.parent));
+      return WithNode(
+          InvalidArgument("node '", node.name(), "' enters loop '", *name, "', being ", Where(from),
+                          "; other Enters of that loop are ", Where(frame.parent)),
+          node.name());
     }
     if (parallel != nullptr) {
       frame.parallel_iterations = std::max(frame.parallel_iterations, *parallel);

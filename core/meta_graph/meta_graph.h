@@ -90,15 +90,13 @@ struct MetaGraph {
 // These add the nodes to `graph`; after an error it is what it was.
 
 // A ".meta" file of a saver.
-StatusOr<MetaGraph> ReadMetaGraphFile(const std::string& path, Graph* graph,
-                                      Env& env = Env::Real());
+StatusOr<MetaGraph> ReadMetaGraphFile(Env& env, const std::string& path, Graph* graph);
 // The graph of the SavedModel in `folder` (saved_model.pb or saved_model.pbtxt) with exactly these
 // tags, in any order; NotFound lists those that there are.
-StatusOr<MetaGraph> ReadSavedModel(const std::string& folder, const std::vector<std::string>& tags,
-                                   Graph* graph, Env& env = Env::Real());
+StatusOr<MetaGraph> ReadSavedModel(Env& env, const std::string& folder,
+                                   const std::vector<std::string>& tags, Graph* graph);
 
 // The tags of each graph in a SavedModel.
-StatusOr<std::vector<std::vector<std::string>>> ListSavedModel(const std::string& folder,
-                                                               Env& env = Env::Real());
+StatusOr<std::vector<std::vector<std::string>>> ListSavedModel(Env& env, const std::string& folder);
 
 }  // namespace penstock

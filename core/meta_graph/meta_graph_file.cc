@@ -55,7 +55,7 @@ StatusOr<MetaGraph> FindGraph(const tensorflow::SavedModel& model, const Tags& t
 
 }  // namespace
 
-StatusOr<MetaGraph> ReadMetaGraphFile(const std::string& path, Graph* graph, Env& env) {
+StatusOr<MetaGraph> ReadMetaGraphFile(Env& env, const std::string& path, Graph* graph) {
   const auto read = [&]() -> StatusOr<MetaGraph> {
     ASSIGN_OR_RETURN(const std::string contents, env.ReadFile(path));
     tensorflow::MetaGraphDef def;
@@ -67,8 +67,8 @@ StatusOr<MetaGraph> ReadMetaGraphFile(const std::string& path, Graph* graph, Env
   return Annotate(meta.status(), StrCat("'", path, "'"));
 }
 
-StatusOr<std::vector<std::vector<std::string>>> ListSavedModel(const std::string& folder,
-                                                               Env& env) {
+StatusOr<std::vector<std::vector<std::string>>> ListSavedModel(Env& env,
+                                                               const std::string& folder) {
   ASSIGN_OR_RETURN(const std::string path, SavedModelPath(folder, env));
   const auto model = ReadSavedModelProto(path, env);
   if (!model.ok()) return Annotate(model.status(), StrCat("'", path, "'"));
@@ -77,8 +77,8 @@ StatusOr<std::vector<std::vector<std::string>>> ListSavedModel(const std::string
   return all;
 }
 
-StatusOr<MetaGraph> ReadSavedModel(const std::string& folder, const std::vector<std::string>& tags,
-                                   Graph* graph, Env& env) {
+StatusOr<MetaGraph> ReadSavedModel(Env& env, const std::string& folder,
+                                   const std::vector<std::string>& tags, Graph* graph) {
   ASSIGN_OR_RETURN(const std::string path, SavedModelPath(folder, env));
   const auto read = [&]() -> StatusOr<MetaGraph> {
     ASSIGN_OR_RETURN(const tensorflow::SavedModel model, ReadSavedModelProto(path, env));

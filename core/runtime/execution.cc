@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "core/base/error_origin.h"
 
 namespace penstock {
 namespace {

@@ -5,6 +5,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "core/base/error_origin.h"
 #include "core/op/variable.h"
 #include "core/runtime/execution.h"
 

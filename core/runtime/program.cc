@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "core/base/error_origin.h"
+#include "core/op/private_attrs.h"
 #include "core/runtime/placement.h"
 
 namespace penstock {
@@ -19,14 +20,6 @@ constexpr int32_t kExpensiveNanos = 4'000;
 constexpr int64_t kSampleNanosMax = 2 * kExpensiveNanos;
 
 }  // namespace
-
-Status AtNode(const Status& status, string_view node) {
-  if (status.ok() || absl::StrContains(status.message(), "{{node ")) return status;
-  Status at(status.code(), StrCat(status.message(), "\n\t [[{{node ", node, "}}]]"));
-  status.ForEachPayload(
-      [&at](string_view url, const absl::Cord& payload) { at.SetPayload(url, payload); });
-  return at;
-}
 
 StatusOr<std::unique_ptr<Program>> Program::Make(Graph graph, Device& device, KernelCache* cache) {
   KernelCache own;
@@ -108,7 +101,7 @@ Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* 
   if (op.runs_dead) item->special |= kRunsDead;
   if (op.only_orders) {
     item->special |= kNoOp;
-    if (node.attr<bool>("_commit") != nullptr) item->special |= kCommits;
+    if (node.attr<bool>(kCommitAttr) != nullptr) item->special |= kCommits;
     return OkStatus();
   }
   item->flow = op.flow;

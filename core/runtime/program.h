@@ -166,8 +166,4 @@ class Program {
   std::unique_ptr<std::atomic<int32_t>[]> cost_ns_;
 };
 
-// The error with the node's name in the form that clients look for, unless it names one already:
-// "text\n\t [[{{node NAME}}]]". Payloads are kept.
-Status AtNode(const Status& status, string_view node);
-
 }  // namespace penstock

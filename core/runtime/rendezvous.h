@@ -11,11 +11,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "core/base/status.h"
+#include "core/op/task_name.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
@@ -39,29 +41,37 @@ struct RendezvousKey {
   static StatusOr<RendezvousKey> Parse(string_view text);
 };
 
-// A key with its hash, computed once, when a graph is compiled. Copies share it, and so do those
-// for the iterations of a loop, which are made in each iteration and cost a few multiplications.
+// A key with its hash and the task that receives, found once, when a graph is compiled. Copies
+// share them, and so do those for the iterations of a loop, which are made in each iteration and
+// cost a few multiplications.
 class HashedKey {
  public:
   explicit HashedKey(RendezvousKey key);
   // The same edge in one iteration of one run of a loop.
   HashedKey In(uint64_t frame, uint64_t iteration) const;
   // The edge, as outside of loops.
-  const RendezvousKey& key() const { return *key_; }
+  const RendezvousKey& key() const { return edge_->key; }
+  // The task of dst_device; none if that is not a full name.
+  const std::optional<TaskName>& consumer() const { return edge_->consumer; }
   uint64_t frame() const { return frame_; }
   uint64_t iteration() const { return iteration_; }
   uint64_t hash() const { return hash_; }
   bool operator==(const HashedKey& other) const {
     return hash_ == other.hash_ && frame_ == other.frame_ && iteration_ == other.iteration_ &&
-           (key_ == other.key_ || *key_ == *other.key_);
+           (edge_ == other.edge_ || edge_->key == other.edge_->key);
   }
   std::string ToString() const;  // as RendezvousKey's
 
  private:
-  HashedKey(std::shared_ptr<const RendezvousKey> key, uint64_t edge_hash, uint64_t frame,
+  struct Edge {
+    RendezvousKey key;  // as outside of loops
+    std::optional<TaskName> consumer;
+  };
+  static Edge EdgeOf(RendezvousKey key);
+  HashedKey(std::shared_ptr<const Edge> edge, uint64_t edge_hash, uint64_t frame,
             uint64_t iteration);
 
-  std::shared_ptr<const RendezvousKey> key_;
+  std::shared_ptr<const Edge> edge_;
   uint64_t edge_hash_;
   uint64_t frame_;
   uint64_t iteration_;

@@ -56,11 +56,6 @@ bool TakeFirst(string_view* rest, char separator, string_view* part) {
   return true;
 }
 
-RendezvousKey OutsideOfLoops(RendezvousKey key) {
-  key.frame = key.iteration = 0;
-  return key;
-}
-
 }  // namespace
 
 uint64_t RendezvousKey::Hash() const {
@@ -114,14 +109,22 @@ StatusOr<RendezvousKey> RendezvousKey::Parse(string_view text) {
 }
 
 HashedKey::HashedKey(RendezvousKey key) : HashedKey(nullptr, 0, key.frame, key.iteration) {
-  auto edge = std::make_shared<const RendezvousKey>(OutsideOfLoops(std::move(key)));
-  const uint64_t hash = edge->Hash();
+  auto edge = std::make_shared<const Edge>(EdgeOf(std::move(key)));
+  const uint64_t hash = edge->key.Hash();
   *this = HashedKey(std::move(edge), hash, frame_, iteration_);
 }
 
-HashedKey::HashedKey(std::shared_ptr<const RendezvousKey> key, uint64_t edge_hash, uint64_t frame,
+HashedKey::Edge HashedKey::EdgeOf(RendezvousKey key) {
+  key.frame = key.iteration = 0;
+  StatusOr<TaskName> consumer = TaskName::OfDevice(key.dst_device);
+  Edge edge{.key = std::move(key)};
+  if (consumer.ok()) edge.consumer = *std::move(consumer);
+  return edge;
+}
+
+HashedKey::HashedKey(std::shared_ptr<const Edge> edge, uint64_t edge_hash, uint64_t frame,
                      uint64_t iteration)
-    : key_(std::move(key)),
+    : edge_(std::move(edge)),
       edge_hash_(edge_hash),
       frame_(frame),
       iteration_(iteration),
@@ -130,11 +133,11 @@ HashedKey::HashedKey(std::shared_ptr<const RendezvousKey> key, uint64_t edge_has
                 : Hasher::Spread(Hasher::Spread(edge_hash ^ frame) + iteration)) {}
 
 HashedKey HashedKey::In(uint64_t frame, uint64_t iteration) const {
-  return HashedKey(key_, edge_hash_, frame, iteration);
+  return HashedKey(edge_, edge_hash_, frame, iteration);
 }
 
 std::string HashedKey::ToString() const {
-  RendezvousKey key = *key_;
+  RendezvousKey key = edge_->key;
   key.frame = frame_;
   key.iteration = iteration_;
   return key.ToString();

@@ -46,6 +46,13 @@ TEST(RendezvousKeyTest, TravelsAsText) {
   EXPECT_EQ(parsed->Hash(), key.Hash());
 }
 
+TEST(RendezvousKeyTest, AHashedKeyKnowsWhoReceives) {
+  const HashedKey key = Hashed("x");
+  EXPECT_EQ(key.consumer(), (TaskName{"worker", 0, 1}));
+  EXPECT_EQ(&key.In(3, 4).consumer(), &key.consumer());
+  EXPECT_FALSE(HashedKey({.dst_device = "/job:ps/task:1", .tensor = "x"}).consumer().has_value());
+}
+
 TEST(RendezvousKeyTest, HashDependsOnEveryField) {
   std::vector<RendezvousKey> keys(7, Key("x"));
   keys[1].src_device = kB;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/error_origin.h"
+
 namespace penstock {
 namespace {
 
@@ -84,10 +86,12 @@ void MasterStep::PartEnded(size_t part, const Status& status) {
     MutexLock lock(mu_);
     ended_[part] = true;
     if (!status.ok() && first_error_.ok()) {
-      first_error_ = several_tasks() ? Status(status.code(),
-                                              StrCat("From ", prepared_->parts[part].task->id.name,
-                                                     ":\n", status.message()))
-                                     : status;
+      first_error_ = status;
+      if (several_tasks()) {
+        const std::string& task = prepared_->parts[part].task->id.name;
+        first_error_ =
+            WithTask(WithMessage(status, StrCat("From ", task, ":\n", status.message())), task);
+      }
       cause = first_error_;
     }
     last = --left_ == 0;
@@ -110,7 +114,7 @@ void MasterStep::TaskLost(const TaskId& task, const Status& why) {
   const auto part =
       std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.task->id == task; });
   if (part == parts.end()) return;
-  Abort(why);
+  Abort(WithTask(why, task.name));
   part->task->client->AbandonStep(args_.id);
 }
 

@@ -4,9 +4,10 @@
 #include <map>
 #include <utility>
 
+#include "core/base/error_origin.h"
 #include "core/base/join.h"
 #include "core/compiler/compile.h"
-#include "distributed/master/failing_node.h"
+#include "core/op/task_name.h"
 #include "distributed/master/master_session.h"
 
 namespace penstock {
@@ -52,7 +53,7 @@ void MasterSession::Prepare(const Prepared& step) {
       }
     }
     if (!status.ok()) self->cache_.Drop(*step);
-    step->Finish(WithFailingNode(status));
+    step->Finish(ShowNode(status));
   };
   {
     MutexLock lock(running_mu_);
@@ -79,8 +80,9 @@ void MasterSession::Prepare(const Prepared& step) {
   step->tasks = tasks_;
   std::map<std::string, std::vector<Partition>> by_task;
   for (Partition& partition : *partitions) {
-    by_task[partition.device.substr(0, partition.device.find("/device:"))].push_back(
-        std::move(partition));
+    const auto task = TaskName::OfDevice(partition.device);
+    CHECK_OK(task.status());  // PartitionGraph was given the full names of the devices
+    by_task[task->ToString()].push_back(std::move(partition));
   }
   for (auto task = tasks().rbegin(); task != tasks().rend(); ++task) {
     if (by_task.count(task->id.name) > 0) step->parts.push_back({&*task, next_graph_++});

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "core/base/error_origin.h"
 #include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
-#include "distributed/master/failing_node.h"
 #include "distributed/rpc/session_config.h"
 #include "distributed/rpc/value_proto.h"
 #include "proto/tensorflow/config.pb.h"
@@ -94,7 +94,7 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
           tensorflow::ExtendSessionRequest request;
           tensorflow::ExtendSessionResponse response;
           RETURN_IF_ERROR(Parse(&c.request(), &request));
-          RETURN_IF_ERROR(WithFailingNode(ExtendSession(request, c.context(), &response)));
+          RETURN_IF_ERROR(ShowNode(ExtendSession(request, c.context(), &response)));
           c.response() = BytesOf(response);
           return OkStatus();
         });
@@ -141,7 +141,7 @@ struct MasterService::NewSession {
   SessionOptions options;
   Graph graph;
 
-  void Finish(const Status& status) { call->Finish(WithFailingNode(status)); }
+  void Finish(const Status& status) { call->Finish(ShowNode(status)); }
 };
 
 void MasterService::CreateSession(std::shared_ptr<GraphCall> call) {

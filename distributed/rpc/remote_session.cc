@@ -255,14 +255,16 @@ class RemoteSession final : public SessionInterface {
     for (const auto& [name, value] : feeds) {
       writer.AddNamedTensor(tensorflow::RunStepRequest::kFeedFieldNumber, name, value);
     }
-    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunStep", options, &writer));
+    std::string payloads;
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunStep", options, &writer, &payloads));
 
     tensorflow::RunStepResponse response;
     std::vector<std::pair<std::string, Tensor>> tensors;
     RETURN_IF_ERROR(ReadTensorMessage(&answer, kFetch, &response, &tensors));
     if (response.status_code() != 0) {
-      return Status(static_cast<StatusCode>(response.status_code()),
-                    response.status_error_message());
+      return WithPayloadBytes(
+          Status(static_cast<StatusCode>(response.status_code()), response.status_error_message()),
+          payloads);
     }
     RETURN_IF_ERROR(ReadMetadata(response.metadata(), metadata));
     return TakeOutputs(std::move(tensors), fetches, outputs);
@@ -281,14 +283,13 @@ class RemoteSession final : public SessionInterface {
     const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
     stub_ = tensorflow::MasterService::NewStub(channel);
     steps_ = std::make_unique<grpc::GenericStub>(channel);
-    const Status created =
-        Call(&Stub::CreateSession, request, &response, connected ? 0 : kLastAttemptMs);
+    const grpc::Status created =
+        Answer(&Stub::CreateSession, request, &response, connected ? 0 : kLastAttemptMs);
     if (!connected && !created.ok()) {
-      return DeadlineExceeded(
-          target_, ": no server answers there; is it running? ",
-          absl::StripPrefix(string_view(created.message()), StrCat(target_, ": ")));
+      return DeadlineExceeded(target_, ": no server answers there; is it running? ",
+                              created.error_message());
     }
-    RETURN_IF_ERROR(created);
+    RETURN_IF_ERROR(FromGrpc(created, target_));
     handle_ = response.session_handle();
     version_ = response.graph_version();
     return OkStatus();
@@ -340,19 +341,30 @@ class RemoteSession final : public SessionInterface {
   }
 
   template <class Request, class Response>
-  Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-              const Request& request, Response* response, int64_t timeout_ms = 0) {
+  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Response*);
+
+  template <class Request, class Response>
+  Status Call(Method<Request, Response> method, const Request& request, Response* response) {
+    return FromGrpc(Answer(method, request, response, 0), target_);
+  }
+
+  // `timeout_ms` of 0: that of the session's operations.
+  template <class Request, class Response>
+  grpc::Status Answer(Method<Request, Response> method, const Request& request, Response* response,
+                      int64_t timeout_ms) {
     grpc::ClientContext context;
     const int64_t given = options_.operation_timeout_ms;
     if (timeout_ms == 0)
       timeout_ms = (given > 0 ? LimitTimeout(given) : kMinuteMs) + kAnswerSlackMs;
     SetTimeout(timeout_ms, &context);
-    return FromGrpc((stub_.get()->*method)(&context, request, response), target_);
+    return (stub_.get()->*method)(&context, request, response);
   }
 
   // Sends what `writer` holds; a step's call ends with the step, or a little after its deadline.
+  // `payloads`, if given, gets those of an error in the answer.
   StatusOr<grpc::ByteBuffer> CallStep(const char* method, const RunOptions& options,
-                                      TensorMessageWriter* writer) {
+                                      TensorMessageWriter* writer,
+                                      std::string* payloads = nullptr) {
     ASSIGN_OR_RETURN(const grpc::ByteBuffer request, writer->Take());
     grpc::ClientContext context;
     const int64_t timeout_ms = TimeoutMs(options);
@@ -370,6 +382,11 @@ class RemoteSession final : public SessionInterface {
     bool ok = false;
     CHECK(queue.Next(&tag, &ok), "a call has not ended");
     RETURN_IF_ERROR(cancel.Explain(FromGrpc(status, target_)));
+    const auto& trailers = context.GetServerTrailingMetadata();
+    const auto found = trailers.find(kPayloadsKey);
+    if (payloads != nullptr && found != trailers.end()) {
+      payloads->assign(found->second.data(), found->second.size());
+    }
     return answer;
   }
 

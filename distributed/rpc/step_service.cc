@@ -7,6 +7,7 @@
 
 #include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
+#include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/tensor_message.h"
 #include "distributed/rpc/value_proto.h"
@@ -89,6 +90,8 @@ void Finish(Call& call, StatusOr<grpc::ByteBuffer> answer, bool errors_in_body =
   tensorflow::RunStepResponse error;
   error.set_status_code(static_cast<tensorflow::error::Code>(answer.status().code()));
   error.set_status_error_message(std::string(answer.status().message()));
+  const std::string payloads = PayloadBytes(answer.status());
+  if (!payloads.empty()) call.context().AddTrailingMetadata(kPayloadsKey, payloads);
   TensorMessageWriter writer;
   writer.Add(error);
   Finish(call, writer.Take());

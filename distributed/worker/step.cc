@@ -3,39 +3,27 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
-
 namespace penstock {
 
-Step::Step(int64_t id, string_view task, std::string session)
-    : id_(id),
-      device_prefix_(StrCat(task, "/device:")),
-      session_(std::move(session)),
-      local_(NewLocalRendezvous()) {}
+Step::Step(int64_t id, TaskName task, std::string session)
+    : id_(id), task_(std::move(task)), session_(std::move(session)), local_(NewLocalRendezvous()) {}
 
 Step::~Step() { CHECK(!when_sent_.has_value(), "step ", id_, " ended before its tensors left"); }
 
-bool Step::IsLocal(string_view device) const { return absl::StartsWith(device, device_prefix_); }
-
 Status Step::Send(const HashedKey& key, Tensor value, bool is_dead) {
-  const string_view destination = key.key().dst_device;
-  if (IsLocal(destination)) return local_->Send(key, std::move(value), is_dead);
+  const std::optional<TaskName>& consumer = key.consumer();
+  if (!consumer) return InvalidArgument("'", key.key().dst_device, "' is not a full device name");
+  if (*consumer == task_) return local_->Send(key, std::move(value), is_dead);
 
-  const size_t task_end = destination.find("/device:");
-  if (task_end == string_view::npos) {
-    return InvalidArgument("'", destination, "' is not a full device name");
-  }
-  const string_view consumer = destination.substr(0, task_end);
   std::shared_ptr<TensorSink> sink;
   {
     MutexLock lock(mu_);
     if (!aborted_.ok()) return aborted_;
-    auto box = outboxes_.find(consumer);
-    if (box == outboxes_.end()) box = outboxes_.emplace(std::string(consumer), Outbox()).first;
+    Outbox& box = outboxes_[*consumer];
     ++unsent_;
-    sink = box->second.sink;
+    sink = box.sink;
     if (sink == nullptr) {
-      box->second.held.push_back({key, std::move(value), is_dead});
+      box.held.push_back({key, std::move(value), is_dead});
       return OkStatus();
     }
   }
@@ -53,7 +41,7 @@ void Step::Deliver(const HashedKey& key, Tensor value, bool is_dead) {
 }
 
 void Step::Abort(const Status& why) {
-  std::map<std::string, Outbox, std::less<>> dropped;
+  std::map<TaskName, Outbox> dropped;
   std::optional<Done> when_sent;
   {
     MutexLock lock(mu_);
@@ -76,7 +64,7 @@ void Step::Cancel(const Status& why) {
   Abort(cancellation_.status());
 }
 
-void Step::Subscribe(const std::string& consumer, std::shared_ptr<TensorSink> sink) {
+void Step::Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink) {
   std::vector<Held> held;
   {
     MutexLock lock(mu_);

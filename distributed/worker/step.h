@@ -18,6 +18,7 @@
 #include "core/base/done.h"
 #include "core/base/mutex.h"
 #include "core/op/resource.h"
+#include "core/op/task_name.h"
 #include "core/runtime/rendezvous.h"
 #include "distributed/transport/transport.h"
 
@@ -25,8 +26,8 @@ namespace penstock {
 
 class Step final : public Rendezvous, public std::enable_shared_from_this<Step> {
  public:
-  // `task`: "/job:J/replica:0/task:T", the task that this is; `session`: whose step it is.
-  Step(int64_t id, string_view task, std::string session);
+  // `task`: the task that this is; `session`: whose step it is.
+  Step(int64_t id, TaskName task, std::string session);
   ~Step() override;
 
   int64_t id() const { return id_; }
@@ -43,7 +44,7 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
   void Cancel(const Status& why);
 
   // A consumer asks for its tensors: those that are there and those to come.
-  void Subscribe(const std::string& consumer, std::shared_ptr<TensorSink> sink);
+  void Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink);
   // A tensor from another task. Late and repeated ones are dropped.
   void Deliver(const HashedKey& key, Tensor value, bool is_dead);
 
@@ -60,12 +61,11 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
     std::vector<Held> held;  // until the consumer subscribes
     std::shared_ptr<TensorSink> sink;
   };
-  bool IsLocal(string_view device) const;
   TensorSink::HandedOver CountDown();
   void HandedOver();
 
   const int64_t id_;
-  const std::string device_prefix_;  // "/job:J/replica:0/task:T/device:"
+  const TaskName task_;
   const std::string session_;
   Cancellation cancellation_;
   ResourceStore resources_;
@@ -73,7 +73,7 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
 
   Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, Outbox, std::less<>> outboxes_ ABSL_GUARDED_BY(mu_);  // by consumer
+  std::map<TaskName, Outbox> outboxes_ ABSL_GUARDED_BY(mu_);  // by consumer
   int64_t unsent_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<Done> when_sent_ ABSL_GUARDED_BY(mu_);
 };

@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-StepTable::StepTable(std::string task, Env& env, DeadlineTimer& timer)
+StepTable::StepTable(TaskName task, Env& env, DeadlineTimer& timer)
     : task_(std::move(task)), env_(env), timer_(timer) {}
 
 StepTable::~StepTable() {
@@ -89,8 +89,11 @@ void StepTable::CancelAll(const std::vector<std::shared_ptr<Step>>& steps, const
   for (const auto& step : steps) step->Cancel(why);
 }
 
-void StepTable::Subscribe(const std::string& consumer, int64_t step_id,
+void StepTable::Subscribe(const std::string& name, int64_t step_id,
                           std::shared_ptr<TensorSink> sink) {
+  const StatusOr<TaskName> parsed = TaskName::Parse(name);
+  if (!parsed.ok()) return sink->Refuse(step_id, Annotate(parsed.status(), "the consumer"));
+  const TaskName& consumer = *parsed;
   std::shared_ptr<Step> step;
   Status refused;
   {
@@ -102,7 +105,7 @@ void StepTable::Subscribe(const std::string& consumer, int64_t step_id,
       // It failed here, and who aborts it elsewhere knows why: a refusal could overtake the cause.
       return;
     } else if (parked_per_consumer_[consumer] >= kParkedPerConsumerMax) {
-      refused = ResourceExhausted(consumer, " waits in ", task_, " for more than ",
+      refused = ResourceExhausted(name, " waits in ", task_.ToString(), " for more than ",
                                   kParkedPerConsumerMax, " steps that have not begun there");
     } else {
       ++parked_per_consumer_[consumer];
@@ -185,8 +188,8 @@ void StepTable::Expire() {
     }
   }
   for (const Parked& p : expired) {
-    p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_, " within ",
-                                      kParkedNanosMax / 1'000'000'000, " s"));
+    p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_.ToString(),
+                                      " within ", kParkedNanosMax / 1'000'000'000, " s"));
   }
   // Last: the destructor waits for the one that is armed, and so for this call.
   MutexLock lock(mu_);

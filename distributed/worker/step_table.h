@@ -30,11 +30,9 @@ class StepTable final : public TaskSteps {
   static constexpr int64_t kParkedPerConsumerMax = 10'000;
   static constexpr int64_t kParkedNanosMax = 60'000'000'000;
 
-  // `task`: "/job:J/replica:0/task:T".
-  StepTable(std::string task, Env& env, DeadlineTimer& timer);
+  // `task`: the task whose steps these are.
+  StepTable(TaskName task, Env& env, DeadlineTimer& timer);
   ~StepTable();
-
-  const std::string& task() const { return task_; }
 
   // AlreadyExists where the step runs here, Aborted where it has ended or was aborted before it
   // could begin.
@@ -47,7 +45,8 @@ class StepTable final : public TaskSteps {
   void AbortSession(const std::string& session, const Status& why);
   void AbortAll(const Status& why);
 
-  // TaskSteps. Tensors are received into the CPU's memory.
+  // TaskSteps. Tensors are received into the CPU's memory. A consumer whose name is not that of a
+  // task is refused.
   void Subscribe(const std::string& consumer, int64_t step_id,
                  std::shared_ptr<TensorSink> sink) override;
   void Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) override;
@@ -65,7 +64,7 @@ class StepTable final : public TaskSteps {
 
   struct Parked {
     int64_t step_id;
-    std::string consumer;
+    TaskName consumer;
     std::shared_ptr<TensorSink> sink;
     int64_t since_ns;
   };
@@ -76,7 +75,7 @@ class StepTable final : public TaskSteps {
   void Expire();
   void ArmExpiry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const std::string task_;
+  const TaskName task_;
   Env& env_;
   DeadlineTimer& timer_;
 
@@ -85,7 +84,7 @@ class StepTable final : public TaskSteps {
   absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);  // the last so many
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   std::deque<Parked> parked_ ABSL_GUARDED_BY(mu_);  // oldest first
-  absl::flat_hash_map<std::string, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
   bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;                   // while something is parked
   std::optional<DeadlineTimer::Token> expiry_ ABSL_GUARDED_BY(mu_);  // the last one
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

@@ -48,7 +48,7 @@ class StepTableTest : public testing::Test {
     CHECK_OK(step.status());
     return *std::move(step);
   }
-  StepTable table{kPs, Env::Real(), DeadlineTimer::Real()};
+  StepTable table{*TaskName::Parse(kPs), Env::Real(), DeadlineTimer::Real()};
   std::shared_ptr<FakeSink> sink = std::make_shared<FakeSink>();
 };
 
@@ -106,6 +106,19 @@ TEST_F(StepTableTest, AbortOvertakesTheStep) {
   table.Abort(1, Unavailable("ps 3 is gone"));
   EXPECT_EQ(sink->refused[1], Unavailable("ps 3 is gone"));
   EXPECT_EQ(table.Begin(1, "session").status().code(), StatusCode::kAborted);
+}
+
+TEST_F(StepTableTest, NamesThatAreNotOfTasksAreRefused) {
+  const auto step = Begin(1);
+  for (const char* name : {"", "worker 1", "/job:worker/task:1"}) {
+    sink->refused.clear();
+    table.Subscribe(name, 1, sink);
+    EXPECT_EQ(sink->refused[1].code(), StatusCode::kInvalidArgument) << name;
+  }
+  const HashedKey nowhere({.src_device = "/device:CPU:0", .dst_device = kWorker, .tensor = "a"});
+  EXPECT_EQ(step->Send(nowhere, Tensor::Scalar(1.0f), false),
+            InvalidArgument("'", kWorker, "' is not a full device name"));
+  table.End(1);
 }
 
 TEST_F(StepTableTest, AbortReachesWhatWaits) {

@@ -4,10 +4,10 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "core/base/error_origin.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
-#include "core/op/private_container.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock {
 namespace {
@@ -15,10 +15,10 @@ namespace {
 // What a graph says of the step's traffic.
 struct Traffic {
   bool communicates = false;
-  std::set<std::string> producers;  // other tasks
+  std::set<TaskName> producers;  // other tasks
 };
 
-Traffic TrafficOf(const std::vector<Partition>& partitions, const std::string& self) {
+StatusOr<Traffic> TrafficOf(const std::vector<Partition>& partitions, const TaskName& self) {
   Traffic traffic;
   for (const Partition& partition : partitions) {
     for (const Node* node : partition.graph.nodes()) {
@@ -27,8 +27,9 @@ Traffic TrafficOf(const std::vector<Partition>& partitions, const std::string& s
       traffic.communicates = true;
       const std::string* source = node->attr<std::string>("send_device");
       if (!recv || source == nullptr) continue;
-      const std::string task = source->substr(0, source->find("/device:"));
-      if (task != self) traffic.producers.insert(task);
+      StatusOr<TaskName> task = TaskName::OfDevice(*source);
+      if (!task.ok()) return InNode(Annotate(task.status(), "send_device"), node->name());
+      if (*task != self) traffic.producers.insert(*std::move(task));
     }
   }
   return traffic;
@@ -36,7 +37,7 @@ Traffic TrafficOf(const std::vector<Partition>& partitions, const std::string& s
 
 std::string PrivateContainer(const std::string& session) { return StrCat("session/", session); }
 
-// See core/op/private_container.h.
+// See kPrivateContainerAttr.
 void MarkPrivateResources(const std::string& session, Graph* graph) {
   for (Node* node : graph->nodes()) {
     const std::string* name = node->attr<std::string>("shared_name");
@@ -45,15 +46,22 @@ void MarkPrivateResources(const std::string& session, Graph* graph) {
   }
 }
 
+TaskName NameOf(const TaskId& task) {
+  StatusOr<TaskName> name = TaskName::Parse(task.name);
+  CHECK_OK(name.status());
+  return *std::move(name);
+}
+
 }  // namespace
 
 Worker::Worker(Options options)
     : self_(std::move(options.self)),
+      name_(NameOf(self_)),
       devices_(std::move(options.devices)),
       threads_(*options.threads),
       env_(*options.env),
       timer_(*options.timer),
-      steps_(self_.name, env_, timer_) {}
+      steps_(name_, env_, timer_) {}
 
 Worker::~Worker() = default;
 
@@ -73,7 +81,10 @@ Device* Worker::FindDevice(string_view name) const {
 Status Worker::CreateSession(const WorkerSessionOptions& options) {
   auto session = std::make_shared<Session>();
   session->options = options;
-  for (const TaskId& task : options.tasks) session->tasks[task.name] = task;
+  for (const TaskId& task : options.tasks) {
+    ASSIGN_OR_RETURN(TaskName name, TaskName::Parse(task.name));
+    session->tasks[std::move(name)] = task;
+  }
   if (options.isolate) {
     for (const auto& device : devices_) {
       session->isolated[device->name()] = std::make_shared<ResourceStore>();
@@ -157,7 +168,7 @@ Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
 
 StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
                                                          std::vector<Partition> partitions) const {
-  const Traffic traffic = TrafficOf(partitions, self_.name);
+  ASSIGN_OR_RETURN(const Traffic traffic, TrafficOf(partitions, name_));
   std::vector<WorkerGraph::Part> parts;
   for (Partition& partition : partitions) {
     Device* const device = FindDevice(partition.device);
@@ -183,8 +194,7 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
   }
   if (parts.empty()) return InvalidArgument("a graph without partitions for ", self_.name);
   return std::make_shared<WorkerGraph>(
-      std::move(parts),
-      std::vector<std::string>(traffic.producers.begin(), traffic.producers.end()),
+      std::move(parts), std::vector<TaskName>(traffic.producers.begin(), traffic.producers.end()),
       traffic.communicates);
 }
 
@@ -217,10 +227,10 @@ StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
   if (graph.producers().empty()) return producers;
   if (transport_ == nullptr) return Internal(self_.name, " has no transport to other tasks");
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
-  for (const std::string& name : graph.producers()) {
+  for (const TaskName& name : graph.producers()) {
     const auto task = session->tasks.find(name);
     if (task == session->tasks.end()) {
-      return InvalidArgument("session ", handle, " does not say where ", name, " is");
+      return InvalidArgument("session ", handle, " does not say where ", name.ToString(), " is");
     }
     producers.push_back(task->second);
   }

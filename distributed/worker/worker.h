@@ -23,6 +23,7 @@
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "core/compiler/partition/partition.h"
+#include "core/op/task_name.h"
 #include "core/runtime/device.h"
 #include "core/runtime/kernel_cache.h"
 #include "core/runtime/step_stats.h"
@@ -59,7 +60,7 @@ struct RunGraphArgs {
 class Worker {
  public:
   struct Options {
-    TaskId self;
+    TaskId self;  // its name is that of a task (core/op/task_name.h)
     std::vector<std::unique_ptr<Device>> devices;
     Scheduler* threads = nullptr;  // borrowed, as are the following
     Env* env = nullptr;
@@ -107,7 +108,7 @@ class Worker {
  private:
   struct Session {
     WorkerSessionOptions options;
-    absl::flat_hash_map<std::string, TaskId> tasks;                  // by name
+    absl::flat_hash_map<TaskName, TaskId> tasks;
     std::map<std::string, std::shared_ptr<ResourceStore>> isolated;  // by device
     KernelCache kernels;
     absl::flat_hash_map<uint64_t, std::shared_ptr<WorkerGraph>> graphs;
@@ -121,6 +122,7 @@ class Worker {
                                             const WorkerGraph& graph) const;
 
   const TaskId self_;
+  const TaskName name_;  // self_.name
   const std::vector<std::unique_ptr<Device>> devices_;
   Scheduler& threads_;
   Env& env_;

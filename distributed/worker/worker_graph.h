@@ -7,10 +7,10 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "core/base/done.h"
+#include "core/op/task_name.h"
 #include "core/runtime/executor.h"
 
 namespace penstock {
@@ -23,12 +23,12 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
     std::shared_ptr<ResourceStore> store_kept;  // what `resources` points to, if it is a session's
   };
 
-  // `producers`: the names of other tasks that it receives tensors from. `communicates`: it has a
-  // _Send or _Recv, so a step needs a rendezvous.
-  WorkerGraph(std::vector<Part> parts, std::vector<std::string> producers, bool communicates)
+  // `producers`: other tasks that it receives tensors from. `communicates`: it has a _Send or
+  // _Recv, so a step needs a rendezvous.
+  WorkerGraph(std::vector<Part> parts, std::vector<TaskName> producers, bool communicates)
       : parts_(std::move(parts)), producers_(std::move(producers)), communicates_(communicates) {}
 
-  const std::vector<std::string>& producers() const { return producers_; }
+  const std::vector<TaskName>& producers() const { return producers_; }
   bool communicates() const { return communicates_; }
   bool one_part() const { return parts_.size() == 1; }
 
@@ -43,7 +43,7 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
 
  private:
   const std::vector<Part> parts_;
-  const std::vector<std::string> producers_;
+  const std::vector<TaskName> producers_;
   const bool communicates_;
 };
 

@@ -2,7 +2,7 @@
 #include "kernels/data/handle_kernel.h"
 
 #include "core/base/mutex.h"
-#include "core/op/private_container.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock {
 

@@ -4,7 +4,7 @@
 // either front (a resource handle, or a TensorFlow-1 reference edge).
 //
 // A resource is shared by everybody who says its shared_name. Without one it is the node's own: on
-// a server, of the node in one session (core/op/private_container.h).
+// a server, of the node in one session (core/op/private_attrs.h).
 #pragma once
 
 #include <memory>

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock {
 namespace {
@@ -42,7 +43,7 @@ Status QueueSpec::CheckSame(const QueueSpec& wanted, string_view name) const {
     return Differs(name, "min_after_dequeue", min_after_dequeue, wanted.min_after_dequeue);
   }
   if (repeatable != wanted.repeatable) {
-    return Differs(name, "_repeatable", repeatable, wanted.repeatable);
+    return Differs(name, kRepeatableAttr, repeatable, wanted.repeatable);
   }
   // Without seeds any order will do.
   if ((wanted.seed != 0 || wanted.seed2 != 0) && (seed != wanted.seed || seed2 != wanted.seed2)) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 #include "core/op/registry.h"
 #include "kernels/array/arguments.h"
 #include "kernels/data/element_batch.h"
@@ -168,7 +169,7 @@ PartialShape ComponentShape(const ShapeScope& s) {
 
 // What the node itself says, by the attribute with which GraphDefs carry shapes.
 Status MergeStatedShapes(ShapeScope& s) {
-  const auto stated = s.attrs().find("_output_shapes");
+  const auto stated = s.attrs().find(kOutputShapesAttr);
   if (stated == s.attrs().end()) return OkStatus();
   const auto* shapes = stated->second.get<std::vector<PartialShape>>();
   if (shapes == nullptr || static_cast<int>(shapes->size()) != s.num_outputs()) return OkStatus();

@@ -3,6 +3,7 @@
 // The ops that make queues.
 #include "core/base/env.h"
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 #include "core/op/registry.h"
 #include "kernels/data/handle_kernel.h"
 #include "kernels/data/queue.h"
@@ -83,11 +84,12 @@ class RandomQueueKernel final : public QueueKernel {
   }
   // An attribute that programs may add to the op's own (client/input.h).
   static Status AddRepeatable(const KernelInit& node, QueueSpec* spec) {
-    if (!node.attrs.contains("_repeatable")) return OkStatus();
-    RETURN_IF_ERROR(node.Attr("_repeatable", &spec->repeatable));
+    if (!node.attrs.contains(kRepeatableAttr)) return OkStatus();
+    RETURN_IF_ERROR(node.Attr(kRepeatableAttr, &spec->repeatable));
     if (!spec->repeatable) return OkStatus();
     if (spec->seed == 0 && spec->seed2 == 0) {
-      return InvalidArgument("_repeatable: a queue without seeds is in another order each time");
+      return InvalidArgument(kRepeatableAttr,
+                             ": a queue without seeds is in another order each time");
     }
     if (spec->capacity > 0) return OkStatus();
     return InvalidArgument("_repeatable: a queue of capacity ", spec->capacity, " is never full");

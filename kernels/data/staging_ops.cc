@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/op/gradient.h"
-#include "core/op/private_container.h"
+#include "core/op/private_attrs.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"

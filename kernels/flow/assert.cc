@@ -45,12 +45,10 @@ OP(Assert) {
   };
 }
 KERNEL_ANY_TYPE(Assert, AssertKernel);
-#if defined(PENSTOCK_CUDA)
 KERNEL_DEF({.op = "Assert",
             .device = "GPU",
             .host_args = {"condition", "data"},
             .make = Make<AssertKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

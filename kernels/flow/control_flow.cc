@@ -169,7 +169,6 @@ KERNEL_ANY_TYPE(RefExit, FlowKernel);
 KERNEL_ANY_TYPE(NextIteration, FlowKernel);
 KERNEL_ANY_TYPE(RefNextIteration, FlowKernel);
 KERNEL_ANY_TYPE(LoopCond, FlowKernel);
-#if defined(PENSTOCK_CUDA)
 #define PENSTOCK_FLOW_ON_GPU(Name, ...) \
   KERNEL_DEF({.op = #Name, .device = "GPU", .host_args = {__VA_ARGS__}, .make = Make<FlowKernel>})
 PENSTOCK_FLOW_ON_GPU(Switch, "pred");
@@ -184,7 +183,6 @@ PENSTOCK_FLOW_ON_GPU(RefExit);
 PENSTOCK_FLOW_ON_GPU(NextIteration);
 PENSTOCK_FLOW_ON_GPU(RefNextIteration);
 PENSTOCK_FLOW_ON_GPU(LoopCond, "input", "output");
-#endif
 
 }  // namespace
 }  // namespace penstock

@@ -81,10 +81,8 @@ OP(_Fetch) {
 }
 KERNEL_ANY_TYPE(_Feed, FeedKernel);
 KERNEL_ANY_TYPE(_Fetch, FetchKernel);
-#if defined(PENSTOCK_CUDA)
 KERNEL_DEF({.op = "_Feed", .device = "GPU", .host_args = {"value"}, .make = Make<FeedKernel>});
 KERNEL_DEF({.op = "_Fetch", .device = "GPU", .host_args = {"value"}, .make = Make<FetchKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

@@ -34,10 +34,8 @@ OP(ControlTrigger) {
 }
 KERNEL_ANY_TYPE(NoOp, NoOpKernel);
 KERNEL_ANY_TYPE(ControlTrigger, NoOpKernel);
-#if defined(PENSTOCK_CUDA)
 KERNEL_DEF({.op = "NoOp", .device = "GPU", .make = Make<NoOpKernel>});
 KERNEL_DEF({.op = "ControlTrigger", .device = "GPU", .make = Make<NoOpKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

@@ -121,10 +121,8 @@ OP(PrintV2) {
 }
 KERNEL_ANY_TYPE(Print, PrintKernel);
 KERNEL_ANY_TYPE(PrintV2, PrintV2Kernel);
-#if defined(PENSTOCK_CUDA)
 KERNEL_DEF({.op = "Print", .device = "GPU", .host_args = {"data"}, .make = Make<PrintKernel>});
 KERNEL_DEF({.op = "PrintV2", .device = "GPU", .host_args = {"input"}, .make = Make<PrintV2Kernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

@@ -46,10 +46,8 @@ OP(RefSelect) {
   };
 }
 KERNEL_ANY_TYPE(RefSelect, RefSelectKernel);
-#if defined(PENSTOCK_CUDA)
 KERNEL_DEF(
     {.op = "RefSelect", .device = "GPU", .host_args = {"index"}, .make = Make<RefSelectKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

@@ -108,12 +108,10 @@ KERNEL_ANY_TYPE(_Send, SendKernel);
 KERNEL_ANY_TYPE(_Recv, RecvKernel);
 KERNEL_ANY_TYPE(_HostSend, SendKernel);
 KERNEL_ANY_TYPE(_HostRecv, RecvKernel);
-#if defined(PENSTOCK_CUDA)
 KERNEL_DEF({.op = "_Send", .device = "GPU", .host_args = {"tensor"}, .make = Make<SendKernel>});
 KERNEL_DEF({.op = "_Recv", .device = "GPU", .host_args = {"tensor"}, .make = Make<RecvKernel>});
 KERNEL_DEF({.op = "_HostSend", .device = "GPU", .host_args = {"tensor"}, .make = Make<SendKernel>});
 KERNEL_DEF({.op = "_HostRecv", .device = "GPU", .host_args = {"tensor"}, .make = Make<RecvKernel>});
-#endif
 
 }  // namespace
 }  // namespace penstock

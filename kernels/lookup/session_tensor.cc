@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/op/gradient.h"
-#include "core/op/private_container.h"
+#include "core/op/private_attrs.h"
 #include "core/op/registry.h"
 #include "core/op/resource.h"
 #include "core/op/shape_scope.h"

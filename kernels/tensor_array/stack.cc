@@ -13,6 +13,7 @@
 
 #include "core/base/mutex.h"
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
@@ -122,14 +123,11 @@ class StackPushKernel final : public Kernel {
   }
 };
 
-// What gradients say of the elements, so that shapes go on being known behind a stack.
-constexpr char kElementShape[] = "_element_shape";
-
 class StackPopKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
-    if (!node.attrs.contains(kElementShape)) return OkStatus();
-    return node.Attr(kElementShape, &shape_);
+    if (!node.attrs.contains(kElementShapeAttr)) return OkStatus();
+    return node.Attr(kElementShapeAttr, &shape_);
   }
 
   Status Compute(KernelContext& ctx) override {
@@ -197,7 +195,7 @@ OpDef StackPopOp(Generation generation) {
           .outputs = {{"elem", "elem_type"}},
           .types = {{"elem_type", kAnyType}},
           .shape = [](ShapeScope& s) -> Status {
-            const auto shape = s.attrs().find(kElementShape);
+            const auto shape = s.attrs().find(kElementShapeAttr);
             if (shape == s.attrs().end()) return OkStatus();
             if (const auto* known = shape->second.get<PartialShape>()) s.set_output(0, *known);
             return OkStatus();

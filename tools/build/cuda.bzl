@@ -28,8 +28,8 @@ def _impl(ctx):
             args.add("-gencode", "arch=compute_%s,code=sm_%s" % (arch, arch))
         args.add_all(["--expt-relaxed-constexpr", "--extended-lambda"])
 
-        # In this pass OP is nothing, so what only definitions use is unused; and one template
-        # serves signed and unsigned numbers.
+        # In this pass nothing calls the functions that OP defines, nor what only they use; and one
+        # template serves signed and unsigned numbers.
         args.add("-diag-suppress=177,186")
         args.add_all(["-DPENSTOCK_CUDA=1", "-DPENSTOCK_CUDA_DEVICE=1", "-DNDEBUG"])
         args.add_all(["-I.", "-I" + ctx.bin_dir.path])

@@ -53,7 +53,7 @@ void PrintDot(const Graph& graph) {
 }
 
 Status Show(const Graph& graph, const GraphOptions& options) {
-  if (!options.out.empty()) return WriteGraphFile(graph, options.out);
+  if (!options.out.empty()) return WriteGraphFile(Env::Real(), graph, options.out);
   options.dot ? PrintDot(graph) : Print(graph);
   return OkStatus();
 }
@@ -82,7 +82,7 @@ Status RunGraphCommand(const GraphOptions& options) {
     return InvalidArgument(
         "--explain and --disable_passes tell of a compilation: give --after too");
   }
-  ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(options.path, Registry::Global()));
+  ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(Env::Real(), options.path, Registry::Global()));
   return options.after.empty() ? Show(graph, options) : ShowAfterPass(graph, options);
 }
 

@@ -63,11 +63,11 @@ Status RunModelCommand(const ModelOptions& options) {
   Graph graph(Registry::Global());
   const bool folder = env.ListDirectory(options.path).ok();
   if (!folder) {
-    ASSIGN_OR_RETURN(const MetaGraph meta, ReadMetaGraphFile(options.path, &graph, env));
+    ASSIGN_OR_RETURN(const MetaGraph meta, ReadMetaGraphFile(env, options.path, &graph));
     Print(meta, graph);
     return OkStatus();
   }
-  ASSIGN_OR_RETURN(const auto all, ListSavedModel(options.path, env));
+  ASSIGN_OR_RETURN(const auto all, ListSavedModel(env, options.path));
   std::vector<std::string> tags = absl::StrSplit(options.tags, ',', absl::SkipEmpty());
   if (all.size() == 1 && tags.empty()) tags = all[0];
   if (all.size() > 1 && tags.empty()) {
@@ -75,7 +75,7 @@ Status RunModelCommand(const ModelOptions& options) {
     for (const auto& own : all) std::printf("    %s\n", absl::StrJoin(own, ",").c_str());
     return OkStatus();
   }
-  ASSIGN_OR_RETURN(const MetaGraph meta, ReadSavedModel(options.path, tags, &graph, env));
+  ASSIGN_OR_RETURN(const MetaGraph meta, ReadSavedModel(env, options.path, tags, &graph));
   Print(meta, graph);
   return OkStatus();
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error_origin.h"
 #include "core/compiler/partition/control_loops.h"
 
 namespace penstock {
@@ -55,9 +56,10 @@ class Partitioner {
         continue;
       }
       if (Device(*in.node) != device && node.input_type(i).ref) {
-        return InvalidArgument("node '", node.name(), "' on ", device, " changes variable '",
-                               in.node->name(), "', which is on ", Device(*in.node),
-                               ": give both the same device");
+        return WithNode(InvalidArgument("node '", node.name(), "' on ", device,
+                                        " changes variable '", in.node->name(), "', which is on ",
+                                        Device(*in.node), ": give both the same device"),
+                        node.name());
       }
       ASSIGN_OR_RETURN(const Endpoint source, SourceFor(in, device));
       spec.inputs.push_back(source);

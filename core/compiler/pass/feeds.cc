@@ -1,37 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/pass/feeds.h"
 
-#include <set>
-
 #include "absl/strings/str_join.h"
+#include "core/graph/reachability.h"
 
 namespace penstock {
 namespace {
 
-// The feeds that `fetch` needs, in order.
-std::vector<int> FeedsOf(const Graph& graph, const FeedMap& feeds, const Endpoint& fetch) {
-  std::set<int> found;
-  std::vector<bool> seen(graph.max_id(), false);
-  std::vector<const Node*> stack = {fetch.node};
-  seen[fetch.node->id()] = true;
-  const auto visit = [&](const Node* node) {
-    if (!seen[node->id()]) stack.push_back(node);
-    seen[node->id()] = true;
-  };
-  while (!stack.empty()) {
-    const Node* const node = stack.back();
-    stack.pop_back();
+// Where the feeds from `first` on, as many as are found at a time, enter what they are needed for.
+std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& feeds, int first) {
+  std::vector<Reachability::Seed> consumers;
+  for (const Node* node : graph.nodes()) {
     for (const Endpoint& input : node->inputs()) {
       const auto fed = feeds.find({input.node->id(), input.index});
-      if (fed != feeds.end()) {
-        found.insert(fed->second);
-      } else {
-        visit(input.node);
-      }
+      if (fed == feeds.end() || fed->second < first) continue;
+      const size_t source = fed->second - first;
+      if (source < Reachability::kSourcesMax) consumers.push_back({node, source});
     }
-    for (const Node* control : node->control_inputs()) visit(control);
   }
-  return {found.begin(), found.end()};
+  return consumers;
 }
 
 }  // namespace
@@ -91,8 +78,22 @@ StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
                                                        const CompileOptions& options) {
   ASSIGN_OR_RETURN(const FeedMap feeds, ResolveFeeds(graph, options));
   ASSIGN_OR_RETURN(const std::vector<Endpoint> fetches, ResolveFetches(graph, options, feeds));
-  std::vector<std::vector<int>> needed;
-  for (const Endpoint& fetch : fetches) needed.push_back(FeedsOf(graph, feeds, fetch));
+  Reachability reach(graph, [&feeds](const Node& node, int input) {
+    const Endpoint source = node.input(input);
+    return !feeds.contains({source.node->id(), source.index});
+  });
+  std::vector<std::vector<int>> needed(fetches.size());
+  const int num_feeds = static_cast<int>(feeds.size());
+  const int at_a_time = Reachability::kSourcesMax;
+  for (int first = 0; first < num_feeds; first += at_a_time) {
+    reach.Find(Consumers(graph, feeds, first));
+    for (size_t f = 0; f < fetches.size(); ++f) {
+      const Reachability::Sources& found = reach.Of(*fetches[f].node);
+      for (int i = 0; i < at_a_time && found.any(); ++i) {
+        if (found.test(i)) needed[f].push_back(first + i);
+      }
+    }
+  }
   return needed;
 }
 

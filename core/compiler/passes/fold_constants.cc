@@ -11,6 +11,7 @@
 #include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
 #include "core/op/kernel.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock {
 namespace {
@@ -156,7 +157,9 @@ class Folder {
                            .op = "Const",
                            .attrs = {{"dtype", values[i].dtype()}, {"value", values[i]}},
                            .device = node->requested_device()};
-      if (const AttrValue* group = node->FindAttr("_class")) spec.attrs["_class"] = *group;
+      if (const AttrValue* group = node->FindAttr(kColocationAttr)) {
+        spec.attrs[kColocationAttr] = *group;
+      }
       ASSIGN_OR_RETURN(Node * constant, graph_.AddNode(std::move(spec)));
       RETURN_IF_ERROR(graph_.ReplaceUses({node, i}, {constant, 0}));
     }

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/compiler/passes/passes.h"
+#include "core/op/private_attrs.h"
 #include "core/op/resource.h"
 
 namespace penstock {
@@ -112,8 +113,8 @@ std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::st
     if (node->op_name() == "ReadVariableOp") break;
     if (!node->op().passes_through) return std::nullopt;
   }
-  const auto* group = gather->attr<std::vector<std::string>>("_class");
-  const auto* reads = lookup.read()->attr<std::vector<std::string>>("_class");
+  const auto* group = gather->attr<std::vector<std::string>>(kColocationAttr);
+  const auto* reads = lookup.read()->attr<std::vector<std::string>>(kColocationAttr);
   const bool placed_with_another = group != nullptr && (reads == nullptr || *reads != *group);
   return placed_with_another ? std::nullopt : std::optional(lookup);
 }
@@ -154,7 +155,9 @@ Status Rewrite(const Lookup& lookup, Graph* graph) {
       .inputs = {read->input(0), gather->input(1)},
       .attrs = {{"dtype", gather->output_type(0).dtype}, {"Tindices", gather->input_type(1).dtype}},
       .device = read->requested_device()};
-  if (const AttrValue* group = read->FindAttr("_class")) spec.attrs["_class"] = *group;
+  if (const AttrValue* group = read->FindAttr(kColocationAttr)) {
+    spec.attrs[kColocationAttr] = *group;
+  }
   std::vector<Node*> earlier;
   for (const Node* node : Replaced(lookup)) {
     earlier.insert(earlier.end(), node->control_inputs().begin(), node->control_inputs().end());
@@ -179,10 +182,10 @@ Status Rewrite(const Lookup& lookup, Graph* graph) {
 absl::flat_hash_set<std::string> PlacedBeside(const Graph& graph) {
   absl::flat_hash_set<std::string> names;
   for (const Node* node : graph.nodes()) {
-    const auto* groups = node->attr<std::vector<std::string>>("_class");
+    const auto* groups = node->attr<std::vector<std::string>>(kColocationAttr);
     if (groups == nullptr) continue;
     for (const std::string& group : *groups) {
-      if (group != "loc:@" + node->name()) names.insert(group.substr(group.find('@') + 1));
+      if (group != kColocatedWith + node->name()) names.insert(group.substr(group.find('@') + 1));
     }
   }
   return names;

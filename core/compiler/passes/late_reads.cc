@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
+#include "core/graph/reachability.h"
 
 namespace penstock {
 namespace {
@@ -33,17 +35,13 @@ class LateReads {
 
   Status Run() {
     RETURN_IF_ERROR(FindViewsAndUpdates());
-    if (views_.empty() || updates_.empty()) return OkStatus();
-    std::vector<const Node*> all;
-    for (const auto& [variable, updates] : updates_) {
-      all.insert(all.end(), updates.begin(), updates.end());
-    }
-    const std::vector<bool> after_any = After(all);
-    for (const auto& [variable, views] : views_) {
-      const std::vector<Use> uses = Uses(views, after_any);
-      const auto updates = updates_.find(variable);
-      if (uses.empty() || updates == updates_.end()) continue;
-      for (const Node* update : updates->second) RETURN_IF_ERROR(ReadAfter(*update, uses));
+    FindUses();
+    if (uses_.empty()) return OkStatus();
+    FindLateUses();
+    for (const auto& [variable, uses] : uses_) {
+      for (const Use& use : uses) {
+        if (use.late) RETURN_IF_ERROR(ReadLate(use));
+      }
     }
     return OkStatus();
   }
@@ -53,6 +51,11 @@ class LateReads {
   struct Use {
     Node* view;
     OutEdge edge;
+    bool late = false;  // comes after an update that the view does not come after
+  };
+  struct Update {
+    int variable;
+    const Node* node;
   };
 
   // A view passes the value of a variable on, as its memory.
@@ -93,44 +96,60 @@ class LateReads {
     return nullptr;
   }
 
-  // By node: whether it comes after one of `nodes`.
-  std::vector<bool> After(std::vector<const Node*> nodes) const {
-    std::vector<bool> after(graph_.max_id());
-    const auto reach = [&](const Node* node) {
-      if (!after[node->id()]) nodes.push_back(node);
-      after[node->id()] = true;
-    };
-    while (!nodes.empty()) {
-      const Node* const node = nodes.back();
-      nodes.pop_back();
-      for (const OutEdge& edge : node->out_edges()) reach(edge.dst);
-      for (const Node* next : node->control_outputs()) reach(next);
-    }
-    return after;
-  }
-
-  static std::vector<Use> Uses(const std::vector<Node*>& views, const std::vector<bool>& after) {
-    std::vector<Use> uses;
-    for (Node* view : views) {
-      for (const OutEdge& edge : view->out_edges()) {
-        const bool here = edge.dst->assigned_device() == view->assigned_device();
-        // What a loop begins with comes before all that the loop does.
-        const bool begins =
-            FlowOpOf(*view) == FlowOp::kEnter && FlowOpOf(*edge.dst) == FlowOp::kMerge;
-        if (here && !begins && after[edge.dst->id()]) uses.push_back({view, edge});
+  // What may have to be read late: uses on the device of their view, of variables with updates.
+  void FindUses() {
+    for (const auto& [variable, views] : views_) {
+      if (!updates_.contains(variable)) continue;
+      for (Node* view : views) {
+        for (const OutEdge& edge : view->out_edges()) {
+          const bool here = edge.dst->assigned_device() == view->assigned_device();
+          // What a loop begins with comes before all that the loop does.
+          const bool begins =
+              FlowOpOf(*view) == FlowOp::kEnter && FlowOpOf(*edge.dst) == FlowOp::kMerge;
+          if (here && !begins) uses_[variable].push_back({view, edge});
+        }
       }
     }
-    return uses;
   }
 
-  Status ReadAfter(const Node& update, const std::vector<Use>& uses) {
-    const std::vector<bool> after = After({&update});
-    for (const auto& [view, edge] : uses) {
-      if (!after[edge.dst->id()] || after[view->id()]) continue;
-      ASSIGN_OR_RETURN(Node * reference, ReferenceTo(view));
-      RETURN_IF_ERROR(graph_.SetInput(edge.dst, edge.dst_index, {reference, edge.src_index}));
+  // Walks the graph once for so many updates as Reachability takes at a time. Those are neighbours
+  // in the graph, so that a walk need not begin at its beginning.
+  void FindLateUses() {
+    Reachability after(graph_, [](const Node&, int) { return true; });
+    std::vector<Update> updates;
+    for (const auto& [variable, uses] : uses_) {
+      for (const Node* node : updates_[variable]) updates.push_back({variable, node});
     }
-    return OkStatus();
+    std::stable_sort(updates.begin(), updates.end(), [&](const Update& a, const Update& b) {
+      return after.Order(*a.node) < after.Order(*b.node);
+    });
+    for (size_t begin = 0; begin < updates.size(); begin += Reachability::kSourcesMax) {
+      const size_t count = std::min(updates.size() - begin, Reachability::kSourcesMax);
+      MarkLateUses({&updates[begin], count}, &after);
+    }
+  }
+
+  void MarkLateUses(absl::Span<const Update> updates, Reachability* after) {
+    std::vector<Reachability::Seed> seeds;
+    std::map<int, Reachability::Sources> of_variable;
+    for (size_t i = 0; i < updates.size(); ++i) {
+      for (const OutEdge& edge : updates[i].node->out_edges()) seeds.push_back({edge.dst, i});
+      for (const Node* next : updates[i].node->control_outputs()) seeds.push_back({next, i});
+      of_variable[updates[i].variable].set(i);
+    }
+    after->Find(seeds);
+    for (const auto& [variable, its] : of_variable) {
+      for (Use& use : uses_[variable]) {
+        const auto& before_use = after->Of(*use.edge.dst);
+        const auto& before_view = after->Of(*use.view);
+        use.late = use.late || (before_use & its & ~before_view).any();
+      }
+    }
+  }
+
+  Status ReadLate(const Use& use) {
+    ASSIGN_OR_RETURN(Node * reference, ReferenceTo(use.view));
+    return graph_.SetInput(use.edge.dst, use.edge.dst_index, {reference, use.edge.src_index});
   }
 
   // What passes the reference on where and when `view` passes the value on.
@@ -159,6 +178,7 @@ class LateReads {
   std::vector<const Node*> variable_of_;
   std::map<int, std::vector<Node*>> views_;          // by variable
   std::map<int, std::vector<const Node*>> updates_;  // by variable
+  std::map<int, std::vector<Use>> uses_;             // by variable
   std::map<int, Node*> references_;                  // by view
 };
 

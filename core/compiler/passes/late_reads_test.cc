@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/compiler/passes/passes.h"
 #include "core/compiler/testing/world.h"
 #include "gtest/gtest.h"
 
@@ -101,6 +102,30 @@ TEST_F(LateReadsTest, ReferencesThatGoAroundALoop) {
   Node* const update = Add("update", "Bump", {{merge, 0}});
   Add("exit", "Exit", {{Add("after", "Use", {{read, 0}}, {update}), 0}});
   EXPECT_EQ(SourceOf("after"), "RefIdentity");
+}
+
+// A walk per update would see 30,000 times 120,000 nodes.
+TEST_F(LateReadsTest, ManyVariablesOneAfterTheOther) {
+  Node* last = Add("first", "Input");
+  std::vector<Node*> uses;
+  for (int i = 0; i < 30'000; ++i) {
+    Node* const v = Add(StrCat("v", i), "Var", {}, {last});
+    Node* const read = Add(StrCat("read", i), "Identity", {{v, 0}});
+    Node* const update = Add(StrCat("update", i), "Bump", {{v, 0}}, {read});
+    last = Add(StrCat("use", i), "Use", {{read, 0}}, {i % 2 == 0 ? update : read});
+    uses.push_back(last);
+  }
+  for (Node* node : w_.graph.nodes()) w_.graph.set_assigned_device(node, kPs);
+  CompileReport report;
+  PassContext context{.program = w_.graph,
+                      .devices = w_.devices,
+                      .options = w_.options,
+                      .report = report,
+                      .graph = &w_.graph};
+  ASSERT_TRUE(ReadVariablesLate(context).ok());
+  for (size_t i = 0; i < uses.size(); ++i) {
+    ASSERT_EQ(uses[i]->input(0).node->op_name(), i % 2 == 0 ? "RefIdentity" : "Identity") << i;
+  }
 }
 
 TEST_F(LateReadsTest, AReferenceToNothing) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/base/error_origin.h"
 #include "core/compiler/pass/feeds.h"
 #include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
@@ -108,8 +109,9 @@ class Pruner {
 
   Status Copy(Node* node) {
     if (node->op_name()[0] == '_') {
-      return InvalidArgument("node '", node->name(), "': op ", node->op_name(),
-                             " is the runtime's own and cannot be used in programs");
+      return InNode(InvalidArgument("op ", node->op_name(),
+                                    " is the runtime's own and cannot be used in programs"),
+                    node->name());
     }
     Graph::NodeSpec spec{.name = node->name(),
                          .op = node->op_name(),

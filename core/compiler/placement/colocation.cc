@@ -5,12 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "core/base/error_origin.h"
 #include "core/graph/loop_frames.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock {
 namespace {
-
-constexpr char kLocation[] = "loc:@";
 
 bool HoldsState(const Node& node) {
   // A resource handle or reference made here, rather than passed on.
@@ -46,9 +47,7 @@ Status ColocationGroups::Init(const Graph& graph) {
     // A back edge stays on its device: nothing can be received for an iteration yet to begin.
     const bool follows_merge = FlowOpOf(*node) == FlowOp::kNextIteration;
     StatusOr<DeviceName> wanted = DeviceName::Parse(follows_merge ? "" : node->requested_device());
-    if (!wanted.ok()) {
-      return Annotate(wanted.status(), StrCat("node '", node->name(), "'"));
-    }
+    if (!wanted.ok()) return InNode(wanted.status(), node->name());
     group.constraint = *std::move(wanted);
   }
   for (const Node* node : nodes) {
@@ -58,12 +57,12 @@ Status ColocationGroups::Init(const Graph& graph) {
       const bool shares = type.ref || handle || IsLoopBackEdge(*node->input(i).node, *node);
       if (shares) RETURN_IF_ERROR(Join(*node->input(i).node, *node, handle));
     }
-    const AttrValue* classes = node->FindAttr("_class");
+    const AttrValue* classes = node->FindAttr(kColocationAttr);
     const auto* names = classes ? classes->get<std::vector<std::string>>() : nullptr;
     for (const std::string& name : names ? *names : std::vector<std::string>()) {
-      if (name.rfind(kLocation, 0) != 0) continue;
+      if (!absl::StartsWith(name, kColocatedWith)) continue;
       // The node named may have been pruned away; then there is nothing to sit beside.
-      const Node* other = graph.FindNode(string_view(name).substr(sizeof(kLocation) - 1));
+      const Node* other = graph.FindNode(string_view(name).substr(sizeof(kColocatedWith) - 1));
       if (other != nullptr) RETURN_IF_ERROR(Join(*other, *node));
     }
   }

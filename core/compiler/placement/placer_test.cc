@@ -65,6 +65,33 @@ TEST(PlaceTest, SoftPlacementTakesTheCpuOfTheSameTask) {
   EXPECT_EQ(w.DeviceOf("x"), kPs);
 }
 
+// Soft placement finds a device for each node of a group; that it is one for all has to be seen to.
+TEST(PlaceTest, SoftPlacementFindsADeviceForAllOfAGroup) {
+  const Attrs beside_x = {{"_class", std::vector<std::string>{"loc:@x"}}};
+  for (const char* first : {"Input", "Heavy"}) {
+    World w;
+    w.options.allow_soft_placement = true;
+    DeviceInfo gpu = w.devices[1];
+    gpu.name.type = "GPU";
+    w.devices.push_back(gpu);
+    const bool for_both = first == std::string("Heavy");
+    std::vector<Endpoint> inputs;
+    if (for_both) inputs.push_back({w.Add("in", "Input"), 0});
+    Node* const x = w.Add("x", first, inputs, {.device = kWorker});
+    w.Add("y", "OnGpu", {{x, 0}}, {.attrs = beside_x});
+    const Status placed = w.Compile({}, {"y:0"}).status();
+    if (for_both) {
+      ASSERT_TRUE(placed.ok()) << placed;
+      EXPECT_EQ(w.DeviceOf("x"), gpu.name.ToString());
+      EXPECT_EQ(w.DeviceOf("y"), gpu.name.ToString());
+    } else {
+      EXPECT_EQ(placed.code(), StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(placed.message()),
+                  HasSubstr(StrCat("Cannot place node 'y' on '", kWorker)));
+    }
+  }
+}
+
 // The second worker is ten times as fast, and messages cost nothing, or a lot.
 TEST(PlaceTest, StatelessNodesGoWhereTheyEndSoonest) {
   for (const double transfer_ns : {1.0, 1e9}) {

@@ -130,6 +130,7 @@ std::vector<OpDef> Values() {
        .outputs = {{"y", "float"}},
        .flops = MatMulFlops},
       Unary("Heavy"),
+      Unary("OnGpu"),
       std::move(use),
       std::move(huge),
       {.name = "Shape",
@@ -201,7 +202,9 @@ const Registry& CompilerTestOps() {
       ops.insert(ops.end(), more.begin(), more.end());
     }
     std::vector<KernelDef> kernels = {{.op = "Heavy", .device = "GPU", .make = Make<NeverRun>}};
+    kernels.push_back({.op = "OnGpu", .device = "GPU", .make = Make<NeverRun>});
     for (const OpDef& op : ops) {
+      if (op.name == "OnGpu") continue;
       const bool sums = op.name == "Sum2" || op.name == "Merge";
       kernels.push_back({.op = op.name,
                          .make = op.is_constant      ? Make<ConstKernel>

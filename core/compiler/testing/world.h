@@ -23,6 +23,7 @@ namespace penstock {
 //     of control flow: as the real ones (LoopCond and predicates are floats here)
 //   Input: a value.  Noise: a stateful one.  Group: no inputs and outputs
 //   Sum2: a + b, commutative.  Heavy: one input, one output; also for a GPU
+//   OnGpu: as Heavy, for a GPU only
 //   Use: as Heavy, stateful.  Huge: an output of 4 GB; sets HugeRan when it runs
 //   Product: a MatMul, with its flops
 //   Var: a variable.  Update: ref, by -> ref.  Bump: ref -> ref

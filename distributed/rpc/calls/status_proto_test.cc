@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/calls/status_proto.h"
 
+#include "core/base/error_origin.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -15,6 +16,27 @@ TEST(StatusProtoTest, MessagesKeepCodeAndText) {
     EXPECT_EQ(FromProto(error), status);
     EXPECT_EQ(FromGrpc(ToGrpc(status), ""), status);
   }
+}
+
+TEST(StatusProtoTest, TheOriginOfAnErrorIsKept) {
+  const Status status = WithTask(AtNode(Internal("why"), "n"), "/job:ps/replica:0/task:1");
+  wire::Error error;
+  ToProto(status, &error);
+  EXPECT_EQ(FromProto(error), status);
+  EXPECT_EQ(FromGrpc(ToGrpc(status), "x"), status);
+  const Status by_library = FromGrpc(ToGrpc(AtNode(Cancelled("why"), "n")), "the ps");
+  EXPECT_EQ(by_library.message(), "the ps: why\n\t [[{{node n}}]]");
+  EXPECT_EQ(FailedNode(by_library), "n");
+}
+
+TEST(StatusProtoTest, LongPayloadsAreLeftOut) {
+  const Status status = WithNode(Internal("why"), std::string(2000, 'x'));
+  EXPECT_EQ(FromGrpc(ToGrpc(status), ""), Internal("why"));
+}
+
+TEST(StatusProtoTest, DetailsOfOtherProgramsAreIgnored) {
+  const grpc::Status status(grpc::StatusCode::INTERNAL, "why", "\x0a\xff\xff");
+  EXPECT_EQ(FromGrpc(status, ""), Internal("why"));
 }
 
 TEST(StatusProtoTest, CodesThatDoNotExistAreUnknown) {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/error_origin.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+TEST(ErrorOriginTest, OkStaysOk) {
+  EXPECT_EQ(InNode(OkStatus(), "n"), OkStatus());
+  EXPECT_EQ(AtNode(OkStatus(), "n"), OkStatus());
+  EXPECT_EQ(WithTask(OkStatus(), "t"), OkStatus());
+  EXPECT_EQ(ShowNode(OkStatus()), OkStatus());
+}
+
+TEST(ErrorOriginTest, AnErrorWithoutOrigin) {
+  const Status why = Internal("node 'x': why");
+  EXPECT_EQ(FailedNode(why), "");
+  EXPECT_EQ(FailedTask(why), "");
+  EXPECT_EQ(ShowNode(why), why);
+}
+
+TEST(ErrorOriginTest, TheOutermostNodeIsShownOnce) {
+  const Status inner = InNode(InvalidArgument("why"), "inner");
+  EXPECT_EQ(inner.message(), "node 'inner': why");
+  const Status outer = InNode(inner, "outer");
+  EXPECT_EQ(FailedNode(outer), "outer");
+  const Status shown = ShowNode(outer);
+  EXPECT_EQ(shown.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(shown.message(), "node 'outer': node 'inner': why\n\t [[{{node outer}}]]");
+  EXPECT_EQ(ShowNode(Annotate(shown, "context")).message(), StrCat("context: ", shown.message()));
+}
+
+// Every node that waits for one that failed reports its error again.
+TEST(ErrorOriginTest, TheNodeThatFailedFirstStays) {
+  const Status first = AtNode(Aborted("why"), "first");
+  EXPECT_EQ(first.message(), "why\n\t [[{{node first}}]]");
+  EXPECT_EQ(AtNode(first, "second"), first);
+  EXPECT_EQ(FailedNode(first), "first");
+}
+
+// A node's text may say what looks like an origin.
+TEST(ErrorOriginTest, TextIsNotTakenForAnOrigin) {
+  const Status status = AtNode(Internal("saw [[{{node there}}]]"), "here");
+  EXPECT_EQ(status.message(), "saw [[{{node there}}]]\n\t [[{{node here}}]]");
+}
+
+TEST(ErrorOriginTest, TheTaskThatFailedFirstStays) {
+  Status status = WithTask(Aborted("why"), "/job:ps/replica:0/task:1");
+  status = WithMessage(WithTask(status, "/job:ps/replica:0/task:2"), "other");
+  EXPECT_EQ(status.message(), "other");
+  EXPECT_EQ(FailedTask(status), "/job:ps/replica:0/task:1");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tarjan's algorithm, with a stack of its own: graphs are deeper than the thread's. Walking from
+// nodes to their inputs it finishes a part when all parts that lead to it are finished.
+#include "core/graph/reachability.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+class Tarjan {
+ public:
+  explicit Tarjan(const std::vector<std::vector<int>>& inputs)
+      : inputs_(inputs),
+        index_(inputs.size(), 0),
+        low_(inputs.size(), 0),
+        part_(inputs.size(), -1) {}
+
+  std::vector<int> Run(const Graph& graph) {
+    for (const Node* node : graph.nodes()) {
+      if (index_[node->id()] == 0) Visit(node->id());
+    }
+    return std::move(part_);
+  }
+  int num_parts() const { return num_parts_; }
+
+ private:
+  struct Frame {
+    int node;
+    size_t next_input;
+  };
+
+  void Visit(int root) {
+    std::vector<Frame> frames;
+    const auto enter = [&](int node) {
+      index_[node] = low_[node] = ++last_index_;
+      open_.push_back(node);
+      frames.push_back({node, 0});
+    };
+    enter(root);
+    while (!frames.empty()) {
+      Frame& frame = frames.back();
+      const int node = frame.node;
+      if (frame.next_input < inputs_[node].size()) {
+        const int input = inputs_[node][frame.next_input++];
+        if (index_[input] == 0) {
+          enter(input);
+        } else if (part_[input] < 0) {
+          low_[node] = std::min(low_[node], index_[input]);
+        }
+        continue;
+      }
+      frames.pop_back();
+      if (!frames.empty()) {
+        const int consumer = frames.back().node;
+        low_[consumer] = std::min(low_[consumer], low_[node]);
+      }
+      if (low_[node] == index_[node]) Close(node);
+    }
+  }
+
+  // The nodes opened since `first` are a part.
+  void Close(int first) {
+    int node;
+    do {
+      node = open_.back();
+      open_.pop_back();
+      part_[node] = num_parts_;
+    } while (node != first);
+    ++num_parts_;
+  }
+
+  const std::vector<std::vector<int>>& inputs_;
+  std::vector<int> index_;  // by node, from 1 in the order of the walk; 0: not visited
+  std::vector<int> low_;
+  std::vector<int> part_;  // -1: not finished
+  std::vector<int> open_;
+  int last_index_ = 0;
+  int num_parts_ = 0;
+};
+
+}  // namespace
+
+Reachability::Reachability(const Graph& graph, Follows follows) {
+  std::vector<std::vector<int>> inputs(graph.max_id());
+  for (const Node* node : graph.nodes()) {
+    std::vector<int>& from = inputs[node->id()];
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      if (node->input(i).node != nullptr && follows(*node, i)) {
+        from.push_back(node->input(i).node->id());
+      }
+    }
+    for (const Node* control : node->control_inputs()) from.push_back(control->id());
+  }
+  Tarjan tarjan(inputs);
+  part_of_ = tarjan.Run(graph);
+  sources_.resize(tarjan.num_parts());
+
+  first_input_.assign(tarjan.num_parts() + 1, 0);
+  const auto for_each_edge = [&](auto fn) {
+    for (const Node* node : graph.nodes()) {
+      const int part = part_of_[node->id()];
+      for (const int input : inputs[node->id()]) {
+        if (part_of_[input] != part) fn(part_of_[input], part);
+      }
+    }
+  };
+  for_each_edge([this](int, int part) { ++first_input_[part + 1]; });
+  for (size_t i = 1; i < first_input_.size(); ++i) first_input_[i] += first_input_[i - 1];
+  part_inputs_.resize(first_input_.back());
+  std::vector<int> next(first_input_.begin(), first_input_.end() - 1);
+  for_each_edge([&](int input, int part) { part_inputs_[next[part]++] = input; });
+}
+
+void Reachability::Find(absl::Span<const Seed> seeds) {
+  std::fill(sources_.begin(), sources_.end(), Sources());
+  int first = static_cast<int>(sources_.size());
+  for (const Seed& seed : seeds) {
+    const int part = part_of_[seed.node->id()];
+    sources_[part].set(seed.source);
+    first = std::min(first, part);
+  }
+  for (int part = first; part < static_cast<int>(sources_.size()); ++part) {
+    for (int i = first_input_[part]; i < first_input_[part + 1]; ++i) {
+      sources_[part] |= sources_[part_inputs_[i]];
+    }
+  }
+}
+
+}  // namespace penstock
