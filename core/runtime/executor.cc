@@ -7,17 +7,17 @@
 
 #include "core/base/check.h"
 #include "core/base/mutex.h"
+#include "core/runtime/executable.h"
 #include "core/runtime/execution.h"
-#include "core/runtime/program.h"
 
 namespace penstock {
 namespace {
 
-class ProgramExecutor final : public Executor {
+class PartitionExecutor final : public Executor {
  public:
-  ProgramExecutor(std::unique_ptr<Program> program, const ExecutorOptions& options)
-      : program_(std::move(program)), options_(options) {}
-  ~ProgramExecutor() override { delete spare_.load(); }
+  PartitionExecutor(std::unique_ptr<Executable> executable, const ExecutorOptions& options)
+      : executable_(std::move(executable)), options_(options) {}
+  ~PartitionExecutor() override { delete spare_.load(); }
 
   Status Run(const StepArgs& args) override {
     Execution* const execution = Acquire();
@@ -39,7 +39,7 @@ class ProgramExecutor final : public Executor {
   Execution* Acquire() {
     if (Execution* const spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
     MutexLock lock(mu_);
-    if (idle_.empty()) return new Execution(*program_, options_);
+    if (idle_.empty()) return new Execution(*executable_, options_);
     Execution* const execution = idle_.back().release();
     idle_.pop_back();
     return execution;
@@ -52,7 +52,7 @@ class ProgramExecutor final : public Executor {
     idle_.emplace_back(execution);
   }
 
-  const std::unique_ptr<Program> program_;
+  const std::unique_ptr<Executable> executable_;
   const ExecutorOptions options_;
   std::atomic<Execution*> spare_{nullptr};
   Mutex mu_;
@@ -64,9 +64,9 @@ class ProgramExecutor final : public Executor {
 StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options) {
   CHECK(options.device != nullptr && options.threads != nullptr && options.env != nullptr &&
         options.timer != nullptr);
-  ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
-                   Program::Make(std::move(graph), *options.device, options.kernels));
-  return std::make_unique<ProgramExecutor>(std::move(program), options);
+  ASSIGN_OR_RETURN(std::unique_ptr<Executable> executable,
+                   Executable::Make(std::move(graph), *options.device, options.kernels));
+  return std::make_unique<PartitionExecutor>(std::move(executable), options);
 }
 
 }  // namespace penstock

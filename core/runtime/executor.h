@@ -9,38 +9,13 @@
 // Thread-safe: Run may be called concurrently. The executor outlives its running steps.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "core/base/done.h"
-#include "core/base/env.h"
 #include "core/graph/graph.h"
-#include "core/op/kernel.h"
-#include "core/runtime/deadline_timer.h"
-#include "core/runtime/device.h"
-#include "core/runtime/rendezvous.h"
-#include "core/runtime/step_stats.h"
+#include "core/runtime/step_args.h"  // IWYU pragma: export
 
 namespace penstock {
-
-class KernelCache;  // core/runtime/kernel_cache.h
-
-// What one step brings to an executor. Borrowed until `done`.
-struct StepArgs {
-  int64_t step_id = 0;
-  Rendezvous* rendezvous = nullptr;
-  Cancellation* cancellation = nullptr;
-  ResourceStore* resources = nullptr;  // null: the device's own
-  ResourceStore* step_resources = nullptr;
-  int64_t deadline_ns = 0;        // Env::NowNanos() scale; 0: none
-  const Tensor* feeds = nullptr;  // indexed by _Feed's attribute "index"
-  int num_feeds = 0;
-  Tensor* fetches = nullptr;  // indexed by _Fetch's attribute "index"
-  int num_fetches = 0;
-  StepStatsCollector* stats = nullptr;  // null: nothing is recorded
-};
 
 class Executor {
  public:
@@ -59,13 +34,6 @@ class Executor {
   virtual Status Run(const StepArgs& args) = 0;
 };
 
-struct ExecutorOptions {
-  Device* device = nullptr;
-  Scheduler* threads = nullptr;
-  Env* env = nullptr;
-  DeadlineTimer* timer = nullptr;
-  KernelCache* kernels = nullptr;  // of the session; null: the executor's are its own
-};
 // `graph` is the Partition's. Errors name the node (no kernel, bad attribute).
 StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Program: a partition as the executor runs it: kernels, and the graph as flat arrays. Made once,
-// shared by all steps; private to this folder.
+// Executable: the executable form of one partition: its kernels, and its graph as flat arrays. Made
+// once by the executor, shared by all steps; private to this folder.
 //
 // The nodes of one loop (frame) stand together, in topological order; those outside of loops come
 // first. Nodes, slots and waits are numbered within their frame, since each iteration of a loop has
@@ -25,7 +25,7 @@
 
 namespace penstock {
 
-class Program {
+class Executable {
  public:
   // A value's way from output `output` of a node to slot `slot`, an input of node `dst`.
   struct Edge {
@@ -106,11 +106,12 @@ class Program {
   };
 
   // Errors name the node. `cache` may be null: nothing is shared.
-  static StatusOr<std::unique_ptr<Program>> Make(Graph graph, Device& device,
-                                                 KernelCache* cache = nullptr);
+  static StatusOr<std::unique_ptr<Executable>> Make(Graph graph, Device& device,
+                                                    KernelCache* cache = nullptr);
 
   const Item* items() const { return items_.data(); }
   const Detail& detail(const Item& item) const { return details_[item.detail]; }
+  uint32_t IndexOf(const Item& item) const { return static_cast<uint32_t>(&item - items()); }
   uint32_t num_items() const { return static_cast<uint32_t>(items_.size()); }
   const Edge* edges() const { return edges_.data(); }
   const uint32_t* controls() const { return controls_.data(); }
@@ -142,13 +143,17 @@ class Program {
   void RecordCost(uint32_t i, int64_t nanos) const;
 
  private:
-  explicit Program(Graph graph) : graph_(std::move(graph)) {}
+  explicit Executable(Graph graph) : graph_(std::move(graph)) {}
   void MakeLoops(const LoopFrames& frames);
   Status MakeItem(Node* node, Loop& loop, Device& device);
   Status AddKernel(const Node& node, Device& device, Item* item, Detail* detail);
+  Status PlaceArguments(const Node& node, Device& device, Item* item, Detail* detail);
   void AddFlow(const LoopFrames& frames);
-  Status Connect(const LoopFrames& frames);
+  Status AddCounts(const LoopFrames& frames);
   Status CountInputs(const Item& item, Loop* loop, uint32_t* count);
+  void AddEdges(const LoopFrames& frames);
+  void AddEdgesOf(Item& item, const std::vector<const Item*>& item_of, const LoopFrames& frames);
+  uint32_t IndexInLoop(const Item& item, const LoopFrames& frames) const;
 
   Graph graph_;
   KernelCache* cache_ = nullptr;  // while it is made

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What is written down of a node in steps that are observed.
+#include "core/runtime/node_stats.h"
+
 #include <algorithm>
 #include <atomic>
 #include <typeinfo>
 #include <utility>
 
 #include "core/op/variable.h"
-#include "core/runtime/allocation_record.h"
-#include "core/runtime/execution.h"
 
 namespace penstock {
 namespace {
@@ -55,16 +53,8 @@ uint32_t ThreadNumber() {
 
 }  // namespace
 
-Status Execution::ComputeRecorded(const Item& item, Runner& runner, Tensor* outputs) {
-  const AllocationRecord record(&runner.params);
-  Status status = Compute(item, runner, outputs);
-  if (status.ok()) runner.memory = record.memory();
-  return status;
-}
-
-// The outputs that are not one of the inputs, passed through.
-std::vector<NodeStats::Memory> Execution::NewOutputs(const Iteration& it, const Item& item,
-                                                     const Tensor* outputs) {
+std::vector<NodeStats::Memory> NewOutputs(const Iteration& it, const Executable::Item& item,
+                                          const Tensor* outputs) {
   const Tensor* const inputs = &it.inputs[item.first_input];
   std::vector<NodeStats::Memory> memory;
   for (uint32_t i = 0; i < item.num_outputs; ++i) {
@@ -86,21 +76,22 @@ std::vector<NodeStats::Memory> Execution::NewOutputs(const Iteration& it, const 
   return memory;
 }
 
-void Execution::Observe(Iteration& it, const Item& item, int64_t start_ns, const Tensor* outputs,
-                        std::vector<NodeStats::Memory> memory) {
-  const int64_t end_ns = options_.env->NowNanos();
+void Observe(const RunningStep& step, const Iteration& it, const Executable::Item& item,
+             int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory) {
+  const int64_t end_ns = step.NowNanos();
   const Node& node = *item.node;
-  if (item.kernel != nullptr && (item.special & Program::kAsync) == 0) {
-    program_.RecordCost(IndexOf(root_, item), end_ns - start_ns);
+  if (item.kernel != nullptr && (item.special & Executable::kAsync) == 0) {
+    it.executable.RecordCost(it.executable.IndexOf(item), end_ns - start_ns);
   }
-  if (args_.stats == nullptr) return;
+  if (!step.traced()) return;
   // Constants and variables. Nodes that the compiler made bring values from elsewhere.
   const bool was_there = item.num_inputs == 0 && memory.empty() && node.op_name()[0] != '_';
+  const int64_t offset_ns = step.wall_offset_ns();
   NodeStats stats{.node = node.name(),
                   .label = Label(node),
-                  .scheduled_ns = it.ready_ns[IndexOf(it, item)] + wall_offset_ns_,
-                  .start_ns = start_ns + wall_offset_ns_,
-                  .end_ns = end_ns + wall_offset_ns_,
+                  .scheduled_ns = it.ready_ns[it.IndexOf(item)] + offset_ns,
+                  .start_ns = start_ns + offset_ns,
+                  .end_ns = end_ns + offset_ns,
                   .thread = ThreadNumber(),
                   .memory = std::move(memory)};
   for (uint32_t i = 0; i < item.num_outputs; ++i) {
@@ -109,7 +100,7 @@ void Execution::Observe(Iteration& it, const Item& item, int64_t start_ns, const
     if (node.output_type(static_cast<int>(i)).ref) DescribeVariable(outputs[i], &stats);
     if (was_there) stats.persistent_bytes += stats.outputs.back().bytes;
   }
-  args_.stats->Add(device_.name(), std::move(stats));
+  step.args().stats->Add(step.device().name(), std::move(stats));
 }
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/runtime/program.h"
+#include "core/runtime/executable.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,35 +21,37 @@ constexpr int64_t kSampleNanosMax = 2 * kExpensiveNanos;
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Program>> Program::Make(Graph graph, Device& device, KernelCache* cache) {
+StatusOr<std::unique_ptr<Executable>> Executable::Make(Graph graph, Device& device,
+                                                       KernelCache* cache) {
   KernelCache own;
-  std::unique_ptr<Program> program(new Program(std::move(graph)));
-  program->cache_ = cache != nullptr ? cache : &own;
-  ASSIGN_OR_RETURN(std::vector<Node*> order, program->graph_.TopologicalOrder());
-  ASSIGN_OR_RETURN(const LoopFrames frames, FindLoopFrames(program->graph_));
+  std::unique_ptr<Executable> executable(new Executable(std::move(graph)));
+  executable->cache_ = cache != nullptr ? cache : &own;
+  ASSIGN_OR_RETURN(std::vector<Node*> order, executable->graph_.TopologicalOrder());
+  ASSIGN_OR_RETURN(const LoopFrames frames, FindLoopFrames(executable->graph_));
   const auto frame_of = [&frames](const Node* node) { return frames.of_node[node->id()]; };
   if (frames.any()) {
     std::stable_sort(order.begin(), order.end(),
                      [&](const Node* a, const Node* b) { return frame_of(a) < frame_of(b); });
   }
-  program->MakeLoops(frames);
+  executable->MakeLoops(frames);
   if (!device.allocator().host_accessible()) {
-    program->swapped_ = SwappedStacks::Find(program->graph_);
+    executable->swapped_ = SwappedStacks::Find(executable->graph_);
   }
   size_t num_outputs = 0;
   for (const Node* node : order) num_outputs += node->num_outputs();
-  program->output_dtypes_.reserve(num_outputs);  // items point into it
-  program->items_.reserve(order.size());
+  executable->output_dtypes_.reserve(num_outputs);  // items point into it
+  executable->items_.reserve(order.size());
   for (Node* node : order) {
-    Loop& loop = program->loops_[frame_of(node)];
-    RETURN_IF_ERROR(AtNode(program->MakeItem(node, loop, device), node->name()));
+    Loop& loop = executable->loops_[frame_of(node)];
+    RETURN_IF_ERROR(AtNode(executable->MakeItem(node, loop, device), node->name()));
   }
-  program->AddFlow(frames);
-  RETURN_IF_ERROR(program->Connect(frames));
-  return program;
+  executable->AddFlow(frames);
+  RETURN_IF_ERROR(executable->AddCounts(frames));
+  executable->AddEdges(frames);
+  return executable;
 }
 
-void Program::MakeLoops(const LoopFrames& frames) {
+void Executable::MakeLoops(const LoopFrames& frames) {
   loops_.resize(frames.frames.size());
   for (uint32_t i = 1; i < loops_.size(); ++i) {
     const LoopFrame& frame = frames.frames[i];
@@ -61,7 +63,7 @@ void Program::MakeLoops(const LoopFrames& frames) {
   }
 }
 
-Status Program::MakeItem(Node* node, Loop& loop, Device& device) {
+Status Executable::MakeItem(Node* node, Loop& loop, Device& device) {
   Item item = {.node = node};
   Detail detail;
   item.num_inputs = node->num_inputs();
@@ -96,7 +98,7 @@ Status Program::MakeItem(Node* node, Loop& loop, Device& device) {
   return OkStatus();
 }
 
-Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* detail) {
+Status Executable::AddKernel(const Node& node, Device& device, Item* item, Detail* detail) {
   const OpDef& op = node.op();
   if (op.runs_dead) item->special |= kRunsDead;
   if (op.only_orders) {
@@ -119,8 +121,12 @@ Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* 
   if (detail->async != nullptr) item->special |= kAsync;
   if (op.end == EndOp::kRecv) item->special |= kMayBeDead;
   if (op.end == EndOp::kFetch) item->special |= kFetch;
-  if (device.allocator().host_accessible()) return OkStatus();
+  return device.allocator().host_accessible() ? OkStatus()
+                                              : PlaceArguments(node, device, item, detail);
+}
 
+// On a device whose memory the host cannot read: which values are in which memory.
+Status Executable::PlaceArguments(const Node& node, Device& device, Item* item, Detail* detail) {
   ASSIGN_OR_RETURN(Placement placement,
                    PlaceValues(node, swapped_, graph_.registry(), device.type()));
   detail->inputs_to_host = std::move(placement.inputs_to_host);
@@ -136,7 +142,7 @@ Status Program::AddKernel(const Node& node, Device& device, Item* item, Detail* 
   return OkStatus();
 }
 
-void Program::AddFlow(const LoopFrames& frames) {
+void Executable::AddFlow(const LoopFrames& frames) {
   for (Loop& loop : loops_) {
     for (uint32_t i = 0; i < loop.num_items; ++i) {
       const Item& item = items_[loop.first_item + i];
@@ -159,7 +165,7 @@ void Program::AddFlow(const LoopFrames& frames) {
 
 // What the node's count begins with. A Merge that has one input in any iteration counts as other
 // nodes do, so that around a loop it costs no more than they.
-Status Program::CountInputs(const Item& item, Loop* loop, uint32_t* count) {
+Status Executable::CountInputs(const Item& item, Loop* loop, uint32_t* count) {
   const uint32_t controls = static_cast<uint32_t>(item.node->control_inputs().size());
   *count = item.num_inputs + controls;
   if (item.flow != FlowOp::kMerge) return OkStatus();
@@ -183,15 +189,9 @@ Status Program::CountInputs(const Item& item, Loop* loop, uint32_t* count) {
   return OkStatus();
 }
 
-Status Program::Connect(const LoopFrames& frames) {
-  std::vector<uint32_t> index(graph_.max_id());
-  for (uint32_t i = 0; i < num_items(); ++i) index[items_[i].node->id()] = i;
+Status Executable::AddCounts(const LoopFrames& frames) {
   pending_ = std::make_unique<std::atomic<uint32_t>[]>(num_items());
   cost_ns_ = std::make_unique<std::atomic<int32_t>[]>(num_items());
-  const auto in_loop = [&](const Node& node) {
-    return index[node.id()] - loops_[frames.of_node[node.id()]].first_item;
-  };
-
   for (uint32_t i = 0; i < num_items(); ++i) {
     const Node& node = *items_[i].node;
     const int64_t cost = items_[i].kernel == nullptr ? 0 : items_[i].kernel->CostNanos();
@@ -200,41 +200,58 @@ Status Program::Connect(const LoopFrames& frames) {
     RETURN_IF_ERROR(AtNode(CountInputs(items_[i], &loop, &count), node.name()));
     cost_ns_[i] = static_cast<int32_t>(std::clamp<int64_t>(cost, 0, kSampleNanosMax));
     pending_[i] = count | (cost > kExpensiveNanos ? kExpensive : 0);
-    if (node.num_inputs() == 0 && node.control_inputs().empty()) roots_.push_back(in_loop(node));
-  }
-  for (Item& item : items_) {
-    item.first_edge = static_cast<uint32_t>(edges_.size());
-    for (const OutEdge& edge : item.node->out_edges()) {
-      const Item& dst = items_[index[edge.dst->id()]];
-      const bool merges = (dst.special & kMerges) != 0;
-      if (merges) item.special |= kFeedsMerge;
-      edges_.push_back({.dst = in_loop(*edge.dst),
-                        .slot = dst.first_input + edge.dst_index,
-                        .output = static_cast<uint32_t>(edge.src_index),
-                        .merges = merges,
-                        .last = 0});
+    if (node.num_inputs() == 0 && node.control_inputs().empty()) {
+      roots_.push_back(IndexInLoop(items_[i], frames));
     }
-    item.num_edges = static_cast<uint32_t>(edges_.size()) - item.first_edge;
-    std::sort(edges_.end() - item.num_edges, edges_.end(), [](const Edge& a, const Edge& b) {
-      return std::pair(+a.output, a.slot) < std::pair(+b.output, b.slot);
-    });
-    uint32_t used = 0;
-    for (uint32_t e = item.first_edge; e < edges_.size(); ++e) {
-      edges_[e].last = e + 1 == edges_.size() || edges_[e + 1].output != edges_[e].output;
-      used += edges_[e].last;
-    }
-    item.drops_output = used < item.num_outputs;
-    item.first_control = static_cast<uint32_t>(controls_.size());
-    for (const Node* dst : item.node->control_outputs()) {
-      controls_.push_back(in_loop(*dst));
-      if ((items_[index[dst->id()]].special & kMerges) != 0) item.special |= kFeedsMerge;
-    }
-    item.num_controls = static_cast<uint32_t>(controls_.size()) - item.first_control;
   }
   return OkStatus();
 }
 
-void Program::RecordCost(uint32_t i, int64_t nanos) const {
+uint32_t Executable::IndexInLoop(const Item& item, const LoopFrames& frames) const {
+  const Loop& loop = loops_[frames.of_node[item.node->id()]];
+  return static_cast<uint32_t>(&item - &items_[loop.first_item]);
+}
+
+// After AddCounts, which finds the Merges.
+void Executable::AddEdges(const LoopFrames& frames) {
+  std::vector<const Item*> item_of(graph_.max_id());
+  for (const Item& item : items_) item_of[item.node->id()] = &item;
+  for (Item& item : items_) AddEdgesOf(item, item_of, frames);
+}
+
+void Executable::AddEdgesOf(Item& item, const std::vector<const Item*>& item_of,
+                            const LoopFrames& frames) {
+  item.first_edge = static_cast<uint32_t>(edges_.size());
+  for (const OutEdge& edge : item.node->out_edges()) {
+    const Item& dst = *item_of[edge.dst->id()];
+    const bool merges = (dst.special & kMerges) != 0;
+    if (merges) item.special |= kFeedsMerge;
+    edges_.push_back({.dst = IndexInLoop(dst, frames),
+                      .slot = dst.first_input + edge.dst_index,
+                      .output = static_cast<uint32_t>(edge.src_index),
+                      .merges = merges,
+                      .last = 0});
+  }
+  item.num_edges = static_cast<uint32_t>(edges_.size()) - item.first_edge;
+  std::sort(edges_.end() - item.num_edges, edges_.end(), [](const Edge& a, const Edge& b) {
+    return std::pair(+a.output, a.slot) < std::pair(+b.output, b.slot);
+  });
+  uint32_t used = 0;
+  for (uint32_t e = item.first_edge; e < edges_.size(); ++e) {
+    edges_[e].last = e + 1 == edges_.size() || edges_[e + 1].output != edges_[e].output;
+    used += edges_[e].last;
+  }
+  item.drops_output = used < item.num_outputs;
+  item.first_control = static_cast<uint32_t>(controls_.size());
+  for (const Node* node : item.node->control_outputs()) {
+    const Item& dst = *item_of[node->id()];
+    controls_.push_back(IndexInLoop(dst, frames));
+    if ((dst.special & kMerges) != 0) item.special |= kFeedsMerge;
+  }
+  item.num_controls = static_cast<uint32_t>(controls_.size()) - item.first_control;
+}
+
+void Executable::RecordCost(uint32_t i, int64_t nanos) const {
   const int32_t sample = static_cast<int32_t>(std::clamp<int64_t>(nanos, 1, kSampleNanosMax));
   const int32_t old = cost_ns_[i].load(std::memory_order_relaxed);
   // Down quickly, up slowly: noise only ever adds. The first sample, of a cold kernel, leaves the

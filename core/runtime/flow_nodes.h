@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What nodes of control flow compute: which of their outputs are alive. They only move values, so
+// the executor runs them itself. Private to this folder. Thread-safe: no state.
+#pragma once
+
+#include "core/runtime/iteration.h"
+
+namespace penstock {
+
+// Moves the inputs of a node of control flow, which is not dead, to its outputs. InvalidArgument if
+// what chooses the output is no scalar.
+Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs);
+
+// Returns the error of a _Fetch whose input is dead: it names the branch not taken.
+Status DeadFetch(const Node& fetch);
+
+}  // namespace penstock

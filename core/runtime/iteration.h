@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Iteration: one pass over the nodes of a loop, or over those outside of loops: their values, and
+// what each still waits for. Private to this folder.
+//
+// Ownership: StepLoops owns all iterations of a step and uses them again.
+// Threads: a slot belongs to the node that fills it until that node counts down its consumer, and
+// to the consumer from then on. Counts and holds are atomic; while one thread alone is at work in
+// the step they are changed by plain loads and stores.
+// Invariants: an iteration of a loop lives as long as it has holds. It is held by each thread at
+// work in it, by each of its nodes that is noted, offered or waiting, by each loop begun inside
+// it, by the iteration before it and, if it is the first, by the Enters yet to come. So a node in a
+// loop costs what it costs outside. Outside of loops nothing is held: that iteration is the step's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/op/kernel.h"
+#include "core/runtime/executable.h"
+
+namespace penstock {
+
+struct Frame;  // core/runtime/loop_pool.h
+struct Iteration;
+
+// A node that waits: for its Done, or for copies of its inputs.
+struct NodeWait {
+  Iteration* iteration = nullptr;
+  const Executable::Item* item = nullptr;
+  std::optional<KernelContext> context;
+  std::unique_ptr<Tensor[]> outputs;
+  int64_t start_ns = 0;
+  bool copied = false;  // the inputs are in the memory that the kernel wants
+  std::atomic<uint32_t> copies_left{0};
+  std::atomic<bool> in_flight{false};
+};
+
+struct Iteration {
+  // For `loop` of `executable`, which outlives it.
+  Iteration(const Executable& executable, const Executable::Loop& loop);
+  Iteration(const Iteration&) = delete;
+  Iteration& operator=(const Iteration&) = delete;
+
+  // Sets every count to what it begins with: in the first iteration of a loop, or in a later one.
+  void ResetCounts(bool first);
+  // Drops what a step that has failed left behind.
+  void Clear();
+
+  // `shared`: other threads may hold or release it at the same time.
+  void Hold(int count, bool shared) {
+    if (frame == nullptr) return;
+    if (shared) {
+      holds.fetch_add(count, std::memory_order_relaxed);
+    } else {
+      holds.store(holds.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    }
+  }
+  // Returns whether this was the last hold: the caller then ends the iteration.
+  [[nodiscard]] bool DropHold(bool shared) {
+    if (frame == nullptr) return false;
+    if (shared) return holds.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    const int left = holds.load(std::memory_order_relaxed) - 1;
+    holds.store(left, std::memory_order_relaxed);
+    return left == 0;
+  }
+
+  uint32_t IndexOf(const Executable::Item& item) const {
+    return static_cast<uint32_t>(&item - items);
+  }
+
+  const Executable& executable;
+  const Executable::Loop* const loop;
+  const Executable::Item* const items;               // of the loop
+  std::unique_ptr<Tensor[]> inputs;                  // by slot; empty until the value comes
+  std::unique_ptr<std::atomic<uint32_t>[]> pending;  // by node, as in Executable
+  std::unique_ptr<NodeWait[]> waits;                 // by Detail::wait
+  std::unique_ptr<int64_t[]> ready_ns;               // by node; null unless the step is traced
+  std::vector<Frame*> children;                      // loops begun in it, by Loop::child
+  Frame* frame = nullptr;                            // null: outside of loops
+  uint64_t frame_id = 0;                             // 0: outside of loops
+  uint64_t number = 0;
+  Iteration* next = nullptr;  // the iteration after this one, once begun
+  std::atomic<int> holds{0};
+};
+
+}  // namespace penstock

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/node_runner.h"
+
+#include <utility>
+
+#include "core/base/guarded.h"
+#include "core/runtime/allocation_record.h"
+#include "core/runtime/flow_nodes.h"
+#include "core/runtime/node_stats.h"
+#include "core/runtime/node_values.h"
+#include "core/runtime/variable_inputs.h"
+
+namespace penstock {
+namespace {
+
+// Once in so many cheap nodes, and before each expensive one, the clock is compared with the
+// deadline.
+constexpr int kDeadlinePeriod = 64;
+
+}  // namespace
+
+void NodeRunner::InitRunner(Runner* runner) {
+  runner->ready.here = &loops_.root();
+  runner->outputs = std::make_unique<Tensor[]>(executable_.outputs_max());
+  runner->params = step_.KernelParams();
+}
+
+void NodeRunner::CheckDeadline() {
+  if (!step_.DeadlinePassed()) return;
+  step_.Stop(DeadlineExceeded("step ", step_.args().step_id, " did not end before its deadline",
+                              loops_.DescribeWaits(), loops_.DescribeFrames()));
+}
+
+void NodeRunner::RunNodes(Runner& runner) {
+  uint32_t node;
+  while (Next(runner, &node)) {
+    if (step_.has_deadline() && (step_.observed() || --runner.nodes_to_clock < 0)) {
+      runner.nodes_to_clock = kDeadlinePeriod;
+      CheckDeadline();
+    }
+    if (step_.cancelled() && MayDrop(runner)) [[unlikely]] {
+      step_.DropNodes();
+      runner.ready.Drop();
+      continue;
+    }
+    Process(runner, node);
+  }
+}
+
+// After a commit, nodes outside of loops still run. Loop nodes may be dropped, because their number
+// is unbounded.
+bool NodeRunner::MayDrop(const Runner& runner) const {
+  return !step_.committed() || runner.ready.here->frame != nullptr;
+}
+
+bool NodeRunner::Next(Runner& runner, uint32_t* node) {
+  auto& [here, cheap, expensive, elsewhere] = runner.ready;
+  for (;;) {
+    if (!expensive.empty() && expensive.size() + cheap.size() + elsewhere.size() > 1) {
+      threads_.Offer(runner.ready);
+    }
+    if (!cheap.empty()) {
+      *node = cheap.back();
+      cheap.pop_back();
+      return true;
+    }
+    if (!expensive.empty()) {
+      runner.nodes_to_clock = 0;
+      *node = expensive.back();
+      expensive.pop_back();
+      return true;
+    }
+    if (here->frame != nullptr || !elsewhere.empty()) {
+      TurnElsewhere(runner);
+    } else {
+      runner.nodes_to_clock = 0;
+      if (!threads_.TakeOffered(runner)) return false;
+    }
+  }
+}
+
+// Leaves the iteration, which may end by that, for the one last noted, or for what is outside of
+// loops.
+void NodeRunner::TurnElsewhere(Runner& runner) {
+  ReadyQueues& ready = runner.ready;
+  Iteration& left = *std::exchange(ready.here, nullptr);
+  loops_.Release(left, ready);
+  if (ready.elsewhere.empty()) return runner.WorkIn(loops_.root());
+  Iteration& here = *ready.elsewhere.back().iteration;
+  runner.WorkIn(here);
+  for (bool held = false; !ready.elsewhere.empty() && ready.elsewhere.back().iteration == &here;
+       held = true) {
+    ready.Add(ready.elsewhere.back().node);
+    ready.elsewhere.pop_back();
+    if (held) (void)here.DropHold(step_.shared());  // one hold is enough, so this is not the last
+  }
+}
+
+inline void NodeRunner::Process(Runner& runner, uint32_t node) {
+  if ((node & kDead) != 0) return ProcessSpecial(runner, node);
+  Iteration& it = *runner.ready.here;
+  const Item& item = it.items[node];
+  Tensor* const outputs = runner.outputs.get();
+  if (item.special != Executable::kNoOp || it.ready_ns != nullptr) {
+    if (item.special != 0 || step_.observed()) return ProcessSpecial(runner, node);
+    const Status status = Compute(item, runner, outputs);
+    if (!status.ok()) [[unlikely]]
+      return Fail(item, status, outputs);
+    ReleaseInputs(it, item);
+  }
+  propagation_.PassInline<true>(item, outputs, false, it, runner.ready);
+}
+
+void NodeRunner::ProcessSpecial(Runner& runner, uint32_t node) {
+  Iteration& it = *runner.ready.here;
+  const Item& item = it.items[node & ~kDead];
+  const uint32_t special = item.special;
+  const bool dead = (node & kDead) != 0 && (special & Executable::kRunsDead) == 0;
+  const int64_t start_ns = step_.observed() ? step_.NowNanos() : 0;
+  Tensor* const outputs = runner.outputs.get();
+  Status status;
+  if (dead) {
+    if ((special & Executable::kFetch) != 0) status = DeadFetch(*item.node);
+  } else if ((special & Executable::kCommits) != 0) {
+    step_.Commit();
+  } else if ((special & Executable::kNoOp) == 0) {
+    if ((special & Executable::kReadsVariables) != 0) status = ReadVariables(it, item);
+    if (status.ok() && (special & Executable::kCopiesInputs) != 0 &&
+        !waiting_.CopyInputs(it, item)) {
+      return;
+    }
+    if (status.ok() && (special & Executable::kAsync) != 0) {
+      return waiting_.StartAsync(it, item, start_ns);
+    }
+    if (status.ok()) status = ComputeSpecial(item, runner, outputs);
+  }
+  if (!status.ok()) return Fail(item, status, outputs);
+  if (step_.observed() && !dead) {
+    Observe(step_, it, item, start_ns, outputs, std::exchange(runner.memory, {}));
+  }
+  ReleaseInputs(it, item);
+  Route(it, item, outputs, dead, runner.ready);
+}
+
+Status NodeRunner::ComputeSpecial(const Item& item, Runner& runner, Tensor* outputs) {
+  if ((item.special & Executable::kFlow) != 0) {
+    return ComputeFlow(*runner.ready.here, item, outputs);
+  }
+  if (!step_.traced()) return Compute(item, runner, outputs);
+  const AllocationRecord record(&runner.params);
+  Status status = Compute(item, runner, outputs);
+  if (status.ok()) runner.memory = record.memory();
+  return status;
+}
+
+Status NodeRunner::Compute(const Item& item, Runner& runner, Tensor* outputs) {
+  KernelContext::Params& params = runner.params;
+  params.node_name = &item.node->name();
+  params.inputs = &runner.ready.here->inputs[item.first_input];
+  params.outputs = outputs;
+  params.output_types = item.node->output_types().data();
+  params.num_inputs = static_cast<int>(item.num_inputs);
+  params.num_outputs = static_cast<int>(item.num_outputs);
+  params.output_on_host = (item.special & Executable::kHostOutputs) != 0
+                              ? executable_.detail(item).output_on_host.get()
+                              : nullptr;
+  KernelContext context(params);
+  Status status = Guarded([&] { return item.kernel->Compute(context); });
+  if (!status.ok()) return status;
+  return CheckOutputs(item, outputs);
+}
+
+// Passes the outputs on to the iteration in which the node's consumers run.
+inline void NodeRunner::Route(Iteration& it, const Item& item, Tensor* outputs, bool dead,
+                              ReadyQueues& ready) {
+  switch (item.flow) {
+    case FlowOp::kEnter:
+      return loops_.Enter(it, item, outputs, dead, ready);
+    case FlowOp::kNextIteration:
+      // A dead value begins no iteration.
+      return dead ? void() : loops_.NextIteration(it, item, outputs, ready);
+    case FlowOp::kExit: {
+      // Whether no value leaves is known when the loop ends.
+      if (dead) return;
+      const Status status = loops_.Exit(it, item, outputs, ready);
+      if (!status.ok()) step_.Fail(*item.node, status);
+      return;
+    }
+    default:
+      return propagation_.PassInline<false>(item, outputs, dead, it, ready);
+  }
+}
+
+void NodeRunner::Fail(const Item& item, const Status& status, Tensor* outputs) {
+  EmptyAll(outputs, item.num_outputs);
+  step_.Fail(*item.node, status);
+}
+
+}  // namespace penstock

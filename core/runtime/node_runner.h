@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NodeRunner: runs the nodes of a step: picks the next one of a thread, prepares it, has its kernel
+// compute, releases its inputs, passes its outputs on. Private to this folder.
+//
+// Ownership: borrows the executable and the other parts of the step.
+// Threads: any number of threads of the step, each with a runner of its own. Has no state that
+// changes and takes no lock; on the way of a cheap node it allocates nothing and formats nothing.
+// Invariants: between two nodes a runner's outputs are empty. A node that fails, or is dropped,
+// passes nothing on.
+#pragma once
+
+#include "core/runtime/iteration.h"
+#include "core/runtime/propagation.h"
+#include "core/runtime/running_step.h"
+#include "core/runtime/step_loops.h"
+#include "core/runtime/step_threads.h"
+#include "core/runtime/waiting_nodes.h"
+
+namespace penstock {
+
+class NodeRunner final : public StepThreads::Work {
+ public:
+  // All of them outlive it; `threads` is not used before the first node runs.
+  NodeRunner(const Executable& executable, RunningStep& step, StepLoops& loops,
+             StepThreads& threads)
+      : executable_(executable),
+        step_(step),
+        loops_(loops),
+        threads_(threads),
+        propagation_(executable, step),
+        waiting_(executable, step, loops, threads) {}
+
+  void InitRunner(Runner* runner) override;
+  void RunNodes(Runner& runner) override;
+  void CheckDeadline() override;
+
+ private:
+  using Item = Executable::Item;
+  static constexpr uint32_t kDead = Executable::kDead;
+
+  bool Next(Runner& runner, uint32_t* node);
+  void TurnElsewhere(Runner& runner);
+  bool MayDrop(const Runner& runner) const;
+  void Process(Runner& runner, uint32_t node);
+  void ProcessSpecial(Runner& runner, uint32_t node);
+  Status Compute(const Item& item, Runner& runner, Tensor* outputs);
+  Status ComputeSpecial(const Item& item, Runner& runner, Tensor* outputs);
+  void Route(Iteration& it, const Item& item, Tensor* outputs, bool dead, ReadyQueues& ready);
+  void Fail(const Item& item, const Status& status, Tensor* outputs);
+
+  const Executable& executable_;
+  RunningStep& step_;
+  StepLoops& loops_;
+  StepThreads& threads_;
+  const Propagation propagation_;
+  WaitingNodes waiting_;
+};
+
+}  // namespace penstock

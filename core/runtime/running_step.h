@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunningStep: the step itself: what it was given, whether it goes on, and why it ended. It knows
+// nothing of nodes and threads. Private to this folder.
+//
+// Used for one step after the other: everything between Begin and End is of one step.
+// Ownership: Execution owns it; StepArgs are borrowed until End.
+// Threads: Begin, End and what they change belong to the one thread that begins or ends the step.
+// In between any thread of the step calls the rest.
+// Invariants: (1) a step begins on one thread. It is shared, for good, from just before a second
+// thread can see it: whoever makes that possible calls Share() first. (2) The first failure counts:
+// its status is that of the cancellation, of the rendezvous and of the step. (3) A step that is
+// stopped has failed: nodes of it were dropped.
+// Locks: abort_mu_ is locked before the cancellation's; nothing of this folder is locked inside it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/base/cancellation.h"
+#include "core/base/mutex.h"
+#include "core/graph/graph.h"
+#include "core/op/kernel.h"
+#include "core/runtime/step_args.h"
+
+namespace penstock {
+
+class RunningStep {
+ public:
+  explicit RunningStep(const ExecutorOptions& options);
+  RunningStep(const RunningStep&) = delete;
+  RunningStep& operator=(const RunningStep&) = delete;
+
+  void Begin(const StepArgs& args);
+  // Waits for what kernels have launched on the device; an error of it fails the step. Takes back
+  // what RegisterAbort has registered. REQUIRES: no thread is at work in the step.
+  void Settle();
+  // Returns the step's status, after Settle.
+  Status End();
+
+  const StepArgs& args() const { return args_; }
+  Device& device() const { return device_; }
+  Scheduler& scheduler() const { return *options_.threads; }
+  int64_t NowNanos() const { return options_.env->NowNanos(); }
+  // What every kernel of the step is called with; the caller adds what is the node's.
+  KernelContext::Params KernelParams();
+
+  // More than one thread may be at work in the step.
+  bool shared() const { return shared_; }
+  void Share() {
+    if (!shared_) shared_ = true;
+  }
+
+  // Nodes are timed: for the caller, or to learn what they cost.
+  bool observed() const { return observed_; }
+  // The caller wants statistics.
+  bool traced() const { return args_.stats != nullptr; }
+  // What to add to NowNanos() for nanoseconds since 1970, in a traced step.
+  int64_t wall_offset_ns() const { return wall_offset_ns_; }
+
+  bool cancelled() const { return cancellation_->cancelled(); }
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  // Notes that nodes of a step that is cancelled are not run.
+  void DropNodes() { stopped_.store(true, std::memory_order_relaxed); }
+  // From a commit on, nodes outside of loops are no longer dropped.
+  bool committed() const { return committed_.load(std::memory_order_relaxed); }
+  void Commit() { committed_.store(true, std::memory_order_relaxed); }
+
+  // Fails the step because of `node`, which the status names.
+  void Fail(const Node& node, const Status& status);
+  // Fails the step: cancels it and aborts its rendezvous. `why` is not OK.
+  void Stop(const Status& why);
+  bool has_deadline() const { return args_.deadline_ns != 0; }
+  // False for a step that is cancelled already.
+  bool DeadlinePassed() const { return NowNanos() >= args_.deadline_ns && !cancelled(); }
+  // To be called before a node waits: has a cancellation, wherever it comes from, reach what waits
+  // at the rendezvous. Registers once per step. Returns false if the step is cancelled already.
+  [[nodiscard]] bool RegisterAbort() ABSL_LOCKS_EXCLUDED(abort_mu_);
+
+ private:
+  // Does nothing. Before a step begins and after it has ended nothing of it needs a lock.
+  void AssertAlone() const ABSL_ASSERT_EXCLUSIVE_LOCK(abort_mu_) {}
+
+  const ExecutorOptions options_;
+  Device& device_;
+  Cancellation own_cancellation_;  // of steps that bring none
+  ResourceStore own_step_resources_;
+
+  StepArgs args_;
+  StepContext context_;
+  Cancellation* cancellation_ = nullptr;
+  uint64_t steps_ = 0;
+  int64_t wall_offset_ns_ = 0;
+  bool observed_ = false;
+  bool shared_ = false;
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> committed_{false};
+  std::atomic<bool> abort_registered_{false};
+  Mutex abort_mu_;
+  Cancellation::Token abort_token_ ABSL_GUARDED_BY(abort_mu_) = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepArgs: what one step brings to an executor. ExecutorOptions: what an executor runs on.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/env.h"
+#include "core/op/kernel.h"
+#include "core/runtime/deadline_timer.h"
+#include "core/runtime/device.h"
+#include "core/runtime/rendezvous.h"
+#include "core/runtime/step_stats.h"
+
+namespace penstock {
+
+class KernelCache;  // core/runtime/kernel_cache.h
+
+// Borrowed until the step's `done`.
+struct StepArgs {
+  int64_t step_id = 0;
+  Rendezvous* rendezvous = nullptr;
+  Cancellation* cancellation = nullptr;
+  ResourceStore* resources = nullptr;  // null: the device's own
+  ResourceStore* step_resources = nullptr;
+  int64_t deadline_ns = 0;        // Env::NowNanos() scale; 0: none
+  const Tensor* feeds = nullptr;  // indexed by _Feed's attribute "index"
+  int num_feeds = 0;
+  Tensor* fetches = nullptr;  // indexed by _Fetch's attribute "index"
+  int num_fetches = 0;
+  StepStatsCollector* stats = nullptr;  // null: nothing is recorded
+};
+
+// Borrowed: all of it outlives the executor.
+struct ExecutorOptions {
+  Device* device = nullptr;
+  Scheduler* threads = nullptr;
+  Env* env = nullptr;
+  DeadlineTimer* timer = nullptr;
+  KernelCache* kernels = nullptr;  // of the session; null: the executor's are its own
+};
+
+}  // namespace penstock

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/step_loops.h"
+
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "core/base/check.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kFramesShownMax = 5;
+constexpr size_t kWaitsShownMax = 5;
+
+}  // namespace
+
+StepLoops::Lock::Lock(StepLoops& loops) : mu_(loops.step_.shared() ? &loops.mu_ : nullptr) {
+  if (mu_ != nullptr) mu_->Lock();
+}
+
+StepLoops::Lock::~Lock() {
+  if (mu_ != nullptr) mu_->Unlock();
+}
+
+StepLoops::StepLoops(const Executable& executable, const RunningStep& step)
+    : executable_(executable),
+      step_(step),
+      propagation_(executable, step),
+      root_(executable, executable.loops()[0]) {
+  for (const Executable::Loop& loop : executable.loops()) pools_.emplace_back(executable, loop);
+}
+
+void StepLoops::Begin() {
+  root_.ResetCounts(/*first=*/true);
+  if (!step_.traced()) return;
+  root_.ready_ns = std::make_unique<int64_t[]>(root_.loop->num_items);
+  const int64_t now_ns = step_.NowNanos();
+  for (const uint32_t node : executable_.roots()) root_.ready_ns[node] = now_ns;
+}
+
+void StepLoops::End(bool clear) {
+  AssertAlone();
+  root_.ready_ns = nullptr;
+  if (!clear) [[likely]]
+    return;
+  for (LoopPool& pool : pools_) pool.Clear();
+  root_.Clear();
+  frames_running_ = 0;
+}
+
+void StepLoops::Enter(Iteration& from, const Executable::Item& item, Tensor* outputs, bool dead,
+                      ReadyQueues& ready) {
+  const Lock lock(*this);
+  const Executable::Detail& detail = executable_.detail(item);
+  Frame& frame = FrameOf(from, detail.loop);
+  if (frame.oldest == nullptr) {
+    // Until its last Enter has come the first iteration cannot end.
+    BeginIteration(frame, ready);
+  }
+  if (detail.constant < 0) {
+    propagation_.Pass(item, outputs, dead, *frame.oldest, ready);
+  } else {
+    Tensor value = dead ? Tensor() : std::move(outputs[0]);
+    for (Iteration* it = frame.oldest; it != nullptr; it = it->next) {
+      if (!dead) outputs[0] = value;
+      propagation_.Pass(item, outputs, dead, *it, ready);
+    }
+    frame.constants[detail.constant] = {&item, std::move(value)};
+  }
+  if (--frame.enters_left == 0) DropHolds(frame.oldest, ready);
+}
+
+void StepLoops::NextIteration(Iteration& it, const Executable::Item& item, Tensor* outputs,
+                              ReadyQueues& ready) {
+  const Lock lock(*this);
+  Frame& frame = *it.frame;
+  if (it.next == nullptr) {
+    if (!frame.deferred.empty() || frame.in_flight >= frame.loop->parallel_iterations) {
+      frame.deferred.push_back({&item, std::move(outputs[0])});
+      return;
+    }
+    BeginIteration(frame, ready);
+  }
+  propagation_.Pass(item, outputs, false, *it.next, ready);
+}
+
+Status StepLoops::Exit(Iteration& it, const Executable::Item& item, Tensor* outputs,
+                       ReadyQueues& ready) {
+  const Lock lock(*this);
+  Frame& frame = *it.frame;
+  std::vector<bool>::reference left = frame.left[executable_.detail(item).exit];
+  if (left) {
+    outputs[0] = Tensor();
+    return InvalidArgument("loop '", frame.loop->name, "' is left twice");
+  }
+  left = true;
+  propagation_.Pass(item, outputs, false, *frame.parent, ready);
+  return OkStatus();
+}
+
+// The run of the loop that is begun by this iteration of the loop around it.
+Frame& StepLoops::FrameOf(Iteration& parent, uint32_t loop_index) {
+  const Executable::Loop& loop = executable_.loops()[loop_index];
+  Frame*& running = parent.children[loop.child];
+  if (running != nullptr) return *running;
+  running = &PoolOf(loop).TakeFrame();
+  running->Begin(parent);
+  parent.Hold(1, step_.shared());
+  ++frames_running_;
+  return *running;
+}
+
+// The new iteration is held once: by the iteration before it or, if it is the first, by the Enters
+// to come.
+void StepLoops::BeginIteration(Frame& frame, ReadyQueues& ready) {
+  Iteration& it = PoolOf(*frame.loop).TakeIteration();
+  Iteration* const before = frame.newest;
+  it.frame = &frame;
+  it.frame_id = frame.id;
+  it.number = before == nullptr ? 0 : before->number + 1;
+  it.next = nullptr;
+  it.holds.store(1, std::memory_order_relaxed);
+  it.ResetCounts(/*first=*/before == nullptr);
+  if (step_.traced()) it.ready_ns = std::make_unique<int64_t[]>(it.loop->num_items);
+  frame.newest = &it;
+  (before == nullptr ? frame.oldest : before->next) = &it;
+  ++frame.in_flight;
+
+  for (const Frame::Constant& constant : frame.constants) {
+    if (constant.item == nullptr) continue;
+    Tensor value = constant.value;
+    propagation_.Pass(*constant.item, &value, !value.valid(), it, ready);
+  }
+  // None of them can be of the iteration that begins here: it has not run.
+  for (Frame::Deferred& deferred : frame.deferred) {
+    propagation_.Pass(*deferred.item, &deferred.value, false, it, ready);
+  }
+  frame.deferred.clear();
+}
+
+// Returns the iteration that has one hold fewer by that: the next one, or the one around the loop.
+Iteration* StepLoops::EndIteration(Iteration& it, ReadyQueues& ready) {
+  Frame& frame = *it.frame;
+  DCHECK(frame.oldest == &it);
+  --frame.in_flight;
+  if (!frame.deferred.empty()) BeginIteration(frame, ready);
+  Iteration* const next = it.next;
+  // Merges that nothing came to, in a loop that is not well formed, leave values behind.
+  for (uint32_t i = 0; i < it.loop->num_slots; ++i) {
+    if (it.inputs[i].valid()) [[unlikely]]
+      it.inputs[i] = Tensor();
+  }
+  it.ready_ns = nullptr;
+  frame.oldest = next;
+  PoolOf(*frame.loop).PutBack(it);
+  return next != nullptr ? next : EndFrame(frame, ready);
+}
+
+Iteration* StepLoops::EndFrame(Frame& frame, ReadyQueues& ready) {
+  const Executable::Loop& loop = *frame.loop;
+  const Executable::Item* const items = executable_.items() + loop.first_item;
+  for (size_t i = 0; i < loop.exits.size(); ++i) {
+    if (!frame.left[i]) {
+      propagation_.Pass(items[loop.exits[i]], nullptr, true, *frame.parent, ready);
+    }
+  }
+  for (Frame::Constant& constant : frame.constants) constant.value = Tensor();
+  frame.parent->children[loop.child] = nullptr;
+  PoolOf(loop).PutBack(frame);
+  --frames_running_;
+  return frame.parent;
+}
+
+void StepLoops::DropHolds(Iteration* it, ReadyQueues& ready) {
+  while (it->DropHold(step_.shared())) it = EndIteration(*it, ready);
+}
+
+void StepLoops::EndFrom(Iteration& it, ReadyQueues& ready) {
+  const Lock lock(*this);
+  DropHolds(EndIteration(it, ready), ready);
+}
+
+bool StepLoops::AnyRunning() const {
+  AssertAlone();
+  return frames_running_ > 0;
+}
+
+std::string StepLoops::DescribeWaits() {
+  const Lock lock(*this);
+  std::vector<std::string> names;
+  size_t waiting = 0;
+  const auto describe = [&](const Iteration& it) {
+    for (size_t i = 0; i < it.loop->waits.size(); ++i) {
+      const NodeWait& wait = it.waits[i];
+      if (!wait.in_flight.load(std::memory_order_relaxed)) continue;
+      if (++waiting > kWaitsShownMax) continue;
+      const Node& node = *wait.item->node;
+      names.push_back(StrCat("'", node.name(), "' (", node.op_name(), ")"));
+    }
+  };
+  describe(root_);
+  for (const LoopPool& pool : pools_) {
+    for (const auto& it : pool.iterations()) describe(*it);
+  }
+  if (waiting == 0) return "";
+  if (waiting > kWaitsShownMax) names.push_back(StrCat(waiting - kWaitsShownMax, " more"));
+  return StrCat("; it waited for ", absl::StrJoin(names, ", "));
+}
+
+std::string StepLoops::DescribeFrames() {
+  const Lock lock(*this);
+  std::string text;
+  int shown = 0;
+  for (const LoopPool& pool : pools_) {
+    for (const Frame* const frame : pool.RunningFrames()) {
+      if (frame->newest == nullptr || ++shown > kFramesShownMax) continue;
+      StrAppend(&text, shown > 1 ? ", " : "; it was in ", "iteration ", frame->newest->number,
+                " of loop '", frame->loop->name, "'");
+    }
+  }
+  return text;
+}
+
+}  // namespace penstock

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/step_threads.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "core/base/spin.h"
+
+namespace penstock {
+namespace {
+
+// What Run's thread burns before it blocks: about what waking it would cost on a virtual machine.
+constexpr auto kSpin = std::chrono::microseconds(100);
+
+}  // namespace
+
+constinit thread_local Runner* StepThreads::running_here_ = nullptr;
+
+StepThreads::StepThreads(RunningStep& step, Work& work)
+    : step_(step),
+      work_(work),
+      scheduler_(step.scheduler()),
+      runners_max_(std::max(1, scheduler_.num_threads())),
+      caller_wakes_(scheduler_, "the other threads of a step") {
+  first_runner_.threads = this;
+  work_.InitRunner(&first_runner_);
+}
+
+void StepThreads::RunAsync(Ended ended) {
+  runs_async_ = true;
+  ended_ = std::move(ended);
+  scheduler_.Schedule([this] {
+    RunHere(first_runner_);
+    Leave(/*from_runner=*/true);
+  });
+}
+
+void StepThreads::Clear() {
+  AssertAlone();
+  offered_.clear();
+}
+
+void StepThreads::RunHere(Runner& runner) {
+  Runner* const outer = std::exchange(running_here_, &runner);
+  step_.device().UseOnThisThread();
+  work_.RunNodes(runner);
+  running_here_ = outer;
+  if (outer != nullptr) outer->threads->step_.device().UseOnThisThread();
+}
+
+void StepThreads::Offer(ReadyQueues& ready) {
+  auto& [here, cheap, expensive, elsewhere] = ready;
+  if (runners_max_ == 1) {
+    cheap.insert(cheap.end(), expensive.begin(), expensive.end());
+    expensive.clear();
+    return;
+  }
+  const size_t keep = cheap.empty() && elsewhere.empty() ? 1 : 0;
+  step_.Share();
+  absl::InlinedVector<ReadyNode, 8> nodes;
+  for (size_t i = keep; i < expensive.size(); ++i) nodes.push_back({here, expensive[i]});
+  here->Hold(static_cast<int>(nodes.size()), /*shared=*/true);
+  Share(nodes);
+  expensive.resize(keep);
+}
+
+void StepThreads::Share(absl::Span<const ReadyNode> nodes) {
+  absl::InlinedVector<std::shared_ptr<Invitation>, 4> invited;
+  {
+    MutexLock lock(mu_);
+    offered_.insert(offered_.end(), nodes.begin(), nodes.end());
+    int threads = std::min(static_cast<int>(nodes.size()), runners_max_ - num_running_);
+    if (threads <= 0) return;
+    num_running_ += threads;
+    active_.fetch_add(threads, std::memory_order_relaxed);
+    if (caller_idle_) {
+      caller_idle_ = false;
+      Wake(Signal::kWork);
+      --threads;
+    }
+    for (; threads > 0; --threads) invited.push_back(std::make_shared<Invitation>(this));
+    invitations_.insert(invitations_.end(), invited.begin(), invited.end());
+  }
+  for (std::shared_ptr<Invitation>& invitation : invited) {
+    scheduler_.Schedule([invitation = std::move(invitation)] {
+      StepThreads* const threads = invitation->threads.exchange(nullptr, std::memory_order_acq_rel);
+      if (threads != nullptr) threads->RunOnPool();
+    });
+  }
+}
+
+bool StepThreads::TakeShared(Runner& runner) {
+  MutexLock lock(mu_);
+  if (!offered_.empty()) {
+    const ReadyNode node = offered_.back();
+    offered_.pop_back();
+    runner.WorkIn(*node.iteration);
+    runner.ready.cheap.push_back(node.node & ~Executable::kExpensive);
+    return true;
+  }
+  TakeBackInvitations();
+  --num_running_;
+  if (&runner == &first_runner_ && !runs_async_) caller_idle_ = true;
+  return false;
+}
+
+// When no node is left to share. REQUIRES: the caller is active.
+void StepThreads::TakeBackInvitations() {
+  for (const std::shared_ptr<Invitation>& invitation : invitations_) {
+    if (invitation->threads.exchange(nullptr, std::memory_order_acq_rel) == nullptr) continue;
+    --num_running_;
+    active_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  invitations_.clear();
+}
+
+Runner* StepThreads::TakeRunner() {
+  {
+    MutexLock lock(mu_);
+    if (!idle_runners_.empty()) {
+      Runner* const runner = idle_runners_.back();
+      idle_runners_.pop_back();
+      return runner;
+    }
+  }
+  auto runner = std::make_unique<Runner>();
+  runner->threads = this;
+  work_.InitRunner(runner.get());
+  MutexLock lock(mu_);
+  runners_.push_back(std::move(runner));
+  return runners_.back().get();
+}
+
+void StepThreads::RunOnPool() {
+  Runner* const runner = TakeRunner();
+  RunHere(*runner);
+  {
+    MutexLock lock(mu_);
+    idle_runners_.push_back(runner);
+  }
+  Leave(/*from_runner=*/true);
+}
+
+void StepThreads::Leave(bool from_runner) {
+  if (active_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!runs_async_) {
+    MutexLock lock(mu_);
+    return Wake(Signal::kEnded);
+  }
+  const auto end = [this] { std::exchange(ended_, nullptr)(); };
+  if (from_runner) return end();
+  // Others may call from within a cancellation's callback or the timer's, which the step's end
+  // waits for.
+  scheduler_.Schedule(end);
+}
+
+void StepThreads::WaitForOthers() {
+  while (active_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    if (AwaitSignal() == Signal::kEnded) return;
+    RunHere(first_runner_);
+  }
+}
+
+void StepThreads::Wake(Signal signal) {
+  signal_.store(signal, std::memory_order_release);
+  if (caller_blocked_) caller_wakes_.NotifyAll();
+}
+
+StepThreads::Signal StepThreads::AwaitSignal() {
+  const auto signalled = [this] {
+    return signal_.load(std::memory_order_acquire) != Signal::kNone;
+  };
+  thread_local SpinHabit habit;
+  scheduler_.Spin(habit, kSpin, signalled);
+
+  // Also after a successful spin: who signals holds the lock, and must be out of it before the step
+  // can go away.
+  MutexLock lock(mu_);
+  while (!signalled()) {
+    caller_blocked_ = true;
+    const bool timed = step_.has_deadline() && !step_.cancelled();
+    const int64_t deadline_ns = timed ? step_.args().deadline_ns : Condition::kNever;
+    const bool woken = caller_wakes_.WaitUntil(mu_, deadline_ns, signalled);
+    caller_blocked_ = false;
+    if (woken) break;
+    lock.Unlock();
+    work_.CheckDeadline();
+    lock.Lock();
+  }
+  return signal_.exchange(Signal::kNone, std::memory_order_relaxed);
+}
+
+}  // namespace penstock

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hand-over between threads, without nodes and without chance: closures that the step schedules run
+// when the test says so.
+#include "core/runtime/step_threads.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/thread_pool.h"
+#include "core/runtime/executable.h"
+#include "core/runtime/testing/test_ops.h"
+
+namespace penstock {
+namespace {
+
+// Holds what is scheduled. A wait calls `on_wait`, without the mutex, instead of blocking.
+class HeldScheduler final : public Scheduler {
+ public:
+  int num_threads() const override { return 3; }
+  void Schedule(Closure closure) override { held.push_back(std::move(closure)); }
+  Scheduler& files() override { return *this; }
+  std::unique_ptr<Thread> StartThread(const std::string&, Closure) override { return nullptr; }
+  bool Spin(SpinHabit&, std::chrono::nanoseconds, absl::FunctionRef<bool()> ready) override {
+    return ready();
+  }
+
+  void RunOne() {
+    CHECK(!held.empty());
+    Closure closure = std::move(held.front());
+    held.pop_front();
+    std::move(closure)();
+  }
+
+  std::deque<Closure> held;
+  // Returns false if the deadline is to have come.
+  std::function<bool(int64_t deadline_ns)> on_wait;
+
+ protected:
+  void Split(int64_t total, double, Range fn) override { fn(0, total); }
+  bool Wait(Condition&, Mutex& mu, int64_t deadline_ns) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    CHECK(on_wait != nullptr);
+    mu.Unlock();
+    const bool in_time = on_wait(deadline_ns);
+    mu.Lock();
+    return in_time;
+  }
+  void Notify(Condition&) override {}
+};
+
+// A node is a number; what it does, if anything, is in `bodies`. All count as expensive.
+class FakeWork final : public StepThreads::Work {
+ public:
+  explicit FakeWork(Iteration& root) : root_(root) {}
+  void InitRunner(Runner* runner) override { runner->ready.here = &root_; }
+  void CheckDeadline() override { ++deadlines_checked; }
+  void RunNodes(Runner& runner) override {
+    ReadyQueues& ready = runner.ready;
+    do {
+      while (!ready.expensive.empty() || !ready.cheap.empty()) {
+        if (ready.expensive.size() > 1) threads->Offer(ready);
+        std::vector<uint32_t>& from = ready.cheap.empty() ? ready.expensive : ready.cheap;
+        const uint32_t node = from.back();
+        from.pop_back();
+        {
+          MutexLock lock(mu);
+          ran_by[node] = &runner;
+        }
+        if (const auto body = bodies.find(node); body != bodies.end()) body->second();
+      }
+    } while (threads->TakeOffered(runner));
+  }
+
+  StepThreads* threads = nullptr;
+  std::map<uint32_t, std::function<void()>> bodies;
+  Mutex mu;
+  std::map<uint32_t, const Runner*> ran_by ABSL_GUARDED_BY(mu);
+  int deadlines_checked = 0;
+
+ private:
+  Iteration& root_;
+};
+
+// A step on `Threads`, of an empty graph.
+template <class Threads>
+struct Fixture {
+  template <class... Args>
+  explicit Fixture(Args&&... args) : scheduler(std::forward<Args>(args)...) {
+    work.threads = &threads;
+  }
+  // Begins a step with these nodes.
+  void Begin(const std::vector<uint32_t>& nodes, const StepArgs& args = {}) {
+    step.Begin(args);
+    threads.Begin().ready.expensive = nodes;
+  }
+  size_t NumRan() {
+    MutexLock lock(work.mu);
+    return work.ran_by.size();
+  }
+  const Runner* RanBy(uint32_t node) {
+    MutexLock lock(work.mu);
+    const auto found = work.ran_by.find(node);
+    return found == work.ran_by.end() ? nullptr : found->second;
+  }
+
+  TestTask task;
+  Threads scheduler;
+  std::unique_ptr<Executable> executable = *Executable::Make(TestGraph().Take(), *task.device);
+  Iteration root{*executable, executable->loops()[0]};
+  FakeWork work{root};
+  RunningStep step{{.device = task.device.get(),
+                    .threads = &scheduler,
+                    .env = &Env::Real(),
+                    .timer = &DeadlineTimer::Real()}};
+  StepThreads threads{step, work};
+};
+
+class StepThreadsTest : public testing::Test {
+ protected:
+  std::optional<Fixture<HeldScheduler>> f_{std::in_place};
+};
+
+TEST_F(StepThreadsTest, OneNodeNeedsNoOtherThread) {
+  f_->Begin({1});
+  f_->threads.Run();
+  EXPECT_EQ(f_->NumRan(), 1);
+  EXPECT_FALSE(f_->step.shared());
+  EXPECT_TRUE(f_->scheduler.held.empty());
+}
+
+TEST_F(StepThreadsTest, NodesToSpareInviteAsManyThreadsAsThereIsRoomFor) {
+  f_->Begin({1, 2, 3, 4, 5});
+  f_->threads.Run();
+  EXPECT_EQ(f_->NumRan(), 5);
+  EXPECT_TRUE(f_->step.shared());
+  EXPECT_EQ(f_->scheduler.held.size(), 2) << "and the thread of Run";
+}
+
+TEST_F(StepThreadsTest, TheStepDoesNotWaitForThreadsThatDoNotCome) {
+  f_->Begin({1, 2, 3});
+  f_->threads.Run();  // would wait, which this test does not allow
+  EXPECT_EQ(f_->RanBy(1), f_->RanBy(3));
+  std::deque<Scheduler::Closure> late = std::move(f_->scheduler.held);
+  ASSERT_EQ(late.size(), 2);
+  f_.reset();
+  for (Scheduler::Closure& closure : late) std::move(closure)();  // the step is gone
+}
+
+TEST_F(StepThreadsTest, AThreadThatComesTakesWhatWasOffered) {
+  f_->work.bodies[1] = [&] { f_->scheduler.RunOne(); };  // the node that is kept
+  f_->Begin({1, 2, 3});
+  f_->threads.Run();
+  EXPECT_EQ(f_->NumRan(), 3);
+  EXPECT_NE(f_->RanBy(1), f_->RanBy(3));
+  EXPECT_EQ(f_->RanBy(2), f_->RanBy(3)) << "it takes all, since Run's thread is busy with 1";
+}
+
+TEST_F(StepThreadsTest, RunnersAreUsedAgain) {
+  f_->work.bodies[1] = [&] { f_->scheduler.RunOne(); };
+  f_->Begin({1, 2});
+  f_->threads.Run();
+  const Runner* const helper = f_->RanBy(2);
+  EXPECT_NE(helper, f_->RanBy(1));
+  f_->Begin({1, 2});
+  f_->threads.Run();
+  EXPECT_EQ(f_->RanBy(2), helper);
+}
+
+TEST_F(StepThreadsTest, RunWaitsForANodeThatWaits) {
+  int waits = 0;
+  f_->work.bodies[1] = [&] { f_->threads.AddActive(); };
+  f_->scheduler.on_wait = [&](int64_t deadline_ns) {
+    EXPECT_EQ(deadline_ns, Condition::kNever);
+    if (++waits == 2) f_->threads.Leave();
+    return true;
+  };
+  f_->Begin({1});
+  f_->threads.Run();
+  EXPECT_EQ(waits, 2);
+  EXPECT_EQ(f_->work.deadlines_checked, 0);
+}
+
+TEST_F(StepThreadsTest, RunChecksTheDeadlineWhenItHasComeAndWaitsOn) {
+  std::vector<int64_t> deadlines;
+  f_->work.bodies[1] = [&] { f_->threads.AddActive(); };
+  f_->scheduler.on_wait = [&](int64_t deadline_ns) {
+    deadlines.push_back(deadline_ns);
+    if (deadlines.size() == 1) {
+      f_->step.Stop(DeadlineExceeded("now"));
+      return false;
+    }
+    f_->threads.Leave();
+    return true;
+  };
+  f_->Begin({1}, {.deadline_ns = 5000});
+  f_->threads.Run();
+  EXPECT_EQ(deadlines, (std::vector<int64_t>{5000, Condition::kNever}));
+  EXPECT_EQ(f_->work.deadlines_checked, 1);
+}
+
+TEST_F(StepThreadsTest, RunsIdleThreadComesFirstForNodesOfferedFromElsewhere) {
+  f_->work.bodies[1] = [&] { f_->threads.AddActive(); };
+  f_->scheduler.on_wait = [&](int64_t) {
+    const ReadyNode node{&f_->root, 2};
+    f_->threads.Share({&node, 1});
+    f_->threads.Leave();
+    return true;
+  };
+  f_->Begin({1});
+  f_->threads.Run();
+  EXPECT_EQ(f_->RanBy(2), f_->RanBy(1));
+  EXPECT_TRUE(f_->scheduler.held.empty());
+}
+
+TEST_F(StepThreadsTest, AStepThatRunsElsewhereEndsOnceWhenTheLastHasLeft) {
+  int ended = 0;
+  f_->work.bodies[1] = [&] { f_->threads.AddActive(); };
+  f_->Begin({1});
+  f_->step.Share();
+  f_->threads.RunAsync([&] { ++ended; });
+  EXPECT_EQ(f_->NumRan(), 0);
+  f_->scheduler.RunOne();
+  EXPECT_EQ(f_->NumRan(), 1);
+  EXPECT_EQ(ended, 0) << "a node waits";
+  f_->threads.Leave();
+  EXPECT_EQ(ended, 0) << "not inside Leave, which a timer may call";
+  f_->scheduler.RunOne();
+  EXPECT_EQ(ended, 1);
+  EXPECT_TRUE(f_->scheduler.held.empty());
+}
+
+TEST_F(StepThreadsTest, ReadyHereIsTheRunnerOfThisStepOnThisThread) {
+  Fixture<HeldScheduler> inner;
+  EXPECT_EQ(f_->threads.ReadyHere(), nullptr);
+  inner.work.bodies[7] = [&] {
+    EXPECT_EQ(f_->threads.ReadyHere(), nullptr);
+    EXPECT_EQ(inner.threads.ReadyHere(), &inner.RanBy(7)->ready);
+  };
+  f_->work.bodies[1] = [&] {
+    EXPECT_EQ(f_->threads.ReadyHere(), &f_->RanBy(1)->ready);
+    inner.Begin({7});
+    inner.threads.Run();
+    EXPECT_EQ(f_->threads.ReadyHere(), &f_->RanBy(1)->ready);
+  };
+  f_->Begin({1});
+  f_->threads.Run();
+  EXPECT_EQ(inner.NumRan(), 1);
+  EXPECT_EQ(f_->threads.ReadyHere(), nullptr);
+}
+
+// On real threads: each of two nodes waits until the other has begun.
+TEST(StepThreadsOnAPoolTest, TwoNodesRunAtTheSameTime) {
+  Fixture<ThreadPool> f("test", 2);
+  for (int round = 0; round < 50; ++round) {
+    Condition begun(f.scheduler, "the other node");
+    Mutex mu;
+    int num_begun = 0;
+    bool both = true;
+    const auto meet = [&] {
+      MutexLock lock(mu);
+      ++num_begun;
+      begun.NotifyAll();
+      both &= begun.WaitUntil(mu, Env::Real().NowNanos() + 10'000'000'000,
+                              [&] { return num_begun == 2; });
+    };
+    f.work.bodies = {{1, meet}, {2, meet}};
+    f.Begin({1, 2});
+    f.threads.Run();
+    ASSERT_TRUE(both);
+    ASSERT_NE(f.RanBy(1), f.RanBy(2));
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WaitingNodes: the nodes of a step that end elsewhere than where they start: those whose kernels
+// are asynchronous, and those whose inputs have to be copied between host and device first. Private
+// to this folder.
+//
+// Ownership: borrows everything; what a node keeps while it waits is its iteration's NodeWait.
+// Threads: nodes start on threads of the step and end on any thread. Takes no lock of its own.
+// Invariants: a node that waits is active in the step and holds its iteration, so that neither
+// ends before it.
+#pragma once
+
+#include <utility>
+
+#include "core/runtime/iteration.h"
+#include "core/runtime/propagation.h"
+#include "core/runtime/running_step.h"
+#include "core/runtime/step_loops.h"
+#include "core/runtime/step_threads.h"
+
+namespace penstock {
+
+class WaitingNodes {
+ public:
+  WaitingNodes(const Executable& executable, RunningStep& step, StepLoops& loops,
+               StepThreads& threads)
+      : executable_(executable),
+        step_(step),
+        loops_(loops),
+        threads_(threads),
+        propagation_(executable, step) {}
+
+  // Starts a node that is kAsync. It has passed its outputs on, or failed the step, when its kernel
+  // has called its Done; it is dropped if the step is cancelled already.
+  void StartAsync(Iteration& it, const Executable::Item& item, int64_t start_ns);
+  // Copies inputs of a node that is kCopiesInputs. Returns false if the node cannot run now: it
+  // comes back when the copies have ended, or has failed the step.
+  [[nodiscard]] bool CopyInputs(Iteration& it, const Executable::Item& item);
+
+ private:
+  void AsyncEnded(NodeWait& wait, const Status& status);
+  void PassOutputsOn(NodeWait& wait);
+  void CopyToDevice(const Executable::Item& item, Tensor& input);
+  void CopyToHost(NodeWait& wait, Tensor& input);
+  void CopyEnded(NodeWait& wait, const Status& status);
+  void RunAgain(NodeWait& wait);
+
+  const Executable& executable_;
+  RunningStep& step_;
+  StepLoops& loops_;
+  StepThreads& threads_;
+  const Propagation propagation_;
+};
+
+}  // namespace penstock
