@@ -45,8 +45,7 @@ class HeldScheduler final : public Scheduler {
 
  protected:
   void Split(int64_t total, double, Range fn) override { fn(0, total); }
-  bool Wait(Condition&, Mutex& mu, int64_t deadline_ns) override
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+  bool Wait(Condition&, Mutex& mu, int64_t deadline_ns) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     CHECK(on_wait != nullptr);
     mu.Unlock();
     const bool in_time = on_wait(deadline_ns);
