@@ -30,7 +30,7 @@ class SimTest : public testing::Test {
   void Pass(int64_t ms) { env_.SleepForNanos(ms * 1'000'000); }
   int64_t NowMs() { return env_.NowNanos() / 1'000'000; }
 
-  SimScheduler scheduler_{{}};
+  SimScheduler scheduler_{{.limit_ns = int64_t{365} * 24 * 3600 * 1'000'000'000}};
   SimEnv env_{scheduler_, Env::Real()};
   std::unique_ptr<DeadlineTimer> timer_;
 };
