@@ -33,8 +33,7 @@ TEST(CoordinatorTest, AnErrorStopsAllAndIsToldByJoin) {
   EXPECT_EQ(coordinator.Join(), NotFound("no such file"));
   EXPECT_EQ(ended, 3);
   EXPECT_TRUE(coordinator.should_stop());
-  EXPECT_EQ(coordinator.cancellation().status(),
-            Cancelled("a stop was requested: no such file"));
+  EXPECT_EQ(coordinator.cancellation().status(), Cancelled("a stop was requested: no such file"));
 }
 
 TEST(CoordinatorTest, TheEndOfTheInputIsAGoodEnd) {

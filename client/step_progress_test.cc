@@ -25,7 +25,9 @@ class StepProgressTest : public testing::Test {
     }
     return lines;
   }
-  Output Raises() { return program_.GlobalStep().AssignAdd(Constant(program_, Tensor::Scalar<int64_t>(1))); }
+  Output Raises() {
+    return program_.GlobalStep().AssignAdd(Constant(program_, Tensor::Scalar<int64_t>(1)));
+  }
   Output LeavesIt() { return w_.AssignAdd(Constant(program_, Tensor::Scalar(1.0f))); }
 
   Program program_;

@@ -14,9 +14,8 @@ TEST(FailingNodeTest, TheNodeOfAnErrorIsRepeatedWhereClientsLookForIt) {
 }
 
 TEST(FailingNodeTest, OtherErrorsStayAsTheyAre) {
-  for (const Status& status :
-       {OkStatus(), NotFound("there is no node 'a'"), Aborted(""),
-        OutOfRange("node 'a': end of input\n\t [[{{node a}}]]")}) {
+  for (const Status& status : {OkStatus(), NotFound("there is no node 'a'"), Aborted(""),
+                               OutOfRange("node 'a': end of input\n\t [[{{node a}}]]")}) {
     EXPECT_EQ(WithFailingNode(status), status);
   }
 }

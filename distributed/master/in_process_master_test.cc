@@ -26,8 +26,8 @@ class InProcessMasterTest : public SimMasterTest {
   // One step: what is fed is fetched.
   static Status Step(SessionInterface& session, float value) {
     std::vector<Tensor> out;
-    RETURN_IF_ERROR(session.Run({}, {{"Placeholder", Tensor::Scalar(value)}}, {"Identity"}, {},
-                                &out, nullptr));
+    RETURN_IF_ERROR(
+        session.Run({}, {{"Placeholder", Tensor::Scalar(value)}}, {"Identity"}, {}, &out, nullptr));
     EXPECT_EQ(out[0].scalar<float>(), value);
     return OkStatus();
   }
@@ -132,11 +132,10 @@ TEST_F(InProcessMasterTest, CloseWaitsForTheCallsUnderWay) {
 TEST(InProcessMasterThreadsTest, TwoFirstCallsBeginOneSession) {
   ThreadPool threads("test", 2);
   TestWorker worker(Env::Real(), threads, DeadlineTimer::Real());
-  Master::Options options{.worker = &*worker,
-                          .services = {.env = &Env::Real(),
-                                       .timer = &DeadlineTimer::Real(),
-                                       .threads = &threads},
-                          .registry = &Registry::Global()};
+  Master::Options options{
+      .worker = &*worker,
+      .services = {.env = &Env::Real(), .timer = &DeadlineTimer::Real(), .threads = &threads},
+      .registry = &Registry::Global()};
   ASSERT_EQ(options.cluster.AddTask("ps", 0, kAddress), OkStatus());
   Master master(std::move(options));
   InProcessMaster direct(kAddress, master, threads);

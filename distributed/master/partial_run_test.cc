@@ -97,11 +97,9 @@ TEST_F(PartialRunTest, TheStepMayEndFirst) {
 }
 
 TEST_F(PartialRunTest, AMistakeChangesNothing) {
-  EXPECT_EQ(Error({{"c", Value(1)}}, {}),
-            "The feed c was not specified in partial_run_setup.");
+  EXPECT_EQ(Error({{"c", Value(1)}}, {}), "The feed c was not specified in partial_run_setup.");
   EXPECT_EQ(Error({}, {"x:0"}), "The fetch x:0 was not specified in partial_run_setup.");
-  EXPECT_EQ(Error({{"a", Value(1)}, {"a:0", Value(1)}}, {}),
-            "The feed a:0 has already been fed.");
+  EXPECT_EQ(Error({{"a", Value(1)}, {"a:0", Value(1)}}, {}), "The feed a:0 has already been fed.");
   EXPECT_EQ(Error({{"a", Value(1)}}, {"y", "y"}), "The fetch y has already been fetched.");
   EXPECT_EQ(Error({{"b", Value(1)}}, {"z"}),
             "Fetch z:0 can't be computed from the feeds that have been fed so far: it needs a:0");

@@ -70,8 +70,8 @@ class DeregisterTest : public testing::Test {
   DeregisterTest() {
     for (int i = 0; i < 2; ++i) {
       clients_.push_back(std::make_shared<FakeWorkerClient>());
-      tasks_->list.push_back({.id = {.incarnation = static_cast<uint64_t>(i + 1)},
-                              .client = clients_.back()});
+      tasks_->list.push_back(
+          {.id = {.incarnation = static_cast<uint64_t>(i + 1)}, .client = clients_.back()});
     }
   }
   std::shared_ptr<PreparedStep> Make() {

@@ -16,10 +16,8 @@ class TaskWaitTest : public SimTest {
   }
   // Of two tasks, each asked again after half a second.
   std::shared_ptr<TaskWait> Start(int64_t timeout_ms) {
-    TaskWait::Options options{.timeout_ms = timeout_ms,
-                              .pause_ms = 500,
-                              .env = &env_,
-                              .timer = timer_.get()};
+    TaskWait::Options options{
+        .timeout_ms = timeout_ms, .pause_ms = 500, .env = &env_, .timer = timer_.get()};
     for (int i = 0; i < 2; ++i) options.tasks.push_back({Id(i), clients_[i]});
     auto wait = std::make_shared<TaskWait>(std::move(options), [this](auto answers) {
       ++times_answered_;

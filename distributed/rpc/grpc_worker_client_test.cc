@@ -53,9 +53,8 @@ class GrpcWorkerClientTest : public testing::Test {
     return ended.Get();
   }
   Status Create(const std::string& session, const CallOptions& options = kCall) {
-    return Call([&](Done done) {
-      client_->CreateSession({.handle = session}, options, std::move(done));
-    });
+    return Call(
+        [&](Done done) { client_->CreateSession({.handle = session}, options, std::move(done)); });
   }
   Status Register(std::vector<Partition> partitions) {
     return Call([&](Done done) {
@@ -188,8 +187,9 @@ TEST_F(GrpcWorkerClientTest, ATaskThatIsNotThereIsNamed) {
 }
 
 TEST_F(GrpcWorkerClientTest, AShutdownGivesItsReason) {
-  EXPECT_EQ(Call([&](Done done) { client_->Shutdown("the end", {.timeout_ms = 30'000},
-                                                    std::move(done)); }),
+  EXPECT_EQ(Call([&](Done done) {
+              client_->Shutdown("the end", {.timeout_ms = 30'000}, std::move(done));
+            }),
             OkStatus());
   EXPECT_EQ(serving_.AwaitShutdown(), "the end");
 }

@@ -43,8 +43,8 @@ TEST(FindListenAddressTest, ThePortIsTheClustersUnlessOneIsGiven) {
 }
 
 TEST(FindListenAddressTest, MistakesNameTheFlag) {
-  for (const std::string wrong : {"::1", "eth 0", "a:b", "a:", ":1", "a:65536", "[::1", "http://a",
-                                  "[]:1", "a,b", "a:-1"}) {
+  for (const std::string wrong :
+       {"::1", "eth 0", "a:b", "a:", ":1", "a:65536", "[::1", "http://a", "[]:1", "a,b", "a:-1"}) {
     const Status status = FindListenAddress({.host = "a", .port = 1}, wrong).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << wrong;
     EXPECT_THAT(std::string(status.message()),
@@ -65,8 +65,7 @@ class TakenPort {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof(address);
     auto* const any = reinterpret_cast<sockaddr*>(&address);
-    CHECK(bind(fd_, any, length) == 0 && listen(fd_, 1) == 0 &&
-              getsockname(fd_, any, &length) == 0,
+    CHECK(bind(fd_, any, length) == 0 && listen(fd_, 1) == 0 && getsockname(fd_, any, &length) == 0,
           "no port for the test");
     port_ = ntohs(address.sin_port);
   }

@@ -152,8 +152,8 @@ TEST_F(WorkerServiceTest, ASessionHasAHandle) {
 }
 
 TEST_F(WorkerServiceTest, ALeaseOfAnyLengthIsALease) {
-  for (const int64_t lease_ms : {int64_t{-1}, std::numeric_limits<int64_t>::min(),
-                                 std::numeric_limits<int64_t>::max()}) {
+  for (const int64_t lease_ms :
+       {int64_t{-1}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
     wire::CreateSessionRequest request;
     request.set_session_handle(StrCat("s", lease_ms));
     request.set_incarnation(TestWorker::kIncarnation);

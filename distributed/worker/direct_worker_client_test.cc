@@ -31,8 +31,7 @@ class DirectWorkerClientTest : public SimTest {
   }
   Status Create(const std::string& session, const CallOptions& options) {
     Status ended = Internal("the call has not ended");
-    client_->CreateSession({.handle = session}, options,
-                           Done([&](const Status& s) { ended = s; }));
+    client_->CreateSession({.handle = session}, options, Done([&](const Status& s) { ended = s; }));
     return ended;
   }
 

@@ -54,8 +54,8 @@ TEST_F(WorkerTest, ARepeatedCallChangesNothing) {
 
 TEST_F(WorkerTest, WhatItDoesNotKnowMayHaveBeenLostInARestart) {
   Working([&] {
-    const Status session = Aborted("session s is not known to ", TestWorker::kName,
-                                   "; it may have been restarted");
+    const Status session =
+        Aborted("session s is not known to ", TestWorker::kName, "; it may have been restarted");
     EXPECT_EQ(worker().RegisterGraph("s", 1, TestWorker::PlusOne()), session);
     EXPECT_EQ(worker().FindGraph("s", 1).status(), session);
     EXPECT_EQ(worker_->Run("s", 1, 1).status, session);

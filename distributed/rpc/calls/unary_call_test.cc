@@ -27,9 +27,8 @@ class UnaryCallTest : public testing::Test {
   void Serve(Incoming::Handler handler) {
     host_.host().builder->RegisterService(&service_);
     host_.Start();
-    Incoming::Listen(std::make_shared<const Incoming::Endpoint>(
-        Incoming::Endpoint{&service_, &Service::RequestReset, &host_.loop(), host_.host().queue,
-                           std::move(handler)}));
+    Incoming::Listen(std::make_shared<const Incoming::Endpoint>(Incoming::Endpoint{
+        &service_, &Service::RequestReset, &host_.loop(), host_.host().queue, std::move(handler)}));
   }
   // What a call ends with.
   std::future<Status> Call(int64_t timeout_ms, const std::string& container = "") {
