@@ -3,7 +3,7 @@
 // The test is the step's graph: y needs a, z needs a and b.
 #include "distributed/master/partial_run.h"
 
-#include "core/compiler/pass/feeds.h"
+#include "core/compiler/compile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
