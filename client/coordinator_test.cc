@@ -1,11 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/coordinator.h"
 
+#include <atomic>
+#include <thread>
+
 #include "core/base/sim/sim_scheduler.h"
 #include "gtest/gtest.h"
 
 namespace penstock::client {
 namespace {
+
+// A body that ends when a stop is requested.
+std::function<Status()> UntilStopped(Coordinator& coordinator, std::atomic<int>* ended) {
+  return [&coordinator, ended] {
+    while (!coordinator.should_stop()) std::this_thread::yield();
+    ++*ended;
+    return Cancelled("a consequence of the stop");
+  };
+}
+
+TEST(CoordinatorTest, ThreadsThatJustEndStopNobody) {
+  Coordinator coordinator;
+  for (int i = 0; i < 4; ++i) coordinator.Start([] { return OkStatus(); });
+  EXPECT_EQ(coordinator.Join(), OkStatus());
+  EXPECT_FALSE(coordinator.should_stop());
+}
+
+TEST(CoordinatorTest, AnErrorStopsAllAndIsToldByJoin) {
+  Coordinator coordinator;
+  std::atomic<int> ended = 0;
+  for (int i = 0; i < 3; ++i) coordinator.Start(UntilStopped(coordinator, &ended));
+  coordinator.Start([] { return NotFound("no such file"); });
+  EXPECT_EQ(coordinator.Join(), NotFound("no such file"));
+  EXPECT_EQ(ended, 3);
+  EXPECT_TRUE(coordinator.should_stop());
+  EXPECT_EQ(coordinator.cancellation().status(), Cancelled("a stop was requested: no such file"));
+}
+
+TEST(CoordinatorTest, TheEndOfTheInputIsAGoodEnd) {
+  Coordinator coordinator;
+  std::atomic<int> ended = 0;
+  coordinator.Start(UntilStopped(coordinator, &ended));
+  coordinator.Start([] { return OutOfRange("end of input"); });
+  EXPECT_EQ(coordinator.Join(), OkStatus());
+  EXPECT_EQ(ended, 1);
+}
+
+TEST(CoordinatorTest, WhatComesAfterAStopIsItsConsequence) {
+  Coordinator coordinator;
+  coordinator.RequestStop();
+  coordinator.RequestStop(NotFound("too late"));
+  EXPECT_EQ(coordinator.Join(), OkStatus());
+  EXPECT_EQ(coordinator.cancellation().status(), Cancelled("a stop was requested"));
+}
+
+TEST(CoordinatorTest, AThreadMayStartAnother) {
+  Coordinator coordinator;
+  std::atomic<bool> second = false;
+  coordinator.Start([&] {
+    coordinator.Start([&] {
+      second = true;
+      return OkStatus();
+    });
+    return OkStatus();
+  });
+  EXPECT_EQ(coordinator.Join(), OkStatus());
+  EXPECT_TRUE(second) << "Join waits for both";
+}
+
+TEST(CoordinatorTest, OneThatGoesAwayStopsItsThreads) {
+  std::atomic<int> ended = 0;
+  {
+    Coordinator coordinator;
+    for (int i = 0; i < 3; ++i) coordinator.Start(UntilStopped(coordinator, &ended));
+  }
+  EXPECT_EQ(ended, 3);
+}
 
 constexpr int64_t kMilli = 1'000'000;
 
@@ -36,17 +106,6 @@ TEST(CoordinatorTest, TheFirstErrorEndsAll) {
   ASSERT_TRUE(ran.ok()) << ran;
   EXPECT_EQ(joined, Internal("after 5 ms"));
   EXPECT_EQ(joined_ns - start_ns, 9 * kMilli);
-}
-
-TEST(CoordinatorTest, TheEndOfTheInputIsAGoodEnd) {
-  SimScheduler scheduler({.seed = 1});
-  const Status ran = scheduler.Run([&] {
-    Coordinator coordinator(scheduler);
-    coordinator.Start([] { return OutOfRange("no more"); });
-    EXPECT_TRUE(coordinator.Join().ok());
-    EXPECT_EQ(coordinator.cancellation().status(), Cancelled("a stop was requested: no more"));
-  });
-  ASSERT_TRUE(ran.ok()) << ran;
 }
 
 }  // namespace

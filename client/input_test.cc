@@ -4,9 +4,8 @@
 #include "client/input.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
+#include "client/testing/pipeline.h"
 #include "core/base/env.h"
 #include "core/op/gradient.h"
 #include "core/record/record_writer.h"
@@ -19,61 +18,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAreArray;
-
-// A pipeline at work.
-class Pipeline {
- public:
-  Pipeline() : runners_(program_) {}
-  // Before the program is destroyed, and after the threads have ended.
-  ~Pipeline() { coordinator_ = nullptr; }
-
-  Program& program() { return program_; }
-  QueueRunners& runners() { return runners_; }
-  Coordinator& coordinator() { return *coordinator_; }
-  Session& session() { return *session_; }
-
-  void Start() {
-    auto session = Session::New(program_);
-    CHECK_OK(session.status());
-    session_ = *std::move(session);
-    if (!program_.locals().empty()) {
-      const Output init = program_.Initialize(program_.locals());
-      CHECK_OK(session_->Execute(init));
-    }
-    coordinator_ = std::make_unique<Coordinator>();
-    runners_.Start(*session_, *coordinator_);
-  }
-  StatusOr<std::vector<Tensor>> Next(const Outputs& fetches) {
-    return session_->Run({}, {fetches.begin(), fetches.end()}, {}, {.timeout_ms = 20'000});
-  }
-  // Everything up to the end of the input, as text; the end must be a good one.
-  std::vector<std::string> All(const Outputs& fetches) {
-    std::vector<std::string> all;
-    while (!coordinator_->should_stop()) {
-      const auto tensors = Next(fetches);
-      if (!tensors.ok()) {
-        coordinator_->RequestStop(tensors.status());
-        break;
-      }
-      std::string text;
-      for (const Tensor& t : *tensors) StrAppend(&text, text.empty() ? "" : "; ", t.ToString());
-      all.push_back(text);
-    }
-    const Status end = coordinator_->Join();
-    EXPECT_TRUE(end.ok()) << end;
-    return all;
-  }
-
- private:
-  Program program_;
-  QueueRunners runners_;
-  std::unique_ptr<Session> session_;
-  std::unique_ptr<Coordinator> coordinator_;
-};
-
-Output Take(Output queue, DType type) {
-  return Call("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{type}}});
-}
 
 TEST(Input, ProducersEndAfterTheirEpochs) {
   Pipeline p;
@@ -220,104 +164,6 @@ TEST(Input, MistakesAreTheProgramsError) {
       CallIn(program, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({-1})}});
   Batch(runners, {x}, 2);
   EXPECT_THAT(std::string(program.status().message()), HasSubstr("must be known"));
-}
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Everything that waits, on both sides of a queue, ends when a stop is requested.
-TEST(QueueRunners, AStopEndsWhatWaits) {
-  Pipeline p;
-  const Output full = RangeInputProducer(p.runners(), 10, {.capacity = 2});  // for ever
-  const Output empty = CallIn(p.program(), "FIFOQueueV2", {},
-                              {{"component_types", std::vector<DType>{DType::kInt32}}});
-  const Output never = Take(empty, DType::kInt32);
-  p.runners().Add({Call("QueueEnqueueV2", {full, Outputs{never}})}, {full}, 3);
-  const Output next = Take(full, DType::kInt32);
-  p.Start();
-  EXPECT_TRUE(p.Next({next}).ok());
-  const auto start = Clock::now();
-  p.coordinator().RequestStop();
-  EXPECT_TRUE(p.coordinator().Join().ok());
-  EXPECT_LT(SecondsSince(start), 1);
-  // Whoever comes later sees that the queue is closed.
-  for (;;) {
-    const auto left = p.Next({next});
-    if (left.ok()) continue;
-    EXPECT_EQ(left.status().code(), StatusCode::kOutOfRange);
-    break;
-  }
-}
-
-// One runner fails: all stop, also a step that waits for what will never come; the error is told
-// once, and it is the first.
-TEST(QueueRunners, AnErrorStopsAllAndIsToldOnce) {
-  Pipeline p;
-  const Output files = StringInputProducer(p.runners(), {"/nowhere/to/be/found"}, {});
-  const Output lines = ReadRecord(CallIn(p.program(), "TextLineReaderV2", {}), files).value;
-  const Outputs batch = Batch(p.runners(), {lines}, 4, {.threads = 3});
-  RangeInputProducer(p.runners(), 10, {.capacity = 2});  // would go on for ever
-  const auto start = Clock::now();
-  p.Start();
-  const auto next = p.Next(batch);
-  EXPECT_EQ(next.status().code(), StatusCode::kOutOfRange) << next.status();
-  p.coordinator().RequestStop(next.status());
-  const Status end = p.coordinator().Join();
-  EXPECT_EQ(end.code(), StatusCode::kNotFound) << end;
-  EXPECT_THAT(std::string(end.message()), HasSubstr("/nowhere/to/be/found"));
-  EXPECT_LT(SecondsSince(start), 5);
-}
-
-TEST(QueueRunners, TheEndOfTheInputEndsEverythingAtOnce) {
-  Pipeline p;
-  const Output number =
-      Take(RangeInputProducer(p.runners(), 100, {.num_epochs = 1, .capacity = 4}), DType::kInt32);
-  const Outputs first = Batch(p.runners(), {number}, 5, {.threads = 2, .capacity = 10});
-  const Outputs second = Batch(p.runners(), first, 2, {.threads = 2, .capacity = 3});
-  p.Start();
-  int batches = 0;
-  auto last = Clock::now();
-  for (;; ++batches, last = Clock::now()) {
-    const auto next = p.Next(second);
-    if (next.ok()) continue;
-    p.coordinator().RequestStop(next.status());
-    break;
-  }
-  EXPECT_TRUE(p.coordinator().Join().ok());
-  EXPECT_LT(SecondsSince(last), 1);
-  EXPECT_EQ(batches, 10);
-}
-
-// What waits holds no thread: ten thousand blocked dequeues, and the computing threads are free.
-TEST(QueueRunners, BlockedStepsKeepNobodyFromWorking) {
-  Program program;
-  const Output queue = CallIn(program, "FIFOQueueV2", {},
-                              {{"component_types", std::vector<DType>{DType::kFloat}},
-                               {"shapes", std::vector<PartialShape>{PartialShape::Scalar()}}});
-  constexpr int kBlocked = 10'000;
-  Outputs taken;
-  for (int i = 0; i < kBlocked; ++i) taken.push_back(Take(queue, DType::kFloat));
-  const Output sum = AddN(taken);
-  const Output x = Constant(program, Tensor::Scalar(2.0f));
-  const Output other = x * x;
-  const Output ones = Fill(Constant(program, Tensor::Vector<int32_t>({kBlocked})), x);
-  const Output put = Call("QueueEnqueueManyV2", {queue, Outputs{ones}});
-  auto session = *Session::New(program, "", {.optimize = false});
-  StatusOr<Tensor> total = Unknown("not run");
-  std::thread waiting([&] { total = session->Fetch(sum); });
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(session->Fetch(other)->scalar<float>(), 4);
-  ASSERT_TRUE(session->Execute(put).ok());
-  waiting.join();
-  ASSERT_TRUE(total.ok()) << total.status();
-  EXPECT_EQ(total->scalar<float>(), 2.0f * kBlocked);
-
-  // And a deadline ends them all, each giving back what it held.
-  const auto late = session->Run({}, {sum}, {}, {.timeout_ms = 200});
-  EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded) << late.status();
-  EXPECT_THAT(std::string(late.status().message()), HasSubstr("QueueDequeueV2"));
 }
 
 }  // namespace

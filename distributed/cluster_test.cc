@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stories of clusters that work. Those of clusters that fail stand in failure_test.cc.
+// Stories of clusters that work; partial_run_test.cc has those of partial runs. Those of clusters
+// that fail stand in failure_test.cc.
 #include <thread>
 
 #include "core/base/error_origin.h"
 #include "core/graph/builder.h"
-#include "distributed/testing/test_cluster.h"
+#include "distributed/testing/two_tasks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -13,9 +14,6 @@ namespace penstock {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr char kPs[] = "/job:ps/task:0";
-constexpr char kWorker[] = "/job:worker/task:0";
 
 // A variable w on the ps, 2w on the worker, and an op that adds what the worker is fed to w.
 struct Model {
@@ -64,45 +62,7 @@ TEST(ClusterTest, TrainsAVariableAcrossTasks) {
   EXPECT_TRUE(cluster.Idle());
 }
 
-// With sessions over the network, and without; and with tensors that do not go over it.
-enum Network { kForAll, kForTensors, kForSessions };
-class TwoTasksTest : public testing::TestWithParam<Network> {
- protected:
-  static void SetUpTestSuite() {
-    for (const Network network : {kForAll, kForTensors, kForSessions}) {
-      ServerOptions options = network == kForTensors ? TestCluster::Direct() : TestCluster::Quick();
-      if (network == kForSessions) options.task.protocol = "local";
-      clusters_[network] = new TestCluster({{"ps", 1}, {"worker", 2}}, options);
-    }
-  }
-  static void TearDownTestSuite() {
-    for (TestCluster* cluster : clusters_) delete cluster;
-  }
-  void SetUp() override { cluster_ = clusters_[GetParam()]; }
-  void TearDown() override {
-    EXPECT_TRUE(cluster_->Idle());
-    EXPECT_TRUE(ResetCluster(cluster_->target(), {}, {}).ok());
-  }
-  // Runs with everything that `g` has.
-  Status Run(SessionInterface& session, const GraphBuilder& g, const Feeds& feeds,
-             const std::vector<std::string>& fetches, const std::vector<std::string>& targets = {},
-             const RunOptions& options = {}) {
-    RETURN_IF_ERROR(g.status());
-    RETURN_IF_ERROR(session.Extend(g.graph()));
-    return session.Run(options, feeds, fetches, targets, &out, nullptr);
-  }
-  static TestCluster* clusters_[3];
-  TestCluster* cluster_ = nullptr;
-  std::vector<Tensor> out;
-};
-TestCluster* TwoTasksTest::clusters_[3] = {};
-
-std::string NameOf(const testing::TestParamInfo<Network>& info) {
-  const char* const names[] = {"ForAll", "ForTensors", "ForSessions"};
-  return names[info.param];
-}
-INSTANTIATE_TEST_SUITE_P(Network, TwoTasksTest, testing::Values(kForAll, kForTensors, kForSessions),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Network, TwoTasksTest, AllNetworks(), NameOf);
 
 TEST_P(TwoTasksTest, TensorsOfAllKindsCrossTasks) {
   auto session = cluster_->NewSession();
@@ -371,189 +331,6 @@ TEST_P(TwoTasksTest, CallablesAndTraces) {
   EXPECT_EQ(metadata.step_stats.size(), 2);
   EXPECT_EQ(metadata.partition_graphs.size(), 2);
   EXPECT_TRUE(session->ReleaseCallable(*callable).ok());
-}
-
-// a and b enter at the worker; a + 1 is computed by the ps, (a + 1) * b by the worker; both are
-// counted by the ps.
-struct InPieces {
-  explicit InPieces(GraphBuilder& g) {
-    a = Placeholder(g);
-    b = Placeholder(g);
-    {
-      const auto ps = g.DeviceScope(kPs);
-      sum = a + 1.0;
-      count = CallIn(g, "VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({})}});
-      Call("Assign", {count, Constant(g, Tensor::Scalar(0.0f))});
-      counted = Call("AssignAdd", {count, sum});
-    }
-    const auto worker = g.DeviceScope(kWorker);
-    product = sum * b;
-  }
-  static Output Placeholder(GraphBuilder& g) {
-    const auto worker = g.DeviceScope(kWorker);
-    return CallIn(g, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape()}});
-  }
-  CallableSpec All() const {
-    return {.feeds = {a.name(), b.name()},
-            .fetches = {sum.name(), product.name()},
-            .targets = {"AssignAdd"}};
-  }
-  Output a, b, sum, product, count, counted;
-};
-
-TEST_P(TwoTasksTest, StepsInInstalments) {
-  auto session = cluster_->NewSession();
-  GraphBuilder g;
-  const InPieces p(g);
-  ASSERT_TRUE(Run(*session, g, {}, {}, {"Assign"}).ok());
-  for (int i = 1; i <= 3; ++i) {
-    const auto handle = session->SetUpPartialRun(p.All());
-    ASSERT_TRUE(handle.ok()) << handle.status();
-    Status status = session->RunPartial(*handle, {}, {{p.a.name(), Tensor::Scalar(2.0f)}},
-                                        {p.sum.name()}, &out);
-    ASSERT_TRUE(status.ok()) << status;
-    ASSERT_EQ(out.size(), 1);
-    EXPECT_EQ(out[0].scalar<float>(), 3);
-    // What is fed next depends on what came.
-    status = session->RunPartial(*handle, {}, {{p.b.name(), out[0]}}, {p.product.name()}, &out);
-    ASSERT_TRUE(status.ok()) << status;
-    EXPECT_EQ(out[0].scalar<float>(), 9);
-    // That was the last: the target has run, and the step has ended.
-    ASSERT_TRUE(Run(*session, g, {}, {p.count.name()}).ok());
-    EXPECT_EQ(out[0].scalar<float>(), 3 * i);
-    status = session->RunPartial(*handle, {}, {}, {p.sum.name()}, &out);
-    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("Must run PartialRunSetup"));
-  }
-}
-
-TEST_P(TwoTasksTest, MistakesInInstalmentsChangeNothing) {
-  auto session = cluster_->NewSession();
-  GraphBuilder g;
-  const InPieces p(g);
-  ASSERT_TRUE(Run(*session, g, {}, {}, {"Assign"}).ok());
-  const auto handle = session->SetUpPartialRun(p.All());
-  ASSERT_TRUE(handle.ok()) << handle.status();
-  const Feeds a = {{p.a.name(), Tensor::Scalar(2.0f)}}, b = {{p.b.name(), Tensor::Scalar(4.0f)}};
-  const auto error = [&](const Feeds& feeds, const std::vector<std::string>& fetches) {
-    const Status status = session->RunPartial(*handle, {}, feeds, fetches, &out);
-    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
-    EXPECT_TRUE(out.empty());
-    return std::string(status.message());
-  };
-  EXPECT_THAT(error(a, {p.product.name()}),
-              HasSubstr(StrCat("Fetch ", p.product.name(),
-                               " can't be computed from the feeds that have been fed so far: it "
-                               "needs ",
-                               p.b.name())));
-  EXPECT_THAT(error({}, {p.count.name()}), HasSubstr("was not specified in partial_run_setup."));
-  EXPECT_THAT(error({{"nope:0", Tensor::Scalar(2.0f)}}, {}),
-              HasSubstr("was not specified in partial_run_setup."));
-  EXPECT_THAT(error({{p.a.name(), Tensor::Scalar<int64_t>(2)}}, {}), HasSubstr("expected float"));
-  EXPECT_THAT(error({a[0], a[0]}, {}), HasSubstr("has already been fed."));
-  ASSERT_TRUE(session->RunPartial(*handle, {}, a, {p.sum.name()}, &out).ok());
-  EXPECT_THAT(error(a, {}), HasSubstr("has already been fed."));
-  EXPECT_THAT(error(b, {p.sum.name()}), HasSubstr("has already been fetched."));
-  // Feeds alone, then fetches alone.
-  ASSERT_TRUE(session->RunPartial(*handle, {}, b, {}, &out).ok());
-  ASSERT_TRUE(session->RunPartial(*handle, {}, {}, {p.product.name()}, &out).ok());
-  EXPECT_EQ(out[0].scalar<float>(), 12);
-  EXPECT_EQ(session->SetUpPartialRun({.fetches = {"nope:0"}}).status().code(),
-            StatusCode::kNotFound);
-  EXPECT_EQ(session->RunPartial("nope", {}, {}, {}, &out).code(), StatusCode::kInvalidArgument);
-}
-
-TEST_P(TwoTasksTest, InstalmentsOfManySteps) {
-  auto session = cluster_->NewSession();
-  GraphBuilder g;
-  const InPieces p(g);
-  ASSERT_TRUE(Run(*session, g, {}, {}, {"Assign"}).ok());
-  std::vector<std::string> handles;
-  for (int i = 0; i < 20; ++i) handles.push_back(*session->SetUpPartialRun(p.All()));
-  for (int i = 19; i >= 0; --i) {
-    ASSERT_TRUE(
-        session->RunPartial(handles[i], {}, {{p.a.name(), Tensor::Scalar(float(i))}}, {}, &out)
-            .ok());
-  }
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 20; ++i) {
-    threads.emplace_back([&, i] {
-      std::vector<Tensor> outputs;
-      const Status status =
-          session->RunPartial(handles[i], {}, {{p.b.name(), Tensor::Scalar(2.0f)}},
-                              {p.product.name(), p.sum.name()}, &outputs);
-      ASSERT_TRUE(status.ok()) << status;
-      EXPECT_EQ(outputs[0].scalar<float>(), 2 * i + 2);
-      EXPECT_EQ(outputs[1].scalar<float>(), i + 1);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-}
-
-TEST_P(TwoTasksTest, AFailedStepAnswersItsInstalments) {
-  auto session = cluster_->NewSession();
-  GraphBuilder g;
-  const Output x = InPieces::Placeholder(g);
-  Output fail;
-  {
-    const auto ps = g.DeviceScope(kPs);
-    fail = CallIn(g, "TestFail", {}, {{"message", "end of input"}});
-  }
-  const auto worker = g.DeviceScope(kWorker);
-  const Output y = fail + 1.0, z = x + 1.0;
-  ASSERT_TRUE(session->Extend(g.graph()).ok());
-  const auto handle =
-      session->SetUpPartialRun({.feeds = {x.name()}, .fetches = {y.name(), z.name()}});
-  ASSERT_TRUE(handle.ok()) << handle.status();
-  Status status = session->RunPartial(*handle, {}, {}, {y.name()}, &out);
-  EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("From /job:ps/replica:0/task:0:\nend of input\n\t [[{{node TestFail}}]]"));
-  status = session->RunPartial(*handle, {}, {}, {}, &out);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Must run PartialRunSetup"));
-}
-
-TEST_P(TwoTasksTest, UnfinishedInstalmentsEnd) {
-  GraphBuilder g;
-  const InPieces p(g);
-  const auto block = [&] {
-    const auto ps = g.DeviceScope(kPs);
-    return CallIn(g, "TestBlock", {});
-  }();
-  const CallableSpec all = {.feeds = {p.a.name()}, .fetches = {p.sum.name(), block.name()}};
-  // With the session,
-  auto session = cluster_->NewSession();
-  ASSERT_TRUE(session->Extend(g.graph()).ok());
-  std::string handle = *session->SetUpPartialRun(all);
-  EXPECT_TRUE(session->Close().ok());
-  EXPECT_TRUE(cluster_->Idle());
-  EXPECT_EQ(session->RunPartial(handle, {}, {}, {}, &out).code(), StatusCode::kFailedPrecondition);
-  // with the time limit of the session,
-  session = cluster_->NewSession({.operation_timeout_ms = 200});
-  ASSERT_TRUE(session->Extend(g.graph()).ok());
-  handle = *session->SetUpPartialRun(all);
-  EXPECT_TRUE(cluster_->Idle());
-  Status status =
-      session->RunPartial(handle, {}, {{p.a.name(), Tensor::Scalar(1.0f)}}, {p.sum.name()}, &out);
-  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
-  // of an instalment,
-  session = cluster_->NewSession();
-  ASSERT_TRUE(session->Extend(g.graph()).ok());
-  handle = *session->SetUpPartialRun(all);
-  status = session->RunPartial(handle, {.timeout_ms = 100}, {}, {block.name()}, &out);
-  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
-  EXPECT_TRUE(cluster_->Idle());
-  // and when its client goes away.
-  handle = *session->SetUpPartialRun(all);
-  Cancellation cancellation;
-  std::thread canceller([&] {
-    Env::Real().SleepForNanos(50'000'000);
-    cancellation.Cancel(Cancelled("had enough"));
-  });
-  EXPECT_EQ(session->RunPartial(handle, {.cancellation = &cancellation}, {}, {block.name()}, &out),
-            Cancelled("had enough"));
-  canceller.join();
-  EXPECT_TRUE(cluster_->Idle());
 }
 
 }  // namespace

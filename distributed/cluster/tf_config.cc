@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
@@ -17,6 +19,9 @@ Status Wrong(const Parts&... parts) {
 
 // A task's index as a number or, as some launchers write it, as a string of digits.
 bool ReadIndex(const Json& json, int* index) {
+  if (json.is_number_unsigned() && json.get<uint64_t>() > std::numeric_limits<int>::max()) {
+    return false;  // as a signed number it might be another
+  }
   if (json.is_number_integer()) {
     const int64_t value = json.get<int64_t>();
     *index = static_cast<int>(value);

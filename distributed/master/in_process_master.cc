@@ -59,26 +59,7 @@ class InProcessSession final : public SessionInterface {
 
   Status Extend(const Graph& graph) override {
     MutexLock lock(mu_);
-    if (closed_) return Closed();
-    if (graph.max_id() == nodes_seen_ && !handle_.empty()) return OkStatus();
-    if (graph.max_id() < nodes_seen_) {
-      return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
-    }
-    const Call call(*state_);
-    ASSIGN_OR_RETURN(Master * master, call.master());
-    const auto take = [&](Graph* all) {
-      *all = graph.Clone();
-      return OkStatus();
-    };
-    if (handle_.empty()) {
-      ASSIGN_OR_RETURN(const auto session, master->CreateSession(options_, take));
-      handle_ = session->handle();
-    } else {
-      ASSIGN_OR_RETURN(const auto session, master->FindSession(handle_));
-      RETURN_IF_ERROR(session->Extend(-1, take).status());
-    }
-    nodes_seen_ = graph.max_id();
-    return OkStatus();
+    return Grow(graph);
   }
   Status Run(const RunOptions& options, const Feeds& feeds, const std::vector<std::string>& fetches,
              const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
@@ -129,19 +110,42 @@ class InProcessSession final : public SessionInterface {
  private:
   static Status Closed() { return FailedPrecondition("Session is closed."); }
 
-  // Calls `use` with the session, begun with an empty graph if there is none yet.
+  // Begins the session if there is none yet.
+  Status Grow(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (closed_) return Closed();
+    if (graph.max_id() == nodes_seen_ && !handle_.empty()) return OkStatus();
+    if (graph.max_id() < nodes_seen_) {
+      return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
+    }
+    const Call call(*state_);
+    ASSIGN_OR_RETURN(Master * master, call.master());
+    const auto take = [&](Graph* all) {
+      *all = graph.Clone();
+      return OkStatus();
+    };
+    if (handle_.empty()) {
+      ASSIGN_OR_RETURN(const auto session, master->CreateSession(options_, take));
+      handle_ = session->handle();
+    } else {
+      ASSIGN_OR_RETURN(const auto session, master->FindSession(handle_));
+      RETURN_IF_ERROR(session->Extend(-1, take).status());
+    }
+    nodes_seen_ = graph.max_id();
+    return OkStatus();
+  }
+
+  // Begun with an empty graph if there is none yet.
+  StatusOr<std::string> Handle() {
+    MutexLock lock(mu_);
+    if (closed_) return Closed();
+    if (handle_.empty()) RETURN_IF_ERROR(Grow(Graph(Registry::Global())));
+    return handle_;
+  }
+
+  // Calls `use` with the session.
   template <class Use>
   auto With(Use use) -> decltype(use(std::declval<MasterSession&>())) {
-    std::string handle;
-    {
-      MutexLock lock(mu_);
-      if (closed_) return Closed();
-      handle = handle_;
-    }
-    if (handle.empty()) {
-      RETURN_IF_ERROR(Extend(Graph(Registry::Global())));
-      return With(use);
-    }
+    ASSIGN_OR_RETURN(const std::string handle, Handle());
     const Call call(*state_);
     ASSIGN_OR_RETURN(Master * master, call.master());
     ASSIGN_OR_RETURN(const auto session, master->FindSession(handle));

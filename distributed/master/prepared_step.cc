@@ -123,7 +123,9 @@ std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
     const CallableSpec& names = step->names();
     return std::tie(names.feeds, names.fetches, names.targets);
   };
-  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return key(a) != key(b) ? key(a) < key(b) : a->partial() < b->partial();
+  });
   return all;
 }
 

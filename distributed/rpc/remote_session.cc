@@ -180,7 +180,7 @@ class RemoteSession final : public SessionInterface {
       return InvalidArgument("expected ", spec.feeds.size(), " feeds, got ", feeds.size());
     }
     if (!options.trace && !options.partition_graphs && options.timeout_ms == 0) {
-      return RunPlain(callable, options, feeds, outputs);
+      return RunPlain(callable, options, feeds, spec.fetches.size(), outputs);
     }
     Feeds named;
     for (size_t i = 0; i < feeds.size(); ++i) named.emplace_back(spec.feeds[i], feeds[i]);
@@ -290,6 +290,9 @@ class RemoteSession final : public SessionInterface {
                               created.error_message());
     }
     RETURN_IF_ERROR(FromGrpc(created, target_));
+    if (response.session_handle().empty()) {
+      return Internal(target_, ": the server has made a session without a handle");
+    }
     handle_ = response.session_handle();
     version_ = response.graph_version();
     return OkStatus();
@@ -308,7 +311,7 @@ class RemoteSession final : public SessionInterface {
   }
 
   Status RunPlain(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
-                  std::vector<Tensor>* outputs) {
+                  size_t num_fetches, std::vector<Tensor>* outputs) {
     outputs->clear();
     tensorflow::RunCallableRequest request;
     ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
@@ -323,7 +326,7 @@ class RemoteSession final : public SessionInterface {
     tensorflow::RunCallableResponse response;
     std::vector<std::pair<std::string, Tensor>> tensors;
     RETURN_IF_ERROR(ReadTensorMessage(&answer, kCallableFetch, &response, &tensors));
-    outputs->clear();
+    RETURN_IF_ERROR(CheckCount(tensors.size(), num_fetches));
     for (auto& [name, value] : tensors) outputs->push_back(std::move(value));
     return OkStatus();
   }
@@ -390,12 +393,14 @@ class RemoteSession final : public SessionInterface {
     return answer;
   }
 
+  static Status CheckCount(size_t tensors, size_t fetches) {
+    if (tensors == fetches) return OkStatus();
+    return Internal("asked for ", fetches, " tensors, got ", tensors);
+  }
   static Status TakeOutputs(std::vector<std::pair<std::string, Tensor>> tensors,
                             const std::vector<std::string>& fetches, std::vector<Tensor>* outputs) {
     outputs->clear();
-    if (tensors.size() != fetches.size()) {
-      return Internal("asked for ", fetches.size(), " tensors, got ", tensors.size());
-    }
+    RETURN_IF_ERROR(CheckCount(tensors.size(), fetches.size()));
     for (size_t i = 0; i < fetches.size(); ++i) {
       if (tensors[i].first != fetches[i]) {
         return Internal("asked for '", fetches[i], "', got '", tensors[i].first, "'");

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "core/base/env.h"
+#include "core/base/timeout.h"
 
 namespace penstock {
 namespace {
@@ -70,7 +71,7 @@ std::shared_ptr<grpc::Channel> Channels::To(const std::string& address) {
 
 std::shared_ptr<grpc::Channel> Channels::Connect(const std::string& address, int64_t timeout_ms) {
   Env& env = Env::Real();
-  const int64_t deadline_ns = env.NowNanos() + timeout_ms * kNanosPerMilli;
+  const int64_t deadline_ns = env.NowNanos() + TimeoutNanos(timeout_ms);
   while (true) {
     const auto channel = To(address);
     const int64_t left_ms = (deadline_ns - env.NowNanos()) / kNanosPerMilli;

@@ -6,6 +6,7 @@
 #include <grpcpp/server.h>
 
 #include <chrono>
+#include <limits>
 
 #include "core/base/status.h"
 #include "gtest/gtest.h"
@@ -83,6 +84,21 @@ TEST(ChannelTest, APortIsNotShared) {
   ASSERT_NE(server, nullptr);
   int taken = port;
   EXPECT_EQ(Serve(&second, &taken), nullptr);
+}
+
+// A timeout of any length is one.
+TEST(ChannelsTest, ConnectsWithinItsTimeout) {
+  Echo echo;
+  int port = 0;
+  const auto server = Serve(&echo, &port);
+  for (const int64_t timeout_ms : {int64_t{30'000}, std::numeric_limits<int64_t>::max()}) {
+    Channels channels({});
+    const auto channel = channels.Connect(StrCat("127.0.0.1:", port), timeout_ms);
+    EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY) << timeout_ms;
+  }
+  Channels channels({});
+  const auto channel = channels.Connect("127.0.0.1:1", 0);
+  EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
 }
 
 TEST(ChannelsTest, OnePerAddress) {

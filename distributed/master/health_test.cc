@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master/health.h"
+
+#include <optional>
+
+#include "core/runtime/testing/sim_test.h"
+#include "distributed/worker/testing/fake_worker_client.h"
+#include "gmock/gmock.h"
+
+namespace penstock {
+namespace {
+
+using testing::ElementsAre;
+
+const TaskId kPs = {.name = "/job:ps/replica:0/task:0", .address = "a:1", .incarnation = 11};
+
+class HealthTest : public SimTest {
+ protected:
+  // Heartbeats every second; three that fail are too many.
+  void Watching(const std::function<void()>& body) {
+    Simulate([&] {
+      monitor_.emplace(HealthOptions{.interval_ms = 1'000, .misses_max = 3}, env_, *timer_);
+      Answer(TaskStatus{.self = kPs});
+      body();
+      monitor_.reset();
+    });
+  }
+  std::shared_ptr<const TaskHealth> Watch(const std::string& session) {
+    return monitor_->Watch(kPs, client_, session, [this, session](const Status& why) {
+      told_.push_back(StrCat(session, ": ", why.ToString()));
+    });
+  }
+  void Answer(StatusOr<TaskStatus> answer) { client_->status = std::move(answer); }
+
+  std::shared_ptr<FakeWorkerClient> client_ = std::make_shared<FakeWorkerClient>();
+  std::optional<HealthMonitor> monitor_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(HealthTest, AHeartbeatNamesTheIncarnationAndRenewsTheSessionsLeases) {
+  Watching([&] {
+    Watch("s1");
+    Watch("s2");
+    Pass(2'500);
+  });
+  ASSERT_EQ(client_->status_calls.size(), 2) << "one question a second, for all sessions";
+  const FakeWorkerClient::StatusCall& call = client_->status_calls[0];
+  EXPECT_THAT(call.question.sessions, ElementsAre("s1", "s2"));
+  EXPECT_FALSE(call.question.want_devices);
+  EXPECT_EQ(call.options.incarnation, 11u);
+  EXPECT_EQ(call.options.timeout_ms, 1'000);
+}
+
+TEST_F(HealthTest, ATaskThatMissesSeveralHeartbeatsIsUnavailableUntilItAnswers) {
+  Watching([&] {
+    const auto health = Watch("s");
+    Pass(1'500);
+    Answer(DeadlineExceeded("no route"));
+    Pass(2'000);
+    EXPECT_TRUE(health->ok()) << "two misses";
+    EXPECT_THAT(told_, ElementsAre());
+    Pass(1'000);
+    EXPECT_FALSE(health->ok());
+    EXPECT_EQ(health->status(),
+              Unavailable("/job:ps/replica:0/task:0 at a:1 has not answered 3 heartbeats: "
+                          "no route"));
+    Pass(10'000);
+    EXPECT_EQ(told_.size(), 1u) << "is told once";
+
+    Answer(TaskStatus{.self = kPs});
+    Pass(1'000);
+    EXPECT_TRUE(health->ok());
+    EXPECT_EQ(health->status(), OkStatus());
+    Answer(DeadlineExceeded("no route"));
+    Pass(2'000);
+    EXPECT_TRUE(health->ok()) << "misses are counted in a row";
+    Pass(1'000);
+    EXPECT_EQ(told_.size(), 2u);
+  });
+}
+
+TEST_F(HealthTest, ARestartIsForGood) {
+  Watching([&] {
+    const auto health = Watch("s");
+    Answer(Aborted("has restarted"));
+    Pass(1'500);
+    EXPECT_THAT(told_, ElementsAre("s: ABORTED: has restarted"));
+    Answer(DeadlineExceeded("no route"));
+    Pass(5'000);
+    EXPECT_EQ(health->status(), Aborted("has restarted"));
+    Answer(TaskStatus{.self = kPs});
+    Pass(5'000);
+    EXPECT_EQ(health->status(), Aborted("has restarted"));
+    EXPECT_EQ(told_.size(), 1u);
+  });
+}
+
+// A restart may become known after the task was thought to be away.
+TEST_F(HealthTest, ARestartIsToldAfterASilence) {
+  Watching([&] {
+    const auto health = Watch("s");
+    Answer(DeadlineExceeded("no route"));
+    Pass(3'500);
+    Answer(Aborted("has restarted"));
+    Pass(1'000);
+    EXPECT_EQ(health->status(), Aborted("has restarted"));
+    EXPECT_EQ(told_.size(), 2u);
+  });
+}
+
+TEST_F(HealthTest, ASessionThatTheTaskHasForgottenIsToldAlone) {
+  Watching([&] {
+    const auto health = Watch("s1");
+    Watch("s2");
+    Answer(TaskStatus{.self = kPs, .unknown_sessions = {"s2", "never heard of"}});
+    Pass(1'500);
+    EXPECT_THAT(told_, ElementsAre("s2: ABORTED: /job:ps/replica:0/task:0 at a:1 has lost the "
+                                   "session"));
+    EXPECT_TRUE(health->ok()) << "the task itself is well";
+  });
+}
+
+TEST_F(HealthTest, ATaskIsAskedWhileASessionUsesIt) {
+  Watching([&] {
+    Watch("s1");
+    Watch("s2");
+    monitor_->Unwatch("s1");
+    Pass(1'500);
+    ASSERT_EQ(client_->status_calls.size(), 1u);
+    EXPECT_THAT(client_->status_calls[0].question.sessions, ElementsAre("s2"));
+    monitor_->Unwatch("s2");
+    Pass(5'000);
+    EXPECT_EQ(client_->status_calls.size(), 1u);
+    EXPECT_EQ(client_.use_count(), 1) << "the client is let go";
+  });
+}
+
+TEST_F(HealthTest, AnswersMayComeAfterTheMonitorHasGone) {
+  client_->holds_status = true;
+  Watching([&] {
+    Watch("s");
+    Pass(1'500);
+  });
+  Answer(Aborted("has restarted"));
+  client_->AnswerHeld();
+  EXPECT_THAT(told_, ElementsAre());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/grpc_worker_client.h"
+
+#include "core/base/join.h"
+#include "distributed/rpc/testing/serving_worker.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr CallOptions kCall = {.incarnation = TestWorker::kIncarnation, .timeout_ms = 30'000};
+
+// Blocks for the end of a call.
+class Ended {
+ public:
+  explicit Ended(Scheduler& threads) : wait_(threads, "a call of a worker") {}
+  Done done() { return wait_.done(); }
+  Status Get() { return wait_.Get(); }
+
+ private:
+  Wait wait_;
+};
+
+StatusOr<TaskStatus> Ask(WorkerClient& client, const WorkerClient::StatusQuestion& question,
+                         const CallOptions& options) {
+  StatusOr<TaskStatus> answer = Internal("the call has not ended");
+  Ended ended(Scheduler::Real());
+  client.GetStatus(question, options, [&answer, done = ended.done()](auto got) mutable {
+    answer = std::move(got);
+    std::move(done)(OkStatus());
+  });
+  (void)ended.Get();
+  return answer;
+}
+
+class GrpcWorkerClientTest : public testing::Test {
+ protected:
+  GrpcWorkerClientTest() : client_(ClientOf(serving_.host().address())) {}
+
+  std::unique_ptr<WorkerClient> ClientOf(const std::string& address) {
+    return NewGrpcWorkerClient({.name = TestWorker::kTask, .address = address},
+                               *serving_.host().host().channels, Env::Real(),
+                               serving_.host().loop());
+  }
+  // What the call that `start` begins ends with.
+  Status Call(const std::function<void(Done)>& start) {
+    Ended ended(serving_.threads());
+    start(ended.done());
+    return ended.Get();
+  }
+  Status Create(const std::string& session, const CallOptions& options = kCall) {
+    return Call(
+        [&](Done done) { client_->CreateSession({.handle = session}, options, std::move(done)); });
+  }
+  Status Register(std::vector<Partition> partitions) {
+    return Call([&](Done done) {
+      client_->RegisterGraph("s", 1, std::move(partitions), kCall, std::move(done));
+    });
+  }
+  RunGraphArgs Step(int64_t id) { return {.session = "s", .graph = 1, .step_id = id}; }
+  Status Run(const RunGraphArgs& args) {
+    return Call([&](Done done) { client_->RunGraph(args, kCall, std::move(done)); });
+  }
+  static std::vector<Partition> Sum() {
+    TestGraph g;
+    g.AddSum("TestSum", {});
+    return TestWorker::OnCpu(g.Take());
+  }
+  void AwaitRunning(int64_t count) {
+    StepTable& steps = serving_.worker()->steps();
+    for (int i = 0; i < 3'000 && steps.counts().running != count; ++i) {
+      Env::Real().SleepForNanos(10'000'000);
+    }
+    EXPECT_EQ(steps.counts().running, count);
+  }
+
+  ServingWorker serving_;
+  std::unique_ptr<WorkerClient> client_;
+};
+
+TEST_F(GrpcWorkerClientTest, TheStatusTravelsWhole) {
+  ASSERT_EQ(Create("s"), OkStatus());
+  const auto status = Ask(*client_, {.sessions = {"s", "t"}, .want_devices = true}, kCall);
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->self, serving_.worker()->self());
+  EXPECT_TRUE(status->serving);
+  EXPECT_THAT(status->unknown_sessions, ElementsAre("t"));
+  ASSERT_EQ(status->devices.size(), 1);
+  EXPECT_EQ(status->devices[0].name.ToString(), TestWorker::kDevice);
+  EXPECT_EQ(client_->in_process(), nullptr);
+}
+
+TEST_F(GrpcWorkerClientTest, AGraphIsRegisteredRunAndForgotten) {
+  ASSERT_EQ(Create("s"), OkStatus());
+  ASSERT_EQ(Register(Sum()), OkStatus());
+  EXPECT_EQ(Run(Step(1)), OkStatus());
+  StepStatsCollector stats;
+  RunGraphArgs traced = Step(2);
+  traced.stats = &stats;
+  EXPECT_EQ(Run(traced), OkStatus());
+  const std::vector<DeviceStats> devices = stats.Take();
+  ASSERT_EQ(devices.size(), 1);
+  EXPECT_EQ(devices[0].device, TestWorker::kDevice);
+  EXPECT_EQ(Call([&](Done done) { client_->DeregisterGraph("s", 1, kCall, std::move(done)); }),
+            OkStatus());
+  EXPECT_EQ(Run(Step(3)).code(), StatusCode::kAborted);
+  EXPECT_EQ(Call([&](Done done) { client_->DeleteSession("s", kCall, std::move(done)); }),
+            OkStatus());
+  EXPECT_FALSE(serving_.worker()->has_sessions());
+}
+
+TEST_F(GrpcWorkerClientTest, ErrorsKeepTheirCodeAndText) {
+  const CallOptions another = {.incarnation = 4, .timeout_ms = 30'000};
+  EXPECT_EQ(Create("s", another), Aborted(TestWorker::kName, " has restarted"));
+  ASSERT_EQ(Create("s"), OkStatus());
+  TestGraph g;
+  g.AddSum("TestFail", {}, {{"message", "end of input"}});
+  ASSERT_EQ(Register(TestWorker::OnCpu(g.Take())), OkStatus());
+  const Status failed = Run(Step(1));
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("end of input\n\t [[{{node n0}}]]"));
+}
+
+TEST_F(GrpcWorkerClientTest, AnAbortReachesTheStep) {
+  ASSERT_EQ(Create("s"), OkStatus());
+  ASSERT_EQ(Register(TestWorker::Stall()), OkStatus());
+  Ended step(serving_.threads());
+  client_->RunGraph(Step(1), kCall, step.done());
+  AwaitRunning(1);
+  EXPECT_EQ(Call([&](Done done) {
+              client_->AbortStep(1, Unavailable("ps 1 is gone"), kCall, std::move(done));
+            }),
+            OkStatus());
+  EXPECT_EQ(step.Get(), Unavailable("ps 1 is gone"));
+}
+
+TEST_F(GrpcWorkerClientTest, AnAbandonedStepIsNotWaitedForButRunsOn) {
+  ASSERT_EQ(Create("s"), OkStatus());
+  ASSERT_EQ(Register(TestWorker::Stall()), OkStatus());
+  Ended first(serving_.threads()), second(serving_.threads());
+  client_->RunGraph(Step(1), kCall, first.done());
+  client_->RunGraph(Step(2), kCall, second.done());
+  AwaitRunning(2);
+  client_->AbandonStep(3);
+  client_->AbandonStep(1);
+  const Status abandoned = first.Get();
+  EXPECT_EQ(abandoned.code(), StatusCode::kCancelled);
+  EXPECT_THAT(std::string(abandoned.message()), HasSubstr("is not waited for any more"));
+  EXPECT_EQ(serving_.worker()->steps().counts().running, 2);
+  // Its late answer is nobody's.
+  serving_.worker()->AbortStep(1, Cancelled("late"));
+  serving_.worker()->AbortStep(2, Aborted("the other"));
+  EXPECT_EQ(second.Get(), Aborted("the other"));
+}
+
+TEST_F(GrpcWorkerClientTest, ALostTaskEndsItsStepsAndIsNamed) {
+  ServingWorker other;
+  const auto client =
+      NewGrpcWorkerClient({.name = TestWorker::kTask, .address = other.host().address()},
+                          *serving_.host().host().channels, Env::Real(), serving_.host().loop());
+  client_ = nullptr;
+  Ended step(serving_.threads()), created(serving_.threads()), registered(serving_.threads());
+  client->CreateSession({.handle = "s"}, kCall, created.done());
+  ASSERT_EQ(created.Get(), OkStatus());
+  client->RegisterGraph("s", 1, TestWorker::Stall(), kCall, registered.done());
+  ASSERT_EQ(registered.Get(), OkStatus());
+  client->RunGraph(Step(1), kCall, step.done());
+  for (int i = 0; i < 3'000 && other.worker()->steps().counts().running == 0; ++i) {
+    Env::Real().SleepForNanos(10'000'000);
+  }
+  other.host().Stop();
+  const Status lost = step.Get();
+  EXPECT_EQ(lost.code(), StatusCode::kUnavailable) << lost;
+  EXPECT_THAT(std::string(lost.message()),
+              HasSubstr(StrCat(TestWorker::kTask, " at ", other.host().address())));
+}
+
+TEST_F(GrpcWorkerClientTest, ATaskThatIsNotThereIsNamed) {
+  const auto nobody = ClientOf("127.0.0.1:1");
+  const auto status = Ask(*nobody, {}, {.timeout_ms = 5'000});
+  EXPECT_EQ(status.status().code(), StatusCode::kUnavailable) << status.status();
+  EXPECT_THAT(std::string(status.status().message()),
+              HasSubstr("/job:ps/replica:0/task:0 at 127.0.0.1:1: "));
+}
+
+TEST_F(GrpcWorkerClientTest, AShutdownGivesItsReason) {
+  EXPECT_EQ(Call([&](Done done) {
+              client_->Shutdown("the end", {.timeout_ms = 30'000}, std::move(done));
+            }),
+            OkStatus());
+  EXPECT_EQ(serving_.AwaitShutdown(), "the end");
+}
+
+// A worker of another version, which says so.
+class OtherVersion final : public wire::Worker::Service {
+  grpc::Status GetStatus(grpc::ServerContext*, const wire::GetStatusRequest*,
+                         wire::GetStatusResponse* response) override {
+    response->mutable_self()->set_task("/job:ps/replica:0/task:0");
+    response->mutable_self()->set_address("there:2");
+    response->set_protocol_version(99);
+    return grpc::Status::OK;
+  }
+};
+
+TEST_F(GrpcWorkerClientTest, AnotherVersionOfTheProtocolIsRefused) {
+  OtherVersion service;
+  TestHost host;
+  host.host().builder->RegisterService(&service);
+  host.Start();
+  const auto client = ClientOf(host.address());
+  const auto status = Ask(*client, {}, {.timeout_ms = 30'000});
+  EXPECT_EQ(status.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.status().message()),
+              HasSubstr("/job:ps/replica:0/task:0 at there:2 speaks version 99 of the worker "
+                        "protocol, this task "));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServingWorker: for tests, a TestWorker that is called over the loopback.
+#pragma once
+
+#include <future>
+#include <string>
+
+#include "core/base/env.h"
+#include "core/base/thread_pool.h"
+#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/rpc/worker_service.h"
+#include "distributed/worker/testing/test_worker.h"
+
+namespace penstock {
+
+class ServingWorker {
+ public:
+  ServingWorker() {
+    host_.host().builder->RegisterService(&service_.service());
+    host_.Start();
+    service_.Listen(
+        {.worker = &*worker_,
+         .threads = &threads_,
+         .env = &Env::Real(),
+         .registry = &Registry::Global(),
+         .shutdown = [this](const std::string& reason) { shutdown_.set_value(reason); }},
+        host_.loop(), *host_.host().queue);
+  }
+  ~ServingWorker() { Stop(); }
+
+  TestWorker& worker() { return worker_; }
+  TestHost& host() { return host_; }
+  Scheduler& threads() { return threads_; }
+  // Waits for somebody to ask for the end of the process; returns why.
+  std::string AwaitShutdown() { return shutdown_.get_future().get(); }
+  void Stop() {
+    worker_->steps().AbortAll(Cancelled("the worker has been stopped"));
+    host_.Stop();
+  }
+
+ private:
+  ThreadPool threads_{"test", 2};
+  TestWorker worker_{Env::Real(), threads_, DeadlineTimer::Real()};
+  std::promise<std::string> shutdown_;
+  WorkerService service_;
+  TestHost host_;
+};
+
+}  // namespace penstock

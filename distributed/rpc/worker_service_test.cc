@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a worker answers on the wire, also to messages that no master of ours sends.
+#include "distributed/rpc/worker_service.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <chrono>
+#include <limits>
+
+#include "core/graph/graph_proto.h"
+#include "distributed/rpc/protocol.h"
+#include "distributed/rpc/testing/serving_worker.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class WorkerServiceTest : public testing::Test {
+ protected:
+  using Stub = wire::Worker::Stub;
+
+  template <class Request, class Response>
+  grpc::Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    const Request& request, Response* response) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    return (stub_.get()->*method)(&context, request, response);
+  }
+  static void SetDeadline(grpc::ClientContext* context) {
+    context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  }
+  grpc::Status Create(const std::string& session, uint64_t incarnation = TestWorker::kIncarnation) {
+    wire::CreateSessionRequest request;
+    request.set_session_handle(session);
+    request.set_incarnation(incarnation);
+    wire::CreateSessionResponse response;
+    return Call(&Stub::CreateSession, request, &response);
+  }
+  // Registers as graph 1 of session "s".
+  grpc::Status Register(std::vector<Partition> partitions,
+                        const std::function<void(wire::RegisterGraphRequest*)>& change = nullptr) {
+    wire::RegisterGraphRequest request;
+    request.set_session_handle("s");
+    request.set_incarnation(TestWorker::kIncarnation);
+    request.set_graph_handle(1);
+    for (const Partition& partition : partitions) {
+      wire::Partition* const added = request.add_partition();
+      added->set_device(partition.device);
+      ExportGraph(partition.graph, added->mutable_graph());
+    }
+    if (change != nullptr) change(&request);
+    wire::RegisterGraphResponse response;
+    return Call(&Stub::RegisterGraph, request, &response);
+  }
+  wire::RunGraphRequest Step(uint64_t step_id) {
+    wire::RunGraphRequest request;
+    request.set_session_handle("s");
+    request.set_incarnation(TestWorker::kIncarnation);
+    request.set_graph_handle(1);
+    request.set_step_id(step_id);
+    return request;
+  }
+  // Runs the steps on one stream, until each is answered; answers by step.
+  std::map<uint64_t, wire::RunGraphResponse> Run(const std::vector<wire::RunGraphRequest>& steps) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    const auto stream = stub_->RunGraphs(&context);
+    wire::RunGraphRequests requests;
+    for (const wire::RunGraphRequest& step : steps) *requests.add_run() = step;
+    EXPECT_TRUE(stream->Write(requests));
+    std::map<uint64_t, wire::RunGraphResponse> answers;
+    wire::RunGraphResponses some;
+    while (answers.size() < steps.size() && stream->Read(&some)) {
+      for (const auto& answer : some.ended()) answers[answer.step_id()] = answer;
+    }
+    return answers;
+  }
+
+  ServingWorker serving_;
+  Worker& worker_ = *serving_.worker();
+  std::unique_ptr<Stub> stub_ =
+      wire::Worker::NewStub(serving_.host().host().channels->To(serving_.host().address()));
+};
+
+constexpr char kRestarted[] = "/job:ps/replica:0/task:0 at here:1 has restarted";
+
+// Everything but a question for the status names the incarnation that is meant.
+TEST_F(WorkerServiceTest, CallsNameAnIncarnation) {
+  grpc::Status status = Create("s", 0);
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "the call does not name an incarnation");
+  status = Create("s", 4);
+  EXPECT_EQ(status.error_code(), grpc::ABORTED);
+  EXPECT_EQ(status.error_message(), kRestarted);
+  EXPECT_FALSE(worker_.has_sessions());
+
+  ASSERT_TRUE(Create("s").ok());
+  ASSERT_TRUE(Register(TestWorker::PlusOne()).ok());
+  const auto expect_refused = [&](auto method, auto request, auto response) {
+    request.set_incarnation(4);
+    EXPECT_EQ(Call(method, request, &response).error_code(), grpc::ABORTED);
+    request.set_incarnation(0);
+    EXPECT_EQ(Call(method, request, &response).error_code(), grpc::INVALID_ARGUMENT);
+  };
+  wire::DeleteSessionRequest remove;
+  remove.set_session_handle("s");
+  expect_refused(&Stub::DeleteSession, remove, wire::DeleteSessionResponse());
+  wire::DeregisterGraphRequest deregister;
+  deregister.set_session_handle("s");
+  deregister.set_graph_handle(1);
+  expect_refused(&Stub::DeregisterGraph, deregister, wire::DeregisterGraphResponse());
+  expect_refused(&Stub::AbortStep, wire::AbortStepRequest(), wire::AbortStepResponse());
+  expect_refused(&Stub::Reset, wire::ResetRequest(), wire::ResetResponse());
+  expect_refused(&Stub::RegisterGraph, wire::RegisterGraphRequest(), wire::RegisterGraphResponse());
+  EXPECT_TRUE(worker_.FindGraph("s", 1).ok());
+  wire::ShutdownRequest shutdown;
+  shutdown.set_incarnation(4);
+  wire::ShutdownResponse none;
+  EXPECT_EQ(Call(&Stub::Shutdown, shutdown, &none).error_code(), grpc::ABORTED);
+}
+
+TEST_F(WorkerServiceTest, TellsItsStatus) {
+  ASSERT_TRUE(Create("s").ok());
+  wire::GetStatusRequest request;
+  request.add_session_handle("s");
+  request.add_session_handle("t");
+  request.set_want_devices(true);
+  wire::GetStatusResponse status;
+  ASSERT_TRUE(Call(&Stub::GetStatus, request, &status).ok());
+  EXPECT_EQ(status.self().task(), TestWorker::kTask);
+  EXPECT_EQ(status.self().address(), "here:1");
+  EXPECT_EQ(status.self().incarnation(), TestWorker::kIncarnation);
+  EXPECT_TRUE(status.serving());
+  EXPECT_EQ(status.protocol_version(), kProtocolVersion);
+  EXPECT_THAT(status.unknown_session(), ElementsAre("t"));
+  ASSERT_EQ(status.device_size(), 1);
+  EXPECT_EQ(status.device(0).name(), TestWorker::kDevice);
+  request.set_incarnation(4);
+  EXPECT_EQ(Call(&Stub::GetStatus, request, &status).error_message(), kRestarted);
+}
+
+TEST_F(WorkerServiceTest, ASessionHasAHandle) {
+  const grpc::Status status = Create("");
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "a session without a handle");
+}
+
+TEST_F(WorkerServiceTest, ALeaseOfAnyLengthIsALease) {
+  for (const int64_t lease_ms :
+       {int64_t{-1}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
+    wire::CreateSessionRequest request;
+    request.set_session_handle(StrCat("s", lease_ms));
+    request.set_incarnation(TestWorker::kIncarnation);
+    request.set_lease_ms(lease_ms);
+    wire::CreateSessionResponse response;
+    ASSERT_TRUE(Call(&Stub::CreateSession, request, &response).ok());
+    worker_.ReapSessions();
+    EXPECT_THAT(worker_.TouchSessions({StrCat("s", lease_ms)}), ElementsAre());
+  }
+}
+
+TEST_F(WorkerServiceTest, GraphsThatAreWrongAreRefused) {
+  EXPECT_EQ(Register(TestWorker::PlusOne()).error_code(), grpc::ABORTED) << "there is no session";
+  ASSERT_TRUE(Create("s").ok());
+  EXPECT_EQ(Register({}).error_code(), grpc::INVALID_ARGUMENT);
+  const auto first = [](wire::RegisterGraphRequest* request) {
+    return request->mutable_partition(0);
+  };
+  grpc::Status status = Register(TestWorker::PlusOne(), [&](auto* request) {
+    first(request)->mutable_graph()->mutable_node(0)->set_op("NoSuchOp");
+  });
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(status.error_message(), HasSubstr("NoSuchOp"));
+  status = Register(TestWorker::PlusOne(), [&](auto* request) {
+    first(request)->set_device("/job:ps/replica:0/task:0/device:GPU:7");
+  });
+  EXPECT_THAT(status.error_message(), HasSubstr("GPU:7"));
+  status = Register(TestWorker::PlusOne(), [&](auto* request) {
+    for (auto& node : *first(request)->mutable_graph()->mutable_node()) node.clear_input();
+  });
+  EXPECT_FALSE(status.ok());
+  EXPECT_FALSE(worker_.FindGraph("s", 1).ok());
+  EXPECT_TRUE(Register(TestWorker::PlusOne()).ok()) << "the worker goes on";
+}
+
+// Graphs come as bytes: parsing them takes too long for a polling thread.
+TEST_F(WorkerServiceTest, BytesThatAreNoGraphAreRefused) {
+  grpc::GenericStub stub(serving_.host().host().channels->To(serving_.host().address()));
+  const grpc::Slice slice("\xff\xff\xff\xff");
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto call = stub.PrepareUnaryCall(&context, "/penstock.wire.Worker/RegisterGraph",
+                                          grpc::ByteBuffer(&slice, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  call->Finish(&answer, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "malformed message");
+}
+
+TEST_F(WorkerServiceTest, StepsOfOneStreamEndEachByItself) {
+  ASSERT_TRUE(Create("s").ok());
+  TestGraph g;
+  g.AddSum("TestSum", {});
+  ASSERT_TRUE(Register(TestWorker::OnCpu(g.Take())).ok());
+  wire::RunGraphRequest traced = Step(2), unknown = Step(3), elsewhere = Step(4), hurried = Step(5);
+  traced.set_want_step_stats(true);
+  unknown.set_graph_handle(9);
+  elsewhere.set_incarnation(4);
+  hurried.set_deadline_ms(std::numeric_limits<int64_t>::max());
+  const auto answers = Run({Step(1), traced, unknown, elsewhere, hurried});
+  ASSERT_EQ(answers.size(), 5u);
+  EXPECT_FALSE(answers.at(1).has_error());
+  EXPECT_FALSE(answers.at(1).has_step_stats());
+  EXPECT_FALSE(answers.at(2).has_error());
+  ASSERT_EQ(answers.at(2).step_stats().dev_stats_size(), 1);
+  EXPECT_EQ(answers.at(2).step_stats().dev_stats(0).device(), TestWorker::kDevice);
+  EXPECT_EQ(answers.at(3).error().code(), tensorflow::error::ABORTED);
+  EXPECT_EQ(answers.at(4).error().code(), tensorflow::error::ABORTED);
+  EXPECT_EQ(answers.at(4).error().message(), kRestarted);
+  EXPECT_FALSE(answers.at(5).has_error()) << answers.at(5).error().message();
+  EXPECT_EQ(worker_.steps().counts().running, 0);
+}
+
+TEST_F(WorkerServiceTest, ADeadlineIsHeldByTheWorker) {
+  ASSERT_TRUE(Create("s").ok());
+  ASSERT_TRUE(Register(TestWorker::Stall()).ok());
+  wire::RunGraphRequest request = Step(1);
+  request.set_deadline_ms(50);
+  const auto answers = Run({request});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers.at(1).error().code(), tensorflow::error::DEADLINE_EXCEEDED);
+}
+
+// A master that has died leaves no step behind.
+TEST_F(WorkerServiceTest, AStreamThatEndsTakesItsStepsAlong) {
+  ASSERT_TRUE(Create("s").ok());
+  ASSERT_TRUE(Register(TestWorker::Stall()).ok());
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto stream = stub_->RunGraphs(&context);
+  wire::RunGraphRequests requests;
+  for (uint64_t id = 1; id <= 3; ++id) *requests.add_run() = Step(id);
+  ASSERT_TRUE(stream->Write(requests));
+  const auto await_running = [&](int64_t count) {
+    for (int i = 0; i < 3'000 && worker_.steps().counts().running != count; ++i) {
+      Env::Real().SleepForNanos(10'000'000);
+    }
+    return worker_.steps().counts().running;
+  };
+  EXPECT_EQ(await_running(3), 3);
+  context.TryCancel();
+  EXPECT_EQ(await_running(0), 0);
+}
+
+TEST_F(WorkerServiceTest, AnAbortWithoutACauseIsStillOne) {
+  ASSERT_TRUE(Create("s").ok());
+  ASSERT_TRUE(Register(TestWorker::PlusOne()).ok());
+  wire::AbortStepRequest request;
+  request.set_incarnation(TestWorker::kIncarnation);
+  request.set_step_id(1);
+  wire::AbortStepResponse response;
+  ASSERT_TRUE(Call(&Stub::AbortStep, request, &response).ok());
+  const auto answers = Run({Step(1)});
+  EXPECT_EQ(answers.at(1).error().code(), tensorflow::error::ABORTED);
+  EXPECT_THAT(answers.at(1).error().message(), HasSubstr("1"));
+}
+
+TEST_F(WorkerServiceTest, AShutdownIsAskedForOnce) {
+  wire::ShutdownRequest request;
+  request.set_reason("the chief is done");
+  wire::ShutdownResponse response;
+  EXPECT_TRUE(Call(&Stub::Shutdown, request, &response).ok());
+  EXPECT_EQ(serving_.AwaitShutdown(), "the chief is done");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TwoTasksTest: tests of a ps and two workers, for each way in which sessions and tensors travel.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "distributed/testing/test_cluster.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+
+inline constexpr char kPs[] = "/job:ps/task:0";
+inline constexpr char kWorker[] = "/job:worker/task:0";
+
+// With sessions over the network, and without; and with tensors that do not go over it.
+enum Network { kForAll, kForTensors, kForSessions };
+class TwoTasksTest : public testing::TestWithParam<Network> {
+ protected:
+  static void SetUpTestSuite() {
+    for (const Network network : {kForAll, kForTensors, kForSessions}) {
+      ServerOptions options = network == kForTensors ? TestCluster::Direct() : TestCluster::Quick();
+      if (network == kForSessions) options.task.protocol = "local";
+      clusters_[network] = new TestCluster({{"ps", 1}, {"worker", 2}}, options);
+    }
+  }
+  static void TearDownTestSuite() {
+    for (TestCluster* cluster : clusters_) delete cluster;
+  }
+  void SetUp() override { cluster_ = clusters_[GetParam()]; }
+  void TearDown() override {
+    EXPECT_TRUE(cluster_->Idle());
+    EXPECT_TRUE(ResetCluster(cluster_->target(), {}, {}).ok());
+  }
+  // Runs with everything that `g` has.
+  Status Run(SessionInterface& session, const GraphBuilder& g, const Feeds& feeds,
+             const std::vector<std::string>& fetches, const std::vector<std::string>& targets = {},
+             const RunOptions& options = {}) {
+    RETURN_IF_ERROR(g.status());
+    RETURN_IF_ERROR(session.Extend(g.graph()));
+    return session.Run(options, feeds, fetches, targets, &out, nullptr);
+  }
+  static inline TestCluster* clusters_[3] = {};
+  TestCluster* cluster_ = nullptr;
+  std::vector<Tensor> out;
+};
+inline std::string NameOf(const testing::TestParamInfo<Network>& info) {
+  const char* const names[] = {"ForAll", "ForTensors", "ForSessions"};
+  return names[info.param];
+}
+
+inline auto AllNetworks() { return testing::Values(kForAll, kForTensors, kForSessions); }
+
+}  // namespace penstock

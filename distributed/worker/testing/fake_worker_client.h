@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeWorkerClient: for tests of masters, a worker whose answers the test gives. It writes down
+// each call. Not thread-safe: for one thread, or a simulated scheduler.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distributed/worker/worker_client.h"
+
+namespace penstock {
+
+class FakeWorkerClient final : public WorkerClient {
+ public:
+  struct StatusCall {
+    StatusQuestion question;
+    CallOptions options;
+  };
+  struct RunCall {
+    RunGraphArgs args;
+    CallOptions options;
+  };
+
+  // The answer to GetStatus; while `holds_status`, AnswerHeld gives it.
+  StatusOr<TaskStatus> status = Unavailable("not set");
+  bool holds_status = false;
+  void AnswerHeld() {
+    for (StatusAnswer& answer : std::exchange(held_, {})) std::move(answer)(status);
+  }
+  // What a step ends with when it begins; OK: it runs until EndStep.
+  Status run_fails;
+  void EndStep(int64_t step_id, const Status& with) {
+    auto found = running_.extract(step_id);
+    if (!found.empty()) std::move(found.mapped())(with);
+  }
+  bool Runs(int64_t step_id) const { return running_.count(step_id) > 0; }
+
+  std::vector<StatusCall> status_calls;
+  std::vector<RunCall> run_calls;
+  std::vector<std::string> log;  // the other calls: "AbortStep 7: CANCELLED: why"
+
+  void GetStatus(const StatusQuestion& question, const CallOptions& options,
+                 StatusAnswer answer) override {
+    status_calls.push_back({question, options});
+    if (holds_status) {
+      held_.push_back(std::move(answer));
+    } else {
+      std::move(answer)(status);
+    }
+  }
+  void CreateSession(const WorkerSessionOptions& session, const CallOptions& options,
+                     Done done) override {
+    Log(std::move(done), "CreateSession ", session.handle);
+  }
+  void DeleteSession(const std::string& session, const CallOptions& options, Done done) override {
+    Log(std::move(done), "DeleteSession ", session);
+  }
+  void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
+                     const CallOptions& options, Done done) override {
+    Log(std::move(done), "RegisterGraph ", session, " ", graph);
+  }
+  void DeregisterGraph(const std::string& session, uint64_t graph, const CallOptions& options,
+                       Done done) override {
+    Log(std::move(done), "DeregisterGraph ", session, " ", graph);
+  }
+  void RunGraph(const RunGraphArgs& args, const CallOptions& options, Done done) override {
+    run_calls.push_back({args, options});
+    if (!run_fails.ok()) return std::move(done)(run_fails);
+    running_.emplace(args.step_id, std::move(done));
+  }
+  void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
+                 Done done) override {
+    Log(std::move(done), "AbortStep ", step_id, ": ", why.ToString());
+  }
+  void AbandonStep(int64_t step_id) override {
+    log.push_back(StrCat("AbandonStep ", step_id));
+    EndStep(step_id, Cancelled("abandoned"));
+  }
+  void Reset(const std::vector<std::string>& containers, const CallOptions& options,
+             Done done) override {
+    Log(std::move(done), "Reset of ", containers.size());
+  }
+  void Shutdown(const std::string& reason, const CallOptions& options, Done done) override {
+    Log(std::move(done), "Shutdown: ", reason);
+  }
+
+ private:
+  template <class... Parts>
+  void Log(Done done, const Parts&... parts) {
+    log.push_back(StrCat(parts...));
+    std::move(done)(OkStatus());
+  }
+
+  std::vector<StatusAnswer> held_;
+  std::map<int64_t, Done> running_;
+};
+
+}  // namespace penstock
