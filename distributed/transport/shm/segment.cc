@@ -24,9 +24,10 @@ static_assert(sizeof(SharedState) <= kStateBytes);
 static_assert(kArenaAt % 4096 == 0);
 
 Status NoMemory(const char* what) {
+  const bool descriptors = errno == EMFILE || errno == ENFILE;
   return ResourceExhausted("shared memory for tensors: ", what, ": ", std::strerror(errno),
-                           "; raise the limits on memory (ulimit -v, the container's), or choose "
-                           "--protocol=grpc");
+                           descriptors ? "; raise the limit on descriptors (ulimit -n)"
+                                       : "; raise the limits on memory (ulimit -v, a container's)");
 }
 
 }  // namespace
