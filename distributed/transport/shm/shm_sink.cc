@@ -179,6 +179,7 @@ Status ShmSink::CopyToArena(Item* item) {
   char* const block = static_cast<char*>(arena_->Allocate(bytes));
   if (block == nullptr) return OkStatus();
   RingIf(segment_->state().consumer_sleeps);
+  used_ = true;
   SharedSegment& segment = *segment_;  // which lives as long as this object, held by the caller
   mu_.Unlock();
   const bool reserved = segment.Reserve(block, bytes);
@@ -314,7 +315,7 @@ Status ShmSink::Greet(SocketMessage message) {
 bool ShmSink::Tick(int64_t now_ns) {
   MutexLock lock(mu_);
   if (writer_ == nullptr) return now_ns - accepted_ns_ < kHandshakeNanosMax;
-  if (!blocks_.empty() || sending_large_) {
+  if (std::exchange(used_, false) || !blocks_.empty()) {
     used_ns_ = now_ns;
   } else if (now_ns - used_ns_ > kTrimNanos && arena_->stats().bytes_cached > 0) {
     arena_->ReturnFree();

@@ -108,7 +108,8 @@ class ShmSink final : public TensorSink,
   std::deque<Refusal> refusals_ ABSL_GUARDED_BY(mu_);
   bool sending_large_ ABSL_GUARDED_BY(mu_) = false;  // a thread is in SendLarge
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t used_ns_ ABSL_GUARDED_BY(mu_) = 0;  // the arena, at the last tick that found it in use
+  bool used_ ABSL_GUARDED_BY(mu_) = false;    // the arena, since the last tick
+  int64_t used_ns_ ABSL_GUARDED_BY(mu_) = 0;  // the last tick that found it used
 };
 
 }  // namespace penstock

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kRecordsPerCall = 64;
 constexpr int kMessagesPerCall = 64;
+constexpr int kDrainCalls = 1024;  // the ring holds fewer records
 
 // The two tasks are there, and one of them lacks what it takes.
 bool CannotShare(const Status& why) {
@@ -148,7 +149,10 @@ bool ShmStream::Receive() {
   for (int i = 0; i < kMessagesPerCall && broken_.ok(); ++i) {
     StatusOr<std::optional<SocketMessage>> message = ReceiveMessage(fd_);
     if (!message.ok()) {
-      broken_ = message.status();
+      // The producer may have ended in good order: what it has published counts.
+      for (int drained = 0; drained < kDrainCalls && Advance(); ++drained) {
+      }
+      if (broken_.ok()) broken_ = message.status();
     } else if (!message->has_value()) {
       return true;
     } else if (reader_ == nullptr) {

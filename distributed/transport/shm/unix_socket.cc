@@ -49,8 +49,9 @@ StatusOr<UniqueFd> ConnectAbstract(const std::string& name) {
   UniqueFd fd(socket(AF_UNIX, kSocketKind, 0));
   if (!fd.valid()) return Failed("socket");
   const Address address(name);
-  if (connect(fd.get(), address.get(), address.bytes) != 0) return Failed("connect");
-  return fd;
+  if (connect(fd.get(), address.get(), address.bytes) == 0) return fd;
+  if (errno != ECONNREFUSED && errno != EAGAIN) return Failed("connect");
+  return Unavailable("unix socket: connect: ", std::strerror(errno));
 }
 
 UniqueFd AcceptConnection(int listener) {
