@@ -158,10 +158,7 @@ Status ShmSink::SendLarge(Ended* ended) {
     if (!MayHaveMoreUnread()) break;
     Item item = std::move(large_.front());
     large_.pop_front();
-    Status status;
-    if (item.in_arena == nullptr && !item.begun) status = CopyToArena(&item);
-    StatusOr<bool> sent = status;
-    if (status.ok()) sent = broken_ ? true : SendItem(&item);
+    const StatusOr<bool> sent = SendItem(&item);
     if (sent.ok() && !*sent) {
       large_.push_front(std::move(item));
       break;
@@ -195,6 +192,8 @@ Status ShmSink::CopyToArena(Item* item) {
 }
 
 StatusOr<bool> ShmSink::SendItem(Item* item) {
+  if (item->in_arena == nullptr && !item->begun) RETURN_IF_ERROR(CopyToArena(item));
+  if (broken_) return true;  // nothing is sent any more
   if (item->in_arena != nullptr) {
     const uint64_t offset = static_cast<uint64_t>(item->in_arena - segment_->arena());
     ASSIGN_OR_RETURN(const bool sent, writer_->Write(item->tensor, Place::kArena, offset));

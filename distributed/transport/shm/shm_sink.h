@@ -75,7 +75,8 @@ class ShmSink final : public TensorSink,
   Status SendRefusals() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendSmall(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // True when all of the item has been sent.
+  // Copies the item to the arena, if that has room, or sends it in pieces. Returns true when all of
+  // it has been sent, or nothing can be sent any more.
   StatusOr<bool> SendItem(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CopyToArena(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayHaveMoreUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
