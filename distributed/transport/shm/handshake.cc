@@ -70,8 +70,8 @@ Status HostIdentity::Compare(const HostIdentity& other) const {
 Status CheckUser(int socket) {
   ASSIGN_OR_RETURN(const uid_t peer, PeerUser(socket));
   if (peer == geteuid()) return OkStatus();
-  return FailedPrecondition("its process belongs to user ", peer, ", this one to user ",
-                            geteuid(), ": run both as one user");
+  return FailedPrecondition("its process belongs to user ", peer, ", this one to user ", geteuid(),
+                            ": run both as one user");
 }
 
 std::string Hello::ToBytes() const { return Bytes({.incarnation = incarnation}, consumer); }

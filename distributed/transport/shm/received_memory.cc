@@ -29,8 +29,8 @@ class ReceivedMemory::InPlace final : public Landing {
 StatusOr<const char*> ReceivedMemory::Find(uint64_t offset, uint64_t bytes) const {
   if (offset % kAlignment != 0 || offset > SharedSegment::kArenaBytes ||
       bytes > SharedSegment::kArenaBytes - offset) {
-    return DataLoss("a tensor of ", bytes, " bytes at byte ", offset,
-                    " of a shared arena of ", SharedSegment::kArenaBytes);
+    return DataLoss("a tensor of ", bytes, " bytes at byte ", offset, " of a shared arena of ",
+                    SharedSegment::kArenaBytes);
   }
   return segment_->arena() + offset;
 }

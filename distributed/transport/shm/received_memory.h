@@ -17,8 +17,7 @@
 
 namespace penstock {
 
-class ReceivedMemory final : public Allocator,
-                             public std::enable_shared_from_this<ReceivedMemory> {
+class ReceivedMemory final : public Allocator, public std::enable_shared_from_this<ReceivedMemory> {
  public:
   // `freed` is called, on any thread and without locks, with the offset of each block that the
   // producer may use again.

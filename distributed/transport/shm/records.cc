@@ -170,8 +170,7 @@ StatusOr<RecordReader::Parsed> RecordReader::ParseTensor(size_t bytes) {
   ring_.Read(dims.data(), fields.rank * kDimBytes);
   std::string text(fields.key_bytes, '\0');
   ring_.Read(text.data(), text.size());
-  ASSIGN_OR_RETURN(HashedKey key,
-                   keys_.Find(fields.key, text, fields.frame, fields.iteration));
+  ASSIGN_OR_RETURN(HashedKey key, keys_.Find(fields.key, text, fields.frame, fields.iteration));
   return Parsed{fields, std::move(dims), std::move(key)};
 }
 
@@ -207,10 +206,12 @@ Status RecordReader::Receive(Parsed parsed, std::vector<Received>* received,
     std::memcpy(tensor->Next(bytes), from, bytes);
   }
   if (in_arena && !in_place) memory_->Free(fields.offset);
-  if (fields.place == Place::kInline) ring_.Read(tensor.ok() ? tensor->Next(bytes) : nullptr, bytes);
+  if (fields.place == Place::kInline)
+    ring_.Read(tensor.ok() ? tensor->Next(bytes) : nullptr, bytes);
   if (!tensor.ok()) {
-    refused->push_back({fields.step_id, Annotate(tensor.status(),
-                                                 StrCat("receiving '", parsed.key.key().tensor, "'"))});
+    refused->push_back(
+        {fields.step_id,
+         Annotate(tensor.status(), StrCat("receiving '", parsed.key.key().tensor, "'"))});
     return OkStatus();
   }
   Partial begun{fields.step_id, std::move(parsed.key), *std::move(tensor)};
@@ -229,9 +230,9 @@ void RecordReader::Finish(Partial partial, std::vector<Received>* received,
   if (value.ok()) {
     received->push_back({partial.step_id, std::move(partial.key), *std::move(value), is_dead});
   } else {
-    refused->push_back({partial.step_id,
-                        Annotate(value.status(),
-                                 StrCat("receiving '", partial.key.key().tensor, "'"))});
+    refused->push_back(
+        {partial.step_id,
+         Annotate(value.status(), StrCat("receiving '", partial.key.key().tensor, "'"))});
   }
 }
 

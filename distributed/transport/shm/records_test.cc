@@ -167,13 +167,13 @@ TEST_F(RecordsTest, ABrokenHeaderFailsItsStepOnly) {
 // What a producer may write into the ring instead of a record, as numbers of 32 bits.
 TEST_F(RecordsTest, WhatIsNoRecordEndsTheConnection) {
   const std::vector<uint32_t> cases[] = {
-      {1},                 // ends within its head
-      {9, 0},              // of no known kind
-      {1, 100},            // longer than what is there
-      {1, 4, 0},           // shorter than its fields
-      {2, 4, 0},           // a piece of nothing
-      {2, 0},              // an empty piece
-      {3, 4, 0},           // half a refusal
+      {1},        // ends within its head
+      {9, 0},     // of no known kind
+      {1, 100},   // longer than what is there
+      {1, 4, 0},  // shorter than its fields
+      {2, 4, 0},  // a piece of nothing
+      {2, 0},     // an empty piece
+      {3, 4, 0},  // half a refusal
   };
   for (const auto& words : cases) {
     RingPositions positions;
@@ -206,8 +206,8 @@ TEST_F(RecordsTest, FieldsThatDoNotFitTogetherEndTheConnection) {
     RecordWriter good(other->tensors());
     ASSERT_TRUE(*good.Write(Outgoing(Tensor::Scalar(1.0f)), Place::kInline, 0));
     std::memcpy(other->tensors().data + 8 + c.at, &c.value, 4);
-    RecordReader victim(other->tensors(),
-                        std::make_shared<ReceivedMemory>(other, [](uint64_t) {}), *this);
+    RecordReader victim(other->tensors(), std::make_shared<ReceivedMemory>(other, [](uint64_t) {}),
+                        *this);
     EXPECT_EQ(victim.Read(Wanted, &received, &refused).status().code(), StatusCode::kDataLoss)
         << c.what;
   }
@@ -222,8 +222,8 @@ TEST_F(RecordsTest, BlocksOutsideOfTheArenaEndTheConnection) {
     const auto other = *SharedSegment::Create();
     RecordWriter good(other->tensors());
     ASSERT_TRUE(*good.Write(Outgoing(Numbers(1 << 20)), Place::kArena, offset));
-    RecordReader victim(other->tensors(),
-                        std::make_shared<ReceivedMemory>(other, [](uint64_t) {}), *this);
+    RecordReader victim(other->tensors(), std::make_shared<ReceivedMemory>(other, [](uint64_t) {}),
+                        *this);
     EXPECT_EQ(victim.Read(Wanted, &received, &refused).status().code(), StatusCode::kDataLoss)
         << offset;
   }

@@ -37,8 +37,7 @@ UniqueFd::~UniqueFd() {
 }
 
 StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Map(UniqueFd fd) {
-  void* const base =
-      mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  void* const base = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return NoMemory("mmap");
   // A child of this process must not write to what the parent's connections share.
   madvise(base, kSegmentBytes, MADV_DONTFORK);

@@ -27,9 +27,7 @@ constexpr const char* kProtocols[] = {"shm", "grpc"};
 constexpr int64_t kBytesMin = int64_t{1} << 10, kBytesMax = int64_t{256} << 20;
 
 // How many tensors a step sends: enough for about 64 MB, so that a round takes some milliseconds.
-int64_t CountOf(int64_t bytes) {
-  return std::clamp<int64_t>((int64_t{64} << 20) / bytes, 1, 2000);
-}
+int64_t CountOf(int64_t bytes) { return std::clamp<int64_t>((int64_t{64} << 20) / bytes, 1, 2000); }
 
 HashedKey Key() {
   return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
@@ -83,8 +81,7 @@ struct End {
   End(const char* protocol, const char* job, TaskSteps& steps)
       : transport(*TransportFactory::Global().Make(protocol, {.grpc = &host.host()})) {
     host.Start();
-    id = {StrCat("/job:", job, "/replica:0/task:0"), host.address(),
-          Env::Real().RandomU64() | 1};
+    id = {StrCat("/job:", job, "/replica:0/task:0"), host.address(), Env::Real().RandomU64() | 1};
     CHECK_OK(transport->Serve(id, steps));
   }
   ~End() {

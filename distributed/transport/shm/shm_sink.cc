@@ -236,8 +236,8 @@ Status ShmSink::ReadCommands() {
                blocks_.contains(segment_->arena() + command.value)) {
       FreeInArena(segment_->arena() + command.value);
     } else {
-      return DataLoss("the consumer ", consumer_, " sent a command of kind ", command.kind,
-                      " for ", command.value);
+      return DataLoss("the consumer ", consumer_, " sent a command of kind ", command.kind, " for ",
+                      command.value);
     }
   }
   if (readable > 0) return DataLoss("the consumer ", consumer_, " sent half a command");
@@ -302,10 +302,10 @@ Status ShmSink::Greet(SocketMessage message) {
   MutexLock lock(mu_);
   segment_ = std::move(segment);
   source_ = std::make_unique<ArenaSource>(segment_);
-  arena_ = std::make_unique<Arena>(*source_,
-                                   Arena::Options{.region_bytes = SharedSegment::kArenaBytes,
-                                                  .cached_bytes_max = kCachedBytesMax,
-                                                  .bytes_limit = SharedSegment::kArenaBytes});
+  arena_ =
+      std::make_unique<Arena>(*source_, Arena::Options{.region_bytes = SharedSegment::kArenaBytes,
+                                                       .cached_bytes_max = kCachedBytesMax,
+                                                       .bytes_limit = SharedSegment::kArenaBytes});
   writer_ = std::make_unique<RecordWriter>(segment_->tensors());
   commands_ = std::make_unique<RingReader>(segment_->commands());
   return OkStatus();

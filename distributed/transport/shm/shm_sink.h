@@ -99,7 +99,7 @@ class ShmSink final : public TensorSink,
   std::unique_ptr<Arena> arena_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RecordWriter> writer_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RingReader> commands_ ABSL_GUARDED_BY(mu_);
-  std::vector<int64_t> subscribed_ ABSL_GUARDED_BY(mu_);  // read, for Advance to hand on
+  std::vector<int64_t> subscribed_ ABSL_GUARDED_BY(mu_);    // read, for Advance to hand on
   absl::flat_hash_set<char*> blocks_ ABSL_GUARDED_BY(mu_);  // of the arena, in use
   std::deque<std::pair<uint64_t, uint64_t>> unread_
       ABSL_GUARDED_BY(mu_);  // large tensors: where their records end in the ring; bytes

@@ -168,8 +168,8 @@ Status ShmStream::Open(SocketMessage message) {
   RETURN_IF_ERROR(ParseWelcome(message.bytes));
   if (!message.fd.valid()) return DataLoss("the producer's welcome came without its memory");
   ASSIGN_OR_RETURN(segment_, SharedSegment::Open(std::move(message.fd)));
-  auto memory = std::make_shared<ReceivedMemory>(
-      segment_, [stream = weak_from_this()](uint64_t offset) {
+  auto memory =
+      std::make_shared<ReceivedMemory>(segment_, [stream = weak_from_this()](uint64_t offset) {
         if (const auto self = stream.lock()) self->Free(offset);
       });
   reader_ = std::make_unique<RecordReader>(segment_->tensors(), std::move(memory), steps_);

@@ -31,13 +31,12 @@ Status ShmTransport::Serve(const TaskId& self, TaskSteps& steps) {
   socket_name_ = absl::StrFormat("penstock-%016x%016x", env.RandomU64(), env.RandomU64());
   ASSIGN_OR_RETURN(UniqueFd listener, ListenAbstract(socket_name_));
   RETURN_IF_ERROR(loop_.Start(std::move(listener), [this](UniqueFd accepted) {
-    (void)loop_.Add(std::make_shared<ShmSink>(std::move(accepted), self_, *steps_,
-                                              Env::Real().NowNanos()));
+    (void)loop_.Add(
+        std::make_shared<ShmSink>(std::move(accepted), self_, *steps_, Env::Real().NowNanos()));
   }));
   MeetCall::Listen(std::make_shared<const MeetCall::Endpoint>(MeetCall::Endpoint{
-      &service_, &Service::RequestMeet, host_.loop, host_.queue, [this](auto call) {
-        call->Finish(AnswerMeet(call->request(), &call->response()));
-      }}));
+      &service_, &Service::RequestMeet, host_.loop, host_.queue,
+      [this](auto call) { call->Finish(AnswerMeet(call->request(), &call->response())); }}));
   return OkStatus();
 }
 

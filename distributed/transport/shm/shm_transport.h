@@ -52,14 +52,13 @@ class ShmTransport final : public Transport {
 
   GrpcHost& host_;
   Service service_;
-  TaskId self_;                 // from Serve on, as are the next
+  TaskId self_;  // from Serve on, as are the next
   TaskSteps* steps_ = nullptr;
   HostIdentity identity_;
   std::string socket_name_;
   ShmLoop loop_;
   Mutex mu_;  // locked before a stream's
-  std::map<std::string, std::shared_ptr<ShmStream>> streams_
-      ABSL_GUARDED_BY(mu_);  // by task name
+  std::map<std::string, std::shared_ptr<ShmStream>> streams_ ABSL_GUARDED_BY(mu_);  // by task name
 };
 
 }  // namespace penstock

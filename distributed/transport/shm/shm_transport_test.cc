@@ -152,10 +152,10 @@ TEST_F(ConsumerTest, AProducerOnAnotherHost) {
   ps.identity().boot_id = "other";
   const Status why = WaitForFailure();
   EXPECT_EQ(why.code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(why.message(), StrCat("--protocol=shm: no shared memory with ", ps.id().ToString(),
-                                  ": it is on another host (boot id other, here ",
-                                  HostIdentity::Own()->boot_id,
-                                  "); choose --protocol=auto or grpc in all tasks"));
+  EXPECT_EQ(why.message(),
+            StrCat("--protocol=shm: no shared memory with ", ps.id().ToString(),
+                   ": it is on another host (boot id other, here ", HostIdentity::Own()->boot_id,
+                   "); choose --protocol=auto or grpc in all tasks"));
 }
 
 TEST_F(ConsumerTest, AProducerInAnotherNetworkNamespace) {
@@ -242,8 +242,7 @@ class ProducerTest : public testing::Test {
  protected:
   // Connects as a consumer does; greets with `hello`.
   UniqueFd Greet(const std::string& hello) {
-    const auto channel =
-        grpc::CreateChannel(ps.id().address, grpc::InsecureChannelCredentials());
+    const auto channel = grpc::CreateChannel(ps.id().address, grpc::InsecureChannelCredentials());
     grpc::ClientContext context;
     wire::MeetRequest request;
     request.set_incarnation(ps.id().incarnation);

@@ -20,8 +20,8 @@ struct SocketMessage {
 };
 
 StatusOr<UniqueFd> ListenAbstract(const std::string& name);
-// Unavailable if nothing listens there in this network namespace; FailedPrecondition if this process
-// may not connect.
+// Unavailable if nothing listens there in this network namespace; FailedPrecondition if this
+// process may not connect.
 StatusOr<UniqueFd> ConnectAbstract(const std::string& name);
 // Invalid if nobody waits.
 UniqueFd AcceptConnection(int listener);
