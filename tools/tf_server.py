@@ -59,7 +59,7 @@ def _make_server_def(what, job_name, task_index, protocol, config):
     if server_def.task_index not in jobs[server_def.job_name]:
         raise ValueError("task_index %d is not a task of job %r" %
                          (server_def.task_index, server_def.job_name))
-    server_def.protocol = server_def.protocol or "grpc"
+    server_def.protocol = server_def.protocol or "auto"
     return server_def
 
 
@@ -103,7 +103,7 @@ class Server:
     @staticmethod
     def create_local_server(config=None, start=True):
         """A cluster of one task in job "local", on a free port of this host."""
-        return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+        return Server({"local": ["localhost:0"]}, config=config, start=start)
 
     @property
     def server_def(self):

@@ -101,7 +101,9 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
   app.add_option("--listen_address", flags->listen_address,
                  "host or host:port to listen at; by default all interfaces, and the loopback "
                  "interface for a task at localhost or a loopback address");
-  app.add_option("--protocol", flags->protocol, "how tensors move between tasks")
+  app.add_option("--protocol", flags->protocol,
+                 "how tensors move between tasks: auto (shared memory where two tasks can have it, "
+                 "else gRPC), shm or grpc; the same in all of them")
       ->capture_default_str();
 }
 

@@ -44,8 +44,9 @@ struct TaskConfig {
   // "HOST[:PORT]": where this process listens, as far as that is not clear from the cluster
   // (distributed/rpc/server.h). Not a part of TF_CONFIG.
   std::string listen_address = {};
-  // How tensors move between tasks: the name of a transport. All tasks of a cluster use the same.
-  std::string protocol = "grpc";
+  // How tensors move between tasks: the name of a transport, the same in all tasks of a cluster.
+  // "auto": through shared memory between tasks that can have it, else over gRPC.
+  std::string protocol = "auto";
 
   std::string address() const { return cluster.Address(job, task); }
   // "/job:ps/replica:0/task:1".
@@ -62,7 +63,7 @@ struct ClusterFlags {
   std::string job_name;      // "ps" or "worker"
   int task_index = 0;
   std::string listen_address;  // "host" or "host:port"
-  std::string protocol = "grpc";
+  std::string protocol = "auto";
 };
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags);
 

@@ -53,7 +53,7 @@ TEST(ServerTest, MistakesAreOneLine) {
   ServerOptions rdma = At("127.0.0.1:0");
   rdma.task.protocol = "rdma";
   const std::pair<ServerOptions, std::string> cases[] = {
-      {rdma, "--protocol: 'rdma' is not known; write one of grpc, local"},
+      {rdma, "--protocol: 'rdma' is not known; write one of auto, grpc, local, shm"},
       {At((*first)->address()), "Address already in use; is this task running already?"},
       {ListeningAt("a:2222", "no-such-host.invalid"), "cannot listen on no-such-host.invalid:2222"},
       {ListeningAt("a:2222", "192.0.2.1"),
@@ -207,7 +207,7 @@ TEST(ServerTest, TasksOfOneClusterUseOneProtocol) {
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(StrCat("/job:ps/replica:0/task:0 at ", (*ps)->address(),
-                               " moves tensors by protocol 'grpc', /job:worker/replica:0/task:0 "
+                               " moves tensors by protocol 'auto', /job:worker/replica:0/task:0 "
                                "at ",
                                (*worker)->address(), " by 'local'")));
 }

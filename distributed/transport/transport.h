@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "core/base/status.h"
@@ -89,7 +90,8 @@ struct TransportCapabilities {
   bool zero_copy = false;
   // Tensors are received into memory that the CPU cannot write; else such a tensor fails its step.
   bool lands_in_device_memory = false;
-  // Both tasks have to be on one host.
+  // Both tasks have to be on one host, which their addresses tell. A transport that finds out in
+  // another way fails the step instead.
   bool needs_same_host = false;
 };
 
@@ -97,7 +99,7 @@ struct TransportCapabilities {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // The name by which TransportFactory makes it. All tasks of a cluster use the same.
+  // The name by which TransportFactory makes it. All tasks of a cluster name the same.
   virtual string_view protocol() const = 0;
   virtual TransportCapabilities capabilities() const = 0;
 
@@ -105,6 +107,11 @@ class Transport {
   // What arrives goes to `steps`, which is borrowed until Stop has returned and what `host` lends
   // has been stopped, too.
   virtual Status Serve(const TaskId& self, TaskSteps& steps) = 0;
+  // As a consumer: finds out whether this transport leads to `producer`, by going there. `reached`
+  // is called once, on any thread, possibly before Reach returns. OK; FailedPrecondition if the
+  // tasks have no such way between them, and why; anything else if the producer is not there.
+  using Reached = absl::AnyInvocable<void(const Status&) &&>;
+  virtual void Reach(const TaskId& producer, Reached reached) { std::move(reached)(OkStatus()); }
   // As a consumer: asks `producer` for all that its part of the step sends to this task. If the
   // producer or the way to it is lost before Unsubscribe, the step fails: with Aborted if another
   // incarnation answers in its place, else with Unavailable; the error names the task.

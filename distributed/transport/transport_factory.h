@@ -8,6 +8,7 @@
 // once main runs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,6 +26,8 @@ struct TransportHost {
   // The server that the task has for calls, before it listens: a transport may register a service
   // with it. Null in a process without one.
   GrpcHost* grpc = nullptr;
+  // Takes the lines that say which way tensors go; null: they go to stderr.
+  std::function<void(const std::string& line)> log = nullptr;
 };
 
 class TransportFactory {

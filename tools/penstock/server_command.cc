@@ -86,8 +86,10 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server->add_option("--listen_address", flags->listen_address,
                      "host or host:port to listen at; by default all interfaces");
   server
-      ->add_option("--protocol", flags->protocol,
-                   "How tensors move between tasks, the same in all of them")
+      ->add_option(
+          "--protocol", flags->protocol,
+          "How tensors move between tasks, the same in all of them: auto (shared memory where "
+          "two tasks can have it, else gRPC), shm or grpc")
       ->capture_default_str();
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,

@@ -65,6 +65,10 @@ class RecordingSteps final : public TaskSteps {
     MutexLock lock(mu_);
     received_.clear();
   }
+  void ForgetSinks() {
+    MutexLock lock(mu_);
+    sinks_.clear();
+  }
   Status WaitForFailure(int64_t step_id) {
     Wait("a failure", [&] { return failures_.contains(step_id); });
     MutexLock lock(mu_);

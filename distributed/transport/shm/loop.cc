@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/transport/shm/loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/base/check.h"
+#include "distributed/transport/shm/unix_socket.h"
+
+namespace penstock {
+namespace {
+
+constexpr uint64_t kWakeId = 0;
+constexpr uint64_t kListenerId = 1;
+constexpr int64_t kTickNanos = 1'000'000'000;
+constexpr int kTickMillis = 1'000;
+constexpr int kEventsMax = 32;
+// While there is work, sockets are looked at after so many rounds.
+constexpr int kRoundsPerPoll = 16;
+
+bool Watch(int epoll, int fd, uint64_t id) {
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.u64 = id;
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+}  // namespace
+
+Status ShmLoop::Start(UniqueFd listener, std::function<void(UniqueFd)> accepted) {
+  listener_ = std::move(listener);
+  accepted_ = std::move(accepted);
+  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  wake_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!Watch(epoll_.get(), wake_.get(), kWakeId) ||
+      !Watch(epoll_.get(), listener_.get(), kListenerId)) {
+    return FailedPrecondition("epoll: ", std::strerror(errno));
+  }
+  {
+    MutexLock lock(mu_);
+    stopped_ = false;
+  }
+  thread_ = Scheduler::Real().StartThread("penstock-shm", [this] { Run(); });
+  return OkStatus();
+}
+
+bool ShmLoop::Add(std::shared_ptr<End> end) {
+  MutexLock lock(mu_);
+  if (stopped_) return false;
+  added_.push_back(std::move(end));
+  has_added_ = true;
+  eventfd_write(wake_.get(), 1);
+  return true;
+}
+
+void ShmLoop::Stop() {
+  std::vector<std::shared_ptr<End>> left;
+  {
+    MutexLock lock(mu_);
+    stopped_ = true;
+    left.swap(added_);
+  }
+  stopping_ = true;
+  if (thread_ == nullptr) return;
+  eventfd_write(wake_.get(), 1);
+  thread_.reset();
+  for (auto& [id, end] : ends_) left.push_back(std::move(end));
+  ends_.clear();
+  for (const auto& end : left) end->Close();
+  listener_.Close();
+}
+
+void ShmLoop::Run() {
+  for (int round = 0; !stopping_; ++round) {
+    TakeAdded();
+    bool worked = false;
+    for (const auto& [id, end] : ends_) worked |= end->Advance();
+    if (worked || habit_.Until([this] { return AnyHasMore(); }, kSpin)) {
+      if (round % kRoundsPerPoll == 0) Poll(0);
+    } else {
+      Sleep();
+    }
+    TickAll();
+  }
+}
+
+void ShmLoop::TakeAdded() {
+  if (!has_added_) return;
+  std::vector<std::shared_ptr<End>> added;
+  {
+    MutexLock lock(mu_);
+    has_added_ = false;
+    added.swap(added_);
+  }
+  for (auto& end : added) {
+    const uint64_t id = ++last_id_;
+    if (Watch(epoll_.get(), end->fd(), id)) {
+      ends_.emplace(id, std::move(end));
+    } else {
+      end->Close();
+    }
+  }
+}
+
+bool ShmLoop::AnyHasMore() {
+  if (stopping_ || has_added_) return true;
+  for (const auto& [id, end] : ends_) {
+    if (end->HasMore()) return true;
+  }
+  return false;
+}
+
+void ShmLoop::Sleep() {
+  for (const auto& [id, end] : ends_) end->FallAsleep();
+  Poll(AnyHasMore() ? 0 : kTickMillis);
+  for (const auto& [id, end] : ends_) end->WakeUp();
+}
+
+void ShmLoop::Poll(int timeout_ms) {
+  epoll_event events[kEventsMax];
+  const int count = epoll_wait(epoll_.get(), events, kEventsMax, timeout_ms);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t id = events[i].data.u64;
+    if (id == kWakeId) {
+      eventfd_t ignored = 0;
+      eventfd_read(wake_.get(), &ignored);
+    } else if (id == kListenerId) {
+      Accept();
+    } else if (const auto end = ends_.find(id); end != ends_.end() && !end->second->Receive()) {
+      Remove(id);
+    }
+  }
+}
+
+void ShmLoop::Accept() {
+  UniqueFd accepted = AcceptConnection(listener_.get());
+  if (accepted.valid()) return accepted_(std::move(accepted));
+  if (errno != EMFILE && errno != ENFILE) return;
+  // Whoever connects waits until the next tick, which may find descriptors: the event would come
+  // at once and always.
+  accepting_ = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr) != 0;
+}
+
+void ShmLoop::TickAll() {
+  const int64_t now_ns = env_.NowNanos();
+  if (now_ns - ticked_ns_ < kTickNanos) return;
+  ticked_ns_ = now_ns;
+  if (!accepting_) accepting_ = Watch(epoll_.get(), listener_.get(), kListenerId);
+  std::vector<uint64_t> ended;
+  for (const auto& [id, end] : ends_) {
+    if (!end->Tick(now_ns)) ended.push_back(id);
+  }
+  for (const uint64_t id : ended) Remove(id);
+}
+
+void ShmLoop::Remove(uint64_t id) {
+  const auto end = std::move(ends_.at(id));
+  ends_.erase(id);
+  end->Close();
+}
+
+}  // namespace penstock

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/transport/shm/records.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// Both ends run on one machine, so numbers are as the machine has them.
+enum class Kind : uint32_t { kTensor = 1, kPiece, kRefusal };
+
+struct RecordHead {
+  Kind kind;
+  uint32_t bytes;  // that follow
+};
+
+// Behind it: the dimensions, the key's text, and the bytes of Place::kInline.
+struct TensorFields {
+  int64_t step_id;
+  uint64_t frame;
+  uint64_t iteration;
+  uint64_t total_bytes;
+  uint64_t offset;  // of Place::kArena
+  uint32_t key;
+  uint32_t key_bytes;
+  int32_t dtype;
+  uint32_t rank;
+  uint32_t is_dead;
+  uint32_t is_encoded;
+  Place place;
+  uint32_t unused;
+};
+
+// Behind it: the message.
+struct RefusalFields {
+  int64_t step_id;
+  int64_t code;
+};
+
+constexpr size_t kDimBytes = sizeof(int64_t);
+constexpr size_t kRankMax = 254;  // as shapes have it
+constexpr size_t kPieceBytesMax = size_t{128} << 10;
+
+size_t HeaderBytes(const OutgoingTensor& tensor) {
+  // Whether the key has a number already is not known yet: leave room for its text.
+  const RendezvousKey& key = tensor.key().key();
+  const size_t text = key.src_device.size() + key.dst_device.size() + key.tensor.size() + 64;
+  return sizeof(RecordHead) + sizeof(TensorFields) + tensor.header().dims.size() * kDimBytes + text;
+}
+
+}  // namespace
+
+Status RecordWriter::CheckHeader(const OutgoingTensor& tensor) {
+  if (HeaderBytes(tensor) <= kRecordTextMax) return OkStatus();
+  return ResourceExhausted("the name of an edge has ", tensor.key().key().tensor.size(),
+                           " bytes: at most ", kRecordTextMax, " with its devices can be sent");
+}
+
+StatusOr<bool> RecordWriter::Write(const OutgoingTensor& tensor, Place place, uint64_t offset) {
+  const size_t body = place == Place::kInline ? tensor.bytes() : 0;
+  ASSIGN_OR_RETURN(const size_t room, ring_.Room());
+  if (room < HeaderBytes(tensor) + body) return false;
+  const TensorHeader header = tensor.header();
+  const KeyNumbers::Number number = keys_.NumberOf(tensor.key());
+  const std::string text = number.is_new ? KeyNumbers::TextOf(tensor.key()) : "";
+  const TensorFields fields = {.step_id = tensor.step_id(),
+                               .frame = tensor.key().frame(),
+                               .iteration = tensor.key().iteration(),
+                               .total_bytes = header.bytes,
+                               .offset = offset,
+                               .key = number.value,
+                               .key_bytes = static_cast<uint32_t>(text.size()),
+                               .dtype = header.dtype,
+                               .rank = static_cast<uint32_t>(header.dims.size()),
+                               .is_dead = header.is_dead,
+                               .is_encoded = header.is_encoded,
+                               .place = place,
+                               .unused = 0};
+  const size_t dims = header.dims.size() * kDimBytes;
+  const RecordHead head = {Kind::kTensor,
+                           static_cast<uint32_t>(sizeof(fields) + dims + text.size() + body)};
+  ring_.Append(&head, sizeof(head));
+  ring_.Append(&fields, sizeof(fields));
+  ring_.Append(header.dims.data(), dims);
+  ring_.Append(text.data(), text.size());
+  if (body > 0) ring_.Append(tensor.data(), body);
+  ring_.Publish();
+  return true;
+}
+
+Status RecordWriter::WritePieces(const OutgoingTensor& tensor, size_t* sent) {
+  while (*sent < tensor.bytes()) {
+    ASSIGN_OR_RETURN(const size_t room, ring_.Room());
+    const size_t count = std::min(kPieceBytesMax, tensor.bytes() - *sent);
+    if (room < sizeof(RecordHead) + count) return OkStatus();
+    const RecordHead head = {Kind::kPiece, static_cast<uint32_t>(count)};
+    ring_.Append(&head, sizeof(head));
+    ring_.Append(tensor.data() + *sent, count);
+    ring_.Publish();
+    *sent += count;
+  }
+  return OkStatus();
+}
+
+StatusOr<bool> RecordWriter::WriteRefusal(int64_t step_id, const Status& why) {
+  const string_view message = why.message().substr(0, kRecordTextMax);
+  const RefusalFields fields = {step_id, static_cast<int64_t>(why.code())};
+  ASSIGN_OR_RETURN(const size_t room, ring_.Room());
+  if (room < sizeof(RecordHead) + sizeof(fields) + message.size()) return false;
+  const RecordHead head = {Kind::kRefusal, static_cast<uint32_t>(sizeof(fields) + message.size())};
+  ring_.Append(&head, sizeof(head));
+  ring_.Append(&fields, sizeof(fields));
+  ring_.Append(message.data(), message.size());
+  ring_.Publish();
+  return true;
+}
+
+// A tensor's record but for the bytes of Place::kInline, which are the next in the ring.
+struct RecordReader::Parsed {
+  TensorFields fields;
+  std::vector<int64_t> dims;
+  HashedKey key;
+
+  TensorHeader header() const {
+    return {.dtype = fields.dtype,
+            .dims = dims,
+            .is_dead = fields.is_dead != 0,
+            .is_encoded = fields.is_encoded != 0,
+            .bytes = fields.total_bytes};
+  }
+};
+
+StatusOr<bool> RecordReader::Read(absl::FunctionRef<bool(int64_t)> wanted,
+                                  std::vector<Received>* received, std::vector<Refused>* refused) {
+  ASSIGN_OR_RETURN(const size_t readable, ring_.Readable());
+  if (readable == 0) return false;
+  RecordHead head;
+  if (readable < sizeof(head)) return DataLoss("a shared ring ends within a record");
+  ring_.Read(&head, sizeof(head));
+  if (head.bytes > readable - sizeof(head)) {
+    return DataLoss("a record of ", head.bytes, " bytes is longer than its shared ring");
+  }
+  Status status = DataLoss("a shared ring has a record of unknown kind ", head.kind);
+  if (head.kind == Kind::kTensor) status = ReadTensor(head.bytes, wanted, received, refused);
+  if (head.kind == Kind::kPiece) status = ReadPiece(head.bytes, wanted, received, refused);
+  if (head.kind == Kind::kRefusal) status = ReadRefusal(head.bytes, wanted, refused);
+  RETURN_IF_ERROR(status);
+  ring_.Release();
+  return true;
+}
+
+StatusOr<RecordReader::Parsed> RecordReader::ParseTensor(size_t bytes) {
+  TensorFields fields;
+  if (bytes < sizeof(fields)) return DataLoss("a tensor's record of ", bytes, " bytes");
+  ring_.Read(&fields, sizeof(fields));
+  const size_t body = fields.place == Place::kInline ? fields.total_bytes : 0;
+  if (fields.rank > kRankMax || fields.key_bytes > kRecordTextMax || body > kInlineBytesMax ||
+      bytes != sizeof(fields) + fields.rank * kDimBytes + fields.key_bytes + body) {
+    return DataLoss("the lengths in a tensor's record of ", bytes, " bytes do not fit together");
+  }
+  if (fields.place > Place::kPieces) {
+    return DataLoss("a tensor's record says that its bytes are at place ", fields.place);
+  }
+  if (fields.place != Place::kInline && fields.total_bytes <= kInlineBytesMax) {
+    return DataLoss("a tensor of ", fields.total_bytes, " bytes is not in its record");
+  }
+  std::vector<int64_t> dims(fields.rank);
+  ring_.Read(dims.data(), fields.rank * kDimBytes);
+  std::string text(fields.key_bytes, '\0');
+  ring_.Read(text.data(), text.size());
+  ASSIGN_OR_RETURN(HashedKey key, keys_.Find(fields.key, text, fields.frame, fields.iteration));
+  return Parsed{fields, std::move(dims), std::move(key)};
+}
+
+Status RecordReader::ReadTensor(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
+                                std::vector<Received>* received, std::vector<Refused>* refused) {
+  ASSIGN_OR_RETURN(Parsed parsed, ParseTensor(bytes));
+  const TensorFields& fields = parsed.fields;
+  if (fields.place == Place::kPieces) {
+    partial_.reset();  // the producer has dropped what it had begun
+    pieces_left_ = fields.total_bytes;
+  }
+  if (fields.place == Place::kArena) {
+    RETURN_IF_ERROR(memory_->Find(fields.offset, fields.total_bytes).status());
+  }
+  if (wanted(fields.step_id)) return Receive(std::move(parsed), received, refused);
+  if (fields.place == Place::kInline) ring_.Read(nullptr, fields.total_bytes);
+  if (fields.place == Place::kArena) memory_->Free(fields.offset);
+  return OkStatus();
+}
+
+Status RecordReader::Receive(Parsed parsed, std::vector<Received>* received,
+                             std::vector<Refused>* refused) {
+  const TensorFields& fields = parsed.fields;
+  const size_t bytes = fields.total_bytes;
+  const bool in_arena = fields.place == Place::kArena;
+  bool in_place = false;
+  StatusOr<IncomingTensor> tensor =
+      in_arena ? memory_->Begin(fields.step_id, parsed.key, parsed.header(), fields.offset,
+                                landing_, &in_place)
+               : IncomingTensor::Begin(fields.step_id, parsed.key, parsed.header(), landing_);
+  if (tensor.ok() && in_arena && !in_place) {
+    ASSIGN_OR_RETURN(const char* const from, memory_->Find(fields.offset, bytes));
+    std::memcpy(tensor->Next(bytes), from, bytes);
+  }
+  if (in_arena && !in_place) memory_->Free(fields.offset);
+  if (fields.place == Place::kInline)
+    ring_.Read(tensor.ok() ? tensor->Next(bytes) : nullptr, bytes);
+  if (!tensor.ok()) {
+    refused->push_back(
+        {fields.step_id,
+         Annotate(tensor.status(), StrCat("receiving '", parsed.key.key().tensor, "'"))});
+    return OkStatus();
+  }
+  Partial begun{fields.step_id, std::move(parsed.key), *std::move(tensor)};
+  if (fields.place == Place::kPieces) {
+    partial_.emplace(std::move(begun));
+  } else {
+    Finish(std::move(begun), received, refused);
+  }
+  return OkStatus();
+}
+
+void RecordReader::Finish(Partial partial, std::vector<Received>* received,
+                          std::vector<Refused>* refused) {
+  const bool is_dead = partial.tensor.is_dead();
+  StatusOr<Tensor> value = std::move(partial.tensor).Finish();
+  if (value.ok()) {
+    received->push_back({partial.step_id, std::move(partial.key), *std::move(value), is_dead});
+  } else {
+    refused->push_back(
+        {partial.step_id,
+         Annotate(value.status(), StrCat("receiving '", partial.key.key().tensor, "'"))});
+  }
+}
+
+void RecordReader::DropUnwanted(absl::FunctionRef<bool(int64_t)> wanted) {
+  if (partial_.has_value() && !wanted(partial_->step_id)) partial_.reset();
+}
+
+Status RecordReader::ReadPiece(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
+                               std::vector<Received>* received, std::vector<Refused>* refused) {
+  if (bytes == 0 || bytes > pieces_left_) {
+    return DataLoss("a piece of ", bytes, " bytes of a tensor that lacks ", pieces_left_);
+  }
+  pieces_left_ -= bytes;
+  DropUnwanted(wanted);
+  ring_.Read(partial_.has_value() ? partial_->tensor.Next(bytes) : nullptr, bytes);
+  if (pieces_left_ > 0 || !partial_.has_value()) return OkStatus();
+  Finish(*std::exchange(partial_, std::nullopt), received, refused);
+  return OkStatus();
+}
+
+Status RecordReader::ReadRefusal(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
+                                 std::vector<Refused>* refused) {
+  RefusalFields fields;
+  if (bytes < sizeof(fields) || bytes > sizeof(fields) + kRecordTextMax) {
+    return DataLoss("a refusal's record of ", bytes, " bytes");
+  }
+  ring_.Read(&fields, sizeof(fields));
+  std::string message(bytes - sizeof(fields), '\0');
+  ring_.Read(message.data(), message.size());
+  if (!wanted(fields.step_id)) return OkStatus();
+  const bool known = fields.code > 0 && fields.code <= 16;  // the canonical codes
+  const StatusCode code = known ? static_cast<StatusCode>(fields.code) : StatusCode::kUnknown;
+  refused->push_back({fields.step_id, Status(code, message)});
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RingWriter and RingReader: a stream of bytes from one process to another through memory that
+// both map.
+//
+// What is appended becomes visible with Publish, all at once: bytes of a writer that dies before
+// are never seen. Each end keeps its own position in its own memory and believes the other's only
+// after checking it. One thread at a time per end.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/status.h"
+
+namespace penstock {
+
+// The positions of both ends, which only grow. In the shared memory, zero at first.
+struct RingPositions {
+  alignas(64) std::atomic<uint64_t> published{0};
+  alignas(64) std::atomic<uint64_t> consumed{0};
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+// A ring of `bytes` (a power of two) at `data`. Borrowed.
+struct RingMemory {
+  RingPositions* positions;
+  char* data;
+  size_t bytes;
+};
+
+class RingWriter {
+ public:
+  explicit RingWriter(const RingMemory& memory) : memory_(memory) {}
+
+  // Returns how many bytes may be appended. DataLoss if the reader claims to have read what was
+  // never written.
+  StatusOr<size_t> Room();
+  // REQUIRES that there is room.
+  void Append(const void* bytes, size_t count);
+  void Publish() { memory_.positions->published.store(appended_, std::memory_order_seq_cst); }
+  // How many bytes were appended since the beginning, and how many of them the reader had consumed
+  // when Room was last called.
+  uint64_t appended() const { return appended_; }
+  uint64_t consumed() const { return consumed_; }
+
+ private:
+  const RingMemory memory_;
+  uint64_t appended_ = 0;
+  uint64_t consumed_ = 0;
+};
+
+class RingReader {
+ public:
+  explicit RingReader(const RingMemory& memory) : memory_(memory) {}
+
+  // Returns how many bytes may be read. DataLoss if the writer claims more than fits.
+  StatusOr<size_t> Readable();
+  // True if there is something to read.
+  bool HasMore() const {
+    return memory_.positions->published.load(std::memory_order_seq_cst) != read_;
+  }
+  // Copies the next bytes; with a null `to` skips them. REQUIRES that they are readable.
+  void Read(void* to, size_t count);
+  // Gives what was read back to the writer.
+  void Release() { memory_.positions->consumed.store(read_, std::memory_order_seq_cst); }
+
+ private:
+  const RingMemory memory_;
+  uint64_t read_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ShmSink: the producer's end of one connection: takes the consumer's subscriptions and sends it
+// tensors.
+//
+// Send copies the tensor at once, on the caller's thread, where there is room: a small one into the
+// ring, a large one into the arena, where it stays while the consumer uses it. One caller at a time
+// copies large ones, without the lock; others leave theirs in the queue for it. Where the arena is
+// full, the tensor goes through the ring in pieces.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "core/base/mutex.h"
+#include "core/tensor/arena.h"
+#include "distributed/transport/shm/loop.h"
+#include "distributed/transport/shm/records.h"
+#include "distributed/transport/shm/segment.h"
+#include "distributed/transport/shm/unix_socket.h"
+#include "distributed/transport/transport.h"
+
+namespace penstock {
+
+// What is larger than kInlineBytesMax and has not been read yet: at most so many bytes, or one
+// tensor. What goes beyond waits as a reference.
+inline constexpr uint64_t kUnreadBytesMax = uint64_t{32} << 20;
+
+class ShmSink final : public TensorSink,
+                      public ShmLoop::End,
+                      public std::enable_shared_from_this<ShmSink> {
+ public:
+  // The connection `socket` has been accepted. `steps` is borrowed until Close.
+  ShmSink(UniqueFd socket, const TaskId& self, TaskSteps& steps, int64_t now_ns);
+  ~ShmSink() override;
+
+  // TensorSink.
+  void Refuse(int64_t step_id, const Status& why) override;
+  void Drop(int64_t step_id) override;
+  // End.
+  int fd() const override { return fd_; }
+  bool Advance() override;
+  bool HasMore() override;
+  void FallAsleep() override;
+  void WakeUp() override;
+  bool Receive() override;
+  bool Tick(int64_t now_ns) override;
+  void Close() override;
+
+ private:
+  struct Item {
+    OutgoingTensor tensor;
+    HandedOver handed_over;
+    char* in_arena = nullptr;  // its bytes have been copied there
+    bool begun = false;        // its pieces follow; so many have gone:
+    size_t sent = 0;
+  };
+  struct Refusal {
+    int64_t step_id;
+    Status why;
+  };
+  using Ended = std::vector<HandedOver>;  // to be called without the lock
+  class ArenaSource;
+
+  void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
+  Status Greet(SocketMessage message);
+  Status ReadCommands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends what there is room for. An error means that the connection is broken.
+  void Pump(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status PumpOnce(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status SendRefusals() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status SendSmall(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Copies the item to the arena, if that has room, or sends it in pieces. Returns true when all of
+  // it has been sent, or nothing can be sent any more.
+  StatusOr<bool> SendItem(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status CopyToArena(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MayHaveMoreUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FreeInArena(char* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Break(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RingIf(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void Call(Ended ended);
+
+  const TaskId self_;
+  TaskSteps& steps_;
+  const int64_t accepted_ns_;
+  const int fd_;
+  std::string consumer_;  // its task; "" until its greeting. Of the loop's thread
+
+  Mutex mu_;
+  UniqueFd socket_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(mu_);  // from the greeting on
+  std::unique_ptr<ArenaSource> source_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<Arena> arena_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<RecordWriter> writer_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<RingReader> commands_ ABSL_GUARDED_BY(mu_);
+  std::vector<int64_t> subscribed_ ABSL_GUARDED_BY(mu_);    // read, for Advance to hand on
+  absl::flat_hash_set<char*> blocks_ ABSL_GUARDED_BY(mu_);  // of the arena, in use
+  std::deque<std::pair<uint64_t, uint64_t>> unread_
+      ABSL_GUARDED_BY(mu_);  // large tensors: where their records end in the ring; bytes
+  uint64_t unread_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::deque<Item> small_ ABSL_GUARDED_BY(mu_);
+  std::deque<Item> large_ ABSL_GUARDED_BY(mu_);
+  std::deque<Refusal> refusals_ ABSL_GUARDED_BY(mu_);
+  bool sending_large_ ABSL_GUARDED_BY(mu_) = false;  // a thread is in SendLarge
+  bool broken_ ABSL_GUARDED_BY(mu_) = false;
+  bool used_ ABSL_GUARDED_BY(mu_) = false;    // the arena, since the last tick
+  int64_t used_ns_ ABSL_GUARDED_BY(mu_) = 0;  // the last tick that found it used
+};
+
+}  // namespace penstock

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/transport/shm/shm_stream.h"
+
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "distributed/transport/shm/handshake.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kRecordsPerCall = 64;
+constexpr int kMessagesPerCall = 64;
+constexpr int kDrainCalls = 1024;  // the ring holds fewer records
+
+// The two tasks are there, and one of them lacks what it takes.
+bool CannotShare(const Status& why) {
+  return absl::IsFailedPrecondition(why) || absl::IsResourceExhausted(why);
+}
+
+}  // namespace
+
+ShmStream::ShmStream(const TaskId& self, const TaskId& producer, TaskSteps& steps, Lost lost,
+                     int64_t now_ns)
+    : self_(self),
+      producer_(producer),
+      steps_(steps),
+      when_lost_(std::move(lost)),
+      made_ns_(now_ns) {}
+
+Status ShmStream::Connect(const std::string& socket_name) {
+  ASSIGN_OR_RETURN(UniqueFd socket, ConnectAbstract(socket_name));
+  RETURN_IF_ERROR(CheckUser(socket.get()));
+  const Hello hello{.consumer = self_.name, .incarnation = producer_.incarnation};
+  RETURN_IF_ERROR(SendMessage(socket.get(), hello.ToBytes()));
+  MutexLock lock(mu_);
+  fd_ = socket.get();
+  socket_ = std::move(socket);
+  return OkStatus();
+}
+
+void ShmStream::WhenOpen(Transport::Reached opened) {
+  Status status;
+  {
+    MutexLock lock(mu_);
+    status = lost_;  // between two streams: the caller may ask again
+    if (status.ok() && commands_ == nullptr) {
+      opened_.push_back(std::move(opened));
+      return;
+    }
+  }
+  std::move(opened)(status);
+}
+
+bool ShmStream::Subscribe(int64_t step_id) {
+  MutexLock lock(mu_);
+  if (!lost_.ok()) return false;
+  wanted_.insert(step_id);
+  Say({Command::kSubscribe, static_cast<uint64_t>(step_id)});
+  if (state_ != nullptr) Ring(state_->producer_sleeps);
+  return true;
+}
+
+void ShmStream::Unsubscribe(int64_t step_id) {
+  MutexLock lock(mu_);
+  wanted_.erase(step_id);
+}
+
+bool ShmStream::Wants(int64_t step_id) {
+  MutexLock lock(mu_);
+  return wanted_.contains(step_id);
+}
+
+void ShmStream::Free(uint64_t offset) {
+  MutexLock lock(mu_);
+  // Nobody is woken for it: the producer looks before it takes more memory.
+  if (lost_.ok()) Say({Command::kFree, offset});
+}
+
+void ShmStream::Say(const Command& command) {
+  waiting_.push_back(command);
+  Flush();
+}
+
+void ShmStream::Flush() {
+  if (commands_ == nullptr) return;
+  while (!waiting_.empty()) {
+    const StatusOr<size_t> room = commands_->Room();
+    if (!room.ok()) {
+      shutdown(fd_, SHUT_RDWR);  // the loop finds it closed
+      return;
+    }
+    if (*room < sizeof(Command)) {
+      if (state_->consumer_blocked.IsRaised()) return;
+      state_->consumer_blocked.Raise();
+      continue;  // looks a last time
+    }
+    commands_->Append(&waiting_.front(), sizeof(Command));
+    commands_->Publish();
+    waiting_.pop_front();
+  }
+}
+
+void ShmStream::Ring(WaitFlag& flag) {
+  // A peer that has gone is noticed by the loop; one that does not read has enough to wake it.
+  if (lost_.ok() && flag.TakeDown()) (void)SendMessage(fd_, "!");
+}
+
+bool ShmStream::Advance() {
+  if (reader_ == nullptr || !broken_.ok()) return false;
+  const auto wants = [this](int64_t step_id) { return Wants(step_id); };
+  std::vector<RecordReader::Received> received;
+  std::vector<RecordReader::Refused> refused;
+  int count = 0;
+  for (; count < kRecordsPerCall; ++count) {
+    const StatusOr<bool> read = reader_->Read(wants, &received, &refused);
+    if (!read.ok()) {
+      broken_ = read.status();
+      shutdown(fd_, SHUT_RDWR);  // the loop finds it closed
+      break;
+    }
+    if (!*read) break;
+    for (auto& r : received) steps_.Deliver(r.step_id, r.key, std::move(r.value), r.is_dead);
+    for (const auto& r : refused) steps_.Fail(r.step_id, r.why);
+    received.clear();
+    refused.clear();
+  }
+  reader_->DropUnwanted(wants);
+  MutexLock lock(mu_);
+  if (count > 0) Ring(segment_->state().producer_blocked);
+  if (!waiting_.empty()) Flush();
+  return count > 0;
+}
+
+bool ShmStream::HasMore() {
+  return reader_ != nullptr && broken_.ok() && reader_->ring().HasMore();
+}
+
+void ShmStream::FallAsleep() {
+  if (reader_ != nullptr) segment_->state().consumer_sleeps.Raise();
+}
+
+void ShmStream::WakeUp() {
+  if (reader_ != nullptr) segment_->state().consumer_sleeps.Lower();
+}
+
+bool ShmStream::Receive() {
+  for (int i = 0; i < kMessagesPerCall && broken_.ok(); ++i) {
+    StatusOr<std::optional<SocketMessage>> message = ReceiveMessage(fd_);
+    if (!message.ok()) {
+      // The producer may have ended in good order: what it has published counts.
+      for (int drained = 0; drained < kDrainCalls && Advance(); ++drained) {
+      }
+      if (broken_.ok()) broken_ = message.status();
+    } else if (!message->has_value()) {
+      return true;
+    } else if (reader_ == nullptr) {
+      broken_ = Open(**std::move(message));
+    } else if ((*message)->bytes.size() > 1) {  // not the bell: the producer's reason to end
+      broken_ = ParseWelcome((*message)->bytes);
+    }
+  }
+  return broken_.ok();
+}
+
+Status ShmStream::Open(SocketMessage message) {
+  RETURN_IF_ERROR(ParseWelcome(message.bytes));
+  if (!message.fd.valid()) return DataLoss("the producer's welcome came without its memory");
+  ASSIGN_OR_RETURN(segment_, SharedSegment::Open(std::move(message.fd)));
+  auto memory =
+      std::make_shared<ReceivedMemory>(segment_, [stream = weak_from_this()](uint64_t offset) {
+        if (const auto self = stream.lock()) self->Free(offset);
+      });
+  reader_ = std::make_unique<RecordReader>(segment_->tensors(), std::move(memory), steps_);
+  std::vector<Transport::Reached> opened;
+  {
+    MutexLock lock(mu_);
+    commands_ = std::make_unique<RingWriter>(segment_->commands());
+    state_ = &segment_->state();
+    Flush();
+    Ring(state_->producer_sleeps);
+    opened.swap(opened_);
+  }
+  for (Transport::Reached& call : opened) std::move(call)(OkStatus());
+  return OkStatus();
+}
+
+bool ShmStream::Tick(int64_t now_ns) {
+  if (reader_ != nullptr || now_ns - made_ns_ < kHandshakeNanosMax) return true;
+  broken_ = Unavailable("no answer within ", kHandshakeNanosMax / 1'000'000'000, " s");
+  return false;
+}
+
+Status ShmStream::Describe(const Status& why) const {
+  if (CannotShare(why)) {
+    return FailedPrecondition("--protocol=shm: no shared memory with ", producer_.ToString(), ": ",
+                              why.message(), "; choose --protocol=auto or grpc in all tasks");
+  }
+  const bool keeps = absl::IsAborted(why) || absl::IsDataLoss(why);
+  return Status(keeps ? why.code() : StatusCode::kUnavailable,
+                StrCat("lost the connection to ", producer_.ToString(), ": ", why.message()));
+}
+
+void ShmStream::MarkLost(const Status& why) {
+  const auto self = shared_from_this();
+  const Status status = Describe(why);
+  when_lost_(this);
+  std::set<int64_t> steps;
+  std::vector<Transport::Reached> opened;
+  {
+    MutexLock lock(mu_);
+    if (!lost_.ok()) return;
+    lost_ = status;
+    steps.swap(wanted_);
+    opened.swap(opened_);
+    waiting_.clear();
+    if (socket_.valid()) shutdown(fd_, SHUT_RDWR);
+    socket_.Close();
+  }
+  for (const int64_t step_id : steps) steps_.Fail(step_id, status);
+  const Status reached = CannotShare(why) ? FailedPrecondition(why.message()) : status;
+  for (Transport::Reached& call : opened) std::move(call)(reached);
+}
+
+void ShmStream::Close() {
+  MarkLost(broken_.ok() ? Cancelled("this task is shutting down") : broken_);
+}
+
+}  // namespace penstock

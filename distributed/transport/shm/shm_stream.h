@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ShmStream: the consumer's end of one connection: subscribes to steps and hands on what comes.
+//
+// Made before it is connected: what is subscribed meanwhile is told to the producer when it is.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "core/base/mutex.h"
+#include "distributed/transport/shm/loop.h"
+#include "distributed/transport/shm/records.h"
+#include "distributed/transport/shm/segment.h"
+#include "distributed/transport/shm/unix_socket.h"
+#include "distributed/transport/transport.h"
+
+namespace penstock {
+
+class ShmStream final : public ShmLoop::End, public std::enable_shared_from_this<ShmStream> {
+ public:
+  // Called when the stream is lost, without locks.
+  using Lost = std::function<void(const ShmStream*)>;
+
+  // `steps` is borrowed until Close.
+  ShmStream(const TaskId& self, const TaskId& producer, TaskSteps& steps, Lost lost,
+            int64_t now_ns);
+
+  const TaskId& producer() const { return producer_; }
+  // Connects to the producer's socket and greets it. Then the stream belongs to a loop.
+  Status Connect(const std::string& socket_name);
+  // Calls `opened` once: when the segment has come, or with the error if it does not.
+  void WhenOpen(Transport::Reached opened);
+  // False when the stream is lost.
+  bool Subscribe(int64_t step_id);
+  void Unsubscribe(int64_t step_id);
+  // Ends the stream and fails its steps. `why` is FailedPrecondition where the tasks cannot share
+  // memory.
+  void MarkLost(const Status& why);
+
+  // End.
+  int fd() const override { return fd_; }
+  bool Advance() override;
+  bool HasMore() override;
+  void FallAsleep() override;
+  void WakeUp() override;
+  bool Receive() override;
+  bool Tick(int64_t now_ns) override;
+  void Close() override;
+
+ private:
+  // The error as the steps see it.
+  Status Describe(const Status& why) const;
+  Status Open(SocketMessage message);
+  bool Wants(int64_t step_id);
+  // Any thread, without locks.
+  void Free(uint64_t offset);
+  void Say(const Command& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Ring(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const TaskId self_;
+  const TaskId producer_;
+  TaskSteps& steps_;
+  const Lost when_lost_;
+  const int64_t made_ns_;
+  int fd_ = -1;  // from Connect on
+  // Of the loop's thread.
+  std::shared_ptr<SharedSegment> segment_;  // from the welcome on
+  std::unique_ptr<RecordReader> reader_;
+  Status broken_;  // why the loop is to end the stream
+
+  Mutex mu_;
+  UniqueFd socket_ ABSL_GUARDED_BY(mu_);
+  SharedState* state_ ABSL_GUARDED_BY(mu_) = nullptr;
+  std::unique_ptr<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // from the welcome on
+  std::deque<Command> waiting_ ABSL_GUARDED_BY(mu_);           // until there is room
+  std::set<int64_t> wanted_ ABSL_GUARDED_BY(mu_);              // steps
+  std::vector<Transport::Reached> opened_ ABSL_GUARDED_BY(mu_);
+  Status lost_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock
