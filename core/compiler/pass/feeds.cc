@@ -4,6 +4,8 @@
 #include <set>
 
 #include "absl/strings/str_join.h"
+#include "core/graph/loop_frames.h"
+#include "core/op/results_apart.h"
 
 namespace penstock {
 namespace {
@@ -12,8 +14,12 @@ namespace {
 std::vector<int> FeedsOf(const Graph& graph, const FeedMap& feeds, const Endpoint& fetch) {
   std::set<int> found;
   std::vector<bool> seen(graph.max_id(), false);
-  std::vector<const Node*> stack = {fetch.node};
-  seen[fetch.node->id()] = true;
+  const Endpoint root = ReadBy(fetch, feeds);
+  if (const auto fed = feeds.find({root.node->id(), root.index}); fed != feeds.end()) {
+    return {fed->second};
+  }
+  std::vector<const Node*> stack = {root.node};
+  seen[root.node->id()] = true;
   const auto visit = [&](const Node* node) {
     if (!seen[node->id()]) stack.push_back(node);
     seen[node->id()] = true;
@@ -21,7 +27,8 @@ std::vector<int> FeedsOf(const Graph& graph, const FeedMap& feeds, const Endpoin
   while (!stack.empty()) {
     const Node* const node = stack.back();
     stack.pop_back();
-    for (const Endpoint& input : node->inputs()) {
+    for (const Endpoint& consumed : node->inputs()) {
+      const Endpoint input = ReadBy(consumed, feeds);
       const auto fed = feeds.find({input.node->id(), input.index});
       if (fed != feeds.end()) {
         found.insert(fed->second);
@@ -29,9 +36,23 @@ std::vector<int> FeedsOf(const Graph& graph, const FeedMap& feeds, const Endpoin
         visit(input.node);
       }
     }
-    for (const Node* control : node->control_inputs()) visit(control);
+    for (const Node* control : node->control_inputs()) {
+      if (IsFedPlaceholder(*control, feeds)) {
+        found.insert(feeds.at({control->id(), 0}));
+      } else {
+        visit(control);
+      }
+    }
   }
   return {found.begin(), found.end()};
+}
+
+// A client can give any node the attribute: it means nothing where inputs are no outputs, and where
+// following inputs could lead round a loop.
+bool HasResultsApart(const Node& node) {
+  const bool* const apart = node.attr<bool>(kResultsApartAttr);
+  return apart != nullptr && *apart && FlowOpOf(node) == FlowOp::kNone && !node.op().stateful &&
+         node.input_types() == node.output_types();
 }
 
 }  // namespace
@@ -49,6 +70,18 @@ StatusOr<FeedMap> ResolveFeeds(const Graph& graph, const CompileOptions& options
     }
   }
   return feeds;
+}
+
+bool IsFedPlaceholder(const Node& node, const FeedMap& feeds) {
+  return node.op().is_placeholder && node.num_inputs() == 0 && feeds.count({node.id(), 0}) > 0;
+}
+
+Endpoint ReadBy(Endpoint tensor, const FeedMap& feeds) {
+  while (feeds.count({tensor.node->id(), tensor.index}) == 0) {
+    if (!HasResultsApart(*tensor.node)) break;
+    tensor = tensor.node->input(tensor.index);
+  }
+  return tensor;
 }
 
 StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const CompileOptions& options,
