@@ -82,8 +82,8 @@ Status FunctionExpansion::ExpandIf(const NodeProto& node, int depth) {
     call.inputs.control = {begins};
     RETURN_IF_ERROR(ExpandCall(call, depth + 1, &returned[taken]));
     if (returned[taken].size() != out.size()) {
-      return InvalidArgument("Tout names ", out.size(), " types, and the function '",
-                             call.function, "' returns ", returned[taken].size(), " tensors");
+      return InvalidArgument("Tout names ", out.size(), " types, and the function '", call.function,
+                             "' returns ", returned[taken].size(), " tensors");
     }
     ended.push_back(StrCat(call.name, "_ended"));
     RETURN_IF_ERROR(add(ended.back(), "Identity", {Output(pivot, taken), Control(call.name)},

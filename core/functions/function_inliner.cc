@@ -52,10 +52,8 @@ Status FunctionExpansion::Expand(const NodeProto& node, bool in_flow, int depth)
   }
   if (IsIf(node.op())) return ExpandIf(node, depth);
   if (IsWhile(node.op())) return ExpandWhile(node, depth);
-  FunctionCall call{.name = node.name(),
-                    .device = node.device(),
-                    .inputs = InputNames(node),
-                    .in_flow = in_flow};
+  FunctionCall call{
+      .name = node.name(), .device = node.device(), .inputs = InputNames(node), .in_flow = in_flow};
   if (IsCall(node.op())) {
     const auto f = node.attr().find("f");
     if (f == node.attr().end() || f->second.value_case() != tensorflow::AttrValue::kFunc) {
@@ -103,7 +101,8 @@ Status FunctionExpansion::ExpandCall(FunctionCall call, int depth,
 }
 
 // In a loop, a node without inputs would otherwise belong to no iteration. The node is an Identity
-// because a control edge from an argument itself may say nothing: a Switch has run on both branches.
+// because a control edge from an argument itself may say nothing: a Switch has run on both
+// branches.
 Status FunctionExpansion::AddBegin(const FunctionProto& function, FunctionCall* call) {
   if (!call->in_flow || !call->inputs.control.empty() || call->inputs.data.empty()) {
     return OkStatus();

@@ -21,8 +21,8 @@ StatusOr<int64_t> Product(absl::Span<const int64_t> dims, bool skip_zeros) {
 }
 
 // Replaces the one -1 in `dims`, if any, so that they hold the elements of `input`. If another size
-// in `dims` is zero, any number would do: then it is what the sizes of `input` other than zero hold,
-// divided (and rounded down) by the other sizes other than zero, as in TensorFlow.
+// in `dims` is zero, any number would do: then it is what the sizes of `input` other than zero
+// hold, divided (and rounded down) by the other sizes other than zero, as in TensorFlow.
 Status FillInMissing(const Shape& input, Dims* dims) {
   int missing = -1;
   for (int i = 0; i < static_cast<int>(dims->size()); ++i) {

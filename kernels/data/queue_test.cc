@@ -384,11 +384,9 @@ TEST(ElementStore, PrioritiesThenOrderOfArrival) {
 }
 
 TEST(Queue, ByPriorityManyLeaveAtOnce) {
-  const auto queue = Queue::Make("q",
-                                 {.type = "PriorityQueue",
-                                  .types = {DType::kInt64},
-                                  .shapes = {PartialShape::Scalar()}},
-                                 {});
+  const auto queue = Queue::Make(
+      "q", {.type = "PriorityQueue", .types = {DType::kInt64}, .shapes = {PartialShape::Scalar()}},
+      {});
   std::vector<int64_t> taken;
   const auto receive = [&](const std::vector<Element>& elements) {
     for (const Element& e : elements) taken.push_back(e[0].scalar<int64_t>());

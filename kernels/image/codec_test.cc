@@ -205,7 +205,12 @@ TEST(GifTest, FramesOfDifferentSize) {
     const uint8_t* rgb = image->data<uint8_t>() + i;
     colors += rgb[0] == 255 ? 'r' : rgb[1] == 255 ? 'g' : rgb[2] == 255 ? 'b' : rgb[0] ? '9' : '.';
   }
-  EXPECT_EQ(colors, "r....." "ggg..." "bggb.." "bggb.9" "bggb.9");
+  EXPECT_EQ(colors,
+            "r....."
+            "ggg..."
+            "bggb.."
+            "bggb.9"
+            "bggb.9");
   EXPECT_EQ(Decode("DecodeImage", wide_then_high, {{"expand_animations", false}})->shape(),
             Shape({2, 3, 3}));
 }

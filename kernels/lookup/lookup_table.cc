@@ -368,10 +368,13 @@ Status LookupTable::Export(Tensor* keys, Tensor* values, Allocator& allocator) c
 }
 
 std::vector<Tensor> LookupTable::Describe() const {
-  std::vector<Tensor> values = {Value(static_cast<int64_t>(spec_.kind)), Value(spec_.key),
-                                Value(spec_.value), Value(PartialShape(spec_.key_shape)),
+  std::vector<Tensor> values = {Value(static_cast<int64_t>(spec_.kind)),
+                                Value(spec_.key),
+                                Value(spec_.value),
+                                Value(PartialShape(spec_.key_shape)),
                                 Value(PartialShape(spec_.value_shape)),
-                                Value(spec_.initial_buckets), Tensor::Scalar(spec_.max_load)};
+                                Value(spec_.initial_buckets),
+                                Tensor::Scalar(spec_.max_load)};
   if (spec_.empty_key.valid()) values.push_back(spec_.empty_key);
   if (spec_.deleted_key.valid()) values.push_back(spec_.deleted_key);
   return values;

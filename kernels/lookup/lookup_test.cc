@@ -184,8 +184,8 @@ TEST(Lookup, DenseTablesExportTheirBuckets) {
   const std::vector<int64_t> nine = {0, 1, 2, 3, 4, 5, 6, 7, 8};
   ASSERT_TRUE(table.Do("LookupTableInsert", {L({9}, nine), L({9}, nine)}).ok());
   EXPECT_EQ(table.Size(), 11);
-  EXPECT_TRUE(SameTensor(
-      exported()[0], L({16, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, -1, -1, 11, -1, -1, 14, -1})));
+  EXPECT_TRUE(SameTensor(exported()[0],
+                         L({16, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, -1, -1, 11, -1, -1, 14, -1})));
   const auto all = exported();
   ASSERT_TRUE(table.Do("LookupTableImport", all).ok());
   EXPECT_EQ(table.Size(), 11);

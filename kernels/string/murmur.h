@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MurmurHash64A as TensorFlow uses it, with its seed: for buckets of strings, whose numbers programs
-// keep.
+// MurmurHash64A as TensorFlow uses it, with its seed: for buckets of strings, whose numbers
+// programs keep.
 #pragma once
 
 #include <cstdint>

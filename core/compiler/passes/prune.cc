@@ -108,7 +108,8 @@ class Pruner {
       if (!Copyable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
     }
     for (Node* control : node->control_inputs()) {
-      if (copies_.count(control) == 0 && !IsFedPlaceholder(*control, feeds_)) stack->push_back(control);
+      if (copies_.count(control) == 0 && !IsFedPlaceholder(*control, feeds_))
+        stack->push_back(control);
     }
     return stack->size() > before;
   }
