@@ -35,13 +35,27 @@ def _program():
                        "`bazel build //tools/penstock`, or name it in $PENSTOCK")
 
 
+def _only(choices, argument):
+    if len(choices) != 1:
+        raise ValueError("Must specify an explicit `%s`." % argument)
+    return choices[0]
+
+
 def _make_server_def(what, job_name, task_index, protocol, config):
-    """The ServerDef of the constructor's arguments, which go before what it brings."""
+    """The ServerDef of the constructor's arguments, which go before what it brings.
+
+    Of a cluster, a job or a task that is left out is the only one there is.
+    """
     server_def = tf.train.ServerDef()
     if isinstance(what, tf.train.ServerDef):
         server_def.CopyFrom(what)
     else:
-        server_def.cluster.CopyFrom(tf.train.ClusterSpec(what).as_cluster_def())
+        cluster = tf.train.ClusterSpec(what)
+        server_def.cluster.CopyFrom(cluster.as_cluster_def())
+        if job_name is None:
+            job_name = _only(cluster.jobs, "job_name")
+        if task_index is None and job_name in cluster.jobs:
+            task_index = _only(cluster.task_indices(job_name), "task_index")
     if job_name is not None:
         server_def.job_name = job_name
     if task_index is not None:
@@ -51,8 +65,6 @@ def _make_server_def(what, job_name, task_index, protocol, config):
     if config is not None:
         server_def.default_session_config.MergeFrom(config)
     jobs = {job.name: dict(job.tasks) for job in server_def.cluster.job}
-    if not server_def.job_name and len(jobs) == 1:
-        server_def.job_name = next(iter(jobs))
     if server_def.job_name not in jobs:
         raise ValueError("job_name %r is not a job of the cluster: %s" %
                          (server_def.job_name, ", ".join(sorted(jobs)) or "it has none"))

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/functions/function_body.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
@@ -85,6 +88,13 @@ InputNames::InputNames(const NodeProto& node) {
   }
 }
 
+bool HasNoSource(const NodeProto& node, const std::set<std::string>& arguments) {
+  const InputNames inputs(node);
+  return inputs.data.empty() &&
+         std::all_of(inputs.control.begin(), inputs.control.end(),
+                     [&](const std::string& before) { return arguments.count(before) > 0; });
+}
+
 FunctionBody::FunctionBody(const FunctionLibrary& library, const FunctionCall& call,
                            const FunctionProto& function)
     : library_(library), call_(call), function_(function) {
@@ -152,6 +162,7 @@ StatusOr<NodeProto> FunctionBody::Copy(const NodeProto& node) const {
   }
   if (waits) return copy;
   for (const std::string& before : call_.inputs.control) copy.add_input(StrCat("^", before));
+  if (!call_.begins.empty() && inputs.data.empty()) copy.add_input(StrCat("^", call_.begins));
   return copy;
 }
 

@@ -39,7 +39,17 @@ struct FunctionCall {
   std::string function;
   const AttrMap* attrs = nullptr;  // of the function's own parameters
   InputNames inputs;
+  // Whether it is in a loop or on a branch, where a node without inputs must wait for something
+  // that is there, too.
+  bool in_flow = false;
+  // For a call in_flow without control inputs: the node that nodes without inputs wait for. Empty:
+  // none.
+  std::string begins = "";
 };
+
+// True for a node that nothing orders: it has no inputs, or only control edges from arguments of
+// the function (`arguments`), for which the call has waited.
+bool HasNoSource(const tensorflow::NodeDef& node, const std::set<std::string>& arguments);
 
 // Borrows all three.
 class FunctionBody {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/functions/function_expansion.h"
+#include "core/op/results_apart.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -35,8 +36,8 @@ std::string Control(const std::string& node) { return StrCat("^", node); }
 
 }  // namespace
 
-// Every input goes through a Switch, both branches are there, and a Merge takes the results of the
-// one that ran:
+// Every input goes through a Switch, both branches are there, and a Merge for each result takes it
+// from the one that ran. A step that needs one result alone runs nothing for the others.
 //
 //   cond ─► pivot ─► pivot_t, pivot_f            (what nodes without inputs wait for)
 //   x ────► switch_0 ─► then, else ─► merge_0 ─► the node itself
@@ -66,7 +67,7 @@ Status FunctionExpansion::ExpandIf(const NodeProto& node, int depth) {
   }
 
   const char* const branches[] = {"else", "then"};
-  std::vector<std::string> ended;
+  std::vector<std::string> ended, returned[2];
   for (size_t taken : {size_t{0}, size_t{1}}) {
     const std::string attr = StrCat(branches[taken], "_branch");
     ASSIGN_OR_RETURN(const auto* function, FunctionAttr(node, attr.c_str()));
@@ -75,10 +76,15 @@ Status FunctionExpansion::ExpandIf(const NodeProto& node, int depth) {
     FunctionCall call{.name = name(branches[taken]),
                       .device = node.device(),
                       .function = function->name(),
-                      .attrs = &function->attr()};
+                      .attrs = &function->attr(),
+                      .in_flow = true};
     for (const std::string& s : switches) call.inputs.data.push_back(Output(s, taken));
     call.inputs.control = {begins};
-    RETURN_IF_ERROR(ExpandCall(call, depth + 1));
+    RETURN_IF_ERROR(ExpandCall(call, depth + 1, &returned[taken]));
+    if (returned[taken].size() != out.size()) {
+      return InvalidArgument("Tout names ", out.size(), " types, and the function '", call.function,
+                             "' returns ", returned[taken].size(), " tensors");
+    }
     ended.push_back(StrCat(call.name, "_ended"));
     RETURN_IF_ERROR(add(ended.back(), "Identity", {Output(pivot, taken), Control(call.name)},
                         tensorflow::DT_BOOL));
@@ -92,11 +98,17 @@ Status FunctionExpansion::ExpandIf(const NodeProto& node, int depth) {
   std::vector<std::string> values;
   for (size_t i = 0; i < out.size(); ++i) {
     const std::string n = StrCat(node.name(), "/merge_", i);
-    RETURN_IF_ERROR(merge(n, {Output(name("else"), i), Output(name("then"), i)}, out[i]));
+    RETURN_IF_ERROR(merge(n, {returned[0][i], returned[1][i]}, out[i]));
     values.push_back(n);
   }
   RETURN_IF_ERROR(merge(name("ended"), ended, tensorflow::DT_BOOL));
-  return AddResults({.name = node.name(), .device = node.device()}, values, out, {name("ended")});
+  RETURN_IF_ERROR(
+      AddResults({.name = node.name(), .device = node.device()}, values, out, {name("ended")}));
+  if (!out.empty()) {
+    NodeProto* const results = out_.mutable_node(out_.node_size() - 1);
+    (*results->mutable_attr())[kResultsApartAttr].set_b(true);
+  }
+  return OkStatus();
 }
 
 //   x ─► enter_0 ─► merge_0 ─► cond ─► loop_cond ─► switch_0 ─► exit_0 ─► the node itself
@@ -133,11 +145,13 @@ Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
   FunctionCall test{.name = name("cond"),
                     .device = node.device(),
                     .function = cond->name(),
-                    .attrs = &cond->attr()};
+                    .attrs = &cond->attr(),
+                    .in_flow = true};
   FunctionCall turn{.name = name("body"),
                     .device = node.device(),
                     .function = body->name(),
-                    .attrs = &body->attr()};
+                    .attrs = &body->attr(),
+                    .in_flow = true};
   for (size_t i = 0; i < types.size(); ++i) {
     test.inputs.data.push_back(part("merge", i));
     turn.inputs.data.push_back(Output(part("switch", i), 1));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/functions/function_inliner.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,20 +38,22 @@ FunctionExpansion::FunctionExpansion(const tensorflow::GraphDef& graph, const Re
     : graph_(graph), library_(graph, registry), nodes_max_(nodes_max), out_(*out) {}
 
 Status FunctionExpansion::Run() {
+  const std::set<std::string> in_flow = library_.NodesInFlow(graph_.node());
   for (const NodeProto& node : graph_.node()) {
-    RETURN_IF_ERROR(InNode(Expand(node, 0), node.name()));
+    RETURN_IF_ERROR(InNode(Expand(node, in_flow.count(node.name()) > 0, 0), node.name()));
   }
   *out_.mutable_versions() = graph_.versions();
   return OkStatus();
 }
 
-Status FunctionExpansion::Expand(const NodeProto& node, int depth) {
+Status FunctionExpansion::Expand(const NodeProto& node, bool in_flow, int depth) {
   if (depth > kDepthMax) {
     return ResourceExhausted("functions call functions more than ", kDepthMax, " deep");
   }
   if (IsIf(node.op())) return ExpandIf(node, depth);
   if (IsWhile(node.op())) return ExpandWhile(node, depth);
-  FunctionCall call{.name = node.name(), .device = node.device(), .inputs = InputNames(node)};
+  FunctionCall call{
+      .name = node.name(), .device = node.device(), .inputs = InputNames(node), .in_flow = in_flow};
   if (IsCall(node.op())) {
     const auto f = node.attr().find("f");
     if (f == node.attr().end() || f->second.value_case() != tensorflow::AttrValue::kFunc) {
@@ -58,39 +61,62 @@ Status FunctionExpansion::Expand(const NodeProto& node, int depth) {
     }
     call.function = f->second.func().name();
     call.attrs = &f->second.func().attr();
-    return ExpandCall(call, depth);
+    return ExpandCall(std::move(call), depth);
   }
   if (library_.HasInsteadOfOp(node.op())) {
     call.function = node.op();
     call.attrs = &node.attr();
-    return ExpandCall(call, depth);
+    return ExpandCall(std::move(call), depth);
   }
   return Append(node);
 }
 
-Status FunctionExpansion::ExpandCall(const FunctionCall& call, int depth) {
+Status FunctionExpansion::ExpandCall(FunctionCall call, int depth,
+                                     std::vector<std::string>* returned) {
   ASSIGN_OR_RETURN(const FunctionProto* const function, library_.Find(call.function));
   FunctionBody body(library_, call, *function);
   RETURN_IF_ERROR(body.BindArguments());
+  RETURN_IF_ERROR(AddBegin(*function, &call));
+  const std::set<std::string> in_flow = library_.NodesInFlow(function->node_def());
   for (const NodeProto& node : function->node_def()) {
     ASSIGN_OR_RETURN(const NodeProto copy, body.Copy(node));
-    RETURN_IF_ERROR(Expand(copy, depth + 1));
+    RETURN_IF_ERROR(Expand(copy, call.in_flow || in_flow.count(node.name()) > 0, depth + 1));
   }
   std::vector<std::string> values;
   std::vector<DataType> types;
   for (const ArgProto& arg : function->signature().output_arg()) {
-    const auto returned = function->ret().find(arg.name());
-    if (returned == function->ret().end()) {
+    const auto result = function->ret().find(arg.name());
+    if (result == function->ret().end()) {
       return InvalidArgument("function '", call.function, "' does not return '", arg.name(), "'");
     }
-    ASSIGN_OR_RETURN(std::string value, body.RenameTensor(returned->second));
+    ASSIGN_OR_RETURN(std::string value, body.RenameTensor(result->second));
     values.push_back(std::move(value));
     ASSIGN_OR_RETURN(const DataType type, TypeOf(arg, *call.attrs));
     types.push_back(type);
   }
+  if (returned != nullptr) *returned = values;
   std::vector<std::string> control = call.inputs.control;
   for (const auto& [name, node] : function->control_ret()) control.push_back(body.Rename(node));
   return AddResults(call, values, types, control);
+}
+
+// In a loop, a node without inputs would otherwise belong to no iteration. The node is an Identity
+// because a control edge from an argument itself may say nothing: a Switch has run on both
+// branches.
+Status FunctionExpansion::AddBegin(const FunctionProto& function, FunctionCall* call) {
+  if (!call->in_flow || !call->inputs.control.empty() || call->inputs.data.empty()) {
+    return OkStatus();
+  }
+  std::set<std::string> arguments;
+  for (const ArgProto& arg : function.signature().input_arg()) arguments.insert(arg.name());
+  const auto& nodes = function.node_def();
+  if (std::none_of(nodes.begin(), nodes.end(),
+                   [&](const NodeProto& node) { return HasNoSource(node, arguments); })) {
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(const DataType type, TypeOf(function.signature().input_arg(0), *call->attrs));
+  call->begins = StrCat(call->name, "/_begins");
+  return Add(call->begins, "Identity", call->device, {call->inputs.data[0]}, type).status();
 }
 
 Status FunctionExpansion::AddResults(const FunctionCall& call,

@@ -6,8 +6,10 @@
 // loop.
 //
 // A call keeps its name: it becomes an IdentityN of its results, so that it can be fetched, fed and
-// waited for as before. Nodes of a body are called CALL/NODE. InvalidArgument and Unimplemented
-// errors name the call; ResourceExhausted where the bodies are too many or nested too deeply.
+// waited for as before. The results of a conditional are independent (core/op/results_apart.h):
+// a step runs of the branch what it needs. Nodes of a body are called CALL/NODE. InvalidArgument
+// and Unimplemented errors name the call; ResourceExhausted where the bodies are too many or nested
+// too deeply.
 #pragma once
 
 #include <cstdint>

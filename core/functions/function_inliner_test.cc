@@ -111,7 +111,7 @@ TEST(InlineFunctions, If) {
             "if/then/effect = NoOp(^if/pivot_then)\n"
             "if/then = IdentityN(if/then/sum:0, ^if/pivot_then, ^if/then/effect)\n"
             "if/then_ended = Identity(if/pivot:1, ^if/then)\n"
-            "if/merge_0 = Merge(if/else:0, if/then:0)\n"
+            "if/merge_0 = Merge(if/else/sum:0, if/then/sum:0)\n"
             "if/ended = Merge(if/else_ended, if/then_ended)\n"
             "if = IdentityN(if/merge_0, ^if/ended)\n");
 }
@@ -146,6 +146,59 @@ TEST(InlineFunctions, While) {
             "w/body = IdentityN(w/body/sum:0, ^w/pivot, ^w/body/effect)\n"
             "w/next_0 = NextIteration(w/body:0)\n"
             "w = IdentityN(w/exit_0)\n");
+}
+
+// Of constants alone: g(x) = 1, and h(x) = g(x), where g is called with a value of the body.
+const char kConstants[] = R"(
+  function {
+    signature { name: 'g' input_arg { name: 'x' type: DT_FLOAT }
+                output_arg { name: 'y' type: DT_FLOAT } }
+    node_def { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } }
+    ret { key: 'y' value: 'one:output:0' }
+  }
+  function {
+    signature { name: 'h' input_arg { name: 'x' type: DT_FLOAT }
+                output_arg { name: 'y' type: DT_FLOAT } }
+    node_def { name: 'sum' op: 'AddV2' input: 'x' input: 'x'
+               attr { key: 'T' value { type: DT_FLOAT } } }
+    node_def { name: 'g' op: 'g' input: 'sum:z:0' }
+    ret { key: 'y' value: 'g:y:0' }
+  })";
+
+TEST(InlineFunctions, ConstantsOfACallInALoopBelongToTheLoop) {
+  const std::string test = R"(
+    function {
+      signature { name: 'test' input_arg { name: 'x' type: DT_FLOAT }
+                  output_arg { name: 'y' type: DT_FLOAT } }
+      ret { key: 'y' value: 'x' }
+    })";
+  const std::string loop = Inline(kX + std::string(R"(
+    node { name: 'w' op: 'While' input: 'x'
+           attr { key: 'T' value { list { type: DT_FLOAT } } }
+           attr { key: 'cond' value { func { name: 'test' } } }
+           attr { key: 'body' value { func { name: 'h' } } } })") +
+                                  Library(kConstants + test));
+  EXPECT_NE(loop.find("w/body/g/_begins = Identity(w/body/sum:0)\n"
+                      "w/body/g/one = Const(^w/body/g/_begins)\n"),
+            std::string::npos)
+      << loop;
+}
+
+TEST(InlineFunctions, ConstantsOfACallBehindASwitchBelongToTheBranch) {
+  const std::string branch = Inline(kX + std::string(R"(
+    node { name: 's' op: 'Switch' input: 'x' input: 'x' }
+    node { name: 'c' op: 'g' input: 's:1' }
+    node { name: 'd' op: 'g' input: 'x' })") +
+                                    Library(kConstants));
+  EXPECT_EQ(branch,
+            "x = Placeholder()\n"
+            "s = Switch(x, x)\n"
+            "c/_begins = Identity(s:1)\n"
+            "c/one = Const(^c/_begins)\n"
+            "c = IdentityN(c/one:0)\n"
+            "d/one = Const()\n"
+            "d = IdentityN(d/one:0)\n")
+      << "nothing decides about d: its constants may be folded";
 }
 
 TEST(InlineFunctions, Mistakes) {

@@ -70,4 +70,30 @@ StatusOr<int> FunctionLibrary::OutputIndex(const NodeProto& node, const std::str
   return InvalidArgument("op '", node.op(), "' has no output '", arg, "'");
 }
 
+std::set<std::string> FunctionLibrary::NodesInFlow(
+    const google::protobuf::RepeatedPtrField<tensorflow::NodeDef>& nodes) const {
+  std::map<std::string, std::vector<std::string>> consumers;
+  std::vector<std::string> found;  // those whose consumers have not been looked at
+  for (const tensorflow::NodeDef& node : nodes) {
+    for (const std::string& input : node.input()) {
+      const bool control = !input.empty() && input[0] == '^';
+      consumers[control ? input.substr(1) : input.substr(0, input.find(':'))].push_back(
+          node.name());
+    }
+    const OpDef* const op = registry_.FindOp(node.op());
+    if (op != nullptr && (op->flow == FlowOp::kSwitch || op->flow == FlowOp::kEnter)) {
+      found.push_back(node.name());
+    }
+  }
+  std::set<std::string> in_flow(found.begin(), found.end());
+  while (!found.empty()) {
+    const std::string source = std::move(found.back());
+    found.pop_back();
+    for (const std::string& node : consumers[source]) {
+      if (in_flow.insert(node).second) found.push_back(node);
+    }
+  }
+  return in_flow;
+}
+
 }  // namespace penstock

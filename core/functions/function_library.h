@@ -4,10 +4,16 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "core/base/status.h"
 #include "core/op/registry.h"
+
+namespace google::protobuf {
+template <class T>
+class RepeatedPtrField;
+}  // namespace google::protobuf
 
 namespace tensorflow {
 class FunctionDef;
@@ -36,6 +42,10 @@ class FunctionLibrary {
   // Which output of a node, counted flatly, is number `index` of its argument `arg`.
   StatusOr<int> OutputIndex(const tensorflow::NodeDef& node, const std::string& arg,
                             int index) const;
+  // The names of those of `nodes` that the control flow among them decides about: what depends on a
+  // Switch or an Enter. `nodes` are a graph's or those of the body of a function.
+  std::set<std::string> NodesInFlow(
+      const google::protobuf::RepeatedPtrField<tensorflow::NodeDef>& nodes) const;
 
  private:
   const Registry& registry_;

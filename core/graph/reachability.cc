@@ -83,14 +83,14 @@ class Tarjan {
 
 }  // namespace
 
-Reachability::Reachability(const Graph& graph, Follows follows) {
+Reachability::Reachability(const Graph& graph, Source source) {
   std::vector<std::vector<int>> inputs(graph.max_id());
   for (const Node* node : graph.nodes()) {
     std::vector<int>& from = inputs[node->id()];
     for (int i = 0; i < node->num_inputs(); ++i) {
-      if (node->input(i).node != nullptr && follows(*node, i)) {
-        from.push_back(node->input(i).node->id());
-      }
+      if (node->input(i).node == nullptr) continue;
+      const Node* const leads_from = source(*node, i);
+      if (leads_from != nullptr) from.push_back(leads_from->id());
     }
     for (const Node* control : node->control_inputs()) from.push_back(control->id());
   }

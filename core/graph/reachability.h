@@ -22,10 +22,10 @@ class Reachability {
     size_t source;  // < kSourcesMax
   };
 
-  // Borrows nothing. Follows the graph's edges as they are now, also those around loops, but for
-  // data inputs for which `follows` returns false.
-  using Follows = absl::FunctionRef<bool(const Node& node, int input)>;
-  Reachability(const Graph& graph, Follows follows);
+  // Borrows nothing. Follows the graph's edges as they are now, also those around loops; of data
+  // inputs, those for which `source` returns a node, which is taken to be what the input leads from.
+  using Source = absl::FunctionRef<const Node*(const Node& node, int input)>;
+  Reachability(const Graph& graph, Source source);
 
   // Forgets the seeds before, and lets each source lead from the nodes that it is a seed of.
   void Find(absl::Span<const Seed> seeds);

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-bool All(const Node&, int) { return true; }
+const Node* All(const Node& node, int input) { return node.input(input).node; }
 
 // By node id: whether a walk from `from` comes there.
 std::vector<bool> WalkFrom(const Node* from, int max_id) {

@@ -13,8 +13,17 @@
 namespace penstock {
 namespace {
 
-// Replaces the one -1 in `dims`, if any, so that they hold `elements`.
-Status FillInMissing(int64_t elements, Dims* dims) {
+// The product of all sizes, or with `skip_zeros` of those that are not zero.
+StatusOr<int64_t> Product(absl::Span<const int64_t> dims, bool skip_zeros) {
+  Dims counted(dims.begin(), dims.end());
+  if (skip_zeros) std::replace(counted.begin(), counted.end(), int64_t{0}, int64_t{1});
+  return CheckedProduct(counted);
+}
+
+// Replaces the one -1 in `dims`, if any, so that they hold the elements of `input`. If another size
+// in `dims` is zero, any number would do: then it is what the sizes of `input` other than zero
+// hold, divided (and rounded down) by the other sizes other than zero, as in TensorFlow.
+Status FillInMissing(const Shape& input, Dims* dims) {
   int missing = -1;
   for (int i = 0; i < static_cast<int>(dims->size()); ++i) {
     const int64_t dim = (*dims)[i];
@@ -27,16 +36,10 @@ Status FillInMissing(int64_t elements, Dims* dims) {
   }
   if (missing < 0) return OkStatus();
   (*dims)[missing] = 1;
-  ASSIGN_OR_RETURN(const int64_t others, CheckedProduct(*dims));
-  if (others == 0) {
-    if (elements != 0) {
-      return InvalidArgument("Input to reshape is a tensor with ", elements,
-                             " values, but the requested shape has 0 without the missing size");
-    }
-    return InvalidArgument("reshape cannot infer the missing input size for an empty tensor ",
-                           "unless all specified input sizes are non-zero");
-  }
-  if (elements % others != 0) {
+  const bool empty = std::find(dims->begin(), dims->end(), 0) != dims->end();
+  ASSIGN_OR_RETURN(const int64_t elements, Product(input.dims(), /*skip_zeros=*/empty));
+  ASSIGN_OR_RETURN(const int64_t others, Product(*dims, /*skip_zeros=*/empty));
+  if (elements % others != 0 && input.num_elements() != 0) {
     return InvalidArgument("Input to reshape is a tensor with ", elements,
                            " values, but the requested shape requires a multiple of ", others);
   }
@@ -49,7 +52,7 @@ class ReshapeKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor input = ctx.TakeInput(0);
     ASSIGN_OR_RETURN(Dims dims, IntVector(ctx.input(1), "shape"));
-    RETURN_IF_ERROR(FillInMissing(input.num_elements(), &dims));
+    RETURN_IF_ERROR(FillInMissing(input.shape(), &dims));
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
     if (shape.num_elements() != input.num_elements()) {
       return InvalidArgument("Input to reshape is a tensor with ", input.num_elements(),
@@ -69,8 +72,9 @@ Status ReshapeShape(ShapeScope& s) {
   }
   Dims dims(wanted.begin(), wanted.end());
   if (s.input(0).fully_known()) {
-    const int64_t elements = s.input(0).ToShape().num_elements();
-    RETURN_IF_ERROR(FillInMissing(elements, &dims));
+    const Shape input = s.input(0).ToShape();
+    const int64_t elements = input.num_elements();
+    RETURN_IF_ERROR(FillInMissing(input, &dims));
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
     if (shape.num_elements() != elements) {
       return InvalidArgument("cannot reshape a tensor with ", elements, " elements to shape ",

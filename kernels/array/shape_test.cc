@@ -58,6 +58,26 @@ TEST(Reshape, SharesItsInput) {
   }
 }
 
+// Sizes of zero say nothing of the size that is left out: it follows from the other ones, as in
+// TensorFlow.
+TEST(Reshape, EmptyTensorsWithASizeLeftOut) {
+  const struct {
+    Dims from;
+    std::vector<int64_t> to;
+    Shape result;
+  } kCases[] = {
+      {{0, 3}, {-1}, {0}},          {{0, 3}, {3, -1}, {3, 0}},
+      {{0, 3}, {0, -1}, {0, 3}},    {{0}, {0, -1}, {0, 1}},
+      {{0, 0, 5}, {0, -1}, {0, 5}}, {{0, 3}, {-1, 0, 2}, {1, 0, 2}},
+      {{0}, {-1, 0, 2}, {0, 0, 2}}, {{0, 0, 5}, {-1, 0, 2}, {2, 0, 2}},
+      {{0, 3}, {-1, 0}, {3, 0}},
+  };
+  for (const auto& c : kCases) {
+    const Tensor y = OpCall{"Reshape", {Tensor(DType::kFloat, Shape(c.from)), Longs(c.to)}}.Run1();
+    EXPECT_EQ(y.shape(), c.result) << Shape(c.from).ToString();
+  }
+}
+
 TEST(Reshape, Mistakes) {
   const auto expect = [](const Shape& from, std::vector<int64_t> to, const char* words) {
     OpCall{"Reshape", {Sample(DType::kFloat, from), Longs(to)}}.ExpectError(words);
@@ -68,7 +88,6 @@ TEST(Reshape, Mistakes) {
          "of 2");
   expect({4}, {-1, -1}, "only one input size may be -1, not both 0 and 1");
   expect({4}, {-2, 2}, "size 0 must be non-negative, not -2");
-  expect({0}, {-1, 0}, "reshape cannot infer the missing input size for an empty tensor");
   expect({4}, {-1, 0}, "requested shape has 0");
   expect({4}, {INT64_MAX, 2}, "more elements than an int64 can count");
   OpCall{"Reshape", {Sample(DType::kFloat, {4}), S<int32_t>(4)}}.ExpectError(

@@ -67,10 +67,11 @@ Status Barrier::CheckKeys(absl::Span<const std::string> keys) const {
   return OkStatus();
 }
 
-Status Barrier::InsertOne(int c, const std::string& key, Tensor value) {
+Status Barrier::InsertOne(int c, const std::string& key, Tensor value, bool* began) {
   const auto [it, first] = incomplete_.try_emplace(key);
   Tuple& tuple = it->second;
   if (first) tuple = {next_index_, Element(spec_.types.size())};
+  *began |= first;
   if (tuple.components[c].valid()) {
     return InvalidArgument("Key ", key, " already has a value for component ", c, " in barrier ",
                            name());
@@ -89,13 +90,14 @@ Status Barrier::InsertAll(int c, absl::Span<const std::string> keys, std::vector
                           const UpdateOrigin& origin) {
   std::vector<Tensor> applied;
   Status status = CheckKeys(keys);
+  bool began = false;
   size_t count = 0;
   for (; count < keys.size() && status.ok(); ++count) {
     if (logged()) applied.push_back(values[count][0]);
-    status = InsertOne(c, keys[count], std::move(values[count][0]));
+    status = InsertOne(c, keys[count], std::move(values[count][0]), &began);
   }
   if (!status.ok() && count > 0) --count;
-  ++next_index_;
+  if (began) ++next_index_;
   Changed(origin, kInsertAction, [&] {
     const auto inserted = keys.subspan(0, count);
     std::vector<Tensor> record = {Value(int64_t{c}), Tensor::Vector(std::vector<std::string>(

@@ -29,7 +29,8 @@ class Barrier final : public Blocking {
     bool operator==(const Spec&) const = default;
   };
   // Tuples in the form {index, key, component 0, ...}. The index is that of the insertion with
-  // which the tuple began; the first one is the least int64.
+  // which the tuple began. Insertions that begin tuples are counted, from the least int64 on; those
+  // that only add to tuples are not.
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
   struct TakeOptions {
     bool allow_small_batch = false;    // once it is closed
@@ -65,7 +66,9 @@ class Barrier final : public Blocking {
     Element components;  // invalid: not there yet
   };
   Status CheckKeys(absl::Span<const std::string> keys) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status InsertOne(int c, const std::string& key, Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sets `*began` if the key is new.
+  Status InsertOne(int c, const std::string& key, Tensor value, bool* began)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Every change of the state.
   Status InsertAll(int c, absl::Span<const std::string> keys, std::vector<Element> values,
                    const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

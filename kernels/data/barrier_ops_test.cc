@@ -76,6 +76,16 @@ TEST(Barriers, TuplesComeOutWhenTheyAreComplete) {
             "0 0 1 ; string[3] \"c\" \"a\" \"d\"; float[3] 3 1 4; int32[3,2] 3 3 1 1 4 4");
 }
 
+TEST(Barriers, OnlyInsertionsThatBeginTuplesAreCounted) {
+  TestBarrier b;
+  for (const char* key : {"a", "b", "c"}) {
+    ASSERT_TRUE(b.Insert(1, {key}, PairsOf({1, 1})).ok());
+    ASSERT_TRUE(b.Insert(0, {key}, Floats({1})).ok());
+  }
+  EXPECT_EQ(b.Take(3),
+            "0 1 2 ; string[3] \"a\" \"b\" \"c\"; float[3] 1 1 1; int32[3,2] 1 1 1 1 1 1");
+}
+
 TEST(Barriers, WhatDoesNotFitIsRefused) {
   TestBarrier b;
   ASSERT_TRUE(b.Insert(0, {"a"}, Floats({1})).ok());

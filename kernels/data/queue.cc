@@ -100,6 +100,7 @@ class Queue::DequeueOperation final : public Operation {
     const int64_t missing = count_ - taken();
     const int64_t count = std::clamp<int64_t>(size - stay, 0, missing);
     if (count == 0 && missing > 0) return Progress::kNone;
+    if (queue_.spec_.by_priority() && count < missing) return Progress::kNone;
     queue_.Take(count, /*last=*/count == missing, &elements_, origin());
     return count == missing ? Progress::kDone : Progress::kSome;
   }

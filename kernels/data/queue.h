@@ -5,8 +5,8 @@
 //
 // Enqueueing waits for room, dequeueing for elements. Taking many takes one at a time, as they
 // come, so that more may be asked for than the queue holds; where it does not come to an end (the
-// queue is closed, the step cancelled) they are put back. Thread-safe; operations are served in
-// order.
+// queue is closed, the step cancelled) they are put back. From a PriorityQueue many are taken at
+// once, when all of them are there. Thread-safe; operations are served in order.
 //
 // Actions in a StateLog: "enqueue" {components of the elements, one element after the other};
 // "take" {count}: so many leave for an operation that waits for more; "dequeue" {count}: so many
@@ -40,6 +40,9 @@ struct QueueSpec {
   // are drawn at random depends on their order and the seeds, not on how fast anybody is.
   bool repeatable = false;
 
+  // Elements leave by priority: none of several leaves before all are there, because one that
+  // comes later may have to be the first.
+  bool by_priority() const { return string_view(type) == "PriorityQueue"; }
   // How many are not taken while the queue is open.
   int64_t stay() const { return repeatable ? capacity - 1 : min_after_dequeue; }
   // InvalidArgument names the first difference.

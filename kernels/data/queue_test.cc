@@ -383,6 +383,34 @@ TEST(ElementStore, PrioritiesThenOrderOfArrival) {
   EXPECT_EQ(ids, std::vector<int64_t>({1, 4, 3, 0, 2}));
 }
 
+TEST(Queue, ByPriorityManyLeaveAtOnce) {
+  const auto queue = Queue::Make(
+      "q", {.type = "PriorityQueue", .types = {DType::kInt64}, .shapes = {PartialShape::Scalar()}},
+      {});
+  std::vector<int64_t> taken;
+  const auto receive = [&](const std::vector<Element>& elements) {
+    for (const Element& e : elements) taken.push_back(e[0].scalar<int64_t>());
+    return OkStatus();
+  };
+  int ended = 0;
+  const auto end = [&] {
+    return Done([&](const Status& status) {
+      EXPECT_TRUE(status.ok()) << status;
+      ++ended;
+    });
+  };
+  queue->Enqueue(Numbers(8, 2), nullptr, end());
+  queue->Dequeue(3, false, receive, nullptr, end());
+  EXPECT_EQ(queue->size(), 2) << "nothing leaves before all three are there";
+  queue->Enqueue(Numbers(1, 1), nullptr, end());
+  EXPECT_EQ(taken, std::vector<int64_t>({1, 8, 9}));
+  queue->Enqueue(Numbers(5, 1), nullptr, end());
+  queue->Dequeue(3, true, receive, nullptr, end());
+  queue->Close(false, nullptr, end());
+  EXPECT_EQ(ended, 6) << "what is left of a queue that is closed";
+  EXPECT_EQ(taken, std::vector<int64_t>({1, 8, 9, 5}));
+}
+
 TEST(Queue, DroppingItEndsWhatWaits) {
   const auto queue = NewQueue(NewFifoStore(), 1);
   std::vector<Status> ends;

@@ -53,6 +53,33 @@ const std::string& Animation() {
   static const std::string& data = *new std::string(bytes, sizeof bytes - 1);
   return data;
 }
+// A frame of one color of Gif(): 0 red, 1 green, 2 blue, 3 grey (9, 9, 9).
+struct GifFrame {
+  char left, top, width, height, color;
+};
+
+// A screen of 2 x 2 pixels, which frames need not keep to. Codes have three bits and are never
+// shortened: a Clear (4) stands before each pixel, 5 ends.
+std::string Gif(const std::vector<GifFrame>& frames) {
+  std::string gif("GIF89a\2\0\2\0\x81\0\0\xff\0\0\0\xff\0\0\0\xff\x09\x09\x09", 25);
+  for (const GifFrame& frame : frames) {
+    const char place[] = {',', frame.left, 0, frame.top, 0, frame.width, 0, frame.height, 0, 0, 2};
+    gif.append(place, sizeof place);
+    std::vector<int> codes;
+    for (int i = 0; i < frame.width * frame.height; ++i) {
+      codes.insert(codes.end(), {4, frame.color});
+    }
+    codes.push_back(5);
+    std::string bytes((codes.size() * 3 + 7) / 8, '\0');
+    for (size_t bit = 0; bit < codes.size() * 3; ++bit) {
+      bytes[bit / 8] |= static_cast<char>((codes[bit / 3] >> bit % 3 & 1) << bit % 8);
+    }
+    gif += static_cast<char>(bytes.size());
+    gif += bytes + '\0';
+  }
+  return gif + ';';
+}
+
 // One row of two pixels, blue first, padded to four bytes.
 const std::string& Bitmap() {
   static const char bytes[] =
@@ -164,6 +191,28 @@ TEST(GifTest, FramesCoverWhatWasThereBefore) {
   EXPECT_THAT(Mistake("DecodePng", Animation()), HasSubstr("frames"));
   EXPECT_EQ(Decode("DecodeGif", Encode("EncodePng", Gradient(2, 2, 4)))->shape(),
             Shape({1, 2, 2, 3}));
+}
+
+// As TensorFlow decodes it: the canvas is as wide as the widest frame and as high as the highest.
+TEST(GifTest, FramesOfDifferentSize) {
+  const std::string wide_then_high =
+      Gif({{0, 0, 1, 1, 0}, {0, 0, 3, 1, 1}, {0, 0, 1, 2, 2}, {2, 1, 2, 2, 3}, {9, 9, 1, 1, 0}});
+  const auto image = Decode("DecodeGif", wide_then_high);
+  ASSERT_TRUE(image.ok()) << image.status();
+  ASSERT_EQ(image->shape(), Shape({5, 2, 3, 3}));
+  std::string colors;  // by their first letter; a dot for black
+  for (int64_t i = 0; i < image->num_elements(); i += 3) {
+    const uint8_t* rgb = image->data<uint8_t>() + i;
+    colors += rgb[0] == 255 ? 'r' : rgb[1] == 255 ? 'g' : rgb[2] == 255 ? 'b' : rgb[0] ? '9' : '.';
+  }
+  EXPECT_EQ(colors,
+            "r....."
+            "ggg..."
+            "bggb.."
+            "bggb.9"
+            "bggb.9");
+  EXPECT_EQ(Decode("DecodeImage", wide_then_high, {{"expand_animations", false}})->shape(),
+            Shape({2, 3, 3}));
 }
 
 TEST(BmpTest, BlueComesFirst) {

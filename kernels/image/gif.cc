@@ -29,14 +29,65 @@ struct Close {
   }
 };
 
+using GifFile = std::unique_ptr<GifFileType, Close>;
+
+// Null if the header is wrong. Reads from `*data`, which shrinks.
+GifFile Open(string_view* data) {
+  int error = 0;
+  return GifFile(DGifOpen(data, ReadBytes, &error));
+}
+
 Status Invalid(const GifFileType& gif) {
   const char* why = GifErrorString(gif.Error);
   return InvalidArgument("Invalid GIF data: ", why == nullptr ? "unknown error" : why);
 }
 
+// Finds the size of the canvas: that of the widest and of the highest frame. Stops at a defect;
+// frames behind it do not count.
+class GifMeasure {
+ public:
+  explicit GifMeasure(GifFileType& gif) : gif_(gif) {}
+
+  ImageSize Measure() {
+    ImageSize size{.frames = 0, .height = 0, .width = 0, .channels = 3};
+    GifRecordType record;
+    while (DGifGetRecordType(&gif_, &record) == GIF_OK && record != TERMINATE_RECORD_TYPE) {
+      if (record == EXTENSION_RECORD_TYPE && !SkipExtension()) break;
+      if (record != IMAGE_DESC_RECORD_TYPE) continue;
+      if (DGifGetImageDesc(&gif_) == GIF_ERROR || !SkipPixels()) break;
+      size.height = std::max<int64_t>(size.height, gif_.Image.Height);
+      size.width = std::max<int64_t>(size.width, gif_.Image.Width);
+    }
+    return size;
+  }
+
+ private:
+  bool SkipExtension() {
+    int code;
+    GifByteType* block;
+    if (DGifGetExtension(&gif_, &code, &block) == GIF_ERROR) return false;
+    while (block != nullptr) {
+      if (DGifGetExtensionNext(&gif_, &block) == GIF_ERROR) return false;
+    }
+    return true;
+  }
+  bool SkipPixels() {
+    int code_size;
+    GifByteType* block;
+    if (DGifGetCode(&gif_, &code_size, &block) == GIF_ERROR) return false;
+    while (block != nullptr) {
+      if (DGifGetCodeNext(&gif_, &block) == GIF_ERROR) return false;
+    }
+    return true;
+  }
+
+  GifFileType& gif_;
+};
+
 class GifReader {
  public:
-  explicit GifReader(GifFileType& gif) : gif_(gif) {}
+  // `canvas` says how large each frame becomes.
+  GifReader(GifFileType& gif, const ImageSize& canvas) : gif_(gif), size_(canvas) {}
 
   // Appends the frames to *pixels.
   Status Read(bool first_only) {
@@ -85,8 +136,6 @@ class GifReader {
       return InvalidArgument("Invalid GIF data: a frame of ", frame.Width, " x ", frame.Height);
     }
     const bool first = pixels_.empty();
-    // The first frame is the size of them all.
-    if (first) size_ = {0, frame.Height, frame.Width, 3};
     ++size_.frames;
     RETURN_IF_ERROR(size_.Check("GIF"));
     const size_t one = size_.height * size_.width * 3, begin = pixels_.size();
@@ -131,7 +180,7 @@ class GifReader {
 
   GifFileType& gif_;
   int transparent_ = NO_TRANSPARENT_COLOR;
-  ImageSize size_{.frames = 0};
+  ImageSize size_;
   int64_t complete_ = 0;
   std::vector<uint8_t> pixels_;
 };
@@ -139,10 +188,10 @@ class GifReader {
 }  // namespace
 
 Status DecodeGif(string_view data, bool first_only, PixelSink sink) {
-  int error = 0;
-  const std::unique_ptr<GifFileType, Close> gif(DGifOpen(&data, ReadBytes, &error));
-  if (gif == nullptr) return InvalidArgument("Invalid GIF header");
-  GifReader reader(*gif);
+  string_view measured = data;
+  const GifFile twin = Open(&measured), gif = Open(&data);
+  if (twin == nullptr || gif == nullptr) return InvalidArgument("Invalid GIF header");
+  GifReader reader(*gif, GifMeasure(*twin).Measure());
   const Status read = reader.Read(first_only);
   // Frames in front of a defect are good.
   if (!read.ok() && reader.size().frames == 0) return read;

@@ -64,6 +64,13 @@ StatusOr<std::shared_ptr<LookupTable>> LookupTable::Make(std::string name, Spec 
   if (spec.kind == Kind::kHash && (spec.key_shape.rank() > 0 || spec.value_shape.rank() > 0)) {
     return InvalidArgument("the keys and values of a HashTable are scalars");
   }
+  const int64_t buckets = spec.initial_buckets;
+  if (buckets <= 0 || (buckets & (buckets - 1)) != 0) {
+    return InvalidArgument("initial_num_buckets must be a power of 2, got: ", buckets);
+  }
+  if (!(spec.max_load > 0 && spec.max_load < 1)) {
+    return InvalidArgument("max_load_factor must be between 0 and 1, got: ", spec.max_load);
+  }
   auto table = std::make_shared<LookupTable>(std::move(name), std::move(spec));
   const Tensor &empty = table->spec_.empty_key, &deleted = table->spec_.deleted_key;
   if (empty.valid() && deleted.valid()) {
@@ -132,10 +139,13 @@ void LookupTable::Put(const Tensor& keys, int64_t i, const Tensor& values) {
   const int64_t n = spec_.value_shape.num_elements();
   std::string key = KeyAt(keys, i);
   const auto [it, added] = rows_.try_emplace(key, static_cast<int64_t>(keys_.size()));
+  if (added && spec_.kind == Kind::kDense) it->second = buckets_.Take(HashOf(key), it->second);
   const int64_t row = it->second;
   const bool strings = spec_.value == DType::kString;
   const size_t size = SizeOf(spec_.value) * n;
-  if (added) {
+  if (row < static_cast<int64_t>(keys_.size())) {
+    keys_[row] = std::move(key);
+  } else {
     keys_.push_back(std::move(key));
     if (strings) {
       strings_.resize(strings_.size() + n);
@@ -151,13 +161,21 @@ void LookupTable::Put(const Tensor& keys, int64_t i, const Tensor& values) {
   }
 }
 
-// The last row takes the place of the one that goes.
 void LookupTable::Erase(const std::string& key) {
   const auto it = rows_.find(key);
   if (it == rows_.end()) return;
-  const int64_t row = it->second, last = static_cast<int64_t>(keys_.size()) - 1;
-  const int64_t n = spec_.value_shape.num_elements();
+  const int64_t row = it->second;
   rows_.erase(it);
+  if (spec_.kind == Kind::kDense) {
+    buckets_.Remove(row);
+  } else {
+    DropRow(row);
+  }
+}
+
+void LookupTable::DropRow(int64_t row) {
+  const int64_t last = static_cast<int64_t>(keys_.size()) - 1;
+  const int64_t n = spec_.value_shape.num_elements();
   if (row != last) {
     keys_[row] = std::move(keys_[last]);
     rows_[keys_[row]] = row;
@@ -177,6 +195,7 @@ void LookupTable::Erase(const std::string& key) {
 
 void LookupTable::Clear() {
   rows_.clear();
+  buckets_.Reset(spec_.initial_buckets);
   keys_.clear();
   strings_.clear();
   bytes_.clear();
@@ -190,6 +209,15 @@ void LookupTable::CopyRow(int64_t row, Tensor* values, int64_t i) const {
     const size_t size = SizeOf(spec_.value) * n;
     std::memcpy(static_cast<char*>(values->mutable_raw_data()) + i * size,
                 bytes_.data() + row * size, size);
+  }
+}
+
+void LookupTable::CopyKey(const std::string& key, Tensor* keys, int64_t i) const {
+  if (spec_.key == DType::kString) {
+    keys->mutable_data<std::string>()[i] = key;
+  } else {
+    std::memcpy(static_cast<char*>(keys->mutable_raw_data()) + i * key.size(), key.data(),
+                key.size());
   }
 }
 
@@ -236,6 +264,7 @@ Status LookupTable::Insert(const Tensor& keys, const Tensor& values, const Updat
   const int64_t count = *CountKeys(keys);
   for (int64_t i = 0; i < count; ++i) RETURN_IF_ERROR(CheckAllowed(KeyAt(keys, i)));
   WriterMutexLock lock(mu_);
+  MakeRoomFor(static_cast<int64_t>(rows_.size()) + count);
   for (int64_t i = 0; i < count; ++i) Put(keys, i, values);
   Changed(origin, kInsertAction, [&] { return std::vector<Tensor>{keys, values}; });
   return OkStatus();
@@ -253,15 +282,23 @@ Status LookupTable::Remove(const Tensor& keys, const UpdateOrigin& origin) {
   return OkStatus();
 }
 
-Status LookupTable::Import(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin) {
+Status LookupTable::Import(const Tensor& exported_keys, const Tensor& exported_values,
+                           const UpdateOrigin& origin) {
+  Tensor keys = exported_keys, values = exported_values;
   if (spec_.kind == Kind::kHash) return Initialize(keys, values, origin);
+  if (spec_.kind == Kind::kDense) FlattenedToRows(&keys, &values);
   RETURN_IF_ERROR(CheckValues(keys, values));
   const int64_t count = *CountKeys(keys);
+  const auto is_entry = [&](int64_t i) { return !Reserved(KeyAt(keys, i)); };
+  int64_t entries = 0;
+  for (int64_t i = 0; i < count; ++i) entries += is_entry(i) ? 1 : 0;
   WriterMutexLock lock(mu_);
   Clear();
+  // The buckets of a dense table that was exported are its rows.
+  if (count > 0 && (count & (count - 1)) == 0) buckets_.Reset(count);
+  MakeRoomFor(entries);
   for (int64_t i = 0; i < count; ++i) {
-    // What TensorFlow exports holds the reserved keys for its free places.
-    if (!Reserved(KeyAt(keys, i))) Put(keys, i, values);
+    if (is_entry(i)) Put(keys, i, values);
   }
   Changed(origin, kImportAction, [&] { return std::vector<Tensor>{keys, values}; });
   return OkStatus();
@@ -309,7 +346,7 @@ Status LookupTable::Initialize(const Tensor& keys, const Tensor& values,
 
 int64_t LookupTable::size() const {
   ReaderMutexLock lock(mu_);
-  return static_cast<int64_t>(keys_.size());
+  return static_cast<int64_t>(rows_.size());
 }
 
 Status LookupTable::Export(Tensor* keys, Tensor* values, Allocator& allocator) const {
@@ -317,27 +354,27 @@ Status LookupTable::Export(Tensor* keys, Tensor* values, Allocator& allocator) c
   if (spec_.kind == Kind::kHash && !initialized_) {
     return FailedPrecondition("Table not initialized.");
   }
+  if (spec_.kind == Kind::kDense) return ExportBuckets(keys, values, allocator);
   const Shape rows = {static_cast<int64_t>(keys_.size())};
   ASSIGN_OR_RETURN(const Shape keys_shape, Joined(rows, spec_.key_shape));
   ASSIGN_OR_RETURN(const Shape values_shape, Joined(rows, spec_.value_shape));
   ASSIGN_OR_RETURN(*keys, Tensor::Make(allocator, spec_.key, keys_shape));
   ASSIGN_OR_RETURN(*values, Tensor::Make(allocator, spec_.value, values_shape));
   for (size_t i = 0; i < keys_.size(); ++i) {
-    if (spec_.key == DType::kString) {
-      keys->mutable_data<std::string>()[i] = keys_[i];
-    } else {
-      std::memcpy(static_cast<char*>(keys->mutable_raw_data()) + i * keys_[i].size(),
-                  keys_[i].data(), keys_[i].size());
-    }
+    CopyKey(keys_[i], keys, static_cast<int64_t>(i));
     CopyRow(static_cast<int64_t>(i), values, static_cast<int64_t>(i));
   }
   return OkStatus();
 }
 
 std::vector<Tensor> LookupTable::Describe() const {
-  std::vector<Tensor> values = {Value(static_cast<int64_t>(spec_.kind)), Value(spec_.key),
-                                Value(spec_.value), Value(PartialShape(spec_.key_shape)),
-                                Value(PartialShape(spec_.value_shape))};
+  std::vector<Tensor> values = {Value(static_cast<int64_t>(spec_.kind)),
+                                Value(spec_.key),
+                                Value(spec_.value),
+                                Value(PartialShape(spec_.key_shape)),
+                                Value(PartialShape(spec_.value_shape)),
+                                Value(spec_.initial_buckets),
+                                Tensor::Scalar(spec_.max_load)};
   if (spec_.empty_key.valid()) values.push_back(spec_.empty_key);
   if (spec_.deleted_key.valid()) values.push_back(spec_.deleted_key);
   return values;
@@ -361,7 +398,7 @@ Status LookupTable::Replay(const ResourceChange& change, const UpdateOrigin& ori
 namespace {
 
 StatusOr<std::shared_ptr<Resource>> MakeTable(const std::string& name, const ReplayValues& values) {
-  RETURN_IF_ERROR(values.ExpectAtLeast(5));
+  RETURN_IF_ERROR(values.ExpectAtLeast(7));
   LookupTable::Spec spec;
   ASSIGN_OR_RETURN(const int64_t kind, values.Int(0));
   if (kind < 0 || kind > static_cast<int64_t>(LookupTable::Kind::kDense)) {
@@ -377,8 +414,14 @@ StatusOr<std::shared_ptr<Resource>> MakeTable(const std::string& name, const Rep
   }
   spec.key_shape = key_shape.ToShape();
   spec.value_shape = value_shape.ToShape();
+  ASSIGN_OR_RETURN(spec.initial_buckets, values.Int(5));
+  const Tensor& max_load = values.Get(6);
+  if (max_load.dtype() != DType::kFloat || max_load.rank() != 0) {
+    return values.Error("value 6 is no load factor");
+  }
+  spec.max_load = max_load.scalar<float>();
   for (Tensor* reserved : {&spec.empty_key, &spec.deleted_key}) {
-    const size_t i = reserved == &spec.empty_key ? 5 : 6;
+    const size_t i = reserved == &spec.empty_key ? 7 : 8;
     if (values.size() <= i) continue;
     *reserved = values.Get(i);
     if (reserved->dtype() == spec.key && reserved->shape() == spec.key_shape) continue;

@@ -20,6 +20,7 @@
 #include "core/op/resource.h"
 #include "core/tensor/allocator.h"
 #include "core/tensor/tensor.h"
+#include "kernels/lookup/buckets.h"
 
 namespace penstock {
 
@@ -31,6 +32,10 @@ class LookupTable final : public Resource {
     DType key = DType::kInvalid, value = DType::kInvalid;
     Shape key_shape = {}, value_shape = {};   // of one
     Tensor empty_key = {}, deleted_key = {};  // kDense: not allowed as keys; may be invalid
+    // kDense: how many buckets an export shows at first, a power of two, and which part of them may
+    // be taken before they are doubled.
+    int64_t initial_buckets = 131072;
+    float max_load = 0.8f;
   };
 
   // InvalidArgument where no table can be like that.
@@ -53,13 +58,15 @@ class LookupTable final : public Resource {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Keys that are not there are passed over.
   Status Remove(const Tensor& keys, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
-  // Replaces everything (in a kHash table: once).
+  // Replaces everything (in a kHash table: once). Takes what Export gives.
   Status Import(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
   // kHash only; a second time only if it brings as many entries, and then it changes nothing.
   Status Initialize(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
   int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
+  // All entries. Of a kDense table, as in TensorFlow, all buckets: matrices with one row for each;
+  // empty_key stands for those that are free, deleted_key for those whose entry was removed.
   Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -74,14 +81,25 @@ class LookupTable final : public Resource {
   void Put(const Tensor& keys, int64_t i, const Tensor& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Erase(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of the storage: the last row takes the place of `row`.
+  void DropRow(int64_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CopyRow(int64_t row, Tensor* values, int64_t i) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  void CopyKey(const std::string& key, Tensor* keys, int64_t i) const;
+
+  // Of kDense tables (dense_table.cc).
+  uint64_t HashOf(const std::string& key) const;
+  void MakeRoomFor(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FlattenedToRows(Tensor* keys, Tensor* values) const;
+  Status ExportBuckets(Tensor* keys, Tensor* values, Allocator& allocator) const
+      ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const std::string name_;
   const Spec spec_;
   mutable SharedMutex mu_;
   bool initialized_ ABSL_GUARDED_BY(mu_) = false;  // kHash
   absl::flat_hash_map<std::string, int64_t> rows_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::string> keys_ ABSL_GUARDED_BY(mu_);  // of each row
+  Buckets buckets_ ABSL_GUARDED_BY(mu_){spec_.initial_buckets, spec_.max_load};  // kDense
+  std::vector<std::string> keys_ ABSL_GUARDED_BY(mu_);                           // of each row
   // Values row by row: strings, or the bytes of all else.
   std::vector<std::string> strings_ ABSL_GUARDED_BY(mu_);
   std::string bytes_ ABSL_GUARDED_BY(mu_);

@@ -165,6 +165,47 @@ TEST(Lookup, DenseTablesReserveTwoKeys) {
   EXPECT_THAT(make(L({}, {0}), L({}, {1}), 3), HasSubstr("must be a power of 2, got: 3"));
 }
 
+// Compared with TensorFlow 2.21.
+TEST(Lookup, DenseTablesExportTheirBuckets) {
+  Table table("MutableDenseHashTableV2", DType::kInt64, DType::kInt64, {{"initial_num_buckets", 8}},
+              {L({}, {-1}), L({}, {-2})});
+  const auto exported = [&] {
+    return *table.Do("LookupTableExport", {},
+                     {{"Tkeys", DType::kInt64}, {"Tvalues", DType::kInt64}});
+  };
+  ASSERT_TRUE(table.Do("LookupTableInsert", {L({3}, {5, 6, 11}), L({3}, {50, 60, 110})}).ok());
+  ASSERT_TRUE(table.Do("LookupTableRemove", {L({2}, {6, 77})}).ok());
+  EXPECT_EQ(table.Size(), 2);
+  EXPECT_TRUE(SameTensor(exported()[0], L({8, 1}, {-1, -1, -1, 11, -1, 5, -2, -1})));
+  EXPECT_TRUE(SameTensor(exported()[1], L({8, 1}, {0, 0, 0, 110, 0, 50, 60, 0})));
+  ASSERT_TRUE(table.Do("LookupTableInsert", {L({1}, {14}), L({1}, {140})}).ok());
+  EXPECT_TRUE(SameTensor(exported()[0], L({8, 1}, {-1, -1, -1, 11, -1, 5, 14, -1})));
+  // Twelve would be more than 8 * 0.8, also if some of them are there already.
+  const std::vector<int64_t> nine = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  ASSERT_TRUE(table.Do("LookupTableInsert", {L({9}, nine), L({9}, nine)}).ok());
+  EXPECT_EQ(table.Size(), 11);
+  EXPECT_TRUE(SameTensor(exported()[0],
+                         L({16, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, -1, -1, 11, -1, -1, 14, -1})));
+  const auto all = exported();
+  ASSERT_TRUE(table.Do("LookupTableImport", all).ok());
+  EXPECT_EQ(table.Size(), 11);
+  EXPECT_TRUE(SameTensor(exported()[0], all[0]));
+  EXPECT_TRUE(SameTensor(table.Find(L({2}, {14, 10}), L({}, {-9})), L({2}, {140, -9})));
+}
+
+TEST(Lookup, DenseTablesExportVectorsAsMatrices) {
+  Table table("MutableDenseHashTableV2", DType::kString, DType::kFloat,
+              {{"value_shape", Shape({1, 2})}, {"initial_num_buckets", 2}},
+              {S({}, {""}), S({}, {"-"})});
+  ASSERT_TRUE(table.Do("LookupTableInsert", {S({1}, {"a"}), F({1, 1, 2}, {3, 4})}).ok());
+  const auto all =
+      *table.Do("LookupTableExport", {}, {{"Tkeys", DType::kString}, {"Tvalues", DType::kFloat}});
+  EXPECT_EQ(all[0].shape(), Shape({2, 1}));
+  EXPECT_EQ(all[1].shape(), Shape({2, 2}));
+  ASSERT_TRUE(table.Do("LookupTableImport", all).ok());
+  EXPECT_TRUE(SameTensor(table.Find(S({1}, {"a"}), F({1, 2}, {0, 0})), F({1, 1, 2}, {3, 4})));
+}
+
 TEST_P(BothFronts, FilesFillTables) {
   const std::string path = testing::TempDir() + "/vocabulary.txt";
   std::ofstream(path) << "x 10\ny 20\nz 30\n";

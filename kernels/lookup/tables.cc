@@ -28,16 +28,8 @@ class TableKernel final : public HandleKernel {
       spec_.value_shape = shape.ToShape();
     }
     if (node.attrs.contains("initial_num_buckets")) {
-      int64_t buckets;
-      float load;
-      RETURN_IF_ERROR(node.Attr("initial_num_buckets", &buckets));
-      RETURN_IF_ERROR(node.Attr("max_load_factor", &load));
-      if (buckets <= 0 || (buckets & (buckets - 1)) != 0) {
-        return InvalidArgument("initial_num_buckets must be a power of 2, got: ", buckets);
-      }
-      if (!(load > 0 && load < 1)) {
-        return InvalidArgument("max_load_factor must be between 0 and 1, got: ", load);
-      }
+      RETURN_IF_ERROR(node.Attr("initial_num_buckets", &spec_.initial_buckets));
+      RETURN_IF_ERROR(node.Attr("max_load_factor", &spec_.max_load));
     }
     bool by_node_name;
     std::string shared_name;

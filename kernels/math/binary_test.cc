@@ -288,5 +288,26 @@ TEST(Binary, IncompatibleShapes) {
   EXPECT_EQ(z.status().code(), StatusCode::kInvalidArgument) << z.status();
 }
 
+// As in TensorFlow, and as x * log(y) computed by two ops: the logarithm is rounded, too.
+template <class T>
+void ExpectLogarithmsRounded() {
+  std::vector<T> x, y;
+  for (int i = 1; i < 200; ++i) {
+    x.push_back(T(0.37f * i));
+    y.push_back(T(0.11f * i));
+  }
+  const Tensor product = Apply<T>("Xlogy", x, y), product1p = Apply<T>("Xlog1py", x, y);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float left = static_cast<float>(x[i]), right = static_cast<float>(y[i]);
+    EXPECT_EQ(product.flat<T>()[i], T(left * static_cast<float>(T(std::log(right))))) << i;
+    EXPECT_EQ(product1p.flat<T>()[i], T(left * static_cast<float>(T(std::log1p(right))))) << i;
+  }
+}
+
+TEST(Binary, LogarithmsOfSixteenBitsAreRounded) {
+  ExpectLogarithmsRounded<half>();
+  ExpectLogarithmsRounded<bfloat16>();
+}
+
 }  // namespace
 }  // namespace penstock

@@ -19,6 +19,17 @@ struct XlogyFn {
   }
 };
 
+// Of 16-bit numbers, which kernels compute with as floats: the logarithm is rounded to T before it
+// is multiplied, so that the result equals x * log(y) computed by two ops.
+template <class T>
+struct RoundedXlogyFn {
+  static constexpr double kNanos = 0.8;
+  DEVICE_FN float operator()(float x, float y) const {
+    const float product = x * static_cast<float>(T(std::log(y)));
+    return x == 0 ? 0 : product;
+  }
+};
+
 struct Xlog1pyFn {
   static constexpr double kNanos = 1;
   template <class T>
@@ -30,6 +41,15 @@ struct Xlog1pyFn {
       const T product = x * std::log1p(y);
       return x == T(0) ? T(0) : product;
     }
+  }
+};
+
+template <class T>
+struct RoundedXlog1pyFn {
+  static constexpr double kNanos = 1.2;
+  DEVICE_FN float operator()(float x, float y) const {
+    const float product = x * static_cast<float>(T(std::log1p(y)));
+    return x == 0 ? 0 : product;
   }
 };
 
@@ -53,7 +73,9 @@ OP(Xlogy) {
                                        g.dy() * Conj(Call("Xdivy", {x, y})));
                   });
 }
-KERNEL(Xlogy, BinaryElementwise<XlogyFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
+KERNEL(Xlogy, BinaryElementwise<XlogyFn>::Kernel, float, double, COMPLEX_TYPES);
+KERNEL(Xlogy, BinaryElementwise<RoundedXlogyFn<half>>::Kernel, half);
+KERNEL(Xlogy, BinaryElementwise<RoundedXlogyFn<bfloat16>>::Kernel, bfloat16);
 
 OP(Xlog1py) {
   return BinaryOp("x * log(1 + y), and zero where x is.", kFloatingOrComplex,
@@ -63,7 +85,9 @@ OP(Xlog1py) {
                                        g.dy() * Conj(Call("Xdivy", {x, y + 1.0})));
                   });
 }
-KERNEL(Xlog1py, BinaryElementwise<Xlog1pyFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
+KERNEL(Xlog1py, BinaryElementwise<Xlog1pyFn>::Kernel, float, double, COMPLEX_TYPES);
+KERNEL(Xlog1py, BinaryElementwise<RoundedXlog1pyFn<half>>::Kernel, half);
+KERNEL(Xlog1py, BinaryElementwise<RoundedXlog1pyFn<bfloat16>>::Kernel, bfloat16);
 
 OP(Xdivy) {
   return BinaryOp("x / y, and zero where x is.", kFloatingOrComplex,

@@ -19,12 +19,37 @@ class AssignKernel : public Kernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, ctx.input(1).dtype()));
     RETURN_IF_ERROR(variable->Assign(ctx.TakeInput(1), validate_shape_, ctx.origin()));
-    if (ctx.num_outputs() > 0) ctx.SetOutput(0, ctx.input(0));
+    ctx.SetOutput(0, ctx.input(0));
     return OkStatus();
   }
 
  private:
   bool validate_shape_ = true;
+};
+
+// Of resources. Here validate_shape compares with the value that the variable has, not with the
+// shape that it was declared with: the first value may have any.
+class AssignVariableKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    return node.Attr("validate_shape", &validate_shape_);
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, ctx.input(1).dtype()));
+    if (validate_shape_ && variable->initialized()) {
+      const Shape& shape = ctx.input(1).shape();
+      RETURN_IF_ERROR(variable->Inspect([&](const Tensor& value) -> Status {
+        if (value.shape() == shape) return OkStatus();
+        return InvalidArgument("Trying to assign to variable with tensor with wrong shape. ",
+                               "Expected ", value.shape().ToString(), " got ", shape.ToString());
+      }));
+    }
+    return variable->Assign(ctx.TakeInput(1), /*validate_shape=*/false, ctx.origin());
+  }
+
+ private:
+  bool validate_shape_ = false;
 };
 
 // variable = Fn(variable, value), element by element.
@@ -35,9 +60,9 @@ class AssignWithKernel : public Kernel {
     const Tensor& value = ctx.input(1);
     return UpdateVariableInput(ctx, kDTypeOf<T>, [&](Tensor& variable) -> Status {
       if (variable.shape() != value.shape()) {
-        return InvalidArgument("cannot update a variable of shape ", variable.shape().ToString(),
-                               " with a value of shape ", value.shape().ToString(),
-                               ": the shapes must be equal");
+        return InvalidArgument("Cannot update variable with shape ", variable.shape().ToString(),
+                               " using a Tensor with shape ", value.shape().ToString(),
+                               ", shapes must be equal.");
       }
       T* const to = variable.mutable_data<T>();
       const T* const from = value.data<T>();
@@ -97,7 +122,7 @@ OP(AssignVariableOp) {
       .stateful = true,
   };
 }
-KERNEL_ANY_TYPE(AssignVariableOp, AssignKernel);
+KERNEL_ANY_TYPE(AssignVariableOp, AssignVariableKernel);
 
 #define ASSIGN_WITH(Verb, text)                                   \
   OP(Assign##Verb) {                                              \

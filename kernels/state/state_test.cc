@@ -291,6 +291,27 @@ TEST(Assign, ChecksShapesWhereAsked) {
                "Assign requires shapes of both tensors to match");
 }
 
+// Compared with TensorFlow 2.21.
+TEST(Assign, AResourceIsComparedWithTheValueItHas) {
+  TestVariables variables;
+  const Tensor handle = variables.Handle("w", DType::kFloat, {2}, false);
+  const auto assign = [&](const Tensor& value, bool validate) {
+    return variables.Op("AssignVariableOp")
+        .ShapesKnow(OpRunner::Known::kNothing)
+        .In(handle)
+        .In(value)
+        .Attr("validate_shape", validate)
+        .Run()
+        .status();
+  };
+  EXPECT_EQ(assign(Floats({1, 2, 3}), true), OkStatus()) << "the first value";
+  EXPECT_EQ(assign(Floats({1, 2, 3}), true), OkStatus());
+  EXPECT_ERROR(assign(Floats({1, 2}), true), kInvalidArgument,
+               "Trying to assign to variable with tensor with wrong shape. Expected [3] got [2]");
+  EXPECT_EQ(assign(Floats({1, 2}), false), OkStatus());
+  EXPECT_EQ(TestVariables::Value(handle).shape(), Shape({2}));
+}
+
 TEST(Variable, LegacyScalarShapeMeansUnknown) {
   TestVariables variables;
   const auto handle =

@@ -6,36 +6,14 @@
 #include <farmhash.h>
 #include <highwayhash/sip_hash.h>
 
-#include <cstring>
-
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "kernels/string/murmur.h"
 #include "kernels/string/strings.h"
 
 namespace penstock {
 namespace {
-
-// A. Appleby's MurmurHash64A, public domain.
-uint64_t Murmur64(string_view text) {
-  constexpr uint64_t kSeed = 0xDECAFCAFFE, kMultiplier = 0xc6a4a7935bd1e995;
-  constexpr int kShift = 47;
-  uint64_t hash = kSeed ^ text.size() * kMultiplier;
-  for (; text.size() >= 8; text.remove_prefix(8)) {
-    uint64_t word;
-    std::memcpy(&word, text.data(), 8);
-    word *= kMultiplier;
-    word ^= word >> kShift;
-    hash = (hash ^ word * kMultiplier) * kMultiplier;
-  }
-  if (!text.empty()) {
-    uint64_t rest = 0;
-    std::memcpy(&rest, text.data(), text.size());
-    hash = (hash ^ rest) * kMultiplier;
-  }
-  hash = (hash ^ hash >> kShift) * kMultiplier;
-  return hash ^ hash >> kShift;
-}
 
 template <class Hash>
 Status Buckets(KernelContext& ctx, int64_t count, Hash hash) {

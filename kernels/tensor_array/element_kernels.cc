@@ -22,7 +22,7 @@ StatusOr<std::shared_ptr<TensorArray>> ArrayInput(KernelContext& ctx, DType dtyp
 }
 
 StatusOr<std::vector<int64_t>> AllIndices(const TensorArray& array) {
-  ASSIGN_OR_RETURN(const int64_t size, array.Size());
+  ASSIGN_OR_RETURN(const int64_t size, array.SizeOfWhole());
   std::vector<int64_t> indices(size);
   std::iota(indices.begin(), indices.end(), 0);
   return indices;
@@ -134,6 +134,7 @@ Status TensorArrayScatterKernel::Compute(KernelContext& ctx) {
     parts.push_back(std::move(part));
   }
   RETURN_IF_ERROR(array->Write(ctx, indices, std::move(parts)));
+  if (all) array->MarkSplit(rows);
   ctx.SetOutput(0, ctx.TakeInput(value_input + 1));
   return OkStatus();
 }
@@ -223,6 +224,7 @@ Status TensorArraySplitKernel::Compute(KernelContext& ctx) {
     begin += length;
   }
   RETURN_IF_ERROR(array->Write(ctx, indices, std::move(parts)));
+  array->MarkSplit(count);
   ctx.SetOutput(0, ctx.TakeInput(3));
   return OkStatus();
 }

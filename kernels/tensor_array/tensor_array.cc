@@ -43,6 +43,17 @@ StatusOr<int64_t> TensorArray::Size() const {
   return size_;
 }
 
+StatusOr<int64_t> TensorArray::SizeOfWhole() const {
+  MutexLock lock(mu_);
+  RETURN_IF_ERROR(CheckOpen());
+  return options_.sums && parts_ >= 0 ? parts_ : size_;
+}
+
+void TensorArray::MarkSplit(int64_t parts) {
+  MutexLock lock(mu_);
+  parts_ = parts;
+}
+
 PartialShape TensorArray::element_shape() const {
   MutexLock lock(mu_);
   return options_.element_shape;
@@ -192,6 +203,7 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
             .sums = true}));
   // Nobody else has the gradient yet.
   MutexLock gradient_lock(gradient->mu_);
+  gradient->parts_ = parts_;
   for (const auto& [index, place] : places_) {
     gradient->places_[index].shape = with_prefix(place.shape);
   }

@@ -53,6 +53,12 @@ class TensorArray final : public Resource {
   DType dtype() const { return dtype_; }
 
   StatusOr<int64_t> Size() const;
+  // How many elements there are for ops that take all of them: Size, but for the gradient of an
+  // array that was filled by a split only as many as there were parts. Elements that were written
+  // behind those have gradients of their own.
+  StatusOr<int64_t> SizeOfWhole() const;
+  // Tells that a split has filled the first `parts` elements.
+  void MarkSplit(int64_t parts);
   // What is known of every element: the declared shape, and what writes have shown where all are
   // alike.
   PartialShape element_shape() const;
@@ -98,6 +104,8 @@ class TensorArray final : public Resource {
   mutable Mutex mu_;                      // locked before that of its gradient
   Options options_ ABSL_GUARDED_BY(mu_);  // element_shape and dynamic_size change
   int64_t size_ ABSL_GUARDED_BY(mu_);
+  // Of the last split; of a gradient: of the array that it belongs to. -1: there was none.
+  int64_t parts_ ABSL_GUARDED_BY(mu_) = -1;
   absl::flat_hash_map<int64_t, Place> places_
       ABSL_GUARDED_BY(mu_);  // those that were read or written, by index
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

@@ -226,6 +226,18 @@ TEST(TensorArray, GradientsAddUp) {
   ExpectText(a.Gradient("other").Read(0), "float[2] 0 0");
 }
 
+// Compared with TensorFlow 2.21.
+TEST(TensorArray, TheGradientOfASplitIsOfItsPartsAlone) {
+  Array a(3, {{"dynamic_size", true}});
+  ASSERT_TRUE(a.Split(Floats({1, 2, 3}), {1, 0, 2}).ok());
+  ASSERT_TRUE(a.Write(3, Floats({4})).ok());
+  EXPECT_EQ((*a.Concat())[0].ToString(), "float[4] 1 2 3 4");
+  Array g = a.Gradient();
+  ASSERT_TRUE(g.Split(Floats({5, 6, 7, 8}), {1, 0, 2, 1}).ok());
+  ExpectText(g.Read(3), "float[1] 8");
+  EXPECT_EQ((*g.Concat())[0].ToString(), "float[3] 5 6 7");
+}
+
 TEST(TensorArray, SumsOfEveryKindOfNumber) {
   for (const auto& [one, text] : std::vector<std::pair<Tensor, std::string>>{
            {Tensor::Vector<half>({half(1.5f)}), "half[1] 3"},

@@ -2,7 +2,9 @@
 #include "core/compiler/pass/feeds.h"
 
 #include "absl/strings/str_join.h"
+#include "core/graph/loop_frames.h"
 #include "core/graph/reachability.h"
+#include "core/op/results_apart.h"
 
 namespace penstock {
 namespace {
@@ -10,15 +12,27 @@ namespace {
 // Where the feeds from `first` on, as many as are found at a time, enter what they are needed for.
 std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& feeds, int first) {
   std::vector<Reachability::Seed> consumers;
+  const auto add = [&](const Node* node, const Endpoint& input) {
+    const auto fed = feeds.find({input.node->id(), input.index});
+    if (fed == feeds.end() || fed->second < first) return;
+    const size_t source = fed->second - first;
+    if (source < Reachability::kSourcesMax) consumers.push_back({node, source});
+  };
   for (const Node* node : graph.nodes()) {
-    for (const Endpoint& input : node->inputs()) {
-      const auto fed = feeds.find({input.node->id(), input.index});
-      if (fed == feeds.end() || fed->second < first) continue;
-      const size_t source = fed->second - first;
-      if (source < Reachability::kSourcesMax) consumers.push_back({node, source});
+    for (const Endpoint& input : node->inputs()) add(node, ReadBy(input, feeds));
+    for (Node* control : node->control_inputs()) {
+      if (IsFedPlaceholder(*control, feeds)) add(node, {control, 0});
     }
   }
   return consumers;
+}
+
+// A client can give any node the attribute: it means nothing where inputs are no outputs, and where
+// following inputs could lead round a loop.
+bool HasResultsApart(const Node& node) {
+  const bool* const apart = node.attr<bool>(kResultsApartAttr);
+  return apart != nullptr && *apart && FlowOpOf(node) == FlowOp::kNone && !node.op().stateful &&
+         node.input_types() == node.output_types();
 }
 
 }  // namespace
@@ -36,6 +50,18 @@ StatusOr<FeedMap> ResolveFeeds(const Graph& graph, const CompileOptions& options
     }
   }
   return feeds;
+}
+
+bool IsFedPlaceholder(const Node& node, const FeedMap& feeds) {
+  return node.op().is_placeholder && node.num_inputs() == 0 && feeds.count({node.id(), 0}) > 0;
+}
+
+Endpoint ReadBy(Endpoint tensor, const FeedMap& feeds) {
+  while (feeds.count({tensor.node->id(), tensor.index}) == 0) {
+    if (!HasResultsApart(*tensor.node)) break;
+    tensor = tensor.node->input(tensor.index);
+  }
+  return tensor;
 }
 
 StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const CompileOptions& options,
@@ -78,17 +104,24 @@ StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
                                                        const CompileOptions& options) {
   ASSIGN_OR_RETURN(const FeedMap feeds, ResolveFeeds(graph, options));
   ASSIGN_OR_RETURN(const std::vector<Endpoint> fetches, ResolveFetches(graph, options, feeds));
-  Reachability reach(graph, [&feeds](const Node& node, int input) {
-    const Endpoint source = node.input(input);
-    return !feeds.contains({source.node->id(), source.index});
+  Reachability reach(graph, [&feeds](const Node& node, int input) -> const Node* {
+    const Endpoint source = ReadBy(node.input(input), feeds);
+    return feeds.contains({source.node->id(), source.index}) ? nullptr : source.node;
   });
   std::vector<std::vector<int>> needed(fetches.size());
+  std::vector<Endpoint> read;  // by fetch
+  for (const Endpoint& fetch : fetches) read.push_back(ReadBy(fetch, feeds));
   const int num_feeds = static_cast<int>(feeds.size());
   const int at_a_time = Reachability::kSourcesMax;
   for (int first = 0; first < num_feeds; first += at_a_time) {
     reach.Find(Consumers(graph, feeds, first));
     for (size_t f = 0; f < fetches.size(); ++f) {
-      const Reachability::Sources& found = reach.Of(*fetches[f].node);
+      Reachability::Sources found = reach.Of(*read[f].node);
+      const auto fed = feeds.find({read[f].node->id(), read[f].index});
+      if (fed != feeds.end()) {  // passed on as it comes
+        found.reset();
+        if (fed->second >= first && fed->second < first + at_a_time) found.set(fed->second - first);
+      }
       for (int i = 0; i < at_a_time && found.any(); ++i) {
         if (found.test(i)) needed[f].push_back(first + i);
       }

@@ -19,6 +19,12 @@ using FeedMap = std::map<std::pair<int, int>, int>;
 
 // NotFound "FeedInputs: unable to find feed output X:0". InvalidArgument if a tensor is fed twice.
 StatusOr<FeedMap> ResolveFeeds(const Graph& graph, const CompileOptions& options);
+// Returns true if the step feeds `node`, a placeholder without a default. Nodes that wait for it
+// (by a control edge) wait for the feed: the placeholder itself must not run.
+bool IsFedPlaceholder(const Node& node, const FeedMap& feeds);
+// Returns what a consumer of `tensor` reads in a step: `tensor` itself, or what its node passes on,
+// if the node stands for independent results (core/op/results_apart.h) and `tensor` is not fed.
+Endpoint ReadBy(Endpoint tensor, const FeedMap& feeds);
 // NotFound "FetchOutputs node X:0: not found". InvalidArgument if a tensor is both fed and fetched.
 StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const CompileOptions& options,
                                                const FeedMap& feeds);

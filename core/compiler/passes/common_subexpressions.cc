@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "core/compiler/passes/passes.h"
 #include "core/graph/loop_frames.h"
@@ -61,6 +62,8 @@ bool Same(const Node& a, const Node& b) {
 Status EliminateCommonSubexpressions(PassContext& context) {
   Graph* const graph = context.graph;
   ASSIGN_OR_RETURN(const std::vector<Node*> order, graph->TopologicalOrder());
+  const absl::flat_hash_set<string_view> targets(context.options.targets.begin(),
+                                                 context.options.targets.end());
   absl::flat_hash_map<size_t, std::vector<Node*>> seen;
   for (Node* node : order) {
     if (!MayMerge(*node)) continue;
@@ -78,7 +81,8 @@ Status EliminateCommonSubexpressions(PassContext& context) {
       graph->AddControlEdge(*twin, after);
       graph->RemoveControlEdge(node, after);
     }
-    // What remains of the node is dead unless it is a target; RemoveDeadNodes knows.
+    // RemoveDeadNodes would keep a second reader of a reference.
+    if (!targets.contains(node->name())) graph->RemoveNode(node);
   }
   return OkStatus();
 }

@@ -21,11 +21,13 @@ Status Prune(PassContext& context);
 Status FoldConstants(PassContext& context);
 
 // Merges nodes that compute the same from the same inputs under the same constraints (Click's
-// global value numbering over one topological walk). Stateful nodes are never merged.
+// global value numbering over one topological walk). Stateful nodes are never merged. Removes the
+// twin that is left over, unless it is a target.
 Status EliminateCommonSubexpressions(PassContext& context);
 
 // Drops what nothing needs any more after folding and merging: stateless nodes without consumers
-// that are not targets.
+// that are not targets. Keeps what reads a reference, which fails if the variable has no value yet:
+// clients ask for the rank of a variable to learn whether it is initialised.
 Status RemoveDeadNodes(PassContext& context);
 
 // Makes a ResourceGather of each Gather (or GatherV2 of dimension 0) whose table is a variable that

@@ -54,8 +54,9 @@ class Pruner {
       std::vector<std::pair<Node*, int>> edges = std::move(back_edges_);
       back_edges_.clear();
       for (const auto& [node, input] : edges) {
-        RETURN_IF_ERROR(Visit(node->input(input).node));
-        RETURN_IF_ERROR(to_.SetInput(copies_.at(node), input, Copied(node->input(input))));
+        const Endpoint source = ReadBy(node->input(input), feeds_);
+        RETURN_IF_ERROR(Visit(source.node));
+        RETURN_IF_ERROR(to_.SetInput(copies_.at(node), input, Copied(source)));
       }
     }
     return OkStatus();
@@ -63,7 +64,12 @@ class Pruner {
 
   Status AddFetch(Endpoint source, int index) {
     if (source.node == nullptr) return Internal("fetch without a source");
-    RETURN_IF_ERROR(Need(source.node));
+    source = ReadBy(source, feeds_);
+    if (Fed(source)) {
+      RETURN_IF_ERROR(AddFeed(source));
+    } else {
+      RETURN_IF_ERROR(Need(source.node));
+    }
     const DType dtype = source.node->output_type(source.index).dtype;
     Graph::NodeSpec fetch = options_.partial_run
                                 ? ClientEnd("_Send", PartialFetch(index))
@@ -98,11 +104,13 @@ class Pruner {
 
   bool PushMissing(Node* node, std::vector<Node*>* stack) {
     const size_t before = stack->size();
-    for (const Endpoint& input : node->inputs()) {
+    for (const Endpoint& consumed : node->inputs()) {
+      const Endpoint input = ReadBy(consumed, feeds_);
       if (!Copyable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
     }
     for (Node* control : node->control_inputs()) {
-      if (copies_.count(control) == 0) stack->push_back(control);
+      if (copies_.count(control) == 0 && !IsFedPlaceholder(*control, feeds_))
+        stack->push_back(control);
     }
     return stack->size() > before;
   }
@@ -118,13 +126,18 @@ class Pruner {
                          .attrs = node->attrs(),
                          .device = node->requested_device()};
     for (int i = 0; i < node->num_inputs(); ++i) {
-      const Endpoint input = node->input(i);
+      const Endpoint input = ReadBy(node->input(i), feeds_);
       if (Fed(input)) RETURN_IF_ERROR(AddFeed(input));
       if (!Copyable(input)) back_edges_.emplace_back(node, i);
       spec.inputs.push_back(Copyable(input) ? Copied(input) : Endpoint{});
     }
     for (Node* control : node->control_inputs()) {
-      spec.control_inputs.push_back(copies_.at(control));
+      if (IsFedPlaceholder(*control, feeds_)) {
+        RETURN_IF_ERROR(AddFeed({control, 0}));
+        spec.control_inputs.push_back(feed_nodes_.at({control->id(), 0}));
+      } else {
+        spec.control_inputs.push_back(copies_.at(control));
+      }
     }
     ASSIGN_OR_RETURN(Node * copy, to_.AddNode(std::move(spec)));
     copies_[node] = copy;

@@ -72,5 +72,60 @@ TEST(PruneTest, NothingInsideALoopIsFedOrFetched) {
   }
 }
 
+TEST(PruneTest, WhatWaitsForAFedPlaceholderWaitsForTheFeed) {
+  World w;
+  Node* before = w.Add("before", "Noise");
+  Node* fed = w.Add("fed", "Ask", {}, {.after = {before}});
+  Node* other = w.Add("other", "Input");
+  w.Add("f", "Heavy", {{w.Constant("one", {1}), 0}}, {.after = {fed, other}});
+  const auto partitions = w.Compile({"fed:0", "other:0"}, {"f:0"});
+  ASSERT_TRUE(partitions.ok()) << partitions.status();
+  const Graph& g = (*partitions)[0].graph;
+  EXPECT_EQ(g.FindNode("fed"), nullptr) << "a placeholder that runs is an error";
+  EXPECT_EQ(g.FindNode("before"), nullptr) << "nothing of the placeholder is needed";
+  EXPECT_NE(g.FindNode("other"), nullptr) << "may have effects that f waits for";
+  ASSERT_EQ(CountOps(g, "_Feed"), 1);
+  bool waits = false;
+  for (const Node* control : g.FindNode("f")->control_inputs()) {
+    waits |= control->op_name() == "_Feed";
+  }
+  EXPECT_TRUE(waits);
+}
+
+TEST(PruneTest, AFetchNeedsTheFeedThatItWaitsFor) {
+  World w;
+  Node* fed = w.Add("fed", "Ask", {}, {.after = {w.Add("before", "Input")}});
+  w.Add("f", "Heavy", {{w.Constant("one", {1}), 0}}, {.after = {fed}});
+  w.options.feeds = {{.node = "fed"}, {.node = "before"}};
+  w.options.fetches = {{.node = "f"}};
+  const auto needed = FeedsOfFetches(w.graph, w.options);
+  ASSERT_TRUE(needed.ok()) << needed.status();
+  EXPECT_EQ(*needed, std::vector<std::vector<int>>{{0}});
+}
+
+TEST(PruneTest, OfResultsApartOnlyWhatIsUsedRuns) {
+  World w;
+  Node* a = w.Add("a", "Noise");
+  Node* b = w.Add("b", "Noise");
+  Node* effect = w.Add("effect", "Noise");
+  Node* both = w.Add("both", "Pair", {{a, 0}, {b, 0}},
+                     {.attrs = {{"_results_apart", true}}, .after = {effect}});
+  w.Add("use", "Heavy", {{both, 1}});
+  w.Add("after", "Heavy", {{both, 1}}, {.after = {both}});
+  const auto nodes = [&](const std::vector<std::string>& feeds, const std::string& fetch) {
+    const auto partitions = w.Compile(feeds, {fetch});
+    EXPECT_TRUE(partitions.ok()) << partitions.status();
+    std::string found;
+    for (const char* name : {"a", "b", "effect", "both"}) {
+      if (w.After("prune").FindNode(name) != nullptr) StrAppend(&found, name, " ");
+    }
+    return found;
+  };
+  EXPECT_EQ(nodes({}, "use:0"), "b ");
+  EXPECT_EQ(nodes({}, "both:0"), "a ");
+  EXPECT_EQ(nodes({}, "after:0"), "a b effect both ");
+  EXPECT_EQ(nodes({"both:1"}, "use:0"), "");
+}
+
 }  // namespace
 }  // namespace penstock

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -6,6 +7,19 @@
 #include "core/compiler/passes/passes.h"
 
 namespace penstock {
+namespace {
+
+// Reading a variable fails if it has no value yet. That error is part of what the step does, even
+// if all that was asked for is the shape of the value.
+bool ReadsReference(const Node& node) {
+  const auto is_ref = [](const Endpoint& in) {
+    return in.node != nullptr && in.node->output_type(in.index).ref;
+  };
+  return !node.op().allows_uninitialized_input &&
+         std::any_of(node.inputs().begin(), node.inputs().end(), is_ref);
+}
+
+}  // namespace
 
 Status RemoveDeadNodes(PassContext& context) {
   Graph* const graph = context.graph;
@@ -19,7 +33,10 @@ Status RemoveDeadNodes(PassContext& context) {
   };
   for (const Node* node : graph->nodes()) {
     const OpDef& op = node->op();
-    if (op.stateful || op.end == EndOp::kFetch || wanted.contains(node->name())) need(node);
+    if (op.stateful || op.end == EndOp::kFetch || wanted.contains(node->name()) ||
+        ReadsReference(*node)) {
+      need(node);
+    }
   }
   for (size_t i = 0; i < needed.size(); ++i) {
     for (const Endpoint& input : needed[i]->inputs()) need(input.node);

@@ -20,6 +20,28 @@ TEST(SweepTest, DropsWhatFoldingLeftWithoutConsumers) {
   EXPECT_NE(swept.FindNode("use"), nullptr) << "stateful";
 }
 
+TEST(SweepTest, KeepsWhatReadsAReference) {
+  World w;
+  Node* var = w.Add("var", "Var");
+  Node* read = w.Add("read", "Identity", {{var, 0}});
+  Node* huge = w.Add("huge", "Huge", {{read, 0}});
+  w.Add("shape", "Shape", {{huge, 0}});
+  ASSERT_TRUE(w.Compile({}, {"shape:0"}).ok());
+  const Graph& swept = w.After("sweep");
+  EXPECT_EQ(swept.FindNode("huge"), nullptr);
+  EXPECT_NE(swept.FindNode("read"), nullptr) << "fails if the variable has no value yet";
+}
+
+TEST(SweepTest, KeepsOneOfTwoEqualReads) {
+  World w;
+  Node* var = w.Add("var", "Var");
+  Node* a = w.Add("a", "Identity", {{var, 0}});
+  Node* b = w.Add("b", "Identity", {{var, 0}});
+  w.Add("sum", "Sum2", {{a, 0}, {b, 0}});
+  ASSERT_TRUE(w.Compile({}, {"sum:0"}).ok());
+  EXPECT_EQ(CountOps(w.After("sweep"), "Identity"), 1);
+}
+
 TEST(SweepTest, DropsLoopsThatNothingNeeds) {
   LoopWorld w;
   CompileOptions options;

@@ -119,6 +119,7 @@ std::vector<OpDef> Values() {
            },
        .is_constant = true},
       {.name = "Input", .outputs = {{"y", "float"}}, .shape = UnknownShape},
+      {.name = "Ask", .outputs = {{"y", "float"}}, .shape = UnknownShape, .is_placeholder = true},
       {.name = "Noise", .outputs = {{"y", "float"}}, .stateful = true},
       {.name = "Sum2",
        .inputs = {{"a", "float"}, {"b", "float"}},
@@ -138,6 +139,9 @@ std::vector<OpDef> Values() {
        .outputs = {{"y", "int32"}},
        .shape_op = ShapeOp::kShape},
       {.name = "Group"},
+      {.name = "Pair",
+       .inputs = {{"a", "float"}, {"b", "float"}},
+       .outputs = {{"c", "float"}, {"d", "float"}}},
       Identity("Identity"),
       Identity("PreventGradient", {{"message", ""}}),
   };

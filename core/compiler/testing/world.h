@@ -21,9 +21,10 @@ namespace penstock {
 //
 //   Const, Shape, Identity, PreventGradient, RefIdentity, _Feed, _Fetch, _Send, _Recv and the ops
 //     of control flow: as the real ones (LoopCond and predicates are floats here)
-//   Input: a value.  Noise: a stateful one.  Group: no inputs and outputs
+//   Input: a value.  Ask: a placeholder.  Noise: a stateful value.  Group: no inputs and outputs
 //   Sum2: a + b, commutative.  Heavy: one input, one output; also for a GPU
 //   OnGpu: as Heavy, for a GPU only
+//   Pair: two inputs as two outputs
 //   Use: as Heavy, stateful.  Huge: an output of 4 GB; sets HugeRan when it runs
 //   Product: a MatMul, with its flops
 //   Var: a variable.  Update: ref, by -> ref.  Bump: ref -> ref

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tf_server.Server takes the arguments of tf.compat.v1.train.Server: neither is started here."""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import harness  # noqa: E402, F401  (goes on in a Python that has TensorFlow, or skips)
+
+import tensorflow as tf  # noqa: E402
+import tf_server  # noqa: E402
+
+
+def described(server, *args, **kwargs):
+    """The task that `server` makes of its arguments, or its error."""
+    try:
+        made = server(*args, start=False, **kwargs).server_def
+        return made.job_name, made.task_index, made.protocol
+    except ValueError as error:
+        return str(error)
+
+
+class ServerArguments(unittest.TestCase):
+    def test_what_is_left_out_of_a_cluster(self):
+        any_port = "localhost:0"  # TensorFlow's binds it before it is started
+        one, two = {"a": [any_port]}, {"a": [any_port, any_port]}
+        jobs = {"a": [any_port], "b": [any_port]}
+        for args in ([one], [two], [two, "a"], [two, "a", 1], [two, None, 1],
+                     [{"a": {3: any_port}}], [jobs], [jobs, "b"]):
+            with self.subTest(args=args):
+                self.assertEqual(described(tf_server.Server, *args),
+                                 described(tf.compat.v1.train.Server, *args))
+
+
+if __name__ == "__main__":
+    unittest.main()
