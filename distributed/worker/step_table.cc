@@ -40,11 +40,13 @@ StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::str
 
 void StepTable::End(int64_t step_id) {
   std::shared_ptr<Step> step;  // destroyed without the lock
+  const int64_t now_ns = env_.NowNanos();
   MutexLock lock(mu_);
   const auto it = steps_.find(step_id);
   if (it == steps_.end()) return;
   step = std::move(it->second);
   steps_.erase(it);
+  last_end_ns_ = now_ns;
   RememberEnded(step_id);
 }
 
@@ -129,7 +131,9 @@ void StepTable::Fail(int64_t step_id, const Status& why) {
 
 StepTable::Counts StepTable::counts() const {
   MutexLock lock(mu_);
-  return {static_cast<int64_t>(steps_.size()), static_cast<int64_t>(parked_.size())};
+  return {.running = static_cast<int64_t>(steps_.size()),
+          .parked = static_cast<int64_t>(parked_.size()),
+          .last_end_ns = last_end_ns_};
 }
 
 std::vector<int64_t> StepTable::running() const {
