@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/rendezvous.h"
 
+#include "core/runtime/waiting_keys.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,6 +46,16 @@ TEST(RendezvousKeyTest, TravelsAsText) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(*parsed, key);
   EXPECT_EQ(parsed->Hash(), key.Hash());
+}
+
+TEST(WaitingKeysTest, AreThoseOfReceiversInOrder) {
+  const auto rendezvous = NewLocalRendezvous();
+  const auto ignore = [](Status, Tensor, bool) {};
+  for (const char* tensor : {"b", "c", "a"}) rendezvous->Recv(Hashed(tensor), ignore);
+  for (const char* tensor : {"c", "sent"}) {
+    ASSERT_TRUE(rendezvous->Send(Hashed(tensor), Tensor::Scalar(1.0f), false).ok());
+  }
+  EXPECT_EQ(WaitingKeys(*rendezvous), (std::vector<RendezvousKey>{Key("a"), Key("b")}));
 }
 
 TEST(RendezvousKeyTest, HashDependsOnEveryField) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "core/base/mutex.h"
@@ -18,6 +19,7 @@
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/protocol.h"
 #include "distributed/rpc/session_config.h"
 #include "distributed/rpc/tensor_message.h"
 #include "distributed/rpc/value_proto.h"
@@ -250,12 +252,17 @@ class RemoteSession final : public SessionInterface {
     request.set_store_errors_in_response_body(true);
     request.set_request_id(NewRequestId());
     SetOptions(options, TimeoutMs(options), request.mutable_options());
+    const auto names = [&] {
+      std::vector<std::string> all = fetches;
+      all.insert(all.end(), request.target().begin(), request.target().end());
+      return all;
+    };
     TensorMessageWriter writer;
     writer.Add(request);
     for (const auto& [name, value] : feeds) {
       writer.AddNamedTensor(tensorflow::RunStepRequest::kFeedFieldNumber, name, value);
     }
-    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunStep", options, &writer));
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunStep", names, options, &writer));
 
     tensorflow::RunStepResponse response;
     std::vector<std::pair<std::string, Tensor>> tensors;
@@ -281,14 +288,21 @@ class RemoteSession final : public SessionInterface {
     const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
     stub_ = tensorflow::MasterService::NewStub(channel);
     steps_ = std::make_unique<grpc::GenericStub>(channel);
+    grpc::ClientContext context;
     const Status created =
-        Call(&Stub::CreateSession, request, &response, connected ? 0 : kLastAttemptMs);
+        Call(&Stub::CreateSession, request, &response, &context, connected ? 0 : kLastAttemptMs);
     if (!connected && !created.ok()) {
       return DeadlineExceeded(
           target_, ": no server answers there; is it running? ",
           absl::StripPrefix(string_view(created.message()), StrCat(target_, ": ")));
     }
     RETURN_IF_ERROR(created);
+    const auto& metadata = context.GetServerTrailingMetadata();
+    const auto task = metadata.find(kMasterTaskMetadata);
+    if (task != metadata.end()) {
+      master_ = StrCat("the master ", string_view(task->second.data(), task->second.size()),
+                       " at ", target_);
+    }
     handle_ = response.session_handle();
     version_ = response.graph_version();
     return OkStatus();
@@ -313,18 +327,29 @@ class RemoteSession final : public SessionInterface {
     ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
     request.set_handle(callable);
     request.set_request_id(NewRequestId());
+    const auto names = [&] { return NamesOf(callable); };
     TensorMessageWriter writer;
     writer.Add(request);
     for (const Tensor& feed : feeds) {
       writer.AddTensor(tensorflow::RunCallableRequest::kFeedFieldNumber, feed);
     }
-    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunCallable", options, &writer));
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunCallable", names, options, &writer));
     tensorflow::RunCallableResponse response;
     std::vector<std::pair<std::string, Tensor>> tensors;
     RETURN_IF_ERROR(ReadTensorMessage(&answer, kCallableFetch, &response, &tensors));
     outputs->clear();
     for (auto& [name, value] : tensors) outputs->push_back(std::move(value));
     return OkStatus();
+  }
+
+  // What the callable fetches and runs.
+  std::vector<std::string> NamesOf(CallableId callable) {
+    MutexLock lock(mu_);
+    const auto found = callables_.find(callable);
+    if (found == callables_.end()) return {};
+    std::vector<std::string> names = found->second.fetches;
+    names.insert(names.end(), found->second.targets.begin(), found->second.targets.end());
+    return names;
   }
 
   template <class Message>
@@ -341,18 +366,26 @@ class RemoteSession final : public SessionInterface {
 
   template <class Request, class Response>
   Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-              const Request& request, Response* response, int64_t timeout_ms = 0) {
+              const Request& request, Response* response) {
     grpc::ClientContext context;
+    return Call(method, request, response, &context, 0);
+  }
+  template <class Request, class Response>
+  Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+              const Request& request, Response* response, grpc::ClientContext* context,
+              int64_t timeout_ms) {
     const int64_t given = options_.operation_timeout_ms;
     if (timeout_ms == 0)
       timeout_ms = (given > 0 ? LimitTimeout(given) : kMinuteMs) + kAnswerSlackMs;
-    SetTimeout(timeout_ms, &context);
-    return FromGrpc((stub_.get()->*method)(&context, request, response), target_);
+    SetTimeout(timeout_ms, context);
+    return FromGrpc((stub_.get()->*method)(context, request, response), master_);
   }
 
   // Sends what `writer` holds; a step's call ends with the step, or a little after its deadline.
-  StatusOr<grpc::ByteBuffer> CallStep(const char* method, const RunOptions& options,
-                                      TensorMessageWriter* writer) {
+  // `names`: of the step, for errors of the connection.
+  StatusOr<grpc::ByteBuffer> CallStep(const char* method,
+                                      absl::FunctionRef<std::vector<std::string>()> names,
+                                      const RunOptions& options, TensorMessageWriter* writer) {
     ASSIGN_OR_RETURN(const grpc::ByteBuffer request, writer->Take());
     grpc::ClientContext context;
     const int64_t timeout_ms = TimeoutMs(options);
@@ -369,8 +402,19 @@ class RemoteSession final : public SessionInterface {
     void* tag = nullptr;
     bool ok = false;
     CHECK(queue.Next(&tag, &ok), "a call has not ended");
-    RETURN_IF_ERROR(cancel.Explain(FromGrpc(status, target_)));
-    return answer;
+    if (status.ok()) return answer;
+    return cancel.Explain(FromGrpc(status, StrCat(master_, DescribeStep(names()))));
+  }
+
+  // ", running a step of 'a:0', 'b:0' and 3 more".
+  static std::string DescribeStep(const std::vector<std::string>& names) {
+    constexpr size_t kShownMax = 3;
+    std::string text = ", running a step of ";
+    for (size_t i = 0; i < std::min(names.size(), kShownMax); ++i) {
+      StrAppend(&text, i == 0 ? "'" : ", '", names[i], "'");
+    }
+    if (names.size() > kShownMax) StrAppend(&text, " and ", names.size() - kShownMax, " more");
+    return names.empty() ? "" : text;
   }
 
   static Status TakeOutputs(std::vector<std::pair<std::string, Tensor>> tensors,
@@ -389,6 +433,8 @@ class RemoteSession final : public SessionInterface {
   }
 
   const std::string target_;
+  // What errors of calls name: the target, from Create on with the task.
+  std::string master_ = target_;
   const SessionOptions options_;
   Env& env_;
   const std::string address_;

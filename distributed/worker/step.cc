@@ -4,8 +4,20 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "core/runtime/waiting_keys.h"
 
 namespace penstock {
+
+namespace {
+
+// "edge_12_w:0", as the partitioner calls it: the tensor w:0.
+string_view TensorOf(string_view edge) {
+  const size_t number_end = edge.find('_', edge.find('_') + 1);
+  return number_end == string_view::npos ? edge : edge.substr(number_end + 1);
+}
+
+}  // namespace
 
 Step::Step(int64_t id, string_view task, std::string session)
     : id_(id),
@@ -74,6 +86,22 @@ void Step::Cancel(const Status& why) {
   const auto keep = shared_from_this();
   cancellation_.Cancel(why);
   Abort(cancellation_.status());
+}
+
+std::string Step::Describe() const {
+  constexpr size_t kShownMax = 3;
+  std::vector<std::string> waits;
+  size_t waiting = 0;
+  for (const RendezvousKey& key : WaitingKeys(*local_)) {
+    if (IsLocal(key.src_device) || ++waiting > kShownMax) continue;
+    const string_view source(key.src_device);
+    waits.push_back(StrCat("'", TensorOf(key.tensor), "' from ",
+                           source.substr(0, source.find("/device:"))));
+  }
+  if (waiting > kShownMax) waits.push_back(StrCat(waiting - kShownMax, " more"));
+  const string_view task(device_prefix_);
+  return StrCat("step ", id_, " of ", task.substr(0, task.find("/device:")),
+                waits.empty() ? " ran" : " waited for ", absl::StrJoin(waits, ", "));
 }
 
 void Step::Subscribe(const std::string& consumer, std::shared_ptr<TensorSink> sink) {

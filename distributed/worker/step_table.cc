@@ -126,7 +126,15 @@ void StepTable::Deliver(int64_t step_id, const HashedKey& key, Tensor value, boo
 
 void StepTable::Fail(int64_t step_id, const Status& why) {
   const auto step = Find(step_id);
-  if (step != nullptr) step->Cancel(why);
+  if (step != nullptr) step->Cancel(Explain(step_id, why));
+}
+
+Status StepTable::Explain(int64_t step_id, const Status& task_lost) const {
+  const auto step = Find(step_id);
+  if (step != nullptr && step->cancellation().cancelled()) return step->cancellation().status();
+  return Status(task_lost.code(),
+                StrCat(task_lost.message(), "; ",
+                       step == nullptr ? StrCat("step ", step_id, " ran there") : step->Describe()));
 }
 
 StepTable::Counts StepTable::counts() const {

@@ -59,6 +59,9 @@ class StepTable final : public TaskSteps {
     int64_t last_end_ns = 0;  // when the last step ended, by the Env's clock; 0: none has
   };
   Counts counts() const;
+  // The error of a step that has lost a task: `task_lost` with the step, and what it waited for
+  // here; or what the step has failed with already, if it has.
+  Status Explain(int64_t step_id, const Status& task_lost) const;
   std::vector<int64_t> running() const;
 
  private:
