@@ -20,7 +20,8 @@ TEST(ExitDeadlineTest, TheProcessExitsAndSaysWhatItWaitedFor) {
         Env::Real().SleepForNanos(kForeverNanos);
       },
       ExitedWithCode(ExitDeadline::kExitCode),
-      "did not within 0.01 s, because of: node 'read' of step 7 waits for files, for 0 s; it exits");
+      "did not within 0.01 s, because of: node 'read' of step 7 waits for files, for 0 s; it "
+      "exits");
 }
 
 TEST(ExitDeadlineTest, OrWhatItsOwnerSays) {

@@ -17,8 +17,9 @@
 //
 // Every wait is bounded. SIGTERM and SIGINT end the loop after the step: the chief saves and Run
 // returns OK. A step that goes on for 5 s is cancelled; one that does not end even so, because a
-// kernel does not return, is named after 5 s more, and the process exits. Hooks and next_batch are called on the thread of Run. Single-threaded, but for
-// RequestStop. Borrows the program; its constructor adds nodes to it.
+// kernel does not return, is named after 5 s more, and the process exits. Hooks and next_batch are
+// called on the thread of Run. Single-threaded, but for RequestStop. Borrows the program; its
+// constructor adds nodes to it.
 #pragma once
 
 #include <atomic>

@@ -43,8 +43,7 @@ std::vector<std::string> BlockingCall::List(Env& env) {
   Table& table = Table::Get();
   MutexLock lock(table.mu);
   for (const BlockingCall* call : table.calls) {
-    list.push_back(
-        StrCat(call->what_, ", for ", (now - call->since_ns_) / kNanosPerSecond, " s"));
+    list.push_back(StrCat(call->what_, ", for ", (now - call->since_ns_) / kNanosPerSecond, " s"));
   }
   return list;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LongLoop: ParallelFor of a kernel that may take longer than 50 ms. It looks between blocks whether
-// the step has been cancelled or is past its deadline, and gives up then.
+// LongLoop: ParallelFor of a kernel that may take longer than 50 ms. It looks between blocks
+// whether the step has been cancelled or is past its deadline, and gives up then.
 //
-//   RETURN_IF_ERROR(LongLoop(ctx.step(), count, kCostNanos, [&](int64_t begin, int64_t end) {...}));
+//   RETURN_IF_ERROR(LongLoop(ctx.step(), count, kCostNanos, [&](int64_t begin, int64_t end)
+//   {...}));
 //
 // A loop of less than a block costs what ParallelFor costs.
 #pragma once

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/rendezvous.h"
 
-#include "core/runtime/waiting_keys.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,8 @@
 #include <random>
 #include <thread>
 #include <vector>
+
+#include "core/runtime/waiting_keys.h"
 
 namespace penstock {
 namespace {

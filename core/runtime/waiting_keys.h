@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Returns the keys whose receivers wait at `local`, in their order. REQUIRES that NewLocalRendezvous
-// has made `local`. Thread-safe.
+// Returns the keys whose receivers wait at `local`, in their order. REQUIRES that
+// NewLocalRendezvous has made `local`. Thread-safe.
 std::vector<RendezvousKey> WaitingKeys(const Rendezvous& local);
 
 }  // namespace penstock

@@ -300,8 +300,8 @@ class RemoteSession final : public SessionInterface {
     const auto& metadata = context.GetServerTrailingMetadata();
     const auto task = metadata.find(kMasterTaskMetadata);
     if (task != metadata.end()) {
-      master_ = StrCat("the master ", string_view(task->second.data(), task->second.size()),
-                       " at ", target_);
+      master_ = StrCat("the master ", string_view(task->second.data(), task->second.size()), " at ",
+                       target_);
     }
     handle_ = response.session_handle();
     version_ = response.graph_version();

@@ -95,8 +95,8 @@ std::string Step::Describe() const {
   for (const RendezvousKey& key : WaitingKeys(*local_)) {
     if (IsLocal(key.src_device) || ++waiting > kShownMax) continue;
     const string_view source(key.src_device);
-    waits.push_back(StrCat("'", TensorOf(key.tensor), "' from ",
-                           source.substr(0, source.find("/device:"))));
+    waits.push_back(
+        StrCat("'", TensorOf(key.tensor), "' from ", source.substr(0, source.find("/device:"))));
   }
   if (waiting > kShownMax) waits.push_back(StrCat(waiting - kShownMax, " more"));
   const string_view task(device_prefix_);

@@ -132,9 +132,9 @@ void StepTable::Fail(int64_t step_id, const Status& why) {
 Status StepTable::Explain(int64_t step_id, const Status& task_lost) const {
   const auto step = Find(step_id);
   if (step != nullptr && step->cancellation().cancelled()) return step->cancellation().status();
-  return Status(task_lost.code(),
-                StrCat(task_lost.message(), "; ",
-                       step == nullptr ? StrCat("step ", step_id, " ran there") : step->Describe()));
+  return Status(task_lost.code(), StrCat(task_lost.message(), "; ",
+                                         step == nullptr ? StrCat("step ", step_id, " ran there")
+                                                         : step->Describe()));
 }
 
 StepTable::Counts StepTable::counts() const {

@@ -48,8 +48,7 @@ TEST(Streams, UniformNumbersAreMantissas) {
 TEST(Streams, ALongFillEndsWithItsStep) {
   ThreadPool threads("test", 2);
   std::vector<float> out(4'000'000, -1.0f);
-  const StepContext late{
-      .step_id = 7, .threads = &threads, .env = &Env::Real(), .deadline_ns = 1};
+  const StepContext late{.step_id = 7, .threads = &threads, .env = &Env::Real(), .deadline_ns = 1};
   const Status status =
       FillRandom(Philox::FromSeeds(1, 2), Uniform<float>(), out.data(), 4'000'000, late);
   EXPECT_EQ(status, DeadlineExceeded("step 7 did not end before its deadline"));
@@ -120,9 +119,9 @@ TEST(Streams, DoNotDependOnTheNumberOfThreads) {
       ThreadPool threads("test", n);
       results.emplace_back(200003);
       const StepContext step{.threads = &threads};
-      EXPECT_EQ(FillRandom(Philox::FromSeeds(1, 2), distribution, results.back().data(), 200003,
-                           step),
-                OkStatus());
+      EXPECT_EQ(
+          FillRandom(Philox::FromSeeds(1, 2), distribution, results.back().data(), 200003, step),
+          OkStatus());
     }
     for (const auto& result : results) {
       EXPECT_EQ(std::memcmp(result.data(), results[0].data(), result.size() * sizeof(T)), 0);
