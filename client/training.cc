@@ -19,6 +19,8 @@ constexpr double kSayAgainSeconds = 30;
 constexpr double kExplainSeconds = 60;
 // How long a step may go on after a signal.
 constexpr double kGraceSeconds = 5;
+// And then, cancelled, until the process exits without it.
+constexpr double kExitSeconds = 5;
 
 // A task is lost or not there yet; another attempt may find it.
 bool IsTaskLoss(const Status& status) {
@@ -86,6 +88,24 @@ TrainingLoop::~TrainingLoop() = default;
 
 bool TrainingLoop::stopping() const {
   return stop_.load() || (signal_ != nullptr && signal_->requested());
+}
+
+// Has the process exit if its steps do not end soon after they were cancelled.
+void TrainingLoop::ExitAfterGrace() {
+  Cancellation::Token token;
+  const bool registered = signal_->cancellation().Register(
+      [this](const Status&) {
+        exit_deadline_.emplace(kExitSeconds, nullptr, *options_.env, *options_.scheduler);
+      },
+      &token);
+  if (registered) exit_token_ = token;
+}
+
+// No step runs any more. Saving may take its time.
+void TrainingLoop::EndForcedExit() {
+  if (exit_token_.has_value()) signal_->cancellation().Deregister(*exit_token_);
+  exit_token_.reset();
+  exit_deadline_.reset();
 }
 
 void TrainingLoop::Say(const std::string& line) {
@@ -238,9 +258,11 @@ Status TrainingLoop::Run() {
   }
   if (options_.stop_on_signals) {
     signal_ = std::make_unique<StopSignal>(kGraceSeconds, *options_.env, *options_.scheduler);
+    ExitAfterGrace();
   }
   Status status = Train();
   EndSession();
+  EndForcedExit();
   signal_.reset();
   return status;
 }
@@ -272,6 +294,7 @@ Status TrainingLoop::Train() {
     if (!in_order(ended)) status = ended;
   }
   if (!in_order(status)) return status;
+  EndForcedExit();
   return run_ ? End() : OkStatus();
 }
 

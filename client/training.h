@@ -16,8 +16,10 @@
 // where it begins), or if the train op never raises the global step.
 //
 // Every wait is bounded. SIGTERM and SIGINT end the loop after the step: the chief saves and Run
-// returns OK. Hooks and next_batch are called on the thread of Run. Single-threaded, but for
-// RequestStop. Borrows the program; its constructor adds nodes to it.
+// returns OK. A step that goes on for 5 s is cancelled; one that does not end even so, because a
+// kernel does not return, is named after 5 s more, and the process exits. Hooks and next_batch are
+// called on the thread of Run. Single-threaded, but for RequestStop. Borrows the program; its
+// constructor adds nodes to it.
 #pragma once
 
 #include <atomic>
@@ -32,6 +34,7 @@
 #include <vector>
 
 #include "client/exactly_once.h"
+#include "client/exit_deadline.h"
 #include "client/program.h"
 #include "client/saver.h"
 #include "client/session.h"
@@ -136,6 +139,8 @@ class TrainingLoop {
 
  private:
   bool stopping() const;
+  void ExitAfterGrace();
+  void EndForcedExit();
   Status Connect();
   Status TryConnect();
   Status NewSession();
@@ -174,6 +179,10 @@ class TrainingLoop {
   std::vector<TrainingHook*> hooks_;
 
   std::unique_ptr<StopSignal> signal_;
+  // Of the steps, from the end of the signal's grace on. Made on the signal's thread: not touched
+  // until EndForcedExit has deregistered that.
+  std::optional<ExitDeadline> exit_deadline_;
+  std::optional<Cancellation::Token> exit_token_;
   std::atomic<bool> stop_{false};
   std::unique_ptr<Session> session_;
   std::optional<Callable> run_;  // of session_

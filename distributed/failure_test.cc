@@ -100,6 +100,51 @@ TEST(FailureTest, AStoppedTaskEndsItsSteps) {
   EXPECT_EQ(Fetch(*session, graphs.sum).code(), StatusCode::kUnavailable);
 }
 
+// Its clients may have been told to end as well, and save.
+TEST(FailureTest, ATaskToldToEndStaysForTheSessionsThatUseIt) {
+  TestCluster cluster({{"ps", 1}, {"worker", 1}});
+  auto session = cluster.NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_TRUE(Fetch(*session, graphs.sum).ok());
+  Server& ps = cluster.server("ps", 0);
+  EXPECT_TRUE(ps.in_use());
+  EXPECT_EQ(ps.DescribeRunning(), "");
+
+  const int64_t begin = Env::Real().NowNanos();
+  std::thread drain([&] { ps.Drain(60'000); });
+  Status refused;
+  for (int i = 0; i < 500 && refused.ok(); ++i) {
+    refused = cluster.NewSession()->Extend(graphs.g.graph());
+    Sleep(10);
+  }
+  EXPECT_EQ(refused.code(), StatusCode::kUnavailable) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(" is shutting down"));
+  EXPECT_TRUE(Fetch(*session, graphs.sum).ok()) << "a session that there was goes on";
+  EXPECT_TRUE(session->Close().ok());
+  drain.join();
+  EXPECT_LT(Env::Real().NowNanos() - begin, 30'000 * kMillis) << "and is not waited for any more";
+  EXPECT_FALSE(ps.in_use());
+}
+
+TEST(FailureTest, ATaskToldToEndEndsWhenItsGraceIsOver) {
+  TestCluster cluster({{"ps", 1}, {"worker", 1}});
+  auto session = cluster.NewSession();
+  Graphs graphs;
+  ASSERT_TRUE(Init(*session, graphs).ok());
+  Status status;
+  std::thread runner([&] { status = Fetch(*session, graphs.never); });
+  Server& ps = cluster.server("ps", 0);
+  for (int i = 0; i < 500 && ps.counts().running_steps == 0; ++i) Sleep(10);
+  EXPECT_THAT(ps.DescribeRunning(), HasSubstr("step "));
+  ps.Drain(50);
+  EXPECT_TRUE(ps.in_use());
+  cluster.Stop("ps", 0);
+  runner.join();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+}
+
 TEST(FailureTest, ARestartedTaskIsAnother) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}});
   auto session = cluster.NewSession();
@@ -277,7 +322,8 @@ TEST_F(ProcessTest, AKilledTaskIsNoticedAtOnce) {
   const Status status = TimeToFail(
       *session, graphs.never, [&] { Kill(ps); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at " + ps_));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("; step "));
   EXPECT_LT(ms, 1000);
   // And training goes on with its successor.
   Spawn("ps");
@@ -341,6 +387,9 @@ TEST_F(ProcessTest, AKilledMasterEndsTheStepsOfItsClients) {
   const Status status = TimeToFail(
       *session, graphs.never, [&] { Kill(worker); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(StrCat("the master /job:worker/replica:0/task:0 at grpc://", worker_,
+                               ", running a step of '", graphs.never.name(), "': ")));
   EXPECT_LT(ms, 1000);
   EXPECT_TRUE(ShutdownTask(ps_, "end of test", 2000).ok());
   int exit_status = -1;

@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "client/exit_deadline.h"
 #include "client/stop_signal.h"
 #include "core/base/check.h"
 #include "distributed/rpc/server.h"
@@ -16,6 +18,10 @@ namespace penstock::examples {
 namespace {
 
 constexpr int64_t kShutdownMs = 5'000;
+// How long a task that is to end waits for sessions of other tasks that use it, and how long it may
+// then take. Together less than the 30 s after which Kubernetes kills it.
+constexpr int64_t kGraceMs = 20'000;
+constexpr double kEndSeconds = 25;
 
 int CodeOf(const Status& status) {
   if (absl::IsCancelled(status)) return kStopped;
@@ -47,8 +53,8 @@ void ShutdownServingWorkers(const TaskRole& role) {
   }
 }
 
-Status ServeOrTrain(const TaskRole& role, Server& server,
-                    const std::function<Status(const std::string& target)>& train) {
+Status Play(const TaskRole& role, Server& server,
+            const std::function<Status(const std::string& target)>& train) {
   RETURN_IF_ERROR(server.Start());
   if (role.task.job == "ps" || (role.chief_drives && !role.task.is_chief())) {
     Serve(server);
@@ -57,6 +63,20 @@ Status ServeOrTrain(const TaskRole& role, Server& server,
   RETURN_IF_ERROR(train(server.target()));
   if (role.chief_drives) ShutdownServingWorkers(role);
   return OkStatus();
+}
+
+Status ServeOrTrain(const TaskRole& role, std::shared_ptr<Server> server,
+                    const std::function<Status(const std::string& target)>& train) {
+  const Status status = Play(role, *server, train);
+  // Lasts until the server has been destroyed.
+  const auto describe = [weak = std::weak_ptr(server)] {
+    const auto running = weak.lock();
+    return running == nullptr ? std::string() : running->DescribeRunning();
+  };
+  const client::ExitDeadline exit_deadline(kEndSeconds, describe);
+  server->Drain(kGraceMs);
+  server = nullptr;
+  return status;
 }
 
 Status CheckJob(const TaskConfig& task) {
@@ -86,9 +106,9 @@ int RunTask(const TaskRole& role, const std::function<Status(const std::string& 
   if (role.task.cluster.empty() || !role.server.empty()) {
     status = train(role.server);
   } else {
-    const auto server = Server::Create({.task = role.task});
+    auto server = Server::Create({.task = role.task});
     if (!server.ok()) return Report(role.program, server.status(), kMistake);
-    status = ServeOrTrain(role, **server, train);
+    status = ServeOrTrain(role, *std::move(server), train);
   }
   return Report(role.program, status, CodeOf(status));
 }

@@ -64,12 +64,40 @@ class Descriptor {
   int fd_;
 };
 
+// Does not wait: opening a FIFO would last until somebody opens its other end.
 StatusOr<Descriptor> Open(const std::string& path, int flags, string_view doing) {
   for (;;) {
-    const int fd = open(path.c_str(), flags | O_CLOEXEC, 0666);
+    const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd >= 0) return Descriptor(fd);
     if (errno != EINTR) return FileError(errno, doing, path);
   }
+}
+
+string_view KindOf(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return S_ISCHR(mode) ? "a character device" : "a block device";
+}
+
+// Reading anything but a regular file may wait without an end (a FIFO, a terminal), or have no end
+// (/dev/zero). A step that does so could not be cancelled.
+StatusOr<Descriptor> OpenForReading(const std::string& path, struct stat* info) {
+  ASSIGN_OR_RETURN(Descriptor fd, Open(path, O_RDONLY, "open"));
+  if (fstat(fd.get(), info) != 0) return FileError(errno, "open", path);
+  if (S_ISDIR(info->st_mode)) return FileError(EISDIR, "open", path);
+  if (S_ISREG(info->st_mode)) return fd;
+  return FailedPrecondition("cannot open '", path, "': it is ", KindOf(info->st_mode),
+                            ", expected a regular file");
+}
+
+// A device may be written to; it says if it can take no more. The reader of a FIFO may just not
+// read.
+StatusOr<Descriptor> OpenForWriting(const std::string& path) {
+  ASSIGN_OR_RETURN(Descriptor fd, Open(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return FileError(errno, "create", path);
+  if (!S_ISFIFO(info.st_mode)) return fd;
+  return FailedPrecondition("cannot create '", path, "': it is a FIFO, expected a regular file");
 }
 
 // Appends are not buffered: what Append took survives a crash of the process.
@@ -152,9 +180,9 @@ class RealRandomAccessFile final : public RandomAccessFile {
 };
 
 Status ReadInto(const std::string& path, std::string* contents) {
-  ASSIGN_OR_RETURN(const Descriptor fd, Open(path, O_RDONLY, "open"));
   struct stat info;
-  if (fstat(fd.get(), &info) == 0 && info.st_size > 0) contents->reserve(info.st_size + 1);
+  ASSIGN_OR_RETURN(const Descriptor fd, OpenForReading(path, &info));
+  if (info.st_size > 0) contents->reserve(info.st_size + 1);
   char block[64 << 10];  // not by size: files of /proc claim to be empty
   for (;;) {
     const ssize_t got = read(fd.get(), block, sizeof block);
@@ -195,15 +223,13 @@ class RealEnv final : public Env {
   }
 
   StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override {
-    ASSIGN_OR_RETURN(Descriptor fd, Open(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
+    ASSIGN_OR_RETURN(Descriptor fd, OpenForWriting(path));
     return std::make_unique<RealWritableFile>(path, std::move(fd));
   }
 
   StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) override {
-    ASSIGN_OR_RETURN(Descriptor fd, Open(path, O_RDONLY, "open"));
     struct stat info;
-    if (fstat(fd.get(), &info) != 0) return FileError(errno, "open", path);
-    if (S_ISDIR(info.st_mode)) return FileError(EISDIR, "open", path);
+    ASSIGN_OR_RETURN(Descriptor fd, OpenForReading(path, &info));
     return std::make_unique<RealRandomAccessFile>(path, std::move(fd), info.st_size);
   }
 

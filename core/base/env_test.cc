@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/env.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -106,6 +109,36 @@ TEST_F(EnvTest, ErrorsNameThePathAndTheReason) {
   EXPECT_EQ(env_.SyncDirectory(Path("none")).code(), StatusCode::kNotFound);
   EXPECT_FALSE(env_.OpenFile(directory_).ok());
   EXPECT_FALSE(env_.ReadFile(directory_).ok());
+}
+
+// Each would wait for the other end of the FIFO, and nothing could end that.
+TEST_F(EnvTest, WhatIsNoRegularFileIsRefusedInsteadOfWaitedFor) {
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  const Status statuses[] = {env_.ReadFile(Path("fifo")).status(),
+                             env_.OpenFile(Path("fifo")).status()};
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status, FailedPrecondition("cannot open '", Path("fifo"),
+                                         "': it is a FIFO, expected a regular file"));
+  }
+  EXPECT_FALSE(env_.NewWritableFile(Path("fifo")).ok());
+  const int reader = open(Path("fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_EQ(env_.NewWritableFile(Path("fifo")).status(),
+            FailedPrecondition("cannot create '", Path("fifo"),
+                               "': it is a FIFO, expected a regular file"));
+  close(reader);
+}
+
+// It has no end.
+TEST_F(EnvTest, DevicesAreNotRead) {
+  EXPECT_EQ(env_.ReadFile("/dev/zero").status(),
+            FailedPrecondition(
+                "cannot open '/dev/zero': it is a character device, expected a regular file"));
+}
+
+TEST_F(EnvTest, FilesOfProcAreReadWhole) {  // although they claim to be empty
+  const StatusOr<std::string> contents = env_.ReadFile("/proc/self/stat");
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_GT(contents->size(), 10);
 }
 
 TEST_F(EnvTest, WriteErrorsStay) {

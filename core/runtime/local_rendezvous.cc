@@ -13,6 +13,7 @@
 #include "core/base/check.h"
 #include "core/base/mutex.h"
 #include "core/runtime/rendezvous.h"
+#include "core/runtime/waiting_keys.h"
 
 namespace penstock {
 namespace {
@@ -63,6 +64,18 @@ class LocalRendezvous final : public Rendezvous {
     if (received) std::move(received)(std::move(status), std::move(sent.value), sent.is_dead);
   }
 
+  std::vector<RendezvousKey> WaitingKeys() const ABSL_LOCKS_EXCLUDED(mu_) {
+    std::vector<RendezvousKey> keys;
+    {
+      MutexLock lock(mu_);
+      for (const auto& [key, waiting] : waiting_) {
+        if (waiting.received) keys.push_back(key.key());
+      }
+    }
+    std::sort(keys.begin(), keys.end());
+    return keys;
+  }
+
   void Abort(const Status& why) override ABSL_LOCKS_EXCLUDED(mu_) {
     CHECK(!why.ok(), "rendezvous aborted with an OK status");
     absl::flat_hash_map<HashedKey, Waiting, KeyHash> ended;
@@ -108,13 +121,17 @@ class LocalRendezvous final : public Rendezvous {
     return OkStatus();
   }
 
-  Mutex mu_;
+  mutable Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<HashedKey, Waiting, KeyHash> waiting_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_set<uint64_t> met_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
+
+std::vector<RendezvousKey> WaitingKeys(const Rendezvous& local) {
+  return static_cast<const LocalRendezvous&>(local).WaitingKeys();
+}
 
 std::unique_ptr<Rendezvous> NewLocalRendezvous() { return std::make_unique<LocalRendezvous>(); }
 

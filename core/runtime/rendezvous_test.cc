@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/runtime/waiting_keys.h"
+
 namespace penstock {
 namespace {
 
@@ -51,6 +53,16 @@ TEST(RendezvousKeyTest, AHashedKeyKnowsWhoReceives) {
   EXPECT_EQ(key.consumer(), (TaskName{"worker", 0, 1}));
   EXPECT_EQ(&key.In(3, 4).consumer(), &key.consumer());
   EXPECT_FALSE(HashedKey({.dst_device = "/job:ps/task:1", .tensor = "x"}).consumer().has_value());
+}
+
+TEST(WaitingKeysTest, AreThoseOfReceiversInOrder) {
+  const auto rendezvous = NewLocalRendezvous();
+  const auto ignore = [](Status, Tensor, bool) {};
+  for (const char* tensor : {"b", "c", "a"}) rendezvous->Recv(Hashed(tensor), ignore);
+  for (const char* tensor : {"c", "sent"}) {
+    ASSERT_TRUE(rendezvous->Send(Hashed(tensor), Tensor::Scalar(1.0f), false).ok());
+  }
+  EXPECT_EQ(WaitingKeys(*rendezvous), (std::vector<RendezvousKey>{Key("a"), Key("b")}));
 }
 
 TEST(RendezvousKeyTest, HashDependsOnEveryField) {

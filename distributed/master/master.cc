@@ -46,6 +46,10 @@ Master::Master(Options options)
 
 Master::~Master() { Stop(); }
 
+Status Master::ShuttingDown() const {
+  return Unavailable(options_.worker->self().ToString(), " is shutting down");
+}
+
 bool Master::stopped() const {
   MutexLock lock(mu_);
   return stopped_;
@@ -113,7 +117,7 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
 
 Status Master::AddWait(const std::shared_ptr<TaskWait>& wait) {
   MutexLock lock(mu_);
-  if (stopped_) return Unavailable("the server is shutting down");
+  if (stopped_) return ShuttingDown();
   if (waits_.size() >= kWaitsMax) {
     return ResourceExhausted(kWaitsMax, " new sessions wait for tasks that do not answer");
   }
@@ -170,7 +174,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
                                                                Graph graph,
                                                                std::vector<SessionTask> tasks,
                                                                const std::string& client) {
-  if (stopped()) return Unavailable("the server is shutting down");
+  if (stopped()) return ShuttingDown();
   const uint64_t id = options_.services.env->RandomU64();
   ASSIGN_OR_RETURN(std::shared_ptr<MasterSession> session,
                    MasterSession::Create({.handle = StrCat(absl::Hex(id, absl::kZeroPad16)),
@@ -195,7 +199,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
   }
   if (!stopped) return session;
   (void)session->Close();
-  return Unavailable("the server is shutting down");
+  return ShuttingDown();
 }
 
 StatusOr<std::shared_ptr<MasterSession>> Master::FindSession(const std::string& handle) const {
@@ -275,7 +279,7 @@ void Master::Stop() {
     stopped_ = true;
     waits = waits_;
   }
-  const Status why = Unavailable(options_.worker->self().ToString(), " is shutting down");
+  const Status why = ShuttingDown();
   for (const auto& wait : waits) wait->Cancel(why);
   for (const auto& session : TakeSessions()) (void)session->Close(why);
 }

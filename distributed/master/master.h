@@ -48,6 +48,8 @@ class Master {
   ~Master();
 
   const ClusterSpec& cluster() const { return options_.cluster; }
+  // The master's own task.
+  const TaskId& self() const { return options_.worker->self(); }
 
   // Creates a session in two parts: the first one waits, without a thread, for the tasks that a
   // session with these options uses, and calls `found` on any thread; DeadlineExceeded names the
@@ -89,6 +91,7 @@ class Master {
   std::shared_ptr<WorkerClient> ClientOf(const TaskId& task);
   std::vector<std::shared_ptr<MasterSession>> TakeSessions();
   bool stopped() const;
+  Status ShuttingDown() const;
 
   const Options options_;
   const std::shared_ptr<WorkerClient> own_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/check.h"
 #include "core/base/error_origin.h"
 
 namespace penstock {
@@ -79,7 +80,10 @@ void MasterStep::StartPart(size_t index) {
       Done([self = shared_from_this(), index](Status status) { self->PartEnded(index, status); }));
 }
 
-void MasterStep::PartEnded(size_t part, const Status& status) {
+void MasterStep::PartEnded(size_t part, const Status& ended) {
+  const bool lost =
+      absl::IsUnavailable(ended) && prepared_->parts[part].task->client->in_process() == nullptr;
+  const Status status = lost ? WithStep(ended) : ended;
   Status cause;
   bool last = false;
   {
@@ -100,6 +104,13 @@ void MasterStep::PartEnded(size_t part, const Status& status) {
   if (!cause.ok()) AbortParts(cause);
 }
 
+// Says which step has lost a task, and what it waited for in the master's own task.
+Status MasterStep::WithStep(const Status& task_lost) const {
+  Worker* const own = prepared_->tasks->list[0].client->in_process();
+  CHECK(own != nullptr, "the first task of a session is the master's own");
+  return own->steps().Explain(args_.id, task_lost);
+}
+
 void MasterStep::Abort(const Status& why) {
   {
     MutexLock lock(mu_);
@@ -114,7 +125,7 @@ void MasterStep::TaskLost(const TaskId& task, const Status& why) {
   const auto part =
       std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.task->id == task; });
   if (part == parts.end()) return;
-  Abort(WithTask(why, task.name));
+  Abort(WithTask(WithStep(why), task.name));
   part->task->client->AbandonStep(args_.id);
 }
 

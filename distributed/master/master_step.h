@@ -62,7 +62,8 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
  private:
   bool several_tasks() const { return prepared_->parts.size() > 1; }
   void StartPart(size_t part);
-  void PartEnded(size_t part, const Status& status);
+  void PartEnded(size_t part, const Status& ended);
+  Status WithStep(const Status& task_lost) const;
   void AbortParts(const Status& why);
   void AbandonParts();
   void ArmTimer(int64_t at_ns, void (MasterStep::*then)());

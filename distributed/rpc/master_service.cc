@@ -11,6 +11,7 @@
 #include "core/base/error_origin.h"
 #include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
+#include "distributed/rpc/protocol.h"
 #include "distributed/rpc/session_config.h"
 #include "distributed/rpc/value_proto.h"
 #include "proto/tensorflow/config.pb.h"
@@ -187,6 +188,7 @@ void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
     tensorflow::CreateSessionResponse response;
     response.set_session_handle((*session)->handle());
     response.set_graph_version((*session)->version());
+    call.context().AddTrailingMetadata(kMasterTaskMetadata, master_->self().name);
     call.response() = BytesOf(response);
     wanted->Finish(OkStatus());
   });

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "core/base/mutex.h"
@@ -18,6 +19,7 @@
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/protocol.h"
 #include "distributed/rpc/session_config.h"
 #include "distributed/rpc/tensor_message.h"
 #include "distributed/rpc/value_proto.h"
@@ -250,13 +252,19 @@ class RemoteSession final : public SessionInterface {
     request.set_store_errors_in_response_body(true);
     request.set_request_id(NewRequestId());
     SetOptions(options, TimeoutMs(options), request.mutable_options());
+    const auto names = [&] {
+      std::vector<std::string> all = fetches;
+      all.insert(all.end(), request.target().begin(), request.target().end());
+      return all;
+    };
     TensorMessageWriter writer;
     writer.Add(request);
     for (const auto& [name, value] : feeds) {
       writer.AddNamedTensor(tensorflow::RunStepRequest::kFeedFieldNumber, name, value);
     }
     std::string payloads;
-    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunStep", options, &writer, &payloads));
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer,
+                     CallStep("RunStep", names, options, &writer, &payloads));
 
     tensorflow::RunStepResponse response;
     std::vector<std::pair<std::string, Tensor>> tensors;
@@ -283,8 +291,9 @@ class RemoteSession final : public SessionInterface {
     const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
     stub_ = tensorflow::MasterService::NewStub(channel);
     steps_ = std::make_unique<grpc::GenericStub>(channel);
-    const grpc::Status created =
-        Answer(&Stub::CreateSession, request, &response, connected ? 0 : kLastAttemptMs);
+    grpc::ClientContext context;
+    const grpc::Status created = Answer(&Stub::CreateSession, request, &response, &context,
+                                        connected ? 0 : kLastAttemptMs);
     if (!connected && !created.ok()) {
       return DeadlineExceeded(target_, ": no server answers there; is it running? ",
                               created.error_message());
@@ -292,6 +301,12 @@ class RemoteSession final : public SessionInterface {
     RETURN_IF_ERROR(FromGrpc(created, target_));
     if (response.session_handle().empty()) {
       return Internal(target_, ": the server has made a session without a handle");
+    }
+    const auto& metadata = context.GetServerTrailingMetadata();
+    const auto task = metadata.find(kMasterTaskMetadata);
+    if (task != metadata.end()) {
+      master_ = StrCat("the master ", string_view(task->second.data(), task->second.size()), " at ",
+                       target_);
     }
     handle_ = response.session_handle();
     version_ = response.graph_version();
@@ -317,18 +332,29 @@ class RemoteSession final : public SessionInterface {
     ASSIGN_OR_RETURN(*request.mutable_session_handle(), Handle());
     request.set_handle(callable);
     request.set_request_id(NewRequestId());
+    const auto names = [&] { return NamesOf(callable); };
     TensorMessageWriter writer;
     writer.Add(request);
     for (const Tensor& feed : feeds) {
       writer.AddTensor(tensorflow::RunCallableRequest::kFeedFieldNumber, feed);
     }
-    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunCallable", options, &writer));
+    ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunCallable", names, options, &writer));
     tensorflow::RunCallableResponse response;
     std::vector<std::pair<std::string, Tensor>> tensors;
     RETURN_IF_ERROR(ReadTensorMessage(&answer, kCallableFetch, &response, &tensors));
     RETURN_IF_ERROR(CheckCount(tensors.size(), num_fetches));
     for (auto& [name, value] : tensors) outputs->push_back(std::move(value));
     return OkStatus();
+  }
+
+  // What the callable fetches and runs.
+  std::vector<std::string> NamesOf(CallableId callable) {
+    MutexLock lock(mu_);
+    const auto found = callables_.find(callable);
+    if (found == callables_.end()) return {};
+    std::vector<std::string> names = found->second.fetches;
+    names.insert(names.end(), found->second.targets.begin(), found->second.targets.end());
+    return names;
   }
 
   template <class Message>
@@ -348,25 +374,27 @@ class RemoteSession final : public SessionInterface {
 
   template <class Request, class Response>
   Status Call(Method<Request, Response> method, const Request& request, Response* response) {
-    return FromGrpc(Answer(method, request, response, 0), target_);
+    grpc::ClientContext context;
+    return FromGrpc(Answer(method, request, response, &context, 0), master_);
   }
 
   // `timeout_ms` of 0: that of the session's operations.
   template <class Request, class Response>
   grpc::Status Answer(Method<Request, Response> method, const Request& request, Response* response,
-                      int64_t timeout_ms) {
-    grpc::ClientContext context;
+                      grpc::ClientContext* context, int64_t timeout_ms) {
     const int64_t given = options_.operation_timeout_ms;
     if (timeout_ms == 0)
       timeout_ms = (given > 0 ? LimitTimeout(given) : kMinuteMs) + kAnswerSlackMs;
-    SetTimeout(timeout_ms, &context);
-    return (stub_.get()->*method)(&context, request, response);
+    SetTimeout(timeout_ms, context);
+    return (stub_.get()->*method)(context, request, response);
   }
 
   // Sends what `writer` holds; a step's call ends with the step, or a little after its deadline.
-  // `payloads`, if given, gets those of an error in the answer.
-  StatusOr<grpc::ByteBuffer> CallStep(const char* method, const RunOptions& options,
-                                      TensorMessageWriter* writer,
+  // `names`: of the step, for errors of the connection. `payloads`, if given, gets those of an
+  // error in the answer.
+  StatusOr<grpc::ByteBuffer> CallStep(const char* method,
+                                      absl::FunctionRef<std::vector<std::string>()> names,
+                                      const RunOptions& options, TensorMessageWriter* writer,
                                       std::string* payloads = nullptr) {
     ASSIGN_OR_RETURN(const grpc::ByteBuffer request, writer->Take());
     grpc::ClientContext context;
@@ -384,13 +412,26 @@ class RemoteSession final : public SessionInterface {
     void* tag = nullptr;
     bool ok = false;
     CHECK(queue.Next(&tag, &ok), "a call has not ended");
-    RETURN_IF_ERROR(cancel.Explain(FromGrpc(status, target_)));
+    if (!status.ok()) {
+      return cancel.Explain(FromGrpc(status, StrCat(master_, DescribeStep(names()))));
+    }
     const auto& trailers = context.GetServerTrailingMetadata();
     const auto found = trailers.find(kPayloadsKey);
     if (payloads != nullptr && found != trailers.end()) {
       payloads->assign(found->second.data(), found->second.size());
     }
     return answer;
+  }
+
+  // ", running a step of 'a:0', 'b:0' and 3 more".
+  static std::string DescribeStep(const std::vector<std::string>& names) {
+    constexpr size_t kShownMax = 3;
+    std::string text = ", running a step of ";
+    for (size_t i = 0; i < std::min(names.size(), kShownMax); ++i) {
+      StrAppend(&text, i == 0 ? "'" : ", '", names[i], "'");
+    }
+    if (names.size() > kShownMax) StrAppend(&text, " and ", names.size() - kShownMax, " more");
+    return names.empty() ? "" : text;
   }
 
   static Status CheckCount(size_t tensors, size_t fetches) {
@@ -411,6 +452,8 @@ class RemoteSession final : public SessionInterface {
   }
 
   const std::string target_;
+  // What errors of calls name: the target, from Create on with the task.
+  std::string master_ = target_;
   const SessionOptions options_;
   Env& env_;
   const std::string address_;

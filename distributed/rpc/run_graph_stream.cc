@@ -53,7 +53,8 @@ void RunGraphStream::Write() {
 void RunGraphStream::Written(bool ok) {
   MutexLock lock(mu_);
   writing_ = false;
-  if (ok) Write();  // else the read fails as well
+  // Where it failed the read fails as well; where the stream has ended nothing may be begun.
+  if (ok && !lost_) Write();
 }
 
 void RunGraphStream::Read(bool ok) {

@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "core/base/blocking_calls.h"
 #include "core/base/join.h"
 #include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
@@ -239,6 +241,21 @@ void Server::Join() { state_->task->Join(); }
 void Server::RequestShutdown(const std::string& reason) { state_->task->RequestShutdown(reason); }
 std::string Server::shutdown_reason() const { return state_->task->shutdown_reason(); }
 
+bool Server::in_use() const { return state_->task->in_use(); }
+
+void Server::Drain(int64_t grace_ms) {
+  state_->SetServing(false);
+  state_->task->Drain(grace_ms);
+}
+
+std::string Server::DescribeRunning() const {
+  std::vector<std::string> running = BlockingCall::List(*state_->options.env);
+  for (const int64_t step : state_->task->worker().steps().running()) {
+    running.push_back(StrCat("step ", step));
+  }
+  return absl::StrJoin(running, "; ");
+}
+
 void Server::Stop() {
   State& s = *state_;
   {
@@ -255,6 +272,7 @@ void Server::Stop() {
     s.transport->Stop();
   }
   s.loop->Stop();
+  if (s.task.has_value()) s.task->WaitForSteps();
 }
 
 Server::Counts Server::counts() const {

@@ -5,6 +5,7 @@
 //   auto server = Server::Create({.task = config});  // listens; what is wrong is one line
 //   (*server)->Start();                              // serves
 //   (*server)->Join();                               // until RequestShutdown
+//   (*server)->Drain(20'000);                        // clients that end as well may save before
 //
 // Thread-safe. Destruction stops it: steps of other masters are aborted with Unavailable, sessions
 // of its own clients are closed. Sessions in this process may outlive it; their calls then end with
@@ -78,7 +79,17 @@ class Server {
   void Join();
   void RequestShutdown(const std::string& reason);
   std::string shutdown_reason() const;
-  // Ends what runs and closes the port. Takes a few seconds at most.
+  // After RequestShutdown: refuses new sessions, is "not serving" to health checks, and waits until
+  // the sessions of other processes no longer use the task, at most `grace_ms`. Clients that are
+  // told to end at the same time so have time to finish their step and save. See Task::Drain.
+  void Drain(int64_t grace_ms);
+  // Whether Drain would wait.
+  bool in_use() const;
+  // What this process cannot end without: "node 'read' of step 7 waits for files, for 12 s". ""
+  // where nothing runs.
+  std::string DescribeRunning() const;
+  // Ends what runs and closes the port. Takes a few seconds at most, unless a kernel does not
+  // return.
   void Stop();
 
   // What is there now: all zero in a server that nobody uses.

@@ -3,10 +3,14 @@
 
 #include <utility>
 
+#include "core/base/timeout.h"
+
 namespace penstock {
 namespace {
 
 constexpr int64_t kHousekeepingNanos = 5'000'000'000;
+// How often is looked whether steps have ended.
+constexpr int64_t kPollNanos = 20'000'000;
 
 }  // namespace
 
@@ -73,6 +77,16 @@ std::string Task::shutdown_reason() const {
   return shutdown_reason_;
 }
 
+void Task::Drain(int64_t grace_ms) {
+  worker_.RefuseSessions();
+  const int64_t latest_ns = parts_.env->NowNanos() + TimeoutNanos(grace_ms);
+  while (in_use() && parts_.env->NowNanos() < latest_ns) {
+    MutexLock lock(mu_);
+    const auto stopped = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_; };
+    if (changed_.WaitUntil(mu_, parts_.env->NowNanos() + kPollNanos, stopped)) return;
+  }
+}
+
 void Task::Stop() {
   {
     MutexLock lock(mu_);
@@ -82,7 +96,19 @@ void Task::Stop() {
   housekeeping_ = nullptr;
   if (sessions_.has_value()) sessions_->Refuse();
   if (master_.has_value()) master_->Stop();
-  worker_.steps().AbortAll(Unavailable(self().ToString(), " is shutting down"));
+  worker_.steps().AbortAll(ShuttingDown());
 }
+
+void Task::WaitForSteps() {
+  worker_.steps().AbortAll(ShuttingDown());
+  Mutex mu;
+  Condition never(*parts_.scheduler, "the end of a task's steps");
+  MutexLock lock(mu);
+  while (worker_.steps().counts().running > 0) {
+    never.WaitUntil(mu, parts_.env->NowNanos() + kPollNanos, [] { return false; });
+  }
+}
+
+Status Task::ShuttingDown() const { return Unavailable(self().ToString(), " is shutting down"); }
 
 }  // namespace penstock

@@ -36,6 +36,8 @@ namespace penstock {
 
 class Task {
  public:
+  static constexpr int64_t kQuietNanos = 5'000'000'000;
+
   struct Parts {
     TaskId self;
     // Borrowed. They belong together: the timer and the scheduler's deadlines go by the Env's
@@ -81,15 +83,25 @@ class Task {
   void Join();
   void RequestShutdown(const std::string& reason);
   std::string shutdown_reason() const;
+  // Whether other tasks' and processes' sessions use this one: see Worker::in_use.
+  bool in_use() const { return worker_.in_use(kQuietNanos); }
+  // Refuses new sessions, and waits until those that there are no longer use the task, but at most
+  // `grace_ms`: their clients may have been told to end, too, and save what they have. A session
+  // that runs nothing here for kQuietNanos is not waited for.
+  void Drain(int64_t grace_ms);
 
   // Ends the sessions, and aborts the steps that run. Other tasks may still call this one, and
   // begin steps here, until it is destroyed.
   void Stop();
   // Waits for the calls of sessions in this process. REQUIRES Stop.
   void WaitForSessions() { sessions_.reset(); }
+  // Aborts the steps that have begun since Stop, and waits until nothing of any step runs. So the
+  // scheduler and the transport may go. REQUIRES Stop, and that other tasks can no longer call.
+  void WaitForSteps();
 
  private:
   void RunHousekeeping();
+  Status ShuttingDown() const;
 
   Parts parts_;
   Worker worker_;

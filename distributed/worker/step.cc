@@ -3,7 +3,19 @@
 
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "core/runtime/waiting_keys.h"
+
 namespace penstock {
+namespace {
+
+// "edge_12_w:0", as the partitioner calls it: the tensor w:0.
+string_view TensorOf(string_view edge) {
+  const size_t number_end = edge.find('_', edge.find('_') + 1);
+  return number_end == string_view::npos ? edge : edge.substr(number_end + 1);
+}
+
+}  // namespace
 
 Step::Step(int64_t id, TaskName task, std::string session)
     : id_(id), task_(std::move(task)), session_(std::move(session)), local_(NewLocalRendezvous()) {}
@@ -62,6 +74,20 @@ void Step::Cancel(const Status& why) {
   const auto keep = shared_from_this();
   cancellation_.Cancel(why);
   Abort(cancellation_.status());
+}
+
+std::string Step::Describe() const {
+  constexpr size_t kShownMax = 3;
+  std::vector<std::string> waits;
+  size_t waiting = 0;
+  for (const RendezvousKey& key : WaitingKeys(*local_)) {
+    const StatusOr<TaskName> source = TaskName::OfDevice(key.src_device);
+    if (!source.ok() || *source == task_ || ++waiting > kShownMax) continue;
+    waits.push_back(StrCat("'", TensorOf(key.tensor), "' from ", source->ToString()));
+  }
+  if (waiting > kShownMax) waits.push_back(StrCat(waiting - kShownMax, " more"));
+  return StrCat("step ", id_, " of ", task_.ToString(), waits.empty() ? " ran" : " waited for ",
+                absl::StrJoin(waits, ", "));
 }
 
 void Step::Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink) {

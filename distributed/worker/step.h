@@ -48,6 +48,10 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
   // A tensor from another task. Late and repeated ones are dropped.
   void Deliver(const HashedKey& key, Tensor value, bool is_dead);
 
+  // "step 7 of /job:worker/replica:0/task:0 waited for 'w:0' from /job:ps/replica:0/task:0", for
+  // the error of a step that has lost a task; "step 7 of ... ran" where it waits for no other task.
+  std::string Describe() const;
+
   // Ends when everything sent so far has left for its consumer, or the step is aborted.
   void WhenSent(Done done);
 

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/error_origin.h"
+
 namespace penstock {
 
 StepTable::StepTable(TaskName task, Env& env, DeadlineTimer& timer)
@@ -40,11 +42,13 @@ StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::str
 
 void StepTable::End(int64_t step_id) {
   std::shared_ptr<Step> step;  // destroyed without the lock
+  const int64_t now_ns = env_.NowNanos();
   MutexLock lock(mu_);
   const auto it = steps_.find(step_id);
   if (it == steps_.end()) return;
   step = std::move(it->second);
   steps_.erase(it);
+  last_end_ns_ = now_ns;
   RememberEnded(step_id);
 }
 
@@ -127,12 +131,23 @@ void StepTable::Deliver(int64_t step_id, const HashedKey& key, Tensor value, boo
 
 void StepTable::Fail(int64_t step_id, const Status& why) {
   const auto step = Find(step_id);
-  if (step != nullptr) step->Cancel(why);
+  if (step != nullptr) step->Cancel(Explain(step_id, why));
+}
+
+Status StepTable::Explain(int64_t step_id, const Status& task_lost) const {
+  const auto step = Find(step_id);
+  if (step != nullptr && step->cancellation().cancelled()) return step->cancellation().status();
+  return WithMessage(task_lost,
+                     StrCat(task_lost.message(), "; ",
+                            step == nullptr ? StrCat("step ", step_id, " ran there")
+                                            : step->Describe()));
 }
 
 StepTable::Counts StepTable::counts() const {
   MutexLock lock(mu_);
-  return {static_cast<int64_t>(steps_.size()), static_cast<int64_t>(parked_.size())};
+  return {.running = static_cast<int64_t>(steps_.size()),
+          .parked = static_cast<int64_t>(parked_.size()),
+          .last_end_ns = last_end_ns_};
 }
 
 std::vector<int64_t> StepTable::running() const {

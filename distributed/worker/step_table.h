@@ -55,8 +55,12 @@ class StepTable final : public TaskSteps {
   struct Counts {
     int64_t running = 0;
     int64_t parked = 0;
+    int64_t last_end_ns = 0;  // when the last step ended, by the Env's clock; 0: none has
   };
   Counts counts() const;
+  // The error of a step that has lost a task: `task_lost` with the step, and what it waited for
+  // here; or what the step has failed with already, if it has.
+  Status Explain(int64_t step_id, const Status& task_lost) const;
   std::vector<int64_t> running() const;
 
  private:
@@ -83,6 +87,7 @@ class StepTable final : public TaskSteps {
   std::map<int64_t, std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);  // the last so many
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
+  int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<Parked> parked_ ABSL_GUARDED_BY(mu_);  // oldest first
   absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
   bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;                   // while something is parked

@@ -135,6 +135,42 @@ TEST_F(StepTableTest, AbortReachesWhatWaits) {
   table.End(1);
 }
 
+TEST_F(StepTableTest, AStepThatHasLostATaskSaysWhatItWaitedFor) {
+  const auto step = Begin(1);
+  const auto ignore = [](Status, Tensor, bool) {};
+  step->Recv(Key("edge_12_a_b:0", kWorker, kPs), ignore);
+  step->Recv(Key("edge_3_here:0", kPs, kPs), ignore);
+  const Status lost = Unavailable("lost the connection to ", kWorker, " at host:1");
+  const Status expected =
+      Unavailable(lost.message(), "; step 1 of ", kPs, " waited for 'a_b:0' from ", kWorker);
+  EXPECT_EQ(table.Explain(1, lost), expected);
+  table.Fail(1, lost);
+  EXPECT_EQ(step->cancellation().status(), expected);
+  EXPECT_EQ(table.Explain(1, Unavailable("another one")), expected) << "the first cause counts";
+  table.End(1);
+  EXPECT_EQ(table.Explain(1, lost), Unavailable(lost.message(), "; step 1 ran there"));
+}
+
+TEST_F(StepTableTest, ManyWaitsAreCounted) {
+  const auto step = Begin(1);
+  const auto ignore = [](Status, Tensor, bool) {};
+  EXPECT_EQ(step->Describe(), StrCat("step 1 of ", kPs, " ran"));
+  for (int i = 1; i < 6; ++i) step->Recv(Key(StrCat("edge_1_", i), kWorker, kPs), ignore);
+  EXPECT_EQ(step->Describe(), StrCat("step 1 of ", kPs, " waited for '1' from ", kWorker,
+                                     ", '2' from ", kWorker, ", '3' from ", kWorker, ", 2 more"));
+  table.Abort(1, Cancelled("end of test"));
+  table.End(1);
+}
+
+TEST_F(StepTableTest, KnowsWhenTheLastStepEnded) {
+  EXPECT_EQ(table.counts().last_end_ns, 0);
+  const int64_t before = Env::Real().NowNanos();
+  Begin(1);
+  table.End(1);
+  EXPECT_GE(table.counts().last_end_ns, before);
+  table.End(2);  // never was
+}
+
 TEST_F(StepTableTest, TensorsFromOtherTasksMeetTheirReceiver) {
   const auto step = Begin(1);
   float first = 0, second = 0;

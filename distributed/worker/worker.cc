@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/worker/worker.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -79,6 +80,7 @@ Device* Worker::FindDevice(string_view name) const {
 }
 
 Status Worker::CreateSession(const WorkerSessionOptions& options) {
+  if (refusing_) return Unavailable(self_.ToString(), " is shutting down");
   auto session = std::make_shared<Session>();
   session->options = options;
   for (const TaskId& task : options.tasks) {
@@ -117,6 +119,15 @@ void Worker::DeleteSession(const std::string& handle) {
 bool Worker::has_sessions() const {
   MutexLock lock(mu_);
   return !sessions_.empty();
+}
+
+bool Worker::in_use(int64_t quiet_ns) const {
+  const StepTable::Counts steps = steps_.counts();
+  if (steps.running > 0) return true;
+  if (steps.last_end_ns == 0 || env_.NowNanos() - steps.last_end_ns >= quiet_ns) return false;
+  MutexLock lock(mu_);
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& session) { return !session.second->graphs.empty(); });
 }
 
 std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& handles) {

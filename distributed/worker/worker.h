@@ -78,7 +78,10 @@ class Worker {
   std::vector<DeviceInfo> devices() const;
   StepTable& steps() { return steps_; }
 
+  // Unavailable after RefuseSessions.
   Status CreateSession(const WorkerSessionOptions& options);
+  // No new sessions from now on: the task is about to end.
+  void RefuseSessions() { refusing_ = true; }
   // Aborts its steps. What they hold is freed when they have ended.
   void DeleteSession(const std::string& handle);
   // Renews the leases; returns those that it does not know.
@@ -88,6 +91,9 @@ class Worker {
   // Whether sessions have been deleted since the last call.
   bool TakeDeleted() { return deleted_.exchange(false); }
   bool has_sessions() const;
+  // Whether a step runs here, or a session that has graphs here may soon begin the next one: the
+  // last step of any ended less than `quiet_ns` ago.
+  bool in_use(int64_t quiet_ns) const;
 
   Status RegisterGraph(const std::string& session, uint64_t graph,
                        std::vector<Partition> partitions);
@@ -135,6 +141,7 @@ class Worker {
   // their options and stores never change.
   std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> deleted_{false};
+  std::atomic<bool> refusing_{false};
 };
 
 }  // namespace penstock

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/io/file_kernel.h"
 
+#include "core/base/blocking_calls.h"
 #include "core/base/guarded.h"
 
 namespace penstock {
 
 void FileKernel::ComputeAsync(KernelContext& ctx, Done done) {
   ctx.threads().files().Schedule([this, &ctx, done = std::move(done)]() mutable {
+    const BlockingCall call(
+        StrCat("node '", ctx.node_name(), "' of step ", ctx.step().step_id, " waits for files"),
+        *ctx.step().env);
     Status status = CheckNotCancelled(ctx);
     if (status.ok()) status = Guarded([&] { return Run(ctx); });
     std::move(done)(std::move(status));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "core/base/env.h"
 #include "core/checkpoint/checkpoints.h"
@@ -244,6 +245,15 @@ TEST(Files, AreWrittenReadAndFound) {
     ASSERT_EQ(matching.status(), OkStatus());
     EXPECT_EQ(matching->flat<std::string>(), absl::MakeConstSpan(found)) << c.patterns[0];
   }
+}
+
+// Nothing could end the wait for the other end of the FIFO.
+TEST(Files, AFifoIsRefused) {
+  ASSERT_EQ(Env::Real().CreateDirectories(Path("")), OkStatus());
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  EXPECT_ERROR(OpRunner("ReadFile").In(Text(Path("fifo"))).Run().status(), kFailedPrecondition,
+               "it is a FIFO, expected a regular file");
+  EXPECT_FALSE(OpRunner("WriteFile").In(Text(Path("fifo"))).In(Text("x")).Run().ok());
 }
 
 }  // namespace

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FillRandom: an array of random numbers, the same whatever the number of threads.
+// FillRandom: an array of random numbers, the same whatever the number of threads. Ends with the
+// step.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/scheduler.h"
+#include "core/op/long_loop.h"
 #include "kernels/random/distributions.h"
 
 namespace penstock {
 
 // Group g of the numbers is made of the blocks from g * kBlocksPerGroup on.
 template <class Distribution>
-void FillRandom(const Philox& start, const Distribution& distribution,
-                typename Distribution::Result* out, int64_t count, Scheduler& threads) {
+Status FillRandom(const Philox& start, const Distribution& distribution,
+                  typename Distribution::Result* out, int64_t count, const StepContext& step) {
   constexpr int64_t kGroup = kPerBlock<typename Distribution::Result>;
   const int64_t groups = count / kGroup + (count % kGroup != 0);
-  threads.ParallelFor(
-      groups, 5 + kGroup * Distribution::kCostNanos, [&](int64_t begin, int64_t end) {
+  return LongLoop(
+      step, groups, 5 + kGroup * Distribution::kCostNanos, [&](int64_t begin, int64_t end) {
         Philox stream = start;
         if constexpr (Distribution::kBlocksPerGroup == 1) stream.Skip(begin);
         for (int64_t g = begin; g < end; ++g) {

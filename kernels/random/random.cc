@@ -21,9 +21,8 @@ class RandomKernel final : public Kernel {
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     const int64_t count = shape.num_elements();
-    FillRandom(stream_.ReserveForOutputs(count, *ctx.step().env), Distribution<T>(),
-               output->mutable_data<T>(), count, ctx.threads());
-    return OkStatus();
+    return FillRandom(stream_.ReserveForOutputs(count, *ctx.step().env), Distribution<T>(),
+                      output->mutable_data<T>(), count, ctx.step());
   }
 
  private:
@@ -51,9 +50,8 @@ class RandomUniformIntKernel final : public Kernel {
     if (low >= high) {
       return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
     }
-    FillRandom(stream_.ReserveForOutputs(count, *ctx.step().env), UniformInt<T>(low, high),
-               output->mutable_data<T>(), count, ctx.threads());
-    return OkStatus();
+    return FillRandom(stream_.ReserveForOutputs(count, *ctx.step().env), UniformInt<T>(low, high),
+                      output->mutable_data<T>(), count, ctx.step());
   }
 
  private:

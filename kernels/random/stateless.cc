@@ -90,9 +90,8 @@ class StatelessKernel final : public Kernel {
     ASSIGN_OR_RETURN(const Philox stream, StreamOf(ctx, ctx.num_inputs()));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-    FillRandom(stream, Distribution<T>(), output->mutable_data<T>(), shape.num_elements(),
-               ctx.threads());
-    return OkStatus();
+    return FillRandom(stream, Distribution<T>(), output->mutable_data<T>(), shape.num_elements(),
+                      ctx.step());
   }
 };
 
@@ -115,9 +114,8 @@ class UniformIntKernel final : public Kernel {
       return InvalidArgument("Need minval < maxval, got ", low.scalar<T>(),
                              " >= ", high.scalar<T>());
     }
-    FillRandom(stream, UniformInt<T>(low.scalar<T>(), high.scalar<T>()), output->mutable_data<T>(),
-               shape.num_elements(), ctx.threads());
-    return OkStatus();
+    return FillRandom(stream, UniformInt<T>(low.scalar<T>(), high.scalar<T>()),
+                      output->mutable_data<T>(), shape.num_elements(), ctx.step());
   }
 };
 

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <vector>
 
+#include "core/base/env.h"
 #include "core/base/thread_pool.h"
 #include "kernels/random/draw.h"
 #include "kernels/random/fill_random.h"
@@ -41,6 +43,16 @@ TEST(Streams, UniformNumbersAreMantissas) {
       EXPECT_EQ(d.data<double>()[block * 2 + i], std::ldexp(mantissa, -52));
     }
   }
+}
+
+TEST(Streams, ALongFillEndsWithItsStep) {
+  ThreadPool threads("test", 2);
+  std::vector<float> out(4'000'000, -1.0f);
+  const StepContext late{.step_id = 7, .threads = &threads, .env = &Env::Real(), .deadline_ns = 1};
+  const Status status =
+      FillRandom(Philox::FromSeeds(1, 2), Uniform<float>(), out.data(), 4'000'000, late);
+  EXPECT_EQ(status, DeadlineExceeded("step 7 did not end before its deadline"));
+  EXPECT_EQ(out.back(), -1.0f) << "the last block was not begun";
 }
 
 TEST(Streams, RunsFollowEachOther) {
@@ -106,7 +118,10 @@ TEST(Streams, DoNotDependOnTheNumberOfThreads) {
     for (const int n : {1, 2, 7}) {
       ThreadPool threads("test", n);
       results.emplace_back(200003);
-      FillRandom(Philox::FromSeeds(1, 2), distribution, results.back().data(), 200003, threads);
+      const StepContext step{.threads = &threads};
+      EXPECT_EQ(
+          FillRandom(Philox::FromSeeds(1, 2), distribution, results.back().data(), 200003, step),
+          OkStatus());
     }
     for (const auto& result : results) {
       EXPECT_EQ(std::memcmp(result.data(), results[0].data(), result.size() * sizeof(T)), 0);

@@ -28,7 +28,7 @@ struct LocalClusterOptions {
   // whose output stays as it is. Empty: everything is printed with the task in front of each line.
   std::string log_dir = "";
   // How long tasks may take to end once asked to.
-  int grace_seconds = 10;
+  int grace_seconds = 30;
   // When the workers are done, the ps go on serving until `stop` is set.
   bool keep_running = false;
 };

@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <thread>
 
+#include "client/exit_deadline.h"
 #include "client/stop_signal.h"
 #include "distributed/rpc/server.h"
 #include "tools/penstock/commands.h"
@@ -36,7 +38,30 @@ void ReadToTheEnd() {
   }
 }
 
-Status Serve(const ServerOptions& options, bool until_stdin_ends) {
+// What is added to the grace for what is aborted when it is over.
+constexpr int64_t kAbortSeconds = 5;
+constexpr char kStdinEnded[] = "standard input ended";
+
+struct ServeOptions {
+  int64_t grace_seconds = 20;
+  bool until_stdin_ends = false;
+};
+
+void End(Server& server, int64_t grace_seconds) {
+  const std::string reason = server.shutdown_reason();
+  std::printf("%s ends: %s\n", server.task().c_str(), reason.c_str());
+  if (reason == kStdinEnded) grace_seconds = 0;  // the client has ended already
+  if (grace_seconds > 0 && server.in_use()) {
+    std::printf("%s waits for up to %lld s for sessions that use it\n", server.task().c_str(),
+                static_cast<long long>(grace_seconds));
+  }
+  std::fflush(stdout);
+  server.Drain(grace_seconds * 1000);
+  server.Stop();
+}
+
+Status Serve(const ServerOptions& options, const ServeOptions& serve) {
+  std::optional<client::ExitDeadline> exit_deadline;  // until the server has been destroyed
   // Shared: nothing can wake the thread that reads, which may outlive this function.
   ASSIGN_OR_RETURN(const std::shared_ptr<Server> server, Server::Create(options));
   RETURN_IF_ERROR(server->Start());
@@ -46,10 +71,10 @@ Status Serve(const ServerOptions& options, bool until_stdin_ends) {
           [&](const Status&) { server->RequestShutdown("a signal asked it to"); }, &token)) {
     return OkStatus();  // the signal came before anything else
   }
-  if (until_stdin_ends) {
+  if (serve.until_stdin_ends) {
     std::thread([weak = std::weak_ptr<Server>(server)] {
       ReadToTheEnd();
-      if (const auto running = weak.lock()) running->RequestShutdown("standard input ended");
+      if (const auto running = weak.lock()) running->RequestShutdown(kStdinEnded);
     }).detach();
   }
   std::printf("%s serves at %s\n", server->task().c_str(), server->target().c_str());
@@ -59,8 +84,11 @@ Status Serve(const ServerOptions& options, bool until_stdin_ends) {
   std::fflush(stdout);
   server->Join();
   stop.cancellation().Deregister(token);
-  std::printf("%s ends: %s\n", server->task().c_str(), server->shutdown_reason().c_str());
-  server->Stop();
+  exit_deadline.emplace(serve.grace_seconds + kAbortSeconds, [weak = std::weak_ptr(server)] {
+    const auto running = weak.lock();
+    return running == nullptr ? std::string() : running->DescribeRunning();
+  });
+  End(*server, serve.grace_seconds);
   return OkStatus();
 }
 
@@ -101,15 +129,21 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
                    "0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
-  auto until_stdin_ends = std::make_shared<bool>(false);
-  server->add_flag("--until_stdin_ends", *until_stdin_ends,
+  auto serve = std::make_shared<ServeOptions>();
+  server
+      ->add_option("--grace_seconds", serve->grace_seconds,
+                   "When told to end, wait for so long for clients that use the task: those that "
+                   "are told, too, finish their step and save. A second signal ends it at once")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
+  server->add_flag("--until_stdin_ends", serve->until_stdin_ends,
                    "Also end when standard input does: with the process that started this one");
-  server->callback([server, flags, config, idle_timeout, until_stdin_ends, exit_code] {
+  server->callback([server, flags, config, idle_timeout, serve, exit_code] {
     const StatusOr<TaskConfig> task = FindTask(*server, *flags);
     const Status served = task.ok() ? Serve({.task = *task,
                                              .session_idle_timeout_ms = *idle_timeout * 1000,
                                              .default_session_config = *config},
-                                            *until_stdin_ends)
+                                            *serve)
                                     : task.status();
     *exit_code = ExitCodeOf(served);
     // Wrong flags, and an address that cannot be bound, are the command line's fault.

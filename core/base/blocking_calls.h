@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BlockingCall: says what a thread of this process does while it is in calls of the operating
+// system that nothing can cancel, such as reading from a disk that hangs. A process that cannot end
+// because of one tells its user which it is.
+//
+//   const BlockingCall call("node 'read' of step 7", env);
+//   ... read ...
+//
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/env.h"
+
+namespace penstock {
+
+class BlockingCall {
+ public:
+  BlockingCall(std::string what, Env& env);
+  ~BlockingCall();
+  BlockingCall(const BlockingCall&) = delete;
+  BlockingCall& operator=(const BlockingCall&) = delete;
+
+  // Returns those under way, the oldest first: "node 'read' of step 7, for 12 s".
+  static std::vector<std::string> List(Env& env);
+
+ private:
+  struct Table;
+  const std::string what_;
+  const int64_t since_ns_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LongLoop: ParallelFor of a kernel that may take longer than 50 ms. It looks between blocks
+// whether the step has been cancelled or is past its deadline, and gives up then.
+//
+//   RETURN_IF_ERROR(LongLoop(ctx.step(), count, kCostNanos, [&](int64_t begin, int64_t end)
+//   {...}));
+//
+// A loop of less than a block costs what ParallelFor costs.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "core/base/cancellation.h"
+#include "core/base/env.h"
+#include "core/base/scheduler.h"
+#include "core/op/kernel.h"
+
+namespace penstock {
+
+// OK while the step goes on; else the status that it was cancelled with, or DeadlineExceeded.
+inline Status CheckStepGoesOn(const StepContext& step) {
+  if (step.cancellation != nullptr && step.cancellation->cancelled()) {
+    return step.cancellation->status();
+  }
+  if (step.deadline_ns == 0 || step.env->NowNanos() < step.deadline_ns) return OkStatus();
+  return DeadlineExceeded("step ", step.step_id, " did not end before its deadline");
+}
+
+// `cost_ns` is a guess of the cost of one unit: blocks may well take ten times as long.
+inline Status LongLoop(const StepContext& step, int64_t total, double cost_ns,
+                       Scheduler::Range fn) {
+  constexpr double kBlockNanos = 2e6;
+  const int64_t block = std::max<int64_t>(1, static_cast<int64_t>(kBlockNanos / cost_ns));
+  std::atomic<bool> ended{false};
+  step.threads->ParallelFor(total, cost_ns, [&](int64_t begin, int64_t end) {
+    for (; begin < end && !ended.load(std::memory_order_relaxed); begin += block) {
+      if (begin > 0 && !CheckStepGoesOn(step).ok()) return ended.store(true);
+      fn(begin, std::min(end, begin + block));
+    }
+  });
+  return ended.load() ? CheckStepGoesOn(step) : OkStatus();
+}
+
+}  // namespace penstock
