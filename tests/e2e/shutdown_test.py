@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""All tasks are told to end at the same time, as Kubernetes does: the chief's last save is complete."""
+"""All tasks are told to end at the same time, as Kubernetes does: the chief still saves."""
 
 import glob
 import os
