@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions that place nodes on any task, by what steps were measured to take.
+#include <cstring>
+
+#include "core/graph/builder.h"
+#include "distributed/testing/test_cluster.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSide = 300, kLength = 6;
+
+// Two chains of products of what is fed, and the sum of both.
+Output TwoChains(GraphBuilder& g, Output* fed) {
+  *fed = CallIn(g, "Placeholder", {},
+                {{"dtype", DType::kFloat}, {"shape", PartialShape({kSide, kSide})}});
+  std::vector<Output> ends;
+  for (int chain = 0; chain < 2; ++chain) {
+    Output end = *fed;
+    for (int i = 0; i < kLength; ++i) {
+      // Not the same product twice: that would be computed once.
+      end = Call("MatMul", {end, *fed}, {{"transpose_b", chain == 1}});
+    }
+    ends.push_back(end);
+  }
+  return ends[0] + ends[1];
+}
+
+// Zeros, and ones in each row's place for itself and the next: products of it are exact.
+Tensor Band() {
+  std::vector<float> values(kSide * kSide, 0);
+  for (int i = 0; i < kSide; ++i) {
+    values[i * kSide + i] = 1;
+    values[i * kSide + (i + 1) % kSide] = 1;
+  }
+  return Tensor::Of<float>(Shape({kSide, kSide}), values);
+}
+
+bool Same(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() &&
+         std::memcmp(a.data<float>(), b.data<float>(), a.bytes()) == 0;
+}
+
+class AutoPlacementTest : public testing::Test {
+ protected:
+  static ServerOptions OneThread() {
+    ServerOptions options = TestCluster::Quick();
+    options.num_threads = 1;
+    return options;
+  }
+  std::unique_ptr<SessionInterface> Session(const std::string& placement) {
+    return cluster_.NewSession({.placement = placement});
+  }
+
+  TestCluster cluster_{{{"worker", 2}}, OneThread()};
+};
+
+TEST_F(AutoPlacementTest, WorkIsSharedAndTheResultIsTheSame) {
+  GraphBuilder g;
+  Output fed;
+  const Output sum = TwoChains(g, &fed);
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const Feeds feeds = {{fed.name(), Band()}};
+  std::vector<Tensor> expected, out;
+  for (const std::string placement : {"client", "auto"}) {
+    const auto session = Session(placement);
+    ASSERT_TRUE(session->Extend(g.graph()).ok());
+    // More often than it takes until the step is placed by what was measured.
+    for (int run = 0; run < 20; ++run) {
+      RunMetadata metadata;
+      const Status status = session->Run({.partition_graphs = run == 0 || run == 19}, feeds,
+                                         {sum.name()}, {}, &out, &metadata);
+      ASSERT_TRUE(status.ok()) << status;
+      if (expected.empty()) expected = out;
+      ASSERT_TRUE(Same(out[0], expected[0]));
+      if (run != 0) continue;
+      EXPECT_EQ(metadata.partition_graphs.size(), placement == "auto" ? 2u : 1u);
+    }
+  }
+}
+
+TEST_F(AutoPlacementTest, VariablesStayWhereTheyAre) {
+  GraphBuilder g;
+  const Output fed = CallIn(g, "Placeholder", {},
+                            {{"dtype", DType::kFloat}, {"shape", PartialShape({kSide, kSide})}});
+  std::vector<std::string> assigns;
+  std::vector<Output> products;
+  for (int i = 0; i < 2; ++i) {
+    const Output variable =
+        CallIn(g, "VariableV2", {},
+               {{"dtype", DType::kFloat}, {"shape", PartialShape({kSide, kSide})}});
+    assigns.push_back(g.NodeOf(Call("Assign", {variable, fed}))->name());
+    Output end = variable;
+    for (int n = 0; n < kLength; ++n) end = Call("MatMul", {end, variable});
+    products.push_back(end);
+  }
+  const Output sum = products[0] + products[1];
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const auto session = Session("auto");
+  ASSERT_TRUE(session->Extend(g.graph()).ok());
+  std::vector<Tensor> out, first;
+  Status status = session->Run({}, {{fed.name(), Band()}}, {}, assigns, &out, nullptr);
+  ASSERT_TRUE(status.ok()) << status;
+  for (int run = 0; run < 20; ++run) {
+    status = session->Run({}, {}, {sum.name()}, {}, &out, nullptr);
+    ASSERT_TRUE(status.ok()) << status << " in run " << run;
+    if (first.empty()) first = out;
+    ASSERT_TRUE(Same(out[0], first[0]));
+  }
+}
+
+TEST_F(AutoPlacementTest, OtherWordsAreRefused) {
+  GraphBuilder g;
+  const Output one = Constant(g, Tensor::Scalar(1.0f));
+  const auto session = Session("best");
+  const Status status = session->Extend(g.graph());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("placement: expected 'client' or 'auto'"));
+}
+
+}  // namespace
+}  // namespace penstock
