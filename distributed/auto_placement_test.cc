@@ -116,7 +116,7 @@ TEST_F(AutoPlacementTest, VariablesStayWhereTheyAre) {
 
 TEST_F(AutoPlacementTest, OtherWordsAreRefused) {
   GraphBuilder g;
-  const Output one = Constant(g, Tensor::Scalar(1.0f));
+  Constant(g, Tensor::Scalar(1.0f));
   const auto session = Session("best");
   const Status status = session->Extend(g.graph());
   EXPECT_THAT(std::string(status.message()), HasSubstr("placement: expected 'client' or 'auto'"));

@@ -51,7 +51,7 @@ StatusOr<int64_t> TensorArray::SizeOfWhole() const {
 
 void TensorArray::MarkSplit(int64_t parts) {
   MutexLock lock(mu_);
-  parts_ = parts;
+  if (!options_.sums) parts_ = parts;
 }
 
 PartialShape TensorArray::element_shape() const {

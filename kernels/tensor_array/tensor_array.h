@@ -57,7 +57,7 @@ class TensorArray final : public Resource {
   // array that was filled by a split only as many as there were parts. Elements that were written
   // behind those have gradients of their own.
   StatusOr<int64_t> SizeOfWhole() const;
-  // Tells that a split has filled the first `parts` elements.
+  // Tells that a split has filled the first `parts` elements. Of a gradient it says nothing.
   void MarkSplit(int64_t parts);
   // What is known of every element: the declared shape, and what writes have shown where all are
   // alike.

@@ -45,7 +45,7 @@ void PrintSummary(const PlacementReport& report) {
 }
 
 Status RunPlaceCommand(const PlaceFlags& flags) {
-  ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(flags.path, Registry::Global()));
+  ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(Env::Real(), flags.path, Registry::Global()));
   ASSIGN_OR_RETURN(CompileOptions options, flags.compile.Options());
   ASSIGN_OR_RETURN(std::vector<DeviceInfo> devices, flags.compile.Devices());
   for (DeviceInfo& device : devices) {

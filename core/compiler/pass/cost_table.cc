@@ -16,10 +16,12 @@ const PartialShape& ShapeOf(const ShapeMap& shapes, const Node& node, int output
                                                                             : kUnknown;
 }
 
-// One operation for each element, unless the op says more.
+// One operation for each element, unless the op says more or gives a reference, which holds nothing.
 double FlopsOf(const Node& node, const ShapeMap& shapes) {
   if (node.num_outputs() == 0) return 0;
-  if (node.op().flops == nullptr) return Elements(ShapeOf(shapes, node, 0));
+  if (node.op().flops == nullptr) {
+    return node.output_type(0).ref ? 0 : Elements(ShapeOf(shapes, node, 0));
+  }
   std::vector<PartialShape> inputs, outputs;
   for (const Endpoint& in : node.inputs()) inputs.push_back(ShapeOf(shapes, *in.node, in.index));
   for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(ShapeOf(shapes, node, i));
@@ -43,7 +45,9 @@ void CostTable::Estimate(const Graph& graph, const ShapeMap& shapes,
   for (const Node* node : nodes) {
     double& bytes = work_[node->id()].bytes;
     for (const Endpoint& in : node->inputs()) bytes += OutputBytes(*in.node, in.index);
-    for (int i = 0; i < node->num_outputs(); ++i) bytes += OutputBytes(*node, i);
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      if (!node->output_type(i).ref) bytes += OutputBytes(*node, i);
+    }
   }
   Learn(graph, devices);
 }
