@@ -101,8 +101,10 @@ TEST_F(StepLoopsTest, ValuesForAnIterationTooManyWaitUntilOneHasEnded) {
   loops_.Release(first, ready_);
   const ReadyNode merge = TakeElsewhere();
   EXPECT_EQ(merge.iteration->number, 2);
-  EXPECT_EQ(
-      merge.iteration->inputs[merge.iteration->items[merge.node].first_input].scalar<int64_t>(), 2);
+  // The Merge's second input is that from the NextIteration.
+  const uint32_t slot = merge.iteration->items[merge.node].first_input + 1;
+  ASSERT_TRUE(merge.iteration->inputs[slot].valid());
+  EXPECT_EQ(merge.iteration->inputs[slot].scalar<int64_t>(), 2);
 }
 
 TEST_F(StepLoopsTest, AnIterationIsHeldByTheOneBeforeIt) {

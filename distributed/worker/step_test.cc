@@ -14,6 +14,8 @@ using testing::ElementsAre;
 constexpr char kTask[] = "/job:worker/replica:0/task:1";
 constexpr char kOther[] = "/job:worker/replica:0/task:10";
 
+TaskName Name(const char* task) { return *TaskName::Parse(task); }
+
 HashedKey Key(const std::string& tensor, const std::string& to = kTask,
               const std::string& device = "/device:CPU:0") {
   return HashedKey(
@@ -58,7 +60,7 @@ class StepTest : public testing::Test {
     for (auto& handed_over : std::exchange(sink_->held, {})) std::move(handed_over)();
   }
 
-  const std::shared_ptr<Step> step_ = std::make_shared<Step>(7, kTask, "session");
+  const std::shared_ptr<Step> step_ = std::make_shared<Step>(7, Name(kTask), "session");
   const std::shared_ptr<RecordingSink> sink_ = std::make_shared<RecordingSink>();
 };
 
@@ -69,7 +71,7 @@ TEST_F(StepTest, KnowsWhatItIs) {
 
 // "/job:worker/replica:0/task:1" is the beginning of the name of task 10.
 TEST_F(StepTest, ATensorForAnotherTaskLeaves) {
-  step_->Subscribe(kOther, sink_);
+  step_->Subscribe(Name(kOther), sink_);
   ASSERT_EQ(Send(Key("x", kOther)), OkStatus());
   EXPECT_THAT(sink_->sent, ElementsAre("x"));
   Receiver receiver;
@@ -82,13 +84,13 @@ TEST_F(StepTest, ATensorForAnotherTaskLeaves) {
 TEST_F(StepTest, EachConsumerHasItsOwn) {
   ASSERT_EQ(Send(Key("x", kOther)), OkStatus());
   ASSERT_EQ(Send(Key("y", "/job:ps/replica:0/task:0")), OkStatus());
-  step_->Subscribe(kOther, sink_);
+  step_->Subscribe(Name(kOther), sink_);
   EXPECT_THAT(sink_->sent, ElementsAre("x"));
 }
 
 TEST_F(StepTest, DeadValuesTravelAsSuch) {
   ASSERT_EQ(step_->Send(Key("x", kOther), Tensor(), true), OkStatus());
-  step_->Subscribe(kOther, sink_);
+  step_->Subscribe(Name(kOther), sink_);
   EXPECT_THAT(sink_->sent, ElementsAre("x dead"));
   Receiver receiver;
   step_->Recv(Key("y"), receiver.Take());
@@ -126,18 +128,18 @@ TEST_F(StepTest, TheFirstCancelCounts) {
 }
 
 TEST_F(StepTest, WhatIsOnItsWayIsDroppedWithTheStep) {
-  step_->Subscribe(kOther, sink_);
+  step_->Subscribe(Name(kOther), sink_);
   ASSERT_EQ(Send(Key("x", kOther)), OkStatus());
   step_->Cancel(Cancelled("closed"));
   EXPECT_THAT(sink_->dropped, ElementsAre(7));
   const auto late = std::make_shared<RecordingSink>();
-  step_->Subscribe("/job:ps/replica:0/task:0", late);
+  step_->Subscribe(Name("/job:ps/replica:0/task:0"), late);
   EXPECT_EQ(late.use_count(), 1) << "the step keeps no sink any more";
 }
 
 TEST_F(StepTest, WhenSentCountsAllTensors) {
   Status status = Internal("not yet");
-  step_->Subscribe(kOther, sink_);
+  step_->Subscribe(Name(kOther), sink_);
   ASSERT_EQ(Send(Key("x", kOther)), OkStatus());
   ASSERT_EQ(Send(Key("y", kOther)), OkStatus());
   std::move(sink_->held.back())();
