@@ -154,7 +154,8 @@ const char kConstants[] = R"(
     signature { name: 'g' input_arg { name: 'x' type: DT_FLOAT }
                 output_arg { name: 'y' type: DT_FLOAT } }
     node_def { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }
-               attr { key: 'value' value { tensor { dtype: DT_FLOAT float_val: 1 tensor_shape {} } } } }
+               attr { key: 'value'
+                      value { tensor { dtype: DT_FLOAT float_val: 1 tensor_shape {} } } } }
     ret { key: 'y' value: 'one:output:0' }
   }
   function {

@@ -23,7 +23,8 @@ class Reachability {
   };
 
   // Borrows nothing. Follows the graph's edges as they are now, also those around loops; of data
-  // inputs, those for which `source` returns a node, which is taken to be what the input leads from.
+  // inputs, those for which `source` returns a node, which is taken to be where the input leads
+  // from.
   using Source = absl::FunctionRef<const Node*(const Node& node, int input)>;
   Reachability(const Graph& graph, Source source);
 

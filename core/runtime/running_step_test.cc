@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/error_origin.h"
 #include "core/base/forwarding_env.h"
 #include "core/runtime/testing/test_ops.h"
 
@@ -48,7 +49,7 @@ TEST_F(RunningStepTest, TheFirstFailureIsTheStatusEverywhere) {
   EXPECT_FALSE(step_.stopped());
   step_.Fail(*first, InvalidArgument("no good"));
   step_.Fail(*second, Internal("follows"));
-  const Status why = InvalidArgument("no good\n\t [[{{node first}}]]");
+  const Status why = AtNode(InvalidArgument("no good"), "first");
   EXPECT_TRUE(step_.stopped());
   EXPECT_TRUE(step_.cancelled());
   EXPECT_EQ(test_step.cancellation.status(), why);

@@ -113,7 +113,8 @@ TEST_F(MasterTest, ASessionThatIsNotThereMayHaveBeenClosed) {
     const Session session = NewSession("");
     EXPECT_EQ(*master_->FindSession(session->handle()), session);
     EXPECT_EQ(master_->FindSession("nope").status(), Aborted("Session nope is not found."));
-    EXPECT_EQ(master_->CloseSession("nope"), Aborted("Session nope is not found."));
+    EXPECT_EQ(master_->CloseSession("nope"),
+              Aborted("Session nope is not found. Possibly, this master has restarted."));
     EXPECT_TRUE(master_->CloseSession(session->handle()).ok());
     EXPECT_FALSE(IsOpen(session));
     EXPECT_FALSE((*worker_)->has_sessions());

@@ -191,7 +191,9 @@ class GrpcWorkerClient final : public WorkerClient {
     }
     for (int i = 0; i < response.device_size(); ++i) {
       ASSIGN_OR_RETURN(DeviceInfo info, FromProto(response.device(i)));
-      if (i < response.device_lanes_size()) info.lanes = std::clamp(response.device_lanes(i), 1, kMostLanes);
+      if (i < response.device_lanes_size()) {
+        info.lanes = std::clamp(response.device_lanes(i), 1, kMostLanes);
+      }
       status.devices.push_back(std::move(info));
     }
     return status;

@@ -28,7 +28,7 @@ class WorkerGraphTest : public testing::Test {
     Add(std::move(g));
   }
   Status Run(TestStep& step) {
-    graph_ = std::make_shared<WorkerGraph>(std::move(parts_), std::vector<std::string>(), false);
+    graph_ = std::make_shared<WorkerGraph>(std::move(parts_), std::vector<TaskName>(), false);
     Wait wait(task_.threads, "the parts of a graph");
     graph_->RunAsync(step.Args(), wait.done());
     return wait.Get();
@@ -70,7 +70,7 @@ TEST_F(WorkerGraphTest, ACancelledStepIsTheSameForAllParts) {
 TEST_F(WorkerGraphTest, WhoRunsItKeepsIt) {
   AddOne("TestStall");
   AddOne("TestStall");
-  graph_ = std::make_shared<WorkerGraph>(std::move(parts_), std::vector<std::string>(), false);
+  graph_ = std::make_shared<WorkerGraph>(std::move(parts_), std::vector<TaskName>(), false);
   TestStep step;
   Wait wait(task_.threads, "the parts of a graph");
   graph_->RunAsync(step.Args(), wait.done());
@@ -83,10 +83,11 @@ TEST_F(WorkerGraphTest, WhoRunsItKeepsIt) {
 
 TEST_F(WorkerGraphTest, SaysWhatItNeeds) {
   AddNumber(0);
-  const WorkerGraph graph(std::move(parts_), {"/job:ps/replica:0/task:1"}, true);
+  const std::vector<TaskName> producers = {{"ps", 0, 1}};
+  const WorkerGraph graph(std::move(parts_), producers, true);
   EXPECT_TRUE(graph.one_part());
   EXPECT_TRUE(graph.communicates());
-  EXPECT_EQ(graph.producers(), std::vector<std::string>{"/job:ps/replica:0/task:1"});
+  EXPECT_EQ(graph.producers(), producers);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ const PartialShape& ShapeOf(const ShapeMap& shapes, const Node& node, int output
                                                                             : kUnknown;
 }
 
-// One operation for each element, unless the op says more or gives a reference, which holds nothing.
+// One operation for each element, unless the op says more, or gives a reference, which holds
+// nothing.
 double FlopsOf(const Node& node, const ShapeMap& shapes) {
   if (node.num_outputs() == 0) return 0;
   if (node.op().flops == nullptr) {

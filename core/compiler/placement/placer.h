@@ -29,13 +29,13 @@
 
 namespace penstock {
 
-// Sets assigned_device on every node. `devices` in order of preference within a task. Of the options
-// those count that concern placement. REQUIRES estimates for every node in `costs`.
+// Sets assigned_device on every node. `devices` in order of preference within a task. Of the
+// options those count that concern placement. REQUIRES estimates for every node in `costs`.
 StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
                                 const CompileOptions& options, Graph* graph);
 
-// Where the nodes of `graph` that hold state, and leave a choice, are best put, on any task: decided
-// for the whole graph as if it were one step, by estimates alone, so that the same graph on the
+// Where the nodes of `graph` that hold state, and leave a choice, are best put, on any task:
+// decided for the whole graph as if it were one step, by estimates alone, so that the same graph on the
 // same devices always gets the same answer. What `options.state_devices` says of them stays.
 StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                   const CompileOptions& options);
