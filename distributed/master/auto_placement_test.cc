@@ -59,8 +59,7 @@ TEST_F(AutoPlacementTest, WhatIsDecidedStays) {
 
 TEST_F(AutoPlacementTest, ErrorsSayThatTheWholeGraphIsPlaced) {
   w_.Add("lost", "Input", {}, {.device = "/job:nowhere"});
-  const Status status =
-      placement_.StateDevices(w_.graph, 1, w_.devices, w_.options).status();
+  const Status status = placement_.StateDevices(w_.graph, 1, w_.devices, w_.options).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("placement of the whole graph"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("'lost'"));
 }

@@ -58,7 +58,7 @@ class PartialRunTest : public testing::Test {
     EXPECT_EQ(step_->Send(Key(PartialFetch(index)), tensor, is_dead), OkStatus());
   }
 
-  const std::shared_ptr<Step> step_ = std::make_shared<Step>(1, kTask, "session");
+  const std::shared_ptr<Step> step_ = std::make_shared<Step>(1, *TaskName::Parse(kTask), "session");
   std::shared_ptr<PartialRun> run_;
   std::vector<Tensor> out_;
   std::optional<Status> ended_;

@@ -292,8 +292,8 @@ class RemoteSession final : public SessionInterface {
     stub_ = tensorflow::MasterService::NewStub(channel);
     steps_ = std::make_unique<grpc::GenericStub>(channel);
     grpc::ClientContext context;
-    const grpc::Status created = Answer(&Stub::CreateSession, request, &response, &context,
-                                        connected ? 0 : kLastAttemptMs);
+    const grpc::Status created =
+        Answer(&Stub::CreateSession, request, &response, &context, connected ? 0 : kLastAttemptMs);
     if (!connected && !created.ok()) {
       return DeadlineExceeded(target_, ": no server answers there; is it running? ",
                               created.error_message());

@@ -26,6 +26,8 @@ import xml.sax.saxutils
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+# TensorFlow chooses by the processor, and its results with oneDNN are not those without.
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
     os.environ.pop(proxy, None)

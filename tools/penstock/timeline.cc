@@ -81,8 +81,7 @@ class Drawing {
                           x, top + 2, width, kRow - 5, fill, Escaped(name), start_ns / 1e3,
                           end_ns / 1e3, Escaped(more));
     if (width < 7.0 * static_cast<double>(name.size())) return;
-    absl::StrAppendFormat(&svg_,
-                          "<text x=\"%.2f\" y=\"%.1f\" pointer-events=\"none\">%s</text>\n",
+    absl::StrAppendFormat(&svg_, "<text x=\"%.2f\" y=\"%.1f\" pointer-events=\"none\">%s</text>\n",
                           x + 3, top + 14, Escaped(name));
   }
 

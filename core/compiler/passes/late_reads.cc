@@ -115,8 +115,7 @@ class LateReads {
   // Walks the graph once for so many updates as Reachability takes at a time. Those are neighbours
   // in the graph, so that a walk need not begin at its beginning.
   void FindLateUses() {
-    Reachability after(
-        graph_, [](const Node& node, int input) { return node.input(input).node; });
+    Reachability after(graph_, [](const Node& node, int input) { return node.input(input).node; });
     std::vector<Update> updates;
     for (const auto& [variable, uses] : uses_) {
       for (const Node* node : updates_[variable]) updates.push_back({variable, node});

@@ -87,8 +87,7 @@ Status FeasibleDevices::NoDevice(const Node& node, const DeviceName& constraint)
                              : "");
 }
 
-Status FeasibleDevices::NoKernel(const Node& node, const DeviceName& constraint,
-                                 int device) const {
+Status FeasibleDevices::NoKernel(const Node& node, const DeviceName& constraint, int device) const {
   const DeviceName& name = devices_[device].name;
   const Status why =
       graph_.registry().FindKernel(node.op_name(), *name.type, node.attrs()).status();

@@ -15,11 +15,11 @@ class FeasibleDevicesTest : public testing::Test {
  protected:
   StatusOr<std::vector<int>> Of(const Node* node, bool soft = false, bool any_task = false) {
     ASSIGN_OR_RETURN(const ColocationGroups groups, ColocationGroups::Of(w_.graph, soft));
-    ASSIGN_OR_RETURN(const auto devices,
-                     FeasibleDevices::Of(w_.graph, groups, devices_,
-                                         {.soft = soft,
-                                          .any_task = any_task,
-                                          .client_device = *DeviceName::Parse(kWorker)}));
+    ASSIGN_OR_RETURN(
+        const auto devices,
+        FeasibleDevices::Of(
+            w_.graph, groups, devices_,
+            {.soft = soft, .any_task = any_task, .client_device = *DeviceName::Parse(kWorker)}));
     return devices[groups.Find(node->id())];
   }
   std::string ErrorOf(const Node* node) { return std::string(Of(node).status().message()); }

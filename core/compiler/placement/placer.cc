@@ -212,9 +212,9 @@ class Placer {
   PlacementReport report_;
 };
 
-StatusOr<PlacementReport> RunPlacer(const std::vector<DeviceInfo>& devices,
-                                    const CostTable& costs, const CompileOptions& options,
-                                    bool choose_state, Graph* graph) {
+StatusOr<PlacementReport> RunPlacer(const std::vector<DeviceInfo>& devices, const CostTable& costs,
+                                    const CompileOptions& options, bool choose_state,
+                                    Graph* graph) {
   if (devices.empty()) return FailedPrecondition("there are no devices to place the graph on");
   ASSIGN_OR_RETURN(ColocationGroups groups,
                    ColocationGroups::Of(*graph, options.allow_soft_placement));

@@ -35,8 +35,8 @@ StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const Co
                                 const CompileOptions& options, Graph* graph);
 
 // Where the nodes of `graph` that hold state, and leave a choice, are best put, on any task:
-// decided for the whole graph as if it were one step, by estimates alone, so that the same graph on the
-// same devices always gets the same answer. What `options.state_devices` says of them stays.
+// decided for the whole graph as if it were one step, by estimates alone, so that the same graph on
+// the same devices always gets the same answer. What `options.state_devices` says of them stays.
 StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                   const CompileOptions& options);
 

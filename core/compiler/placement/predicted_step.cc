@@ -23,9 +23,7 @@ struct Event {
 
 struct ByRank {
   absl::Span<const double> ranks;
-  bool operator()(int a, int b) const {
-    return ranks[a] != ranks[b] ? ranks[a] < ranks[b] : a > b;
-  }
+  bool operator()(int a, int b) const { return ranks[a] != ranks[b] ? ranks[a] < ranks[b] : a > b; }
 };
 
 using ReadyNodes = std::priority_queue<int, std::vector<int>, ByRank>;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/placement/predicted_step.h"
 
-
 #include "core/compiler/placement/testing/problems.h"
 #include "gtest/gtest.h"
 

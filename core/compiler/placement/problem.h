@@ -15,7 +15,7 @@ namespace penstock {
 
 struct PlacementProblem {
   struct Device {
-    int task = 0;  // devices of one task share its links
+    int task = 0;   // devices of one task share its links
     int kind = 0;   // devices of one kind take the same time, but for exceptions
     int lanes = 1;  // nodes that run at once
     LinkRates link_in_task = {};

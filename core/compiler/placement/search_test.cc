@@ -18,8 +18,8 @@ void ForProblems(int seeds, int nodes, F check) {
       for (int seed = 0; seed < seeds; ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << devices << " devices, "
                                         << transfer_ns << " ns per transfer");
-        check(RandomProblem(
-            seed, {.nodes = nodes, .devices = devices, .transfer_ns = transfer_ns}));
+        check(
+            RandomProblem(seed, {.nodes = nodes, .devices = devices, .transfer_ns = transfer_ns}));
       }
     }
   }
