@@ -75,7 +75,8 @@ class FakeWorkerClient final : public WorkerClient {
   }
   void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
                  Done done) override {
-    Log(std::move(done), "AbortStep ", step_id, ": ", why.ToString());
+    Log(std::move(done), "AbortStep ", step_id, ": ",
+        why.ToString(absl::StatusToStringMode::kWithNoExtraData));
   }
   void AbandonStep(int64_t step_id) override {
     log.push_back(StrCat("AbandonStep ", step_id));
