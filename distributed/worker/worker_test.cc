@@ -102,10 +102,11 @@ TEST_F(WorkerTest, AnAbortedStepEndsAndOneThatHasNotBegunWillNot) {
   Working([&] {
     worker_->Begin("s");
     ASSERT_EQ(worker().RegisterGraph("s", 1, TestWorker::Stall()), OkStatus());
+    const int64_t begin = NowMs();
     scheduler_.ScheduleAt(env_.NowNanos() + 1'000'000'000,
                           [&] { worker().AbortStep(1, Unavailable("ps 1 is gone")); });
     EXPECT_EQ(worker_->Run("s", 1, 1).status, Unavailable("ps 1 is gone"));
-    EXPECT_EQ(NowMs(), 1'000);
+    EXPECT_EQ(NowMs() - begin, 1'000);
     worker().AbortStep(2, Unavailable("ps 1 is gone"));
     EXPECT_EQ(worker_->Run("s", 1, 2).status.code(), StatusCode::kAborted);
   });
