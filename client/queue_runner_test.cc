@@ -35,7 +35,7 @@ TEST(QueueRunners, AStopEndsWhatWaits) {
   p.coordinator().RequestStop();
   EXPECT_TRUE(p.coordinator().Join().ok());
   EXPECT_LT(SecondsSince(start), 1);
-  // Whoever comes later sees that the queue is closed.
+  // A later dequeue finds the queue closed.
   for (;;) {
     const auto left = p.Next({next});
     if (left.ok()) continue;
@@ -83,7 +83,7 @@ TEST(QueueRunners, TheEndOfTheInputEndsEverythingAtOnce) {
   EXPECT_EQ(batches, 10);
 }
 
-// What waits holds no thread: ten thousand blocked dequeues, and the computing threads are free.
+// A blocked dequeue holds no thread: with ten thousand of them the computing threads are free.
 TEST(QueueRunners, BlockedStepsKeepNobodyFromWorking) {
   Program program;
   const Output queue = CallIn(program, "FIFOQueueV2", {},

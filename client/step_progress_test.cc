@@ -76,7 +76,7 @@ TEST_F(StepProgressTest, ZeroMeansThatAnyNumberGoesOn) {
   EXPECT_EQ(Steps(progress, 10'000, 7).size(), 1u);
 }
 
-// Whoever reads the global step does not change it.
+// A step that only reads the global step does not change it.
 TEST_F(StepProgressTest, ReadingIsNoChange) {
   const auto after = program_.ControlDependencies({program_.GlobalStep().Read()});
   StepProgress progress(program_, LeavesIt(), 10);

@@ -179,8 +179,8 @@ class TrainingLoop {
   std::vector<TrainingHook*> hooks_;
 
   std::unique_ptr<StopSignal> signal_;
-  // Of the steps, from the end of the signal's grace on. Made on the signal's thread: not touched
-  // until EndForcedExit has deregistered that.
+  // Cancels the steps from the end of the signal's grace on. Made on the signal's thread: not
+  // touched until EndForcedExit has deregistered that.
   std::optional<ExitDeadline> exit_deadline_;
   std::optional<Cancellation::Token> exit_token_;
   std::atomic<bool> stop_{false};

@@ -148,7 +148,8 @@ TEST(InlineFunctions, While) {
             "w = IdentityN(w/exit_0)\n");
 }
 
-// Of constants alone: g(x) = 1, and h(x) = g(x), where g is called with a value of the body.
+// Functions that only hold constants: g(x) = 1, and h(x) = g(x), where g is called with a value of
+// the body.
 const char kConstants[] = R"(
   function {
     signature { name: 'g' input_arg { name: 'x' type: DT_FLOAT }

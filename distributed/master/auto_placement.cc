@@ -32,14 +32,10 @@ StatusOr<std::shared_ptr<const DeviceByNode>> AutoPlacement::StateDevices(
   return state_;
 }
 
-bool StepSampling::Begin() {
+StepSampling::Sample StepSampling::Begin() {
   const uint32_t begun = begun_.fetch_add(1, std::memory_order_relaxed) + 1;
-  return (begun >= 2 && begun <= kFirst) || begun == kSecond || begun % kEvery == 0;
-}
-
-bool StepSampling::WantsPlacement() const {
-  const uint32_t begun = begun_.load(std::memory_order_relaxed);
-  return begun == kFirst || begun == kSecond || begun % kEvery == 0;
+  if (begun == kFirst || begun == kSecond || begun % kEvery == 0) return Sample::kMeasureAndPlace;
+  return begun >= 2 && begun < kFirst ? Sample::kMeasure : Sample::kNone;
 }
 
 }  // namespace penstock

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AutoPlacement: what a session with SessionOptions::placement "auto" remembers: where its state
-// was put, which is decided once; StepSampling: which executions of a step are measured, and after
-// which the step is placed anew.
+// was put, which is decided once; StepSampling: which executions of a prepared step are measured,
+// and after which the step is placed anew.
 #pragma once
 
 #include <atomic>
@@ -38,14 +38,14 @@ class AutoPlacement {
   std::shared_ptr<const DeviceByNode> state_ ABSL_GUARDED_BY(mu_);
 };
 
-// Of one prepared step. Thread-safe.
+// Counts the executions of one prepared step. Thread-safe.
 class StepSampling {
  public:
-  // Counts an execution. True: it is to be measured. That is so of the 2nd to the 4th, of the 16th
-  // and of each 1024th, because the first one is slower than the others, and measuring costs time.
-  bool Begin();
-  // After a measured execution: true if it is time to place the step anew.
-  bool WantsPlacement() const;
+  // What to do with an execution. The 2nd to the 4th, the 16th and each 1024th are measured: the
+  // first one is slower than the others, and measuring costs time.
+  enum class Sample { kNone, kMeasure, kMeasureAndPlace };
+  // Counts an execution that begins.
+  Sample Begin();
 
  private:
   std::atomic<uint32_t> begun_{0};

@@ -68,9 +68,10 @@ TEST(StepSamplingTest, FewAreMeasured) {
   StepSampling sampling;
   std::vector<int> measured, placed;
   for (int run = 1; run <= 5000; ++run) {
-    if (!sampling.Begin()) continue;
+    const StepSampling::Sample sample = sampling.Begin();
+    if (sample == StepSampling::Sample::kNone) continue;
     measured.push_back(run);
-    if (sampling.WantsPlacement()) placed.push_back(run);
+    if (sample == StepSampling::Sample::kMeasureAndPlace) placed.push_back(run);
   }
   EXPECT_EQ(measured, (std::vector<int>{2, 3, 4, 16, 1024, 2048, 3072, 4096}));
   EXPECT_EQ(placed, (std::vector<int>{4, 16, 1024, 2048, 3072, 4096}));

@@ -21,6 +21,8 @@ constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // A worker forgets the session of a master that has been silent for so long.
 constexpr int64_t kLeaseMs = kMinuteMs;
 
+using Sample = StepSampling::Sample;
+
 Status Closed() { return FailedPrecondition("Session is closed."); }
 
 // Mixes a counter into an id that looks random; no two inputs give the same.
@@ -122,10 +124,7 @@ int64_t MasterSession::NextStepId() {
 
 StatusOr<int64_t> MasterSession::Extend(int64_t expected_version,
                                         absl::FunctionRef<Status(Graph*)> add) {
-  {
-    MutexLock lock(running_mu_);
-    if (closed_) return Closed();
-  }
+  RETURN_IF_ERROR(CheckOpen());
   last_used_ns_ = options_.services.env->NowNanos();
   WriterMutexLock lock(graph_mu_);
   if (expected_version >= 0 && expected_version != version_) {
@@ -155,14 +154,14 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   }
   RETURN_IF_ERROR(step->CheckFeeds(feeds));
   std::optional<StepStatsCollector> stats;
-  const bool sampled = places_automatically() && step->sampling.Begin();
-  if (options.trace || sampled) stats.emplace();
+  const Sample sample = step->placed != nullptr ? step->sampling.Begin() : Sample::kNone;
+  if (options.trace || sample != Sample::kNone) stats.emplace();
   StepStatsCollector* const collector = stats.has_value() ? &*stats : nullptr;
   outputs->clear();  // what it held may be updated in place
   outputs->resize(step->names().fetches.size());
   if (step->local != nullptr) {
     const Status status = RunLocal(*step, options, feeds, absl::MakeSpan(*outputs), collector);
-    return Finished(step, options, status, collector, outputs, metadata);
+    return Finished(step, options, status, sample, collector, outputs, metadata);
   }
   Wait wait(*options_.services.threads, "the end of a step");
   StartStep(step,
@@ -174,12 +173,12 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
              .cancellation = options.cancellation,
              .on_this_thread = true},
             wait.done());
-  return Finished(step, options, wait.Get(), collector, outputs, metadata);
+  return Finished(step, options, wait.Get(), sample, collector, outputs, metadata);
 }
 
 Status MasterSession::Finished(const Prepared& step, const RunOptions& options, Status status,
-                               StepStatsCollector* stats, std::vector<Tensor>* outputs,
-                               RunMetadata* metadata) {
+                               Sample sample, StepStatsCollector* stats,
+                               std::vector<Tensor>* outputs, RunMetadata* metadata) {
   if (status.ok()) status = step->CheckFetches(*outputs);
   if (!status.ok()) [[unlikely]] {
     outputs->clear();
@@ -191,7 +190,7 @@ Status MasterSession::Finished(const Prepared& step, const RunOptions& options, 
       ReaderMutexLock lock(graph_mu_);
       costs_.Record(graph_, taken);
     }
-    if (places_automatically()) PlaceAnew(step);
+    if (sample == Sample::kMeasureAndPlace) PlaceAnew(step);
     if (metadata != nullptr && options.trace) metadata->step_stats = std::move(taken);
   }
   if (metadata == nullptr || !options.partition_graphs) return OkStatus();
@@ -282,6 +281,11 @@ void MasterSession::StepEnded(int64_t id, bool partial) {
   if (closed_) none_running_.NotifyAll();
 }
 
+Status MasterSession::CheckOpen() const {
+  MutexLock lock(running_mu_);
+  return closed_ ? Closed() : OkStatus();
+}
+
 Status MasterSession::CheckTasks(const PreparedStep& step) const {
   for (const PreparedStep::Part& part : step.parts) {
     if (part.task->health != nullptr && !part.task->health->ok()) {
@@ -317,8 +321,9 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
   const Status fits = step->CheckFeeds(run->values);
   if (!fits.ok()) return std::move(done)(fits);
   run->outputs.resize(step->names().fetches.size());
-  const bool sampled = places_automatically() && step->sampling.Begin();
-  StepStatsCollector* const stats = run->options.trace || sampled ? &run->stats : nullptr;
+  const Sample sample = step->placed != nullptr ? step->sampling.Begin() : Sample::kNone;
+  const bool measured = run->options.trace || sample != Sample::kNone;
+  StepStatsCollector* const stats = measured ? &run->stats : nullptr;
   StartStep(step,
             {.id = NextStepId(),
              .deadline_ns = DeadlineOf(run->options, true),
@@ -326,10 +331,10 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
              .fetches = absl::MakeSpan(run->outputs),
              .stats = stats,
              .cancellation = run->options.cancellation},
-            Done([self = shared_from_this(), step, run, stats,
+            Done([self = shared_from_this(), step, run, sample, stats,
                   done = std::move(done)](Status status) mutable {
-              status = self->Finished(step, run->options, std::move(status), stats, &run->outputs,
-                                      &run->metadata);
+              status = self->Finished(step, run->options, std::move(status), sample, stats,
+                                      &run->outputs, &run->metadata);
               std::move(done)(std::move(status));
             }));
 }

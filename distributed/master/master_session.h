@@ -29,6 +29,7 @@ namespace penstock {
 class HealthMonitor;
 struct CompileOptions;
 struct CompileReport;
+struct PlacementReport;
 
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
@@ -125,14 +126,16 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Preparing.
   void AwaitPrepared(const Prepared& step, Done done);
   void Prepare(const Prepared& step);
+  void Register(const Prepared& step, std::vector<Partition> partitions);
+  void EndPreparing(const Prepared& step, Status status);
   StatusOr<CompileOptions> OptionsOf(const PreparedStep& step) const;
   StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const PreparedStep& step) const;
   StatusOr<std::vector<Partition>> CompileStep(const PreparedStep& step, CompileReport* report);
+  // Compiles `step` and sets what it says of feeds, costs and placement. `placement` may be null.
+  StatusOr<std::vector<Partition>> CompileNew(PreparedStep* step, PlacementReport* placement);
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
   Status AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata);
-  bool places_automatically() const { return places_automatically_; }
-  // After an execution that was measured: has the pool place the step again, if it is time. It goes
-  // on as it is until the new one is ready.
+  // Has the pool place the step again. It goes on as it is until the new one is ready.
   void PlaceAnew(const Prepared& step);
   void Replace(const PreparedStep& step, const Prepared& anew);
 
@@ -144,12 +147,14 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                   StepStatsCollector* stats);
   Status Finished(const Prepared& step, const RunOptions& options, Status status,
-                  StepStatsCollector* stats, std::vector<Tensor>* outputs, RunMetadata* metadata);
+                  StepSampling::Sample sample, StepStatsCollector* stats,
+                  std::vector<Tensor>* outputs, RunMetadata* metadata);
   void StartStep(const Prepared& step, const MasterStep::Args& args, Done done);
   void StartPartial(const Prepared& step, SetUp done);
   StatusOr<std::shared_ptr<PartialRun>> FindPartial(const std::string& handle);
   void ForgetPartial(const std::string& handle);
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);
+  Status CheckOpen() const;
   Status CheckTasks(const PreparedStep& step) const;
   int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
   int64_t NextStepId();

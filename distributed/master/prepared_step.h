@@ -76,8 +76,8 @@ class PreparedStep {
   // Written by the caller that prepares it, before Finish; constant once ready.
   std::vector<Feed> feeds;
   std::shared_ptr<const CostTable> costs;  // that it was compiled with; null: estimates only
-  // The placement that it was compiled with, or its own: CompileOptions::placed_before. Null unless
-  // the session places automatically.
+  // Where it was placed, for CompileOptions::placed_before. Null unless the session places
+  // automatically and a node of the step has a choice.
   std::shared_ptr<const DeviceByNode> placed;
   std::string session;
   std::shared_ptr<const SessionTasks> tasks;  // what the parts point into
@@ -86,7 +86,7 @@ class PreparedStep {
   std::shared_ptr<WorkerGraph> local;
   // Of a partial run: the feeds that each fetch needs.
   std::vector<std::vector<int>> feeds_of_fetches;
-  StepSampling sampling;
+  StepSampling sampling;  // if `placed`
 
   // InvalidArgument where the tensors do not fit the feeds; names the one.
   Status CheckFeeds(absl::Span<const Tensor> tensors) const;

@@ -109,10 +109,7 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done) {
 }
 
 StatusOr<std::shared_ptr<PartialRun>> MasterSession::FindPartial(const std::string& handle) {
-  {
-    MutexLock lock(running_mu_);
-    if (closed_) return FailedPrecondition("Session is closed.");
-  }
+  RETURN_IF_ERROR(CheckOpen());
   MutexLock lock(partial_mu_);
   const auto found = partial_runs_.find(handle);
   if (found == partial_runs_.end()) {

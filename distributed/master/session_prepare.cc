@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "core/base/error_origin.h"
 #include "core/base/join.h"
 #include "core/compiler/compile.h"
@@ -25,8 +26,10 @@ PartialShape PromisedShape(const Node& node) {
   return *shape;
 }
 
-std::shared_ptr<const DeviceByNode> PlacementIn(const CompileReport& report) {
-  const PlacementReport& placement = report.placement;
+// Null: no node has a choice.
+std::shared_ptr<const DeviceByNode> PlacementIn(const PlacementReport& placement) {
+  const auto has_choice = [](const PlacementReport::Group& group) { return group.has_choice(); };
+  if (absl::c_none_of(placement.groups, has_choice)) return nullptr;
   auto devices = std::make_shared<DeviceByNode>();
   for (const PlacementReport::Group& group : placement.groups) {
     devices->emplace(group.node, placement.devices[group.device]);
@@ -41,45 +44,31 @@ void MasterSession::AwaitPrepared(const Prepared& step, Done done) {
 }
 
 void MasterSession::Prepare(const Prepared& step) {
-  const auto finish = [self = shared_from_this(), step](Status status) {
-    const bool alone = step->parts.size() == 1;
-    Worker* const worker = alone ? step->parts[0].task->client->in_process() : nullptr;
-    if (status.ok() && worker != nullptr) {
-      auto graph = worker->FindGraph(self->handle(), step->parts[0].graph);
-      if (!graph.ok()) {
-        status = graph.status();
-      } else if ((*graph)->one_part() && !(*graph)->communicates()) {
-        step->local = *std::move(graph);
-      }
-    }
-    if (!status.ok()) self->cache_.Drop(*step);
-    step->Finish(ShowNode(status));
-  };
-  {
-    MutexLock lock(running_mu_);
-    if (closed_) {
-      lock.Unlock();
-      return finish(FailedPrecondition("Session is closed."));
-    }
-  }
-  auto feeds = FeedsOf(*step);
-  if (!feeds.ok()) return finish(feeds.status());
+  auto partitions = CompileNew(step.get(), nullptr);
+  if (!partitions.ok()) return EndPreparing(step, partitions.status());
+  Register(step, *std::move(partitions));
+}
+
+StatusOr<std::vector<Partition>> MasterSession::CompileNew(PreparedStep* step,
+                                                           PlacementReport* placement) {
+  RETURN_IF_ERROR(CheckOpen());
+  ASSIGN_OR_RETURN(step->feeds, FeedsOf(*step));
   step->costs = costs_.Get();
   CompileReport report;
-  auto partitions = CompileStep(*step, &report);
-  if (!partitions.ok()) return finish(partitions.status());
-  if (places_automatically()) step->placed = PlacementIn(report);
+  ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileStep(*step, &report));
+  if (places_automatically_) step->placed = PlacementIn(report.placement);
   if (step->partial()) {
-    auto needed = FeedsOfFetches(*step);
-    if (!needed.ok()) return finish(needed.status());
-    step->feeds_of_fetches = *std::move(needed);
+    ASSIGN_OR_RETURN(step->feeds_of_fetches, FeedsOfFetches(*step));
   }
+  if (placement != nullptr) *placement = std::move(report.placement);
+  return partitions;
+}
 
-  step->feeds = *std::move(feeds);
+void MasterSession::Register(const Prepared& step, std::vector<Partition> partitions) {
   step->session = handle();
   step->tasks = tasks_;
   std::map<std::string, std::vector<Partition>> by_task;
-  for (Partition& partition : *partitions) {
+  for (Partition& partition : partitions) {
     const auto task = TaskName::OfDevice(partition.device);
     CHECK_OK(task.status());  // PartitionGraph was given the full names of the devices
     by_task[task->ToString()].push_back(std::move(partition));
@@ -87,13 +76,30 @@ void MasterSession::Prepare(const Prepared& step) {
   for (auto task = tasks().rbegin(); task != tasks().rend(); ++task) {
     if (by_task.count(task->id.name) > 0) step->parts.push_back({&*task, next_graph_++});
   }
-  auto join = std::make_shared<Join>(Done(finish));
+  auto join = std::make_shared<Join>(Done([self = shared_from_this(), step](Status status) {
+    self->EndPreparing(step, std::move(status));
+  }));
   for (const PreparedStep::Part& part : step->parts) {
     part.task->client->RegisterGraph(
         handle(), part.graph, std::move(by_task[part.task->id.name]),
         {.incarnation = part.task->id.incarnation, .timeout_ms = TimeoutMs(kRegisterTimeoutMs)},
         Join::Part(join));
   }
+}
+
+void MasterSession::EndPreparing(const Prepared& step, Status status) {
+  const bool alone = step->parts.size() == 1;
+  Worker* const worker = alone ? step->parts[0].task->client->in_process() : nullptr;
+  if (status.ok() && worker != nullptr) {
+    auto graph = worker->FindGraph(handle(), step->parts[0].graph);
+    if (!graph.ok()) {
+      status = graph.status();
+    } else if ((*graph)->one_part() && !(*graph)->communicates()) {
+      step->local = *std::move(graph);
+    }
+  }
+  if (!status.ok()) cache_.Drop(*step);
+  step->Finish(ShowNode(status));
 }
 
 StatusOr<std::vector<PreparedStep::Feed>> MasterSession::FeedsOf(const PreparedStep& step) const {
@@ -137,7 +143,7 @@ StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& 
   ASSIGN_OR_RETURN(CompileOptions options, OptionsOf(step));
   std::shared_ptr<const DeviceByNode> state;
   ReaderMutexLock lock(graph_mu_);
-  if (places_automatically()) {
+  if (places_automatically_) {
     ASSIGN_OR_RETURN(state, placement_.StateDevices(graph_, version_, devices(), options));
     options.any_task = true;
     options.state_devices = state.get();
@@ -147,19 +153,19 @@ StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& 
 }
 
 void MasterSession::PlaceAnew(const Prepared& step) {
-  if (!step->sampling.WantsPlacement()) return;
   options_.services.threads->Schedule([self = shared_from_this(), step] {
     const auto anew = std::make_shared<PreparedStep>(step->names());
-    anew->costs = self->costs_.Get();
     anew->placed = step->placed;
-    CompileReport report;
-    if (!self->CompileStep(*anew, &report).ok() || report.placement.kept) return;
+    PlacementReport placement;
+    auto partitions = self->CompileNew(anew.get(), &placement);
     // An error here is that of a session that ends or of a task that is lost, which the next
     // execution of the old step reports.
+    if (!partitions.ok() || placement.kept) return;
     const bool first = anew->AwaitReady(Done([self, step, anew](const Status& status) {
       if (status.ok()) self->Replace(*step, anew);
     }));
-    if (first) self->Prepare(anew);
+    CHECK(first, "nobody else knows the new step");
+    self->Register(anew, *std::move(partitions));
   });
 }
 

@@ -32,15 +32,14 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->delimiter(',');
 }
 
-StatusOr<CompileOptions> CompileFlags::Options() const {
+StatusOr<CompileOptions> CompileFlags::Options(const std::vector<DeviceInfo>& devices) const {
   CompileOptions options{.targets = targets,
                          .disabled_passes = disabled_passes,
                          .env = &Env::Real(),
-                         .threads = &Scheduler::Real()};
+                         .threads = &Scheduler::Real(),
+                         .client_device = devices.front().name};
   ASSIGN_OR_RETURN(options.feeds, Parse(feeds));
   ASSIGN_OR_RETURN(options.fetches, Parse(fetches));
-  ASSIGN_OR_RETURN(const std::vector<DeviceInfo> all, Devices());
-  options.client_device = all.front().name;
   return options;
 }
 

@@ -20,9 +20,10 @@ struct CompileFlags {
   std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
 
   void AddTo(CLI::App& command);
-  // For a client at the first device. InvalidArgument names the flag.
-  StatusOr<CompileOptions> Options() const;
+  // Errors of both are InvalidArgument and name the flag.
   StatusOr<std::vector<DeviceInfo>> Devices() const;
+  // For a client at the first of `devices`.
+  StatusOr<CompileOptions> Options(const std::vector<DeviceInfo>& devices) const;
 };
 
 }  // namespace penstock

@@ -59,8 +59,9 @@ Status Show(const Graph& graph, const GraphOptions& options) {
 }
 
 Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
-  ASSIGN_OR_RETURN(CompileOptions compile, options.compile.Options());
   ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, options.compile.Devices());
+  ASSIGN_OR_RETURN(CompileOptions compile, options.compile.Options(devices));
+  compile.predict = options.explain;
   Status shown;
   bool seen = false, partitioned = false;
   compile.dump = [&](string_view pass, const Graph& g) {

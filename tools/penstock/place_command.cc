@@ -46,8 +46,8 @@ void PrintSummary(const PlacementReport& report) {
 
 Status RunPlaceCommand(const PlaceFlags& flags) {
   ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(Env::Real(), flags.path, Registry::Global()));
-  ASSIGN_OR_RETURN(CompileOptions options, flags.compile.Options());
   ASSIGN_OR_RETURN(std::vector<DeviceInfo> devices, flags.compile.Devices());
+  ASSIGN_OR_RETURN(CompileOptions options, flags.compile.Options(devices));
   for (DeviceInfo& device : devices) {
     if (device.name.type == "CPU") device.lanes = flags.lanes;
     device.link_to_tasks = {.bytes_per_ns = flags.net_gbit / 8,

@@ -47,7 +47,8 @@ struct CompileOptions {
   // (PlacementReport::Group::node): it stays unless another is predicted to be a tenth quicker.
   // Borrowed; may be null.
   const DeviceByNode* placed_before = nullptr;
-  // CompileReport::placement also tells the predicted step: which node runs when.
+  // CompileReport::placement also tells the predicted step: how long it takes, which node runs
+  // when.
   bool predict = false;
   // Measured costs of earlier steps. Borrowed. Null: static estimates only.
   const CostTable* costs = nullptr;

@@ -40,6 +40,7 @@ std::string ToString(const CompileReport& report) {
                             end_ns / 1e3);
     }
   }
+  if (placement.step_ns == 0) return text;
   absl::StrAppendFormat(&text, "predicted step: %.3f us, at least %.3f us wherever nodes run\n",
                         placement.step_ns / 1e3, placement.least_ns / 1e3);
   return text;

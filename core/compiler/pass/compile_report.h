@@ -22,8 +22,12 @@ struct PlacementReport {
     int device = 0;     // in `devices`
     Reason reason = Reason::kOnlyDevice;
     std::vector<Candidate> candidates;  // devices that the constraints and the kernels allow
+
+    bool has_choice() const {
+      return reason == Reason::kEndsSoonest || reason == Reason::kShortensStep;
+    }
   };
-  // Of the predicted step.
+  // Which node runs when in the predicted step, and which transfers it needs.
   struct Run {
     std::string node;
     int device = 0, lane = 0;
@@ -37,10 +41,11 @@ struct PlacementReport {
   };
   std::vector<std::string> devices;
   std::vector<Group> groups;  // in topological order of their first nodes
-  double step_ns = 0;         // what the step is predicted to take
   bool kept = false;          // all groups are where they were before
-  double least_ns = 0;        // no placement under the same constraints takes less
-  std::vector<Run> runs;      // these two only if asked for
+  // The rest only if CompileOptions::predict asks for it.
+  double step_ns = 0;   // what the step is predicted to take
+  double least_ns = 0;  // no placement under the same constraints takes less
+  std::vector<Run> runs;
   std::vector<Transfer> transfers;
 };
 

@@ -96,14 +96,15 @@ class LateReads {
     return nullptr;
   }
 
-  // What may have to be read late: uses on the device of their view, of variables with updates.
+  // Finds the uses that may have to read late: those on the device of their view, of variables with
+  // updates.
   void FindUses() {
     for (const auto& [variable, views] : views_) {
       if (!updates_.contains(variable)) continue;
       for (Node* view : views) {
         for (const OutEdge& edge : view->out_edges()) {
           const bool here = edge.dst->assigned_device() == view->assigned_device();
-          // What a loop begins with comes before all that the loop does.
+          // A loop's first values are read before anything that the loop does.
           const bool begins =
               FlowOpOf(*view) == FlowOp::kEnter && FlowOpOf(*edge.dst) == FlowOp::kMerge;
           if (here && !begins) uses_[variable].push_back({view, edge});

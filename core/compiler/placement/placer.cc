@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "core/compiler/placement/colocation.h"
 #include "core/compiler/placement/feasible.h"
 #include "core/compiler/placement/predicted_step.h"
@@ -24,15 +25,16 @@ bool Alike(const DeviceInfo& a, const DeviceInfo& b) {
          a.rates.bytes_per_ns == b.rates.bytes_per_ns && a.rates.launch_ns == b.rates.launch_ns;
 }
 
-// Makes the problem of a graph, and gives its answer back to the graph.
+// Makes the problem of a graph, and gives its answer back to the graph. `state`: null, or the state
+// is placed too, and this is where.
 class Placer {
  public:
   Placer(const std::vector<DeviceInfo>& devices, const CostTable& costs,
-         const CompileOptions& options, bool choose_state, Graph* graph, ColocationGroups groups)
+         const CompileOptions& options, DeviceByNode* state, Graph* graph, ColocationGroups groups)
       : devices_(devices),
         costs_(costs),
         options_(options),
-        choose_state_(choose_state),
+        state_(state),
         graph_(*graph),
         groups_(std::move(groups)),
         group_of_(graph->max_id(), -1) {}
@@ -45,12 +47,15 @@ class Placer {
                                                      .client_device = options_.client_device}));
     AddDevices();
     AddGroups();
-    AddNodes();
+    const auto has_choice = [](const std::vector<int>& devices) { return devices.size() > 1; };
+    if (options_.predict || absl::c_any_of(problem_.candidates, has_choice)) AddNodes();
     FoundPlacement found = FindPlacement(problem_, before_);
     for (Node* node : order_) {
-      graph_.set_assigned_device(node, report_.devices[found.groups[Group(*node)].device]);
+      const std::string& device = report_.devices[found.groups[Group(*node)].device];
+      graph_.set_assigned_device(node, device);
+      if (state_ != nullptr && groups_.stateful(node->id())) state_->emplace(node->name(), device);
     }
-    Report(std::move(found));
+    Report(found);
     return std::move(report_);
   }
 
@@ -107,7 +112,7 @@ class Placer {
     decision.reason = Reason::kEndsSoonest;
     if (!groups_.stateful(node.id())) return;
     const bool is_fixed = std::count(devices.begin(), devices.end(), fixed) > 0;
-    if (choose_state_ && !is_fixed) return;
+    if (state_ != nullptr && !is_fixed) return;
     decision.reason = Reason::kHoldsState;
     devices = {is_fixed ? fixed : devices.front()};
   }
@@ -163,10 +168,8 @@ class Placer {
     return node.op().is_constant && node.control_inputs().empty();
   }
 
-  void Report(FoundPlacement found) {
-    report_.step_ns = found.step_ns;
+  void Report(const FoundPlacement& found) {
     report_.kept = found.kept;
-    report_.least_ns = LowerBoundNanos(problem_);
     for (size_t g = 0; g < found.groups.size(); ++g) {
       PlacementReport::Group& group = report_.groups[g];
       group.device = found.groups[g].device;
@@ -184,6 +187,8 @@ class Placer {
     std::vector<int> device;
     for (const PlacementReport::Group& group : report_.groups) device.push_back(group.device);
     const PredictedStep step = PredictStep(problem_, device, UpwardRanks(problem_));
+    report_.step_ns = step.end_ns;
+    report_.least_ns = LowerBoundNanos(problem_);
     for (size_t i = 0; i < order_.size(); ++i) {
       const PredictedStep::Run& run = step.runs[i];
       report_.runs.push_back({order_[i]->name(), run.device, run.lane, run.start_ns, run.end_ns});
@@ -198,7 +203,7 @@ class Placer {
   const std::vector<DeviceInfo>& devices_;
   const CostTable& costs_;
   const CompileOptions& options_;
-  const bool choose_state_;
+  DeviceByNode* const state_;
   Graph& graph_;
   const ColocationGroups groups_;
   std::vector<Node*> order_;
@@ -213,19 +218,19 @@ class Placer {
 };
 
 StatusOr<PlacementReport> RunPlacer(const std::vector<DeviceInfo>& devices, const CostTable& costs,
-                                    const CompileOptions& options, bool choose_state,
+                                    const CompileOptions& options, DeviceByNode* state,
                                     Graph* graph) {
   if (devices.empty()) return FailedPrecondition("there are no devices to place the graph on");
   ASSIGN_OR_RETURN(ColocationGroups groups,
                    ColocationGroups::Of(*graph, options.allow_soft_placement));
-  return Placer(devices, costs, options, choose_state, graph, std::move(groups)).Run();
+  return Placer(devices, costs, options, state, graph, std::move(groups)).Run();
 }
 
 }  // namespace
 
 StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
                                 const CompileOptions& options, Graph* graph) {
-  return RunPlacer(devices, costs, options, /*choose_state=*/false, graph);
+  return RunPlacer(devices, costs, options, /*state=*/nullptr, graph);
 }
 
 StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceInfo>& devices,
@@ -234,17 +239,12 @@ StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceIn
   on_any_task.any_task = true;
   on_any_task.predict = false;
   Graph placed = graph.Clone();
-  ASSIGN_OR_RETURN(const ColocationGroups groups,
-                   ColocationGroups::Of(placed, options.allow_soft_placement));
   // A shape error is of the step that it is in: here it costs the estimates their shapes.
   const StatusOr<ShapeMap> shapes = InferShapes(placed);
   CostTable costs;
   costs.Estimate(placed, shapes.ok() ? *shapes : ShapeMap());
-  RETURN_IF_ERROR(RunPlacer(devices, costs, on_any_task, /*choose_state=*/true, &placed).status());
   DeviceByNode state;
-  for (const Node* node : placed.nodes()) {
-    if (groups.stateful(node->id())) state.emplace(node->name(), node->assigned_device());
-  }
+  RETURN_IF_ERROR(RunPlacer(devices, costs, on_any_task, &state, &placed).status());
   return state;
 }
 

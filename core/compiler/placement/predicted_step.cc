@@ -10,7 +10,7 @@ namespace {
 
 using Input = PlacementProblem::Input;
 
-// What happens next: a node ends, or a node has one input less to wait for.
+// An event of the simulation: a node ends, or a node has one input less to wait for.
 struct Event {
   double at_ns;
   int sequence;  // events of one time happen in the order in which they were made

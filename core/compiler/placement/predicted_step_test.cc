@@ -75,7 +75,7 @@ TEST_F(PredictedStepTest, TheLongestWayGoesFirst) {
   EXPECT_EQ(step.runs[b].start_ns, 0);
 }
 
-// Of random steps: every node runs once, after its inputs, and no lane runs two at a time.
+// Every node of a random step runs once, after its inputs, and no lane runs two at a time.
 TEST(PredictStepTest, RandomStepsKeepTheRules) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     PlacementProblem problem = RandomProblem(seed, {.nodes = 40, .devices = 3});

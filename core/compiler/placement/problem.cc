@@ -24,7 +24,7 @@ Times TimesOf(const PlacementProblem& problem, int node) {
   return times;
 }
 
-// What a transfer between two groups takes, on average: nothing where both must share a device.
+// The mean time of a transfer between two groups: 0 where both must share a device.
 double MeanTransfer(const PlacementProblem& problem, const PlacementProblem::Input& input,
                     int reader) {
   const int from = problem.group[input.node], to = problem.group[reader];

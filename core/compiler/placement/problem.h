@@ -21,7 +21,7 @@ struct PlacementProblem {
     LinkRates link_in_task = {};
     LinkRates link_to_tasks = {};
   };
-  // What a node waits for.
+  // An output, or the end of a node, for which another node waits.
   struct Input {
     int node = 0;     // comes before the node that waits
     int output = -1;  // in `output_bytes`; negative: a control edge

@@ -279,10 +279,10 @@ FoundPlacement FindPlacement(const PlacementProblem& problem, const std::vector<
     for (const std::vector<int>& may : problem.candidates) {
       found.groups.push_back({.device = may.front(), .candidates = {}});
     }
-    found.step_ns = PredictStep(problem, DevicesOf(found.groups), ranks).end_ns;
-  } else {
-    Search(problem, ranks, free, budget, &found);
+    found.kept = IsPlacement(problem, before);
+    return found;
   }
+  Search(problem, ranks, free, budget, &found);
   if (!IsPlacement(problem, before)) return found;
   const double before_ns = PredictStep(problem, before, ranks).end_ns;
   if (found.step_ns * kWorthMoving < before_ns) return found;

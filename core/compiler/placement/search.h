@@ -25,7 +25,7 @@ struct FoundPlacement {
     std::vector<Candidate> candidates;
   };
   std::vector<Group> groups;
-  double step_ns = 0;  // predicted
+  double step_ns = 0;  // predicted; 0 where no group has a choice
   bool kept = false;   // all groups are where they were before
 };
 
@@ -34,7 +34,8 @@ struct FoundPlacement {
 inline constexpr int kSearchBudget = 200'000;
 
 // `before`: the device of each group in an earlier placement, -1 where it had none; may be empty.
-// A placement that is complete stays as it is unless what was found is a tenth quicker.
+// A placement that is complete stays as it is unless what was found is a tenth quicker. Where no
+// group has a choice, the nodes of the problem do not count and may be left out.
 FoundPlacement FindPlacement(const PlacementProblem& problem, const std::vector<int>& before = {},
                              int budget = kSearchBudget);
 
