@@ -154,7 +154,7 @@ class FrameReader::Cursor {
 };
 
 Status FrameReader::Read(const grpc::ByteBuffer& frame, absl::FunctionRef<bool(int64_t)> wanted,
-                         std::vector<Received>* received, std::vector<Refused>* refused) {
+                         std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused) {
   std::vector<grpc::Slice> slices;
   if (!frame.Dump(&slices).ok()) return DataLoss("unreadable message in the exchange of tensors");
   Cursor cursor(slices);
@@ -181,7 +181,7 @@ Status FrameReader::Read(const grpc::ByteBuffer& frame, absl::FunctionRef<bool(i
 }
 
 Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* body,
-                             std::vector<Received>* received, std::vector<Refused>* refused) {
+                             std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused) {
   if (part.bytes() > body->left()) return DataLoss("a tensor is longer than its message");
   ASSIGN_OR_RETURN(HashedKey key,
                    keys_.Find(part.key(), part.key_text(), part.frame(), part.iteration()));

@@ -20,6 +20,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/runtime/rendezvous.h"
 #include "distributed/transport/key_numbers.h"
+#include "distributed/transport/received.h"
 #include "distributed/transport/tensor_encoding.h"
 #include "proto/penstock/exchange.pb.h"
 
@@ -53,17 +54,6 @@ class FrameWriter {
 
 class FrameReader {
  public:
-  struct Received {
-    int64_t step_id;
-    HashedKey key;
-    Tensor value;
-    bool is_dead;
-  };
-  struct Refused {
-    int64_t step_id;
-    Status why;
-  };
-
   // `landing` is borrowed: into which memory tensors are received.
   explicit FrameReader(Landing& landing) : landing_(landing) {}
 
@@ -71,13 +61,13 @@ class FrameReader {
   // wrong in itself, or for which there is no memory, is a refusal of its step. The bytes come from
   // another process: an error means that nothing more of the stream can be understood.
   Status Read(const grpc::ByteBuffer& frame, absl::FunctionRef<bool(int64_t step_id)> wanted,
-              std::vector<Received>* received, std::vector<Refused>* refused);
+              std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused);
 
  private:
   class Cursor;
   using PartialKey = std::pair<int64_t, uint64_t>;  // step, hash of the key
   Status ReadPart(const wire::TensorPart& part, bool wanted, Cursor* body,
-                  std::vector<Received>* received, std::vector<Refused>* refused);
+                  std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused);
   StatusOr<IncomingTensor> Begin(const wire::TensorPart& part, const HashedKey& key);
 
   Landing& landing_;

@@ -61,8 +61,8 @@ class ExchangeFrameTest : public testing::Test {
   CpuLanding landing;
   FrameWriter writer;
   FrameReader reader{landing};
-  std::vector<FrameReader::Received> received;
-  std::vector<FrameReader::Refused> refused;
+  std::vector<ReceivedTensor> received;
+  std::vector<RefusedStep> refused;
   int64_t unwanted = -1;
   int frames = 0;
 };
@@ -205,7 +205,7 @@ TEST_F(ExchangeFrameTest, AnyBytesAreSafe) {
     for (int n = random() % 4; n >= 0; --n) bytes[random() % bytes.size()] = random();
     if (random() % 4 == 0) bytes.resize(random() % bytes.size());
     FrameReader fresh(landing);
-    std::vector<FrameReader::Received> tensors;
+    std::vector<ReceivedTensor> tensors;
     if (!fresh
              .Read(
                  FrameOf(bytes), [](int64_t) { return true; }, &tensors, &refused)

@@ -99,8 +99,8 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
 
   void Read(bool ok) {
     if (!ok) return Finish();
-    std::vector<FrameReader::Received> received;
-    std::vector<FrameReader::Refused> refused;
+    std::vector<ReceivedTensor> received;
+    std::vector<RefusedStep> refused;
     const auto wanted = [this](int64_t step_id) {
       MutexLock lock(mu_);
       return steps_.contains(step_id);
@@ -113,10 +113,10 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
       return Finish();
     }
     stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
-    for (FrameReader::Received& r : received) {
+    for (ReceivedTensor& r : received) {
       transport_.steps_->Deliver(r.step_id, r.key, std::move(r.value), r.is_dead);
     }
-    for (const FrameReader::Refused& r : refused) transport_.steps_->Fail(r.step_id, r.why);
+    for (const RefusedStep& r : refused) transport_.steps_->Fail(r.step_id, r.why);
   }
 
   void Finish() { stream_->Finish(&status_, finished_.TagFor(shared_from_this())); }

@@ -19,7 +19,7 @@
 #include "core/base/mutex.h"
 #include "core/tensor/arena.h"
 #include "distributed/transport/shm/loop.h"
-#include "distributed/transport/shm/records.h"
+#include "distributed/transport/shm/record_writer.h"
 #include "distributed/transport/shm/segment.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/transport.h"

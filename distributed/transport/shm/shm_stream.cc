@@ -110,8 +110,8 @@ void ShmStream::Ring(WaitFlag& flag) {
 bool ShmStream::Advance() {
   if (reader_ == nullptr || !broken_.ok()) return false;
   const auto wants = [this](int64_t step_id) { return Wants(step_id); };
-  std::vector<RecordReader::Received> received;
-  std::vector<RecordReader::Refused> refused;
+  std::vector<ReceivedTensor> received;
+  std::vector<RefusedStep> refused;
   int count = 0;
   for (; count < kRecordsPerCall; ++count) {
     const StatusOr<bool> read = reader_->Read(wants, &received, &refused);

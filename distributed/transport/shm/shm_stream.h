@@ -15,7 +15,7 @@
 #include "absl/functional/any_invocable.h"
 #include "core/base/mutex.h"
 #include "distributed/transport/shm/loop.h"
-#include "distributed/transport/shm/records.h"
+#include "distributed/transport/shm/record_reader.h"
 #include "distributed/transport/shm/segment.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/transport.h"

@@ -1,121 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/transport/shm/records.h"
+#include "distributed/transport/shm/record_reader.h"
 
-#include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace penstock {
 namespace {
 
-// Both ends run on one machine, so numbers are as the machine has them.
-enum class Kind : uint32_t { kTensor = 1, kPiece, kRefusal };
-
-struct RecordHead {
-  Kind kind;
-  uint32_t bytes;  // that follow
-};
-
-// Behind it: the dimensions, the key's text, and the bytes of Place::kInline.
-struct TensorFields {
-  int64_t step_id;
-  uint64_t frame;
-  uint64_t iteration;
-  uint64_t total_bytes;
-  uint64_t offset;  // of Place::kArena
-  uint32_t key;
-  uint32_t key_bytes;
-  int32_t dtype;
-  uint32_t rank;
-  uint32_t is_dead;
-  uint32_t is_encoded;
-  Place place;
-  uint32_t unused;
-};
-
-// Behind it: the message.
-struct RefusalFields {
-  int64_t step_id;
-  int64_t code;
-};
-
-constexpr size_t kDimBytes = sizeof(int64_t);
 constexpr size_t kRankMax = 254;  // as shapes have it
-constexpr size_t kPieceBytesMax = size_t{128} << 10;
-
-size_t HeaderBytes(const OutgoingTensor& tensor) {
-  // Whether the key has a number already is not known yet: leave room for its text.
-  const RendezvousKey& key = tensor.key().key();
-  const size_t text = key.src_device.size() + key.dst_device.size() + key.tensor.size() + 64;
-  return sizeof(RecordHead) + sizeof(TensorFields) + tensor.header().dims.size() * kDimBytes + text;
-}
 
 }  // namespace
-
-Status RecordWriter::CheckHeader(const OutgoingTensor& tensor) {
-  if (HeaderBytes(tensor) <= kRecordTextMax) return OkStatus();
-  return ResourceExhausted("the name of an edge has ", tensor.key().key().tensor.size(),
-                           " bytes: at most ", kRecordTextMax, " with its devices can be sent");
-}
-
-StatusOr<bool> RecordWriter::Write(const OutgoingTensor& tensor, Place place, uint64_t offset) {
-  const size_t body = place == Place::kInline ? tensor.bytes() : 0;
-  ASSIGN_OR_RETURN(const size_t room, ring_.Room());
-  if (room < HeaderBytes(tensor) + body) return false;
-  const TensorHeader header = tensor.header();
-  const KeyNumbers::Number number = keys_.NumberOf(tensor.key());
-  const std::string text = number.is_new ? KeyNumbers::TextOf(tensor.key()) : "";
-  const TensorFields fields = {.step_id = tensor.step_id(),
-                               .frame = tensor.key().frame(),
-                               .iteration = tensor.key().iteration(),
-                               .total_bytes = header.bytes,
-                               .offset = offset,
-                               .key = number.value,
-                               .key_bytes = static_cast<uint32_t>(text.size()),
-                               .dtype = header.dtype,
-                               .rank = static_cast<uint32_t>(header.dims.size()),
-                               .is_dead = header.is_dead,
-                               .is_encoded = header.is_encoded,
-                               .place = place,
-                               .unused = 0};
-  const size_t dims = header.dims.size() * kDimBytes;
-  const RecordHead head = {Kind::kTensor,
-                           static_cast<uint32_t>(sizeof(fields) + dims + text.size() + body)};
-  ring_.Append(&head, sizeof(head));
-  ring_.Append(&fields, sizeof(fields));
-  ring_.Append(header.dims.data(), dims);
-  ring_.Append(text.data(), text.size());
-  if (body > 0) ring_.Append(tensor.data(), body);
-  ring_.Publish();
-  return true;
-}
-
-Status RecordWriter::WritePieces(const OutgoingTensor& tensor, size_t* sent) {
-  while (*sent < tensor.bytes()) {
-    ASSIGN_OR_RETURN(const size_t room, ring_.Room());
-    const size_t count = std::min(kPieceBytesMax, tensor.bytes() - *sent);
-    if (room < sizeof(RecordHead) + count) return OkStatus();
-    const RecordHead head = {Kind::kPiece, static_cast<uint32_t>(count)};
-    ring_.Append(&head, sizeof(head));
-    ring_.Append(tensor.data() + *sent, count);
-    ring_.Publish();
-    *sent += count;
-  }
-  return OkStatus();
-}
-
-StatusOr<bool> RecordWriter::WriteRefusal(int64_t step_id, const Status& why) {
-  const string_view message = why.message().substr(0, kRecordTextMax);
-  const RefusalFields fields = {step_id, static_cast<int64_t>(why.code())};
-  ASSIGN_OR_RETURN(const size_t room, ring_.Room());
-  if (room < sizeof(RecordHead) + sizeof(fields) + message.size()) return false;
-  const RecordHead head = {Kind::kRefusal, static_cast<uint32_t>(sizeof(fields) + message.size())};
-  ring_.Append(&head, sizeof(head));
-  ring_.Append(&fields, sizeof(fields));
-  ring_.Append(message.data(), message.size());
-  ring_.Publish();
-  return true;
-}
 
 // A tensor's record but for the bytes of Place::kInline, which are the next in the ring.
 struct RecordReader::Parsed {
@@ -133,7 +28,7 @@ struct RecordReader::Parsed {
 };
 
 StatusOr<bool> RecordReader::Read(absl::FunctionRef<bool(int64_t)> wanted,
-                                  std::vector<Received>* received, std::vector<Refused>* refused) {
+                                  std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused) {
   ASSIGN_OR_RETURN(const size_t readable, ring_.Readable());
   if (readable == 0) return false;
   RecordHead head;
@@ -143,9 +38,9 @@ StatusOr<bool> RecordReader::Read(absl::FunctionRef<bool(int64_t)> wanted,
     return DataLoss("a record of ", head.bytes, " bytes is longer than its shared ring");
   }
   Status status = DataLoss("a shared ring has a record of unknown kind ", head.kind);
-  if (head.kind == Kind::kTensor) status = ReadTensor(head.bytes, wanted, received, refused);
-  if (head.kind == Kind::kPiece) status = ReadPiece(head.bytes, wanted, received, refused);
-  if (head.kind == Kind::kRefusal) status = ReadRefusal(head.bytes, wanted, refused);
+  if (head.kind == RecordKind::kTensor) status = ReadTensor(head.bytes, wanted, received, refused);
+  if (head.kind == RecordKind::kPiece) status = ReadPiece(head.bytes, wanted, received, refused);
+  if (head.kind == RecordKind::kRefusal) status = ReadRefusal(head.bytes, wanted, refused);
   RETURN_IF_ERROR(status);
   ring_.Release();
   return true;
@@ -157,7 +52,7 @@ StatusOr<RecordReader::Parsed> RecordReader::ParseTensor(size_t bytes) {
   ring_.Read(&fields, sizeof(fields));
   const size_t body = fields.place == Place::kInline ? fields.total_bytes : 0;
   if (fields.rank > kRankMax || fields.key_bytes > kRecordTextMax || body > kInlineBytesMax ||
-      bytes != sizeof(fields) + fields.rank * kDimBytes + fields.key_bytes + body) {
+      bytes != sizeof(fields) + fields.rank * sizeof(RecordDim) + fields.key_bytes + body) {
     return DataLoss("the lengths in a tensor's record of ", bytes, " bytes do not fit together");
   }
   if (fields.place > Place::kPieces) {
@@ -167,7 +62,7 @@ StatusOr<RecordReader::Parsed> RecordReader::ParseTensor(size_t bytes) {
     return DataLoss("a tensor of ", fields.total_bytes, " bytes is not in its record");
   }
   std::vector<int64_t> dims(fields.rank);
-  ring_.Read(dims.data(), fields.rank * kDimBytes);
+  ring_.Read(dims.data(), fields.rank * sizeof(RecordDim));
   std::string text(fields.key_bytes, '\0');
   ring_.Read(text.data(), text.size());
   ASSIGN_OR_RETURN(HashedKey key, keys_.Find(fields.key, text, fields.frame, fields.iteration));
@@ -175,7 +70,7 @@ StatusOr<RecordReader::Parsed> RecordReader::ParseTensor(size_t bytes) {
 }
 
 Status RecordReader::ReadTensor(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
-                                std::vector<Received>* received, std::vector<Refused>* refused) {
+                                std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused) {
   ASSIGN_OR_RETURN(Parsed parsed, ParseTensor(bytes));
   const TensorFields& fields = parsed.fields;
   if (fields.place == Place::kPieces) {
@@ -191,8 +86,8 @@ Status RecordReader::ReadTensor(size_t bytes, absl::FunctionRef<bool(int64_t)> w
   return OkStatus();
 }
 
-Status RecordReader::Receive(Parsed parsed, std::vector<Received>* received,
-                             std::vector<Refused>* refused) {
+Status RecordReader::Receive(Parsed parsed, std::vector<ReceivedTensor>* received,
+                             std::vector<RefusedStep>* refused) {
   const TensorFields& fields = parsed.fields;
   const size_t bytes = fields.total_bytes;
   const bool in_arena = fields.place == Place::kArena;
@@ -223,8 +118,8 @@ Status RecordReader::Receive(Parsed parsed, std::vector<Received>* received,
   return OkStatus();
 }
 
-void RecordReader::Finish(Partial partial, std::vector<Received>* received,
-                          std::vector<Refused>* refused) {
+void RecordReader::Finish(Partial partial, std::vector<ReceivedTensor>* received,
+                          std::vector<RefusedStep>* refused) {
   const bool is_dead = partial.tensor.is_dead();
   StatusOr<Tensor> value = std::move(partial.tensor).Finish();
   if (value.ok()) {
@@ -241,7 +136,7 @@ void RecordReader::DropUnwanted(absl::FunctionRef<bool(int64_t)> wanted) {
 }
 
 Status RecordReader::ReadPiece(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
-                               std::vector<Received>* received, std::vector<Refused>* refused) {
+                               std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused) {
   if (bytes == 0 || bytes > pieces_left_) {
     return DataLoss("a piece of ", bytes, " bytes of a tensor that lacks ", pieces_left_);
   }
@@ -254,7 +149,7 @@ Status RecordReader::ReadPiece(size_t bytes, absl::FunctionRef<bool(int64_t)> wa
 }
 
 Status RecordReader::ReadRefusal(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
-                                 std::vector<Refused>* refused) {
+                                 std::vector<RefusedStep>* refused) {
   RefusalFields fields;
   if (bytes < sizeof(fields) || bytes > sizeof(fields) + kRecordTextMax) {
     return DataLoss("a refusal's record of ", bytes, " bytes");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/transport/shm/records.h"
+#include "distributed/transport/shm/record_reader.h"
+#include "distributed/transport/shm/record_writer.h"
 
 #include <cstring>
 
@@ -58,8 +59,8 @@ class RecordsTest : public testing::Test, public Landing {
                       std::make_shared<ReceivedMemory>(
                           segment, [this](uint64_t offset) { freed.push_back(offset); }),
                       *this};
-  std::vector<RecordReader::Received> received;
-  std::vector<RecordReader::Refused> refused;
+  std::vector<ReceivedTensor> received;
+  std::vector<RefusedStep> refused;
 };
 
 TEST_F(RecordsTest, TensorsInside) {

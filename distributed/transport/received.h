@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a transport's reader gives out: tensors that have come whole, and steps that the producer or
+// the reader has given up.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "core/runtime/rendezvous.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+struct ReceivedTensor {
+  int64_t step_id;
+  HashedKey key;
+  Tensor value;
+  bool is_dead;
+};
+
+struct RefusedStep {
+  int64_t step_id;
+  Status why;
+};
+
+}  // namespace penstock
