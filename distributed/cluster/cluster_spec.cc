@@ -126,13 +126,19 @@ bool TaskConfig::is_chief() const {
   return job == "worker" && task == 0 && !has_chief;
 }
 
+StatusOr<ClusterSpec> ClusterSpecFromFlags(const ClusterFlags& flags) {
+  ClusterSpec cluster;
+  RETURN_IF_ERROR(AddHosts("--ps_hosts", "ps", flags.ps_hosts, &cluster));
+  RETURN_IF_ERROR(AddHosts("--worker_hosts", "worker", flags.worker_hosts, &cluster));
+  return cluster;
+}
+
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags) {
   TaskConfig config{.job = flags.job_name,
                     .task = flags.task_index,
                     .listen_address = flags.listen_address,
                     .protocol = flags.protocol};
-  RETURN_IF_ERROR(AddHosts("--ps_hosts", "ps", flags.ps_hosts, &config.cluster));
-  RETURN_IF_ERROR(AddHosts("--worker_hosts", "worker", flags.worker_hosts, &config.cluster));
+  ASSIGN_OR_RETURN(config.cluster, ClusterSpecFromFlags(flags));
   if (flags.job_name != "ps" && flags.job_name != "worker") {
     return InvalidArgument("--job_name: '", flags.job_name,
                            "' is not a job of the cluster; write ps or worker");

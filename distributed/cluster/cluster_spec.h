@@ -66,6 +66,8 @@ struct ClusterFlags {
   std::string protocol = "auto";
 };
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags);
+// The lists of hosts alone, whichever task this is.
+StatusOr<ClusterSpec> ClusterSpecFromFlags(const ClusterFlags& flags);
 
 // {"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": .., "index": ..}}.
 // A job may also be an object {"1": "host:port"}, which need not name all its tasks. A task of type

@@ -27,13 +27,9 @@ namespace {
 
 Status CheckCluster(const tensorflow::ClusterDef& def, const ClusterSpec& cluster) {
   if (def.job().empty()) return OkStatus();
-  ClusterSpec wanted;
-  for (const tensorflow::JobDef& job : def.job()) {
-    for (const auto& [index, address] : job.tasks()) {
-      RETURN_IF_ERROR(Annotate(wanted.AddTask(job.name(), index, address), "config.cluster_def"));
-    }
-  }
-  if (wanted == cluster) return OkStatus();
+  const StatusOr<ClusterSpec> wanted = FromProto(def);
+  RETURN_IF_ERROR(Annotate(wanted.status(), "config.cluster_def"));
+  if (*wanted == cluster) return OkStatus();
   return Unimplemented("config.cluster_def: a session uses the cluster of its server (",
                        cluster.ToString(), ")");
 }

@@ -176,6 +176,7 @@ void Server::State::Listen() {
        .threads = &threads,
        .env = options.env,
        .registry = &Registry::Global(),
+       .cluster = &cluster,
        .shutdown = [this](const std::string& reason) { task->RequestShutdown(reason); }},
       *loop, *grpc_host.queue);
   master_service.Listen(task->master(), threads, *loop, *grpc_host.queue);

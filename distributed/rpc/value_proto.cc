@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/value_proto.h"
 
+#include <map>
 #include <utility>
 
 #include "core/wire/attr_proto.h"
@@ -100,6 +101,25 @@ StatusOr<DeviceInfo> FromProto(const tensorflow::DeviceAttributes& proto) {
                     .memory_limit = proto.memory_limit(),
                     .description = proto.physical_device_desc(),
                     .rates = rates};
+}
+
+void ToProto(const ClusterSpec& cluster, tensorflow::ClusterDef* proto) {
+  for (const auto& [name, tasks] : cluster.jobs()) {
+    tensorflow::JobDef* const job = proto->add_job();
+    job->set_name(name);
+    for (const auto& [index, address] : tasks) (*job->mutable_tasks())[index] = address;
+  }
+}
+
+StatusOr<ClusterSpec> FromProto(const tensorflow::ClusterDef& proto) {
+  ClusterSpec cluster;
+  for (const tensorflow::JobDef& job : proto.job()) {
+    const std::map<int, std::string> tasks(job.tasks().begin(), job.tasks().end());
+    for (const auto& [index, address] : tasks) {
+      RETURN_IF_ERROR(cluster.AddTask(job.name(), index, address));
+    }
+  }
+  return cluster;
 }
 
 void ToProto(const std::vector<DeviceStats>& stats, tensorflow::StepStats* proto) {

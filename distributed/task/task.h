@@ -97,6 +97,8 @@ class Task {
   void WaitForSessions() { sessions_.reset(); }
   // Aborts the steps that have begun since Stop, and waits until nothing of any step runs. So the
   // scheduler and the transport may go. REQUIRES Stop, and that other tasks can no longer call.
+  // Without a deadline, because a kernel that still ran would use what is destroyed next: a process
+  // whose kernels may not return ends itself (client::ExitDeadline).
   void WaitForSteps();
 
  private:

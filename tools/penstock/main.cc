@@ -24,6 +24,7 @@ int Main(int argc, char** argv) {
   int exit_code = 0;
   AddServerCommand(app, &exit_code);
   AddRunCommand(app, &exit_code);
+  AddDoctorCommand(app, &exit_code);
   AddOpsCommand(app, &exit_code);
   AddGraphCommand(app, &exit_code);
   AddPlaceCommand(app, &exit_code);

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/doctor/examine_cluster.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status.h"
+#include "core/base/version.h"
+#include "distributed/rpc/protocol.h"
+
+namespace penstock {
+namespace {
+
+using Level = Finding::Level;
+using Outcome = TaskProbe::Outcome;
+
+constexpr double kClockErrorSeconds = 1;
+
+std::string NameOf(const ProbedTask& task) {
+  return StrCat("/job:", task.job, "/replica:0/task:", task.index);
+}
+std::string SubjectOf(const ProbedTask& task) {
+  return StrCat("/job:", task.job, "/task:", task.index, " at ", task.address);
+}
+
+bool IsLoopback(const std::string& address) {
+  const StatusOr<HostPort> parsed = HostPort::Parse(address);
+  if (!parsed.ok()) return false;
+  const std::string& host = parsed->host;
+  return host == "localhost" || host == "::1" || host.compare(0, 4, "127.") == 0;
+}
+
+class Examination {
+ public:
+  Examination(const TaskConfig& config, const std::vector<ProbedTask>& tasks)
+      : config_(config), tasks_(tasks) {
+    for (const ProbedTask& task : tasks) {
+      any_serves_ |= task.probe.outcome == Outcome::kServes && !IsOwn(task);
+    }
+  }
+
+  Findings Run() {
+    CheckLoopback();
+    CheckJobs();
+    for (const ProbedTask& task : tasks_) CheckTask(task);
+    return std::move(findings_);
+  }
+
+ private:
+  void Add(Level level, std::string subject, std::string what, std::string advice = "") {
+    findings_.push_back({level, std::move(subject), std::move(what), std::move(advice)});
+  }
+  bool IsOwn(const ProbedTask& task) const {
+    return task.job == config_.job && task.index == config_.task;
+  }
+
+  void CheckLoopback() {
+    std::string loopback, other;
+    for (const ProbedTask& task : tasks_) {
+      (IsLoopback(task.address) ? loopback : other) = task.address;
+    }
+    if (loopback.empty() || other.empty()) return;
+    Add(Level::kError, "the cluster",
+        StrCat("has '", loopback, "', which every host takes for itself, beside '", other, "'"),
+        "give each task the address at which the hosts of all others reach it");
+  }
+
+  void CheckJobs() {
+    const auto& jobs = config_.cluster.jobs();
+    if (jobs.count("ps") == 0) {
+      Add(Level::kWarning, "the cluster", "has no ps: variables live on the workers",
+          "list the parameter servers in --ps_hosts, if there should be any");
+    }
+    const bool has_chief = jobs.count("chief") > 0 || jobs.count("master") > 0;
+    const auto workers = jobs.find("worker");
+    if (has_chief || (workers != jobs.end() && workers->second.count(0) > 0)) return;
+    Add(Level::kError, "the cluster",
+        "has no chief: nobody initialises the variables and saves, and all workers wait",
+        "add worker 0, or a job \"chief\"");
+  }
+
+  void CheckTask(const ProbedTask& task) {
+    const std::string subject = SubjectOf(task);
+    const TaskProbe& probe = task.probe;
+    switch (probe.outcome) {
+      case Outcome::kServes:
+        return CheckAnswer(task);
+      case Outcome::kUnresolved:
+        return Add(Level::kError, subject, StrCat("the name has no address: ", probe.detail),
+                   "check the spelling, DNS and /etc/hosts on this host");
+      case Outcome::kRefused:
+        return NotRunning(task);
+      case Outcome::kUnreachable:
+        return Add(Level::kError, subject, StrCat("nothing answers: ", probe.detail),
+                   "check that the host is up, and that no firewall keeps this host from the port");
+      case Outcome::kSilent:
+        return Add(Level::kError, subject, StrCat("is connected to, but says nothing: ", probe.detail),
+                   "the process is stopped (SIGSTOP, a debugger), still starting, or not Penstock's");
+      case Outcome::kForeign:
+        return Add(Level::kError, subject,
+                   StrCat("what listens there is not a task of Penstock: ", probe.detail),
+                   "another program has the port; TensorFlow's own servers cannot be mixed in");
+    }
+  }
+
+  void NotRunning(const ProbedTask& task) {
+    if (IsOwn(task)) return Add(Level::kOk, SubjectOf(task), "not running yet: this is the task");
+    Add(any_serves_ ? Level::kError : Level::kWarning, SubjectOf(task),
+        StrCat("is not running: ", task.probe.detail),
+        any_serves_ ? "start it, or look why it ended: sessions wait for it" : "");
+  }
+
+  void CheckAnswer(const ProbedTask& task) {
+    const size_t before = findings_.size();
+    CheckIdentity(task);
+    CheckVersions(task);
+    CheckSpecification(task);
+    if (std::abs(task.probe.clock_ahead_s) > kClockErrorSeconds) {
+      Add(Level::kWarning, SubjectOf(task),
+          absl::StrFormat("its clock is %.1f s %s this host's", std::abs(task.probe.clock_ahead_s),
+                          task.probe.clock_ahead_s > 0 ? "ahead of" : "behind"),
+          "times in logs and traces will not fit together; synchronise the clocks (NTP)");
+    }
+    if (findings_.size() > before) return;
+    Add(Level::kOk, SubjectOf(task),
+        absl::StrFormat("serves, version %s, answers in %.1f ms", task.probe.version,
+                        task.probe.round_trip_ms));
+  }
+
+  void CheckIdentity(const ProbedTask& task) {
+    const TaskProbe& probe = task.probe;
+    if (probe.name != NameOf(task)) {
+      Add(Level::kError, SubjectOf(task), StrCat("says that it is ", probe.name),
+          "addresses are swapped, or the task was started with another --job_name, --task_index "
+          "or list of hosts");
+    }
+    const auto [other, is_new] = seen_.try_emplace(probe.incarnation, task.address);
+    if (is_new) return;
+    Add(Level::kError, SubjectOf(task), StrCat("is the same process as ", other->second),
+        "two addresses lead to one task; give each task a port or a host of its own");
+  }
+
+  void CheckVersions(const ProbedTask& task) {
+    const TaskProbe& probe = task.probe;
+    if (probe.protocol_version != kProtocolVersion) {
+      Add(Level::kError, SubjectOf(task),
+          StrCat("speaks version ", probe.protocol_version, " of the worker protocol, this program ",
+                 kProtocolVersion),
+          "install one version of Penstock on all hosts");
+    } else if (probe.version != kVersion) {
+      const std::string version = probe.version.empty() ? "an older version" : probe.version;
+      Add(Level::kWarning, SubjectOf(task), StrCat("is of ", version, ", this program of ", kVersion),
+          "install one version of Penstock on all hosts");
+    }
+    if (probe.protocol == config_.protocol) return;
+    Add(Level::kError, SubjectOf(task),
+        StrCat("moves tensors by protocol '", probe.protocol, "', expected '", config_.protocol, "'"),
+        "start all tasks with the same --protocol");
+  }
+
+  // A task need not know all others (TF_CONFIG may leave tasks out), but what it knows must agree.
+  void CheckSpecification(const ProbedTask& task) {
+    for (const auto& [job, tasks] : task.probe.cluster.jobs()) {
+      for (const auto& [index, address] : tasks) {
+        const std::string ours = config_.cluster.Address(job, index);
+        const std::string who = StrCat("/job:", job, "/task:", index);
+        if (ours.empty()) {
+          Add(Level::kWarning, SubjectOf(task), StrCat("was started with a ", who, " at ", address,
+                                                       ", which the cluster here does not have"),
+              "start all tasks with the same lists of hosts");
+        } else if (ours != address) {
+          Add(Level::kWarning, SubjectOf(task),
+              StrCat("was started with ", who, " at ", address, ", here it is at ", ours),
+              "harmless if both lead to the same task; else use the same lists of hosts");
+        }
+      }
+    }
+  }
+
+  const TaskConfig& config_;
+  const std::vector<ProbedTask>& tasks_;
+  bool any_serves_ = false;                // a task other than this process's own
+  std::map<uint64_t, std::string> seen_;  // addresses by incarnation
+  Findings findings_;
+};
+
+}  // namespace
+
+std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster) {
+  std::vector<ProbedTask> tasks;
+  for (const auto& [job, addresses] : cluster.jobs()) {
+    for (const auto& [index, address] : addresses) {
+      tasks.push_back({.job = job, .index = index, .address = address, .probe = {}});
+    }
+  }
+  return tasks;
+}
+
+Findings ExamineCluster(const TaskConfig& config, const std::vector<ProbedTask>& tasks) {
+  return Examination(config, tasks).Run();
+}
+
+}  // namespace penstock

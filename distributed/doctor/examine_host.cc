@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/doctor/examine_host.h"
+
+#include <sys/statvfs.h>
+
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status.h"
+#include "distributed/rpc/listen_address.h"
+
+namespace penstock {
+namespace {
+
+using Level = Finding::Level;
+
+constexpr double kGigabyte = 1e9;
+constexpr double kLittleSpace = 1 * kGigabyte;
+
+Status TryToWrite(const std::string& directory, Env& env) {
+  RETURN_IF_ERROR(env.CreateDirectories(directory));
+  const std::string path = StrCat(directory, "/penstock-doctor-", env.RandomU64());
+  RETURN_IF_ERROR(env.WriteFileAtomically(path, "penstock doctor was here"));
+  RETURN_IF_ERROR(env.RemoveFile(path));
+  return env.SyncDirectory(directory);
+}
+
+size_t CountHosts(const ClusterSpec& cluster) {
+  std::set<std::string> hosts;
+  for (const auto& [job, tasks] : cluster.jobs()) {
+    for (const auto& [index, address] : tasks) {
+      const StatusOr<HostPort> parsed = HostPort::Parse(address);
+      if (parsed.ok()) hosts.insert(parsed->host);
+    }
+  }
+  return hosts.size();
+}
+
+}  // namespace
+
+Findings ExamineVariables(const TaskConfig& config, const Variables& variables) {
+  Findings findings;
+  for (const char* name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    if (variables(name).empty()) continue;
+    const std::string except = variables("no_grpc_proxy").empty() ? variables("no_proxy") : "";
+    findings.push_back({Level::kWarning, name,
+                        StrCat("is set, no_proxy is '", except,
+                               "': Penstock's tasks call each other directly, but a TensorFlow "
+                               "client sends its calls through the proxy"),
+                        "unset it for such clients, or list the hosts of the cluster in no_proxy"});
+  }
+  const std::string tf_config = variables("TF_CONFIG");
+  if (tf_config.empty()) return findings;
+  const StatusOr<TaskConfig> other = TaskConfigFromJson(tf_config);
+  if (!other.ok()) {
+    findings.push_back({Level::kWarning, "TF_CONFIG", std::string(other.status().message()),
+                        "the flags count, but a client in Python will read it"});
+  } else if (other->cluster != config.cluster ||
+             (!config.job.empty() && other->name() != config.name())) {
+    findings.push_back({Level::kWarning, "TF_CONFIG",
+                        StrCat("says otherwise than the flags: ", other->name(), " of ",
+                               other->cluster.ToString()),
+                        "the flags count; unset TF_CONFIG or make them agree"});
+  }
+  return findings;
+}
+
+Findings ExamineListening(const TaskConfig& config, bool runs) {
+  if (config.job.empty()) return {};
+  const StatusOr<HostPort> own = HostPort::Parse(config.address());
+  if (!own.ok()) return {{Level::kError, config.name(), std::string(own.status().message())}};
+  const StatusOr<HostPort> address = FindListenAddress(*own, config.listen_address);
+  const Status status = runs || !address.ok() ? address.status() : CheckListenAddress(*address);
+  if (!status.ok()) {
+    return {{Level::kError, config.name(), std::string(status.message()),
+             "free the port, or give the task another one in all lists of hosts"}};
+  }
+  const std::string what =
+      StrCat(runs ? "listens at " : "can listen at ", address->ToString());
+  return {{Level::kOk, config.name(), what}};
+}
+
+Findings ExamineCheckpoints(const std::string& directory, const ClusterSpec& cluster, Env& env) {
+  const std::string subject = StrCat("--checkpoint_dir=", directory);
+  const Status written = TryToWrite(directory, env);
+  if (!written.ok()) {
+    return {{Level::kError, subject,
+             StrCat("no checkpoint could be written: ", written.message()),
+             "the user of the task needs write access, and the disk room"}};
+  }
+  Findings findings;
+  struct statvfs disk;
+  const double room = statvfs(directory.c_str(), &disk) == 0
+                          ? static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize)
+                          : kLittleSpace;
+  const std::string left = absl::StrFormat("%.1f GB are free", room / kGigabyte);
+  if (room < kLittleSpace) {
+    findings.push_back({Level::kWarning, subject, left,
+                        "a checkpoint needs the size of all variables, the one before it, too"});
+  } else {
+    findings.push_back({Level::kOk, subject, StrCat("can be written; ", left)});
+  }
+  if (CountHosts(cluster) > 1) {
+    findings.push_back({Level::kWarning, subject,
+                        "tasks run on several hosts, and each writes the variables that it holds",
+                        "the directory must be the same shared one on all of them"});
+  }
+  return findings;
+}
+
+}  // namespace penstock

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distributed/doctor/examine_cluster.h"
+#include "distributed/doctor/examine_host.h"
+#include "tools/penstock/commands.h"
+#include "tools/penstock/shared_directory.h"
+
+namespace penstock {
+namespace {
+
+using Level = Finding::Level;
+using Outcome = TaskProbe::Outcome;
+
+struct DoctorFlags {
+  ClusterFlags cluster;
+  std::string checkpoint_dir;
+  int timeout_seconds = 6;
+  bool json = false;
+};
+
+std::string Variable(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
+}
+
+// With the task's name, or with the lists of hosts alone, or TF_CONFIG.
+StatusOr<TaskConfig> FindCluster(const DoctorFlags& flags) {
+  const ClusterFlags& given = flags.cluster;
+  if (!given.job_name.empty()) return TaskConfigFromFlags(given);
+  ASSIGN_OR_RETURN(ClusterSpec cluster, ClusterSpecFromFlags(given));
+  if (!cluster.empty()) {
+    return TaskConfig{.cluster = std::move(cluster), .job = "", .protocol = given.protocol};
+  }
+  if (Variable("TF_CONFIG").empty()) {
+    return InvalidArgument("--ps_hosts, --worker_hosts: give the cluster that is to be looked at, ",
+                           "or TF_CONFIG");
+  }
+  ASSIGN_OR_RETURN(TaskConfig task, TaskConfigFromJson(Variable("TF_CONFIG")));
+  task.listen_address = given.listen_address;
+  task.protocol = given.protocol;
+  return task;
+}
+
+// Tasks that answer under their own names are asked whether they see the checkpoint directory.
+Findings CheckDirectory(const DoctorFlags& flags, const TaskConfig& config,
+                        const std::vector<ProbedTask>& tasks) {
+  if (flags.checkpoint_dir.empty()) return {};
+  Findings findings = ExamineCheckpoints(flags.checkpoint_dir, config.cluster, Env::Real());
+  std::vector<std::string> names;
+  for (const ProbedTask& task : tasks) {
+    const std::string name = StrCat("/job:", task.job, "/replica:0/task:", task.index);
+    if (task.probe.outcome == Outcome::kServes && task.probe.name == name) names.push_back(name);
+  }
+  if (names.empty() || names.size() < tasks.size()) return findings;  // no session can be made
+  for (Finding& finding :
+       CheckSharedDirectory(flags.checkpoint_dir, StrCat("grpc://", tasks.front().address), names,
+                            flags.timeout_seconds * 1000)) {
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+Findings Examine(const DoctorFlags& flags, const TaskConfig& config) {
+  std::vector<ProbedTask> tasks = TasksOf(config.cluster);
+  std::vector<std::string> addresses;
+  for (const ProbedTask& task : tasks) addresses.push_back(task.address);
+  std::vector<TaskProbe> probes = ProbeTasks(addresses, flags.timeout_seconds * 1000);
+  bool own_runs = false;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    tasks[i].probe = std::move(probes[i]);
+    own_runs |= tasks[i].probe.outcome == Outcome::kServes && tasks[i].probe.name == config.name();
+  }
+  Findings all;
+  for (Findings some :
+       {ExamineVariables(config, Variable), ExamineListening(config, own_runs),
+        ExamineCluster(config, tasks), CheckDirectory(flags, config, tasks)}) {
+    for (Finding& finding : some) all.push_back(std::move(finding));
+  }
+  return all;
+}
+
+const char* Text(Level level) {
+  switch (level) {
+    case Level::kOk:
+      return "ok";
+    case Level::kWarning:
+      return "warning";
+    case Level::kError:
+      return "error";
+  }
+  return "";
+}
+
+int Count(const Findings& findings, Level level) {
+  int count = 0;
+  for (const Finding& finding : findings) count += finding.level == level;
+  return count;
+}
+
+void PrintJson(const Findings& findings) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Finding& finding : findings) {
+    list.push_back({{"level", Text(finding.level)},
+                    {"subject", finding.subject},
+                    {"what", finding.what},
+                    {"advice", finding.advice}});
+  }
+  std::printf("%s\n", list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+void Print(const Findings& findings) {
+  for (const Finding& finding : findings) {
+    std::printf("%-8s %s: %s\n", Text(finding.level), finding.subject.c_str(),
+                finding.what.c_str());
+    if (!finding.advice.empty()) std::printf("         %s\n", finding.advice.c_str());
+  }
+  std::printf("%d errors, %d warnings\n", Count(findings, Level::kError),
+              Count(findings, Level::kWarning));
+}
+
+int RunDoctorCommand(const DoctorFlags& flags) {
+  const StatusOr<TaskConfig> config = FindCluster(flags);
+  if (!config.ok()) {
+    (void)ExitCodeOf(config.status());
+    return 2;
+  }
+  const Findings findings = Examine(flags, *config);
+  flags.json ? PrintJson(findings) : Print(findings);
+  return Count(findings, Level::kError) > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+void AddDoctorCommand(CLI::App& app, int* exit_code) {
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "Look for mistakes in a cluster, started or not, and say so");
+  doctor->footer(
+      "Takes the flags that the tasks are started with, or TF_CONFIG. Asks every address who is\n"
+      "there; looks at the environment of this host; with --job_name, also at the port of that\n"
+      "task; with --checkpoint_dir, whether it can be written, and whether all running tasks see\n"
+      "the same. Starts nothing and changes nothing. Exit codes: 0 no errors, 1 errors, 2 a\n"
+      "mistake in the flags.\n\n"
+      "  penstock doctor --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222\n"
+      "  penstock doctor --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \\\n"
+      "      --job_name=worker --task_index=1 --checkpoint_dir=/shared/run   before starting it\n");
+  auto flags = std::make_shared<DoctorFlags>();
+  doctor->add_option("--ps_hosts", flags->cluster.ps_hosts,
+                     "host:port,... of the parameter servers");
+  doctor->add_option("--worker_hosts", flags->cluster.worker_hosts,
+                     "host:port,... of the workers");
+  CLI::Option* const job =
+      doctor->add_option("--job_name", flags->cluster.job_name,
+                         "ps or worker: the task that is to be started on this host");
+  doctor->add_option("--task_index", flags->cluster.task_index, "Which one of them, from 0")
+      ->needs(job);
+  doctor->add_option("--listen_address", flags->cluster.listen_address,
+                     "As that task will be given it");
+  doctor->add_option("--protocol", flags->cluster.protocol, "As the tasks are given it")
+      ->capture_default_str();
+  doctor->add_option("--checkpoint_dir", flags->checkpoint_dir,
+                     "Where the tasks are to save; made if it is not there");
+  doctor->add_option("--timeout_seconds", flags->timeout_seconds, "How long tasks may take to answer")
+      ->check(CLI::Range(1, 600))
+      ->capture_default_str();
+  doctor->add_flag("--json", flags->json, "Print a list of {level, subject, what, advice}");
+  doctor->callback([flags, exit_code] { *exit_code = RunDoctorCommand(*flags); });
+}
+
+}  // namespace penstock
