@@ -52,8 +52,7 @@ class Executable {
     kCommits = 2048,  // the step is not cut short behind it
   };
 
-  // One cache line.
-  struct Item {
+  struct alignas(64) Item {  // one cache line
     Kernel* kernel;
     const Node* node;
     const DType* output_dtypes;  // a reference is a kResource
@@ -72,7 +71,7 @@ class Executable {
     // A Merge drops what comes second.
     bool may_drop() const { return drops_output || (special & kFeedsMerge) != 0; }
   };
-  static_assert(sizeof(Item) <= 64);
+  static_assert(sizeof(Item) == 64);
 
   // The rest, of special nodes.
   struct Detail {
@@ -136,6 +135,13 @@ class Executable {
   }
   // Of item `i`.
   uint32_t pending(uint32_t i) const { return pending_[i].load(std::memory_order_relaxed); }
+  // Writes those of a loop's items to `counts`.
+  void ReadPending(const Loop& loop, std::atomic<uint32_t>* counts) const {
+    const std::atomic<uint32_t>* const pending = &pending_[loop.first_item];
+    for (uint32_t i = 0, n = loop.num_items; i < n; ++i) {
+      counts[i].store(pending[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
+  }
 
   // Takes note of how long one execution of item `i` took, to tell whether the item is expensive.
   // For that samples are cut at twice the limit; StepStats, from which the compiler's CostTable is

@@ -39,23 +39,26 @@ void Execution::Begin(const StepArgs& args) {
   ReadyQueues& ready = threads_.Begin().ready;
   const std::vector<uint32_t>& roots = executable_.roots();
   for (auto root = roots.rbegin(); root != roots.rend(); ++root) {
-    const bool expensive = (executable_.pending(*root) & Executable::kExpensive) != 0;
-    (expensive ? ready.expensive : ready.cheap).push_back(*root);
+    ready.Add(*root | (executable_.pending(*root) & Executable::kExpensive));
   }
 }
 
 Status Execution::End() {
   if (armed_.has_value()) timer_.Disarm(*std::exchange(armed_, std::nullopt));
   step_.Settle();
-  if (loops_.AnyRunning() && !step_.stopped()) [[unlikely]] {
-    step_.Stop(InvalidArgument("nothing is left to run", loops_.DescribeFrames(),
-                               ", which never ends: some of its Enters have not been reached"));
-  }
+  if (loops_.AnyRunning() && !step_.stopped()) [[unlikely]]
+    FailEndless();
   const bool failed = step_.stopped();
   Status status = step_.End();
   loops_.End(/*clear=*/failed);
   if (failed) threads_.Clear();
   return status;
+}
+
+// Apart from End, whose frame it would double.
+void Execution::FailEndless() {
+  step_.Stop(InvalidArgument("nothing is left to run", loops_.DescribeFrames(),
+                             ", which never ends: some of its Enters have not been reached"));
 }
 
 }  // namespace penstock

@@ -42,6 +42,8 @@ class Execution {
  private:
   void Begin(const StepArgs& args);
   Status End();
+  // Fails a step that has ended while frames are still running.
+  void FailEndless();
 
   const Executable& executable_;
   DeadlineTimer& timer_;

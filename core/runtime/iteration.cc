@@ -22,9 +22,7 @@ Iteration::Iteration(const Executable& whole, const Executable::Loop& of)
 }
 
 void Iteration::ResetCounts(bool first) {
-  for (uint32_t i = 0; i < loop->num_items; ++i) {
-    pending[i].store(executable.pending(loop->first_item + i), std::memory_order_relaxed);
-  }
+  executable.ReadPending(*loop, pending.get());
   if (first) return;
   for (const auto& [node, count] : loop->later_pending) {
     pending[node].store(count, std::memory_order_relaxed);

@@ -39,7 +39,7 @@ class NodeRunner final : public StepThreads::Work {
   using Item = Executable::Item;
   static constexpr uint32_t kDead = Executable::kDead;
 
-  bool Next(Runner& runner, uint32_t* node);
+  bool Refill(Runner& runner);
   void TurnElsewhere(Runner& runner);
   bool MayDrop(const Runner& runner) const;
   void Process(Runner& runner, uint32_t node);

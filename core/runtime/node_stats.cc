@@ -100,7 +100,7 @@ void Observe(const RunningStep& step, const Iteration& it, const Executable::Ite
     if (node.output_type(static_cast<int>(i)).ref) DescribeVariable(outputs[i], &stats);
     if (was_there) stats.persistent_bytes += stats.outputs.back().bytes;
   }
-  step.args().stats->Add(step.device().name(), std::move(stats));
+  step.stats()->Add(step.device().name(), std::move(stats));
 }
 
 }  // namespace penstock

@@ -38,7 +38,7 @@ class Propagation {
   static constexpr uint32_t kDead = Executable::kDead;
 
   template <bool kPlain>
-  void Arrive(Iteration& it, uint32_t node, bool dead, ReadyQueues& ready) const;
+  void Arrive(Iteration& it, uint32_t node, bool dead, bool shared, ReadyQueues& ready) const;
   void ArriveAtMerge(Iteration& it, const Executable::Edge& edge, Tensor* value,
                      ReadyQueues& ready) const;
   void CountDownMerge(Iteration& it, uint32_t node, uint32_t change, ReadyQueues& ready) const;
@@ -50,10 +50,10 @@ class Propagation {
 
 template <bool kPlain>
 [[gnu::always_inline]] inline void Propagation::Arrive(Iteration& it, uint32_t node, bool dead,
-                                                       ReadyQueues& ready) const {
+                                                       bool shared, ReadyQueues& ready) const {
   std::atomic<uint32_t>& pending = it.pending[node];
   uint32_t left;
-  if (step_.shared()) {
+  if (shared) {
     if (!kPlain && dead) pending.fetch_or(kDead, std::memory_order_relaxed);
     left = pending.fetch_sub(1, std::memory_order_acq_rel) - 1;
   } else {
@@ -75,6 +75,7 @@ template <bool kPlain>
                                                            Tensor* outputs, bool dead,
                                                            Iteration& to,
                                                            ReadyQueues& ready) const {
+  const bool shared = step_.shared();  // nothing here starts or offers a node
   const Executable::Edge* edge = edges_ + item.first_edge;
   for (const auto* const end = edge + item.num_edges; edge != end; ++edge) {
     Tensor* const output = !kPlain && dead ? nullptr : &outputs[edge->output];
@@ -83,7 +84,7 @@ template <bool kPlain>
       continue;
     }
     if (!kPlain && (output == nullptr || !output->valid())) {
-      Arrive<kPlain>(to, edge->dst, true, ready);
+      Arrive<kPlain>(to, edge->dst, true, shared, ready);
       continue;
     }
     Tensor* const slot = &to.inputs[edge->slot];
@@ -92,7 +93,7 @@ template <bool kPlain>
     } else {
       Fill(slot, *output);
     }
-    Arrive<kPlain>(to, edge->dst, false, ready);
+    Arrive<kPlain>(to, edge->dst, false, shared, ready);
   }
   if (kPlain ? item.drops_output : !dead && item.may_drop()) {
     EmptyAll(outputs, item.num_outputs);
@@ -102,7 +103,7 @@ template <bool kPlain>
     if (!kPlain && (to.items[*control].special & Executable::kMerges) != 0) {
       CountDownMerge(to, *control, Executable::kControl, ready);
     } else {
-      Arrive<kPlain>(to, *control, dead, ready);
+      Arrive<kPlain>(to, *control, dead, shared, ready);
     }
   }
 }

@@ -14,25 +14,27 @@ constexpr uint64_t kSamplePeriod = 32;
 }  // namespace
 
 RunningStep::RunningStep(const ExecutorOptions& options)
-    : options_(options), device_(*options.device) {}
+    : options_(options),
+      device_(*options.device),
+      device_asynchronous_(device_.asynchronous()),
+      context_{.incarnation = device_.info().incarnation,
+               .threads = options.threads,
+               .env = options.env} {}
 
 void RunningStep::Begin(const StepArgs& args) {
-  args_ = args;
   cancellation_ = args.cancellation != nullptr ? args.cancellation : &own_cancellation_;
-  context_ = {
-      .step_id = args.step_id,
-      .incarnation = device_.info().incarnation,
-      .resources = args.resources != nullptr ? args.resources : &device_.resources(),
-      .step_resources = args.step_resources != nullptr ? args.step_resources : &own_step_resources_,
-      .rendezvous = args.rendezvous,
-      .cancellation = cancellation_,
-      .threads = options_.threads,
-      .env = options_.env,
-      .deadline_ns = args.deadline_ns,
-      .feeds = args.feeds,
-      .num_feeds = args.num_feeds,
-      .fetches = args.fetches,
-      .num_fetches = args.num_fetches};
+  context_.step_id = args.step_id;
+  context_.resources = args.resources != nullptr ? args.resources : &device_.resources();
+  context_.step_resources =
+      args.step_resources != nullptr ? args.step_resources : &own_step_resources_;
+  context_.rendezvous = args.rendezvous;
+  context_.cancellation = cancellation_;
+  context_.deadline_ns = args.deadline_ns;
+  context_.feeds = args.feeds;
+  context_.num_feeds = args.num_feeds;
+  context_.fetches = args.fetches;
+  context_.num_fetches = args.num_fetches;
+  stats_ = args.stats;
   shared_ = false;
   stopped_.store(false, std::memory_order_relaxed);
   committed_.store(false, std::memory_order_relaxed);
@@ -41,13 +43,13 @@ void RunningStep::Begin(const StepArgs& args) {
   if (traced()) wall_offset_ns_ = options_.env->WallMicros() * 1000 - NowNanos();
 }
 
-void RunningStep::Settle() {
+void RunningStep::SettleLeftovers() {
   AssertAlone();
   if (abort_registered_.load(std::memory_order_relaxed)) {
     cancellation_->Deregister(abort_token_);
     abort_registered_.store(false, std::memory_order_relaxed);
   }
-  if (!device_.asynchronous()) return;
+  if (!device_asynchronous_) return;
   // What was launched has to end, and its errors belong to this step.
   const Status launched = device_.Synchronize();
   if (!launched.ok()) Stop(launched);
@@ -58,10 +60,10 @@ Status RunningStep::End() {
   if (stopped()) [[unlikely]] {
     status = cancellation_->status();
     // If the cancellation came from outside, nothing here has aborted the rendezvous yet.
-    if (args_.rendezvous != nullptr) args_.rendezvous->Abort(status);
+    if (context_.rendezvous != nullptr) context_.rendezvous->Abort(status);
   }
   if (own_cancellation_.cancelled()) own_cancellation_.Reset();
-  if (args_.step_resources == nullptr) own_step_resources_.ClearAll();
+  if (context_.step_resources == &own_step_resources_) own_step_resources_.ClearAll();
   return status;
 }
 
@@ -83,11 +85,11 @@ void RunningStep::Fail(const Node& node, const Status& status) {
 void RunningStep::Stop(const Status& why) {
   cancellation_->Cancel(why);
   stopped_.store(true, std::memory_order_relaxed);
-  if (args_.rendezvous != nullptr) args_.rendezvous->Abort(cancellation_->status());
+  if (context_.rendezvous != nullptr) context_.rendezvous->Abort(cancellation_->status());
 }
 
 bool RunningStep::RegisterAbort() {
-  Rendezvous* const rendezvous = args_.rendezvous;
+  Rendezvous* const rendezvous = context_.rendezvous;
   if (rendezvous == nullptr || abort_registered_.load(std::memory_order_acquire)) return true;
   MutexLock lock(abort_mu_);
   if (abort_registered_.load(std::memory_order_relaxed)) return true;

@@ -34,11 +34,14 @@ class RunningStep {
   void Begin(const StepArgs& args);
   // Waits for what kernels have launched on the device; an error of it fails the step. Takes back
   // what RegisterAbort has registered. REQUIRES: no thread is at work in the step.
-  void Settle();
+  void Settle() {
+    if (device_asynchronous_ || abort_registered_.load(std::memory_order_relaxed))
+      SettleLeftovers();
+  }
   // Returns the step's status, after Settle.
   Status End();
 
-  const StepArgs& args() const { return args_; }
+  int64_t step_id() const { return context_.step_id; }
   Device& device() const { return device_; }
   Scheduler& scheduler() const { return *options_.threads; }
   int64_t NowNanos() const { return options_.env->NowNanos(); }
@@ -54,7 +57,9 @@ class RunningStep {
   // Nodes are timed: for the caller, or to learn what they cost.
   bool observed() const { return observed_; }
   // The caller wants statistics.
-  bool traced() const { return args_.stats != nullptr; }
+  bool traced() const { return stats_ != nullptr; }
+  // Null unless the step is traced.
+  StepStatsCollector* stats() const { return stats_; }
   // What to add to NowNanos() for nanoseconds since 1970, in a traced step.
   int64_t wall_offset_ns() const { return wall_offset_ns_; }
 
@@ -70,24 +75,27 @@ class RunningStep {
   void Fail(const Node& node, const Status& status);
   // Fails the step: cancels it and aborts its rendezvous. `why` is not OK.
   void Stop(const Status& why);
-  bool has_deadline() const { return args_.deadline_ns != 0; }
+  bool has_deadline() const { return context_.deadline_ns != 0; }
+  int64_t deadline_ns() const { return context_.deadline_ns; }  // 0: none
   // False for a step that is cancelled already.
-  bool DeadlinePassed() const { return NowNanos() >= args_.deadline_ns && !cancelled(); }
+  bool DeadlinePassed() const { return NowNanos() >= deadline_ns() && !cancelled(); }
   // To be called before a node waits: has a cancellation, wherever it comes from, reach what waits
   // at the rendezvous. Registers once per step. Returns false if the step is cancelled already.
   [[nodiscard]] bool RegisterAbort() ABSL_LOCKS_EXCLUDED(abort_mu_);
 
  private:
+  void SettleLeftovers();
   // Does nothing. Before a step begins and after it has ended nothing of it needs a lock.
   void AssertAlone() const ABSL_ASSERT_EXCLUSIVE_LOCK(abort_mu_) {}
 
   const ExecutorOptions options_;
   Device& device_;
+  const bool device_asynchronous_;
   Cancellation own_cancellation_;  // of steps that bring none
   ResourceStore own_step_resources_;
 
-  StepArgs args_;
   StepContext context_;
+  StepStatsCollector* stats_ = nullptr;
   Cancellation* cancellation_ = nullptr;
   uint64_t steps_ = 0;
   int64_t wall_offset_ns_ = 0;

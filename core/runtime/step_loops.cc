@@ -30,19 +30,14 @@ StepLoops::StepLoops(const Executable& executable, const RunningStep& step)
   for (const Executable::Loop& loop : executable.loops()) pools_.emplace_back(executable, loop);
 }
 
-void StepLoops::Begin() {
-  root_.ResetCounts(/*first=*/true);
-  if (!step_.traced()) return;
+void StepLoops::NoteRootsReady() {
   root_.ready_ns = std::make_unique<int64_t[]>(root_.loop->num_items);
   const int64_t now_ns = step_.NowNanos();
   for (const uint32_t node : executable_.roots()) root_.ready_ns[node] = now_ns;
 }
 
-void StepLoops::End(bool clear) {
+void StepLoops::Clear() {
   AssertAlone();
-  root_.ready_ns = nullptr;
-  if (!clear) [[likely]]
-    return;
   for (LoopPool& pool : pools_) pool.Clear();
   root_.Clear();
   frames_running_ = 0;
@@ -178,11 +173,6 @@ void StepLoops::DropHolds(Iteration* it, ReadyQueues& ready) {
 void StepLoops::EndFrom(Iteration& it, ReadyQueues& ready) {
   const Lock lock(*this);
   DropHolds(EndIteration(it, ready), ready);
-}
-
-bool StepLoops::AnyRunning() const {
-  AssertAlone();
-  return frames_running_ > 0;
 }
 
 std::string StepLoops::DescribeWaits() {

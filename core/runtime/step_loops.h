@@ -35,9 +35,15 @@ class StepLoops {
   Iteration& root() { return root_; }
 
   // Begins a step: to be called after RunningStep::Begin, before any node runs.
-  void Begin();
+  void Begin() {
+    root_.ResetCounts(/*first=*/true);
+    if (step_.traced()) NoteRootsReady();
+  }
   // Ends it. `clear`: nodes were dropped, so that values and frames may be left.
-  void End(bool clear);
+  void End(bool clear) {
+    root_.ready_ns = nullptr;
+    if (clear) Clear();
+  }
 
   // Passes on what a node of that op has: `outputs` to the first iteration, or all (of a constant),
   // of the loop that `item` leads to; to the next iteration; out of the loop. NextIteration and
@@ -58,7 +64,10 @@ class StepLoops {
   }
 
   // Whether frames have begun that have not ended. REQUIRES: no thread is at work in the step.
-  bool AnyRunning() const;
+  bool AnyRunning() const {
+    AssertAlone();
+    return frames_running_ > 0;
+  }
   // Both are phrases for an error, or "": "; it waited for 'a' (_Recv)", "; it was in iteration 3
   // of loop 'while'".
   std::string DescribeWaits() ABSL_LOCKS_EXCLUDED(mu_);
@@ -77,6 +86,8 @@ class StepLoops {
     Mutex* const mu_;  // null: not locked
   };
 
+  void NoteRootsReady();
+  void Clear();
   LoopPool& PoolOf(const Executable::Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return pools_[&loop - executable_.loops().data()];
   }

@@ -181,7 +181,7 @@ StepThreads::Signal StepThreads::AwaitSignal() {
   while (!signalled()) {
     caller_blocked_ = true;
     const bool timed = step_.has_deadline() && !step_.cancelled();
-    const int64_t deadline_ns = timed ? step_.args().deadline_ns : Condition::kNever;
+    const int64_t deadline_ns = timed ? step_.deadline_ns() : Condition::kNever;
     const bool woken = caller_wakes_.WaitUntil(mu_, deadline_ns, signalled);
     caller_blocked_ = false;
     if (woken) break;
