@@ -97,8 +97,9 @@ class Examination {
         return Add(Level::kError, subject, StrCat("nothing answers: ", probe.detail),
                    "check that the host is up, and that no firewall keeps this host from the port");
       case Outcome::kSilent:
-        return Add(Level::kError, subject, StrCat("is connected to, but says nothing: ", probe.detail),
-                   "the process is stopped (SIGSTOP, a debugger), still starting, or not Penstock's");
+        return Add(
+            Level::kError, subject, StrCat("is connected to, but says nothing: ", probe.detail),
+            "the process is stopped (SIGSTOP, a debugger), still starting, or not Penstock's");
       case Outcome::kForeign:
         return Add(Level::kError, subject,
                    StrCat("what listens there is not a task of Penstock: ", probe.detail),
@@ -147,17 +148,19 @@ class Examination {
     const TaskProbe& probe = task.probe;
     if (probe.protocol_version != kProtocolVersion) {
       Add(Level::kError, SubjectOf(task),
-          StrCat("speaks version ", probe.protocol_version, " of the worker protocol, this program ",
-                 kProtocolVersion),
+          StrCat("speaks version ", probe.protocol_version,
+                 " of the worker protocol, this program ", kProtocolVersion),
           "install one version of Penstock on all hosts");
     } else if (probe.version != kVersion) {
       const std::string version = probe.version.empty() ? "an older version" : probe.version;
-      Add(Level::kWarning, SubjectOf(task), StrCat("is of ", version, ", this program of ", kVersion),
+      Add(Level::kWarning, SubjectOf(task),
+          StrCat("is of ", version, ", this program of ", kVersion),
           "install one version of Penstock on all hosts");
     }
     if (probe.protocol == config_.protocol) return;
     Add(Level::kError, SubjectOf(task),
-        StrCat("moves tensors by protocol '", probe.protocol, "', expected '", config_.protocol, "'"),
+        StrCat("moves tensors by protocol '", probe.protocol, "', expected '", config_.protocol,
+               "'"),
         "start all tasks with the same --protocol");
   }
 
@@ -168,8 +171,9 @@ class Examination {
         const std::string ours = config_.cluster.Address(job, index);
         const std::string who = StrCat("/job:", job, "/task:", index);
         if (ours.empty()) {
-          Add(Level::kWarning, SubjectOf(task), StrCat("was started with a ", who, " at ", address,
-                                                       ", which the cluster here does not have"),
+          Add(Level::kWarning, SubjectOf(task),
+              StrCat("was started with a ", who, " at ", address,
+                     ", which the cluster here does not have"),
               "start all tasks with the same lists of hosts");
         } else if (ours != address) {
           Add(Level::kWarning, SubjectOf(task),
@@ -182,7 +186,7 @@ class Examination {
 
   const TaskConfig& config_;
   const std::vector<ProbedTask>& tasks_;
-  bool any_serves_ = false;                // a task other than this process's own
+  bool any_serves_ = false;               // a task other than this process's own
   std::map<uint64_t, std::string> seen_;  // addresses by incarnation
   Findings findings_;
 };

@@ -99,9 +99,10 @@ TEST_F(ExamineClusterTest, AddressesThatAreNoTasks) {
 
 TEST_F(ExamineClusterTest, SwappedAddresses) {
   std::swap(ps(), worker(0));
-  EXPECT_THAT(Troubles(),
-              ElementsAre(Is(Level::kError, "/job:ps/task:0", "it is /job:worker/replica:0/task:0"),
-                          Is(Level::kError, "/job:worker/task:0", "it is /job:ps/replica:0/task:0")));
+  EXPECT_THAT(
+      Troubles(),
+      ElementsAre(Is(Level::kError, "/job:ps/task:0", "it is /job:worker/replica:0/task:0"),
+                  Is(Level::kError, "/job:worker/task:0", "it is /job:ps/replica:0/task:0")));
 }
 
 TEST_F(ExamineClusterTest, TwoAddressesOfOneTask) {
@@ -120,7 +121,8 @@ TEST_F(ExamineClusterTest, Versions) {
 
 TEST_F(ExamineClusterTest, Protocols) {
   worker(0).protocol = "shm";
-  EXPECT_THAT(Troubles(), ElementsAre(Is(Level::kError, "b:1", "by protocol 'shm', expected 'auto'")));
+  EXPECT_THAT(Troubles(),
+              ElementsAre(Is(Level::kError, "b:1", "by protocol 'shm', expected 'auto'")));
 }
 
 TEST_F(ExamineClusterTest, Clocks) {
@@ -133,9 +135,10 @@ TEST_F(ExamineClusterTest, Clocks) {
 
 TEST_F(ExamineClusterTest, TasksThatDisagreeAboutTheCluster) {
   ps().cluster = Config("a:1", "b:1,d:1,e:1").cluster;
-  EXPECT_THAT(Troubles(),
-              ElementsAre(Is(Level::kWarning, "a:1", "/job:worker/task:1 at d:1, here it is at c:1"),
-                          Is(Level::kWarning, "a:1", "with a /job:worker/task:2 at e:1")));
+  EXPECT_THAT(
+      Troubles(),
+      ElementsAre(Is(Level::kWarning, "a:1", "/job:worker/task:1 at d:1, here it is at c:1"),
+                  Is(Level::kWarning, "a:1", "with a /job:worker/task:2 at e:1")));
   ps().cluster = ClusterSpec();
   EXPECT_THAT(Troubles(), IsEmpty()) << "it need not know the others";
 }

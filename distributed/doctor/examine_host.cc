@@ -75,8 +75,7 @@ Findings ExamineListening(const TaskConfig& config, bool runs) {
     return {{Level::kError, config.name(), std::string(status.message()),
              "free the port, or give the task another one in all lists of hosts"}};
   }
-  const std::string what =
-      StrCat(runs ? "listens at " : "can listen at ", address->ToString());
+  const std::string what = StrCat(runs ? "listens at " : "can listen at ", address->ToString());
   return {{Level::kOk, config.name(), what}};
 }
 
@@ -84,8 +83,7 @@ Findings ExamineCheckpoints(const std::string& directory, const ClusterSpec& clu
   const std::string subject = StrCat("--checkpoint_dir=", directory);
   const Status written = TryToWrite(directory, env);
   if (!written.ok()) {
-    return {{Level::kError, subject,
-             StrCat("no checkpoint could be written: ", written.message()),
+    return {{Level::kError, subject, StrCat("no checkpoint could be written: ", written.message()),
              "the user of the task needs write access, and the disk room"}};
   }
   Findings findings;

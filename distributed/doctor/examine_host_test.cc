@@ -22,7 +22,8 @@ auto Is(Level level, const std::string& subject, const std::string& what) {
 }
 
 TaskConfig Worker0(const std::string& address) {
-  auto config = TaskConfigFromFlags({.ps_hosts = "a:1", .worker_hosts = address, .job_name = "worker"});
+  auto config =
+      TaskConfigFromFlags({.ps_hosts = "a:1", .worker_hosts = address, .job_name = "worker"});
   EXPECT_TRUE(config.ok()) << config.status();
   return *config;
 }

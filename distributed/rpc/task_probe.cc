@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -30,38 +31,70 @@ TaskProbe Failed(Outcome outcome, std::string detail) {
   return {.outcome = outcome, .detail = std::move(detail)};
 }
 
-// 0, or the error of an attempt to connect.
-int Connect(const addrinfo& address, int timeout_ms) {
-  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return errno;
-  int error = connect(fd, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
-  if (error == EINPROGRESS) {
-    pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
-    socklen_t size = sizeof(error);
-    if (poll(&ready, 1, timeout_ms) <= 0) {
-      error = ETIMEDOUT;
-    } else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
-      error = errno;
-    }
+class Socket {
+ public:
+  explicit Socket(int family)
+      : fd_(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {}
+  ~Socket() {
+    if (fd_ >= 0) close(fd_);
   }
-  close(fd);
-  return error;
+  Socket(const Socket&) = delete;
+
+  // 0, or the error.
+  int Connect(const addrinfo& address, int timeout_ms) {
+    if (fd_ < 0 || connect(fd_, address.ai_addr, address.ai_addrlen) == 0)
+      return fd_ < 0 ? errno : 0;
+    if (errno != EINPROGRESS) return errno;
+    if (!Await(POLLOUT, timeout_ms)) return ETIMEDOUT;
+    int error = 0;
+    socklen_t size = sizeof(error);
+    return getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+  }
+
+  // Whether HTTP/2 is spoken there (RFC 9113, 3.4): both ends begin with a SETTINGS frame. gRPC
+  // itself does not tell a peer that is silent from one that is no server of its.
+  Outcome Greet(int timeout_ms) {
+    static constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
+    if (send(fd_, kPreface, sizeof(kPreface), MSG_NOSIGNAL) != sizeof(kPreface)) {
+      return Outcome::kForeign;
+    }
+    if (!Await(POLLIN, timeout_ms)) return Outcome::kSilent;
+    char frame[4];  // three bytes of length, one of type
+    const bool settings = recv(fd_, frame, sizeof(frame), 0) == sizeof(frame) && frame[3] == 4;
+    return settings ? Outcome::kServes : Outcome::kForeign;
+  }
+
+ private:
+  bool Await(short event, int timeout_ms) const {
+    pollfd ready{.fd = fd_, .events = event, .revents = 0};
+    return poll(&ready, 1, timeout_ms) > 0;
+  }
+
+  const int fd_;
+};
+
+TaskProbe Greet(Socket& socket, int timeout_ms) {
+  const Outcome outcome = socket.Greet(timeout_ms);
+  if (outcome == Outcome::kSilent) {
+    return Failed(outcome, StrCat("no answer for ", timeout_ms, " ms"));
+  }
+  return Failed(outcome, outcome == Outcome::kForeign ? "it does not speak HTTP/2" : "");
 }
 
-// Whether something listens at one of the host's addresses.
-TaskProbe TryToConnect(const HostPort& to, int timeout_ms) {
+// Whether something listens at one of the host's addresses, and speaks HTTP/2.
+TaskProbe Reach(const HostPort& to, int timeout_ms) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int failed = getaddrinfo(to.host.c_str(), StrCat(to.port).c_str(), &hints, &found);
   if (failed != 0) return Failed(Outcome::kUnresolved, gai_strerror(failed));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
   int error = 0;
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    error = Connect(*a, timeout_ms);
-    if (error == 0) break;
+    Socket socket(a->ai_family);
+    error = socket.Connect(*a, timeout_ms);
+    if (error == 0) return Greet(socket, timeout_ms);
   }
-  freeaddrinfo(found);
-  if (error == 0) return {.outcome = Outcome::kServes};
   return Failed(error == ECONNREFUSED ? Outcome::kRefused : Outcome::kUnreachable,
                 std::strerror(error));
 }
@@ -76,8 +109,7 @@ TaskProbe Ask(const std::string& address, int64_t timeout_ms, Env& env) {
   const int64_t begin_ns = env.NowNanos(), begin_us = env.WallMicros();
   const grpc::Status status = stub->GetStatus(&context, request, &response);
   const double took_ms = static_cast<double>(env.NowNanos() - begin_ns) / 1e6;
-  // Near its end, gRPC may say that there is no connection yet, instead of that the time is over.
-  if (!status.ok() && took_ms > 0.9 * static_cast<double>(timeout_ms)) {
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return Failed(Outcome::kSilent, StrCat("no answer for ", timeout_ms, " ms"));
   }
   if (!status.ok()) return Failed(Outcome::kForeign, status.error_message());
@@ -98,9 +130,9 @@ TaskProbe Ask(const std::string& address, int64_t timeout_ms, Env& env) {
 TaskProbe Probe(const std::string& address, int64_t timeout_ms, Env& env) {
   const StatusOr<HostPort> to = HostPort::Parse(address);
   if (!to.ok()) return Failed(Outcome::kUnresolved, std::string(to.status().message()));
-  const int half_ms = static_cast<int>(timeout_ms / 2);
-  TaskProbe connected = TryToConnect(*to, half_ms);
-  return connected.outcome == Outcome::kServes ? Ask(to->ToString(), half_ms, env) : connected;
+  const int third_ms = static_cast<int>(timeout_ms / 3);  // to connect, to be greeted, to ask
+  TaskProbe reached = Reach(*to, third_ms);
+  return reached.outcome == Outcome::kServes ? Ask(to->ToString(), third_ms, env) : reached;
 }
 
 // Shared with the threads, since a resolver that hangs outlives the probe.

@@ -42,7 +42,7 @@ class Socket {
   int port_ = 0;
 };
 
-TaskProbe Probe(const std::string& address) { return ProbeTasks({address}, 2'000)[0]; }
+TaskProbe Probe(const std::string& address) { return ProbeTasks({address}, 3'000)[0]; }
 
 TEST(ProbeTasksTest, ATaskTellsAboutItself) {
   TestCluster cluster({{"ps", 1}, {"worker", 2}});

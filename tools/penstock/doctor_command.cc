@@ -79,9 +79,8 @@ Findings Examine(const DoctorFlags& flags, const TaskConfig& config) {
     own_runs |= tasks[i].probe.outcome == Outcome::kServes && tasks[i].probe.name == config.name();
   }
   Findings all;
-  for (Findings some :
-       {ExamineVariables(config, Variable), ExamineListening(config, own_runs),
-        ExamineCluster(config, tasks), CheckDirectory(flags, config, tasks)}) {
+  for (Findings some : {ExamineVariables(config, Variable), ExamineListening(config, own_runs),
+                        ExamineCluster(config, tasks), CheckDirectory(flags, config, tasks)}) {
     for (Finding& finding : some) all.push_back(std::move(finding));
   }
   return all;
@@ -146,16 +145,14 @@ void AddDoctorCommand(CLI::App& app, int* exit_code) {
       "Takes the flags that the tasks are started with, or TF_CONFIG. Asks every address who is\n"
       "there; looks at the environment of this host; with --job_name, also at the port of that\n"
       "task; with --checkpoint_dir, whether it can be written, and whether all running tasks see\n"
-      "the same. Starts nothing and changes nothing. Exit codes: 0 no errors, 1 errors, 2 a\n"
-      "mistake in the flags.\n\n"
+      "the same. Starts nothing. Exit codes: 0 no errors, 1 errors, 2 a mistake in the flags.\n\n"
       "  penstock doctor --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222\n"
       "  penstock doctor --ps_hosts=a:2222 --worker_hosts=b:2222,c:2222 \\\n"
       "      --job_name=worker --task_index=1 --checkpoint_dir=/shared/run   before starting it\n");
   auto flags = std::make_shared<DoctorFlags>();
   doctor->add_option("--ps_hosts", flags->cluster.ps_hosts,
                      "host:port,... of the parameter servers");
-  doctor->add_option("--worker_hosts", flags->cluster.worker_hosts,
-                     "host:port,... of the workers");
+  doctor->add_option("--worker_hosts", flags->cluster.worker_hosts, "host:port,... of the workers");
   CLI::Option* const job =
       doctor->add_option("--job_name", flags->cluster.job_name,
                          "ps or worker: the task that is to be started on this host");
@@ -167,7 +164,8 @@ void AddDoctorCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str();
   doctor->add_option("--checkpoint_dir", flags->checkpoint_dir,
                      "Where the tasks are to save; made if it is not there");
-  doctor->add_option("--timeout_seconds", flags->timeout_seconds, "How long tasks may take to answer")
+  doctor
+      ->add_option("--timeout_seconds", flags->timeout_seconds, "How long tasks may take to answer")
       ->check(CLI::Range(1, 600))
       ->capture_default_str();
   doctor->add_flag("--json", flags->json, "Print a list of {level, subject, what, advice}");

@@ -25,8 +25,8 @@ Finding Read(client::Session& session, Output contents, const std::string& expec
   if (read.ok() && read->data<std::string>()[0] == expected) {
     return {Level::kOk, subject, StrCat(task, " sees the same directory")};
   }
-  const std::string why = read.ok() ? "the file has other contents"
-                                    : std::string(read.status().message());
+  const std::string why =
+      read.ok() ? "the file has other contents" : std::string(read.status().message());
   return {Level::kError, subject, StrCat(task, " does not see what is written here: ", why),
           "mount one shared directory on all hosts: tasks save the variables that they hold there"};
 }
