@@ -18,9 +18,12 @@ Output Number(GraphSink& sink, DType dtype, double value) {
   return Cast(Constant(sink, Tensor::Scalar(value)), dtype);
 }
 
-Output Random(GraphSink& sink, string_view op, DType dtype, const Shape& shape, int64_t seed) {
+Output Random(GraphSink& sink, string_view op, DType dtype, const InitialShape& shape,
+              int64_t seed) {
+  // With both seeds 0 the op draws other numbers each time, which is what a seed of 0 asks for.
+  const int64_t seed2 = seed == 0 ? 0 : shape.start;
   return CallIn(sink, op, {ShapeConstant(sink, shape)},
-                {{"dtype", dtype}, {"seed", seed}, {"seed2", 0}});
+                {{"dtype", dtype}, {"seed", seed}, {"seed2", seed2}});
 }
 
 // Of a matrix [in, out], or of a convolution's filter [..., in, out].
@@ -39,7 +42,7 @@ Fans FansOf(const Shape& shape) {
 }  // namespace
 
 Initializer Filled(double value) {
-  return [=](GraphSink& sink, DType dtype, const Shape& shape) {
+  return [=](GraphSink& sink, DType dtype, const InitialShape& shape) {
     return Fill(ShapeConstant(sink, shape), Number(sink, dtype, value));
   };
 }
@@ -47,35 +50,35 @@ Initializer Zeros() { return Filled(0); }
 Initializer Ones() { return Filled(1); }
 
 Initializer RandomUniform(double low, double high, int64_t seed) {
-  return [=](GraphSink& sink, DType dtype, const Shape& shape) {
+  return [=](GraphSink& sink, DType dtype, const InitialShape& shape) {
     return Random(sink, "RandomUniform", dtype, shape, seed) * (high - low) + low;
   };
 }
 
 Initializer RandomNormal(double mean, double stddev, int64_t seed) {
-  return [=](GraphSink& sink, DType dtype, const Shape& shape) {
+  return [=](GraphSink& sink, DType dtype, const InitialShape& shape) {
     return Random(sink, "RandomStandardNormal", dtype, shape, seed) * stddev + mean;
   };
 }
 
 Initializer TruncatedNormal(double mean, double stddev, int64_t seed) {
-  return [=](GraphSink& sink, DType dtype, const Shape& shape) {
+  return [=](GraphSink& sink, DType dtype, const InitialShape& shape) {
     return Random(sink, "TruncatedNormal", dtype, shape, seed) * stddev + mean;
   };
 }
 
 Initializer GlorotUniform(int64_t seed) {
-  return [=](GraphSink& sink, DType dtype, const Shape& shape) {
-    const Fans fans = FansOf(shape);
+  return [=](GraphSink& sink, DType dtype, const InitialShape& shape) {
+    const Fans fans = FansOf(shape.whole);
     const double limit = std::sqrt(6 / (fans.in + fans.out));
     return RandomUniform(-limit, limit, seed)(sink, dtype, shape);
   };
 }
 
 Initializer HeNormal(int64_t seed) {
-  return [=](GraphSink& sink, DType dtype, const Shape& shape) {
+  return [=](GraphSink& sink, DType dtype, const InitialShape& shape) {
     // 0.8796: the standard deviation that cutting at two leaves of 1.
-    const double stddev = std::sqrt(2 / FansOf(shape).in) / 0.87962566103423978;
+    const double stddev = std::sqrt(2 / FansOf(shape.whole).in) / 0.87962566103423978;
     return TruncatedNormal(0, stddev, seed)(sink, dtype, shape);
   };
 }

@@ -11,6 +11,21 @@ std::string NamesOf(const std::vector<Variable>& variables) {
                        [](std::string* out, const Variable& v) { StrAppend(out, v.name()); });
 }
 
+// The tensor of which `indices` is a reshape, if each of its elements is known to occur once; else
+// an invalid output. Other nodes use it too, so it may be where it is needed already.
+Output DistinctIndices(GraphBuilder& graph, Output indices) {
+  const Node* node = graph.NodeOf(indices);
+  while (node != nullptr && (node->op().name == "Reshape" || node->op().name == "Identity")) {
+    const Endpoint input = node->input(0);
+    node = input.node;
+    indices = graph.OutputOf(node, input.index);
+  }
+  if (node == nullptr || !indices.shape().known_rank() || indices.shape().rank() != 1) return {};
+  const bool distinct =
+      node->attrs().contains(kDistinctAttr) || (node->op().name == "Unique" && indices.index == 0);
+  return distinct ? indices : Output();
+}
+
 }  // namespace
 
 Output Hyperparameter::Like(Output like) const {
@@ -21,6 +36,12 @@ Gradient SumRepeatedRows(const Gradient& gradient) {
   const Outputs unique = CallN("Unique", {gradient.indices}, {{"out_idx", DType::kInt32}});
   const Output sums = Call("UnsortedSegmentSum", {gradient.values, unique[1], SizeOf(unique[0])});
   return Gradient(sums, unique[0], gradient.dense_shape);
+}
+
+Gradient DistinctRows(GraphBuilder& graph, const Gradient& gradient) {
+  const Output indices = DistinctIndices(graph, gradient.indices);
+  if (!indices.valid()) return SumRepeatedRows(gradient);
+  return Gradient(gradient.values, indices, gradient.dense_shape);
 }
 
 std::vector<VariableGradient> Optimizer::ComputeGradients(Program& program, Output loss,
@@ -109,20 +130,25 @@ Output Optimizer::Apply(const Variable& variable, const Gradient& gradient) {
     const auto there = program.ColocateWith(gradient.values);
     return ApplySparse(variable, gradient);
   }
+  return ApplyDense(variable, gradient.values);
+}
+
+Output Optimizer::ApplyDense(const Variable& variable, Output gradient) {
+  Program& program = variable.program();
   const std::vector<Variable> slots = SlotsOf(variable);
   const auto here = program.ColocateWith(variable.handle());
   std::vector<NodeInput> inputs = {variable.handle()};
   for (const Variable& slot : slots) inputs.push_back(slot.handle());
-  for (const Hyperparameter& h : rule_.before) inputs.push_back(h.Like(gradient.values));
-  inputs.push_back(gradient.values);
-  for (const Hyperparameter& h : rule_.after) inputs.push_back(h.Like(gradient.values));
+  for (const Hyperparameter& h : rule_.before) inputs.push_back(h.Like(gradient));
+  inputs.push_back(gradient);
+  for (const Hyperparameter& h : rule_.after) inputs.push_back(h.Like(gradient));
   return CallIn(program, StrCat(variable.ref() ? "Apply" : "ResourceApply", rule_.op), inputs,
                 rule_.attrs);
 }
 
 Output Optimizer::ApplySparse(const Variable& variable, const Gradient& gradient) {
   Program& program = variable.program();
-  const Gradient rows = SumRepeatedRows(gradient);
+  const Gradient rows = DistinctRows(program, gradient);
   const std::vector<Variable> slots = SlotsOf(variable);
   const auto here = program.ColocateWith(variable.handle());
   std::vector<NodeInput> inputs = {variable.handle()};
@@ -136,7 +162,7 @@ Output Optimizer::ApplySparse(const Variable& variable, const Gradient& gradient
 }
 
 Variable Optimizer::NewState(const Variable& beside, const std::string& name, const Shape& shape,
-                             double initial_value) {
+                             double initial_value, const std::optional<VariablePart>& part) {
   Program& program = beside.program();
   const auto root = program.NameScope("");
   const auto here = program.ColocateWith(beside.handle());
@@ -144,7 +170,8 @@ Variable Optimizer::NewState(const Variable& beside, const std::string& name, co
                       VariableOptions{.dtype = beside.dtype(),
                                       .trainable = false,
                                       .local = beside.local(),
-                                      .ref = beside.ref()});
+                                      .ref = beside.ref(),
+                                      .part = part});
   return slots_.back();
 }
 
@@ -159,8 +186,10 @@ std::vector<Variable> Optimizer::SlotsOf(const Variable& variable) {
     return std::vector<Variable>(rule_.slots.size(), variable);
   }
   for (const Rule::Slot& slot : rule_.slots) {
+    std::optional<VariablePart> part = variable.part();
+    if (part) StrAppend(&part->whole_name, "/", slot.name);
     slots.push_back(NewState(variable, StrCat(variable.name(), "/", slot.name),
-                             variable.shape().ToShape(), slot.initial_value));
+                             variable.shape().ToShape(), slot.initial_value, part));
   }
   return slots_by_variable_[variable.name()] = slots;
 }

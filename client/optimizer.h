@@ -81,7 +81,8 @@ class Optimizer {
   };
   Optimizer(std::string name, Rule rule) : name_(std::move(name)), rule_(std::move(rule)) {}
 
-  // Adds one update; `gradient.indices` may repeat.
+  // Adds one update. `gradient.indices` may repeat.
+  virtual Output ApplyDense(const Variable& variable, Output gradient);
   virtual Output ApplySparse(const Variable& variable, const Gradient& gradient);
   // Before and after all updates of one ApplyGradients. `updates` are those ops. What Finish
   // changes is read by Prepare, which makes hyperparameters of the rule of it.
@@ -91,7 +92,7 @@ class Optimizer {
   Rule& rule() { return rule_; }
   std::vector<Variable> SlotsOf(const Variable& variable);
   Variable NewState(const Variable& beside, const std::string& name, const Shape& shape,
-                    double initial_value);
+                    double initial_value, const std::optional<VariablePart>& part = std::nullopt);
 
  private:
   Output Apply(const Variable& variable, const Gradient& gradient);
@@ -104,5 +105,9 @@ class Optimizer {
 
 // The same rows with each index once, and what belonged together summed.
 Gradient SumRepeatedRows(const Gradient& gradient);
+// Present on a node no output of which holds a value twice. Written by client/embedding.
+inline constexpr char kDistinctAttr[] = "_distinct";
+// The same; the gradient as it is where kDistinctAttr says that no index repeats.
+Gradient DistinctRows(GraphBuilder& graph, const Gradient& gradient);
 
 }  // namespace penstock::client

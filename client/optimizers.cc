@@ -7,11 +7,12 @@ GradientDescent::GradientDescent(Hyperparameter learning_rate)
     : Optimizer("GradientDescent", {.op = "GradientDescent", .before = {learning_rate}}) {}
 
 Output GradientDescent::ApplySparse(const Variable& variable, const Gradient& gradient) {
-  // Scattering adds up repeated rows by itself.
-  const Output change = gradient.values * rule().before[0].Like(gradient.values);
+  // Scattering would add up repeated rows by itself, but rows that are sent once are fewer.
+  const Gradient rows = DistinctRows(variable.program(), gradient);
+  const Output change = rows.values * rule().before[0].Like(rows.values);
   const auto here = variable.program().ColocateWith(variable.handle());
   return Call(variable.ref() ? "ScatterSub" : "ResourceScatterSub",
-              {variable.handle(), gradient.indices, change});
+              {variable.handle(), rows.indices, change});
 }
 
 Momentum::Momentum(Hyperparameter learning_rate, Hyperparameter momentum, bool use_nesterov)
@@ -33,9 +34,12 @@ RmsProp::RmsProp(Hyperparameter learning_rate, const Options& options)
                  .before = {learning_rate, options.decay, options.momentum, options.epsilon}}) {}
 
 Adam::Adam(Hyperparameter learning_rate, const Options& options)
-    : Optimizer("Adam", {.op = "Adam",
-                         .slots = {{"Adam"}, {"Adam_1"}},
-                         .attrs = {{"use_nesterov", options.use_nesterov}}}),
+    : Adam("Adam", learning_rate, options) {}
+
+Adam::Adam(const std::string& name, Hyperparameter learning_rate, const Options& options)
+    : Optimizer(name, {.op = "Adam",
+                       .slots = {{name}, {name + "_1"}},
+                       .attrs = {{"use_nesterov", options.use_nesterov}}}),
       learning_rate_(learning_rate),
       options_(options) {}
 
@@ -56,14 +60,12 @@ Outputs Adam::Finish(Program& program, const Outputs& updates) {
           beta2_power_->Assign(*beta2_power_ * options_.beta2)};
 }
 
-Output Adam::ApplySparse(const Variable& variable, const Gradient& gradient) {
+Outputs Adam::UpdateMoments(const Variable& variable, const Gradient& gradient) {
   Program& program = variable.program();
-  const Gradient rows = SumRepeatedRows(gradient);
+  const Gradient rows = DistinctRows(program, gradient);
   const std::vector<Variable> slots = SlotsOf(variable);
   const auto here = program.ColocateWith(variable.handle());
   const Output like = rows.values;
-  const std::vector<Hyperparameter>& h = rule().before;
-  const Output rate = h[2].Like(like) * Sqrt(1 - h[1].Like(like)) / (1 - h[0].Like(like));
   // slot = beta * slot + (1 - beta) * g, where g is 0 but in the rows given.
   const auto decay = [&](const Variable& slot, double beta, Output values) -> Output {
     const Output decayed = slot.Assign(slot * ConstantLike(like, beta));
@@ -71,9 +73,18 @@ Output Adam::ApplySparse(const Variable& variable, const Gradient& gradient) {
     return Call(slot.ref() ? "ScatterAdd" : "ResourceScatterAdd",
                 {slot.handle(), rows.indices, values * (1 - beta)});
   };
-  const Output m = decay(slots[0], options_.beta1, like);
-  const Output v = decay(slots[1], options_.beta2, Square(like));
-  const auto after = program.ControlDependencies({m, v});
+  return {decay(slots[0], options_.beta1, like), decay(slots[1], options_.beta2, Square(like))};
+}
+
+Output Adam::ApplySparse(const Variable& variable, const Gradient& gradient) {
+  Program& program = variable.program();
+  const Outputs moments = UpdateMoments(variable, gradient);
+  const std::vector<Variable> slots = SlotsOf(variable);
+  const auto here = program.ColocateWith(variable.handle());
+  const Output like = gradient.values;
+  const std::vector<Hyperparameter>& h = rule().before;
+  const Output rate = h[2].Like(like) * Sqrt(1 - h[1].Like(like)) / (1 - h[0].Like(like));
+  const auto after = program.ControlDependencies(moments);
   return variable.AssignSub(rate * slots[0] / (Sqrt(slots[1]) + h[5].Like(like)));
 }
 

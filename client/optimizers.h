@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "client/optimizer.h"
 
@@ -55,9 +56,14 @@ class Adam : public Optimizer {
   explicit Adam(Hyperparameter learning_rate, const Options& options = {});
 
  protected:
+  // A method with the same state, the slots NAME and NAME_1.
+  Adam(const std::string& name, Hyperparameter learning_rate, const Options& options);
   Output ApplySparse(const Variable& variable, const Gradient& gradient) override;
   void Prepare(Program& program, const Variable& first) override;
   Outputs Finish(Program& program, const Outputs& updates) override;
+  // Adds the ops that put a sparse gradient into m and v, of all rows.
+  Outputs UpdateMoments(const Variable& variable, const Gradient& gradient);
+  const Options& options() const { return options_; }
 
  private:
   const Hyperparameter learning_rate_;

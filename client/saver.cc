@@ -9,6 +9,7 @@
 #include "client/device_setter.h"
 #include "client/mutex.h"
 #include "core/base/error_origin.h"
+#include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/op/gradient.h"
 
@@ -53,7 +54,13 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   temporary_ = placeholder("temporary");
 
   std::map<std::string, std::vector<Variable>> by_host;
-  for (const Variable& variable : variables) by_host[HostOf(variable.device())].push_back(variable);
+  for (const Variable& variable : variables) {
+    by_host[HostOf(variable.device())].push_back(variable);
+    if (!variable.part() || !variable.part()->interleaved) continue;
+    const auto box = ShapeAndSlice::Parse(variable.saved_slice());
+    CHECK_OK(box.status());
+    interleaved_[variable.saved_name()].insert(box->slice.Within(box->shape)->ToString());
+  }
   if (variables.empty()) {
     program.Fail(InvalidArgument("saver: the program has no variables to save"));
     return;
@@ -93,8 +100,8 @@ Saver::Shard Saver::AddShard(Shard shard, int index, int count) {
   std::vector<DType> dtypes;
   const Outputs locks = Lock(program_, shard.mutexes, {});
   for (const Variable& variable : shard.variables) {
-    names.push_back(variable.name());
-    slices.push_back("");  // whole
+    names.push_back(variable.saved_name());
+    slices.push_back(variable.saved_slice());
     dtypes.push_back(variable.dtype());
     const auto locked = program_.ControlDependencies(locks);
     shard.values.push_back(variable.Read());
@@ -213,8 +220,29 @@ bool Saver::IsNonFinite(const Status& saved) const {
   return absl::IsInvalidArgument(saved) && checks_.contains(FailedNode(saved));
 }
 
+// InvalidArgument where an interleaved variable was saved from other parts than it has.
+Status Saver::CheckParts(const std::string& checkpoint) const {
+  if (interleaved_.empty()) return OkStatus();
+  ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(*options_.env, checkpoint));
+  for (const auto& [name, slices] : interleaved_) {
+    ASSIGN_OR_RETURN(const BundleEntry* const entry, reader->Find(name));
+    std::set<std::string> saved;
+    for (const TensorSlice& slice : entry->slices) {
+      ASSIGN_OR_RETURN(const TensorSlice box, slice.Within(entry->shape));
+      saved.insert(box.ToString());
+    }
+    if (saved == slices) continue;
+    return InvalidArgument("variable '", name, "' is partitioned by mod into ", slices.size(),
+                           " parts, and was saved from ", std::max<size_t>(1, saved.size()),
+                           ": its rows would change their ids. Restore it to the parts that it was "
+                           "saved from, or partition by div");
+  }
+  return OkStatus();
+}
+
 StatusOr<std::map<std::string, Tensor>> Saver::Read(Session& session, const std::string& checkpoint,
                                                     const RunOptions& options) {
+  RETURN_IF_ERROR(CheckParts(checkpoint));
   std::vector<TensorRef> fetches;
   for (const auto& [name, value] : restored_) fetches.emplace_back(value);
   ASSIGN_OR_RETURN(std::vector<Tensor> tensors,
@@ -226,6 +254,7 @@ StatusOr<std::map<std::string, Tensor>> Saver::Read(Session& session, const std:
 }
 
 Status Saver::Restore(Session& session, const std::string& checkpoint) {
+  RETURN_IF_ERROR(Annotate(CheckParts(checkpoint), StrCat("restoring ", checkpoint)));
   return Annotate(session.Execute(restore_, {{path_, Tensor::Scalar(checkpoint)}}),
                   StrCat("restoring ", checkpoint));
 }

@@ -67,6 +67,7 @@ class Saver {
   Output Checked(const Variable& variable, Output value);
   Shard AddShard(Shard shard, int index, int count);
   Output AddRestores(const std::vector<Shard>& shards);
+  Status CheckParts(const std::string& checkpoint) const;
   Status Record(const std::string& checkpoint);
   void Remove(const std::string& checkpoint);
   void RemoveTemporaries(const std::string& prefix);
@@ -76,6 +77,8 @@ class Saver {
   Output path_, temporary_;                 // fed
   std::set<std::string> checks_;            // nodes that fail where a value is not finite
   std::map<std::string, Output> restored_;  // by variable: the value in the checkpoint
+  // The slices that each variable with interleaved parts has, by its name in checkpoints.
+  std::map<std::string, std::set<std::string>> interleaved_;
   Output save_, restore_;
 };
 

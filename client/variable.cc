@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "client/program.h"
 #include "core/op/private_attrs.h"
 
@@ -17,7 +18,10 @@ Variable::Variable(Program& program, string_view name, const Shape& shape,
   {
     const auto scope = program.NameScope(StrCat(name_, "/Initializer/"));
     const auto here = program.ColocateWith(handle_);
-    initializer_ = initializer(program, dtype_, shape);
+    const auto& part = options_.part;
+    initializer_ =
+        initializer(program, dtype_,
+                    part ? InitialShape(shape, part->whole, part->start) : InitialShape(shape));
   }
   initializer_ = Assign(initializer_);
   Register();
@@ -57,6 +61,15 @@ void Variable::Register() {
 
 std::string Variable::device() const {
   return handle_.valid() ? program_->NodeOf(handle_)->requested_device() : "";
+}
+
+std::string Variable::saved_slice() const {
+  if (!part()) return "";
+  const Shape& whole = part()->whole;
+  std::string slice = absl::StrJoin(whole.dims(), " ");
+  StrAppend(&slice, " ", part()->start, ",", shape_.dim(0));
+  for (int d = 1; d < whole.rank(); ++d) StrAppend(&slice, ":0,", whole.dim(d));
+  return slice;
 }
 
 Output Variable::Read() const {

@@ -12,6 +12,8 @@
 // twice.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,16 @@ namespace penstock::client {
 
 class Program;
 
+// Some rows of a larger tensor: what a part of a partitioned variable is in checkpoints.
+struct VariablePart {
+  std::string whole_name;
+  Shape whole;
+  int64_t start = 0;  // the first row, in the whole
+  // The whole has its rows in the order of the parts, not of their ids: a checkpoint restores only
+  // to as many parts as it was saved from.
+  bool interleaved = false;
+};
+
 struct VariableOptions {
   DType dtype = DType::kFloat;  // where an initializer makes the value
   bool trainable = true;        // optimizers change it unless told otherwise
@@ -32,6 +44,7 @@ struct VariableOptions {
   bool ref = false;
   std::string container = "";    // "" is the default one
   std::string shared_name = "";  // "" is the variable's name
+  std::optional<VariablePart> part = std::nullopt;
 };
 
 class Variable {
@@ -43,13 +56,18 @@ class Variable {
   // Of the type and shape of `initial_value`. (Nodes that compute it stay on their own devices.)
   Variable(Program& program, string_view name, Output initial_value, const Options& options = {});
 
-  // Unique in its program; its name in checkpoints.
+  // Unique in its program; its name in checkpoints, unless it is a part.
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
   const PartialShape& shape() const { return shape_; }
   bool trainable() const { return options_.trainable && !options_.local; }
   bool local() const { return options_.local; }
   bool ref() const { return options_.ref; }
+  const std::optional<VariablePart>& part() const { return options_.part; }
+  // The tensor that a checkpoint has it in, and which part of that it is, as SaveV2 and RestoreV2
+  // ask for it: "8 4 0,3:-"; "" if it is the whole.
+  const std::string& saved_name() const { return part() ? part()->whole_name : name_; }
+  std::string saved_slice() const;
   Program& program() const { return *program_; }
   // Where it was asked to live; "" where nobody said.
   std::string device() const;

@@ -19,6 +19,8 @@ constexpr char kHeaderBegin[] = R"(// SPDX-License-Identifier: Apache-2.0
 //
 // Tensors and required attributes are arguments; the rest are options:
 //   Output y = ops::MatMul(x, w, {.transpose_b = true, .name = "scores"});
+// Numbers may stand for constants (client/ops/operand.h):
+//   Output largest = ops::Max(ops::Maximum(y, 0), {0, 1});
 // Types and counts are taken from the inputs. Ops without outputs return the node itself, to be
 // named in control dependencies. Errors stick in the graph, as those of every node do.
 #pragma once
@@ -28,7 +30,9 @@ constexpr char kHeaderBegin[] = R"(// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <vector>
 
-#include "core/op/attr.h"
+)"
+                                "#include \"client/ops/operand.h\"\n"
+                                R"(#include "core/op/attr.h"
 #include "core/op/output.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/shape.h"
@@ -148,9 +152,13 @@ std::string Body(const OpSignature& op) {
     StrAppend(&attributes, attributes.empty() ? "" : ",", "\n           {\"", attribute.name,
               "\", ", attribute.value, "}");
   }
-  const std::string call =
-      StrCat(op.needs_graph ? "CallIn(graph, " : "Call(", "\"", op.function, "\", {",
-             absl::StrJoin(op.inputs, ", "), "}, {", attributes, "}, options.name)");
+  std::string inputs = StrCat("{", absl::StrJoin(op.inputs, ", "), "}");
+  if (op.has_operands) {
+    inputs = StrCat("AsInputs(", op.needs_graph ? "&graph" : "nullptr", ", \"", op.function, "\", ",
+                    inputs, ")");
+  }
+  const std::string call = StrCat(op.needs_graph ? "CallIn(graph, " : "Call(", "\"", op.function,
+                                  "\", ", inputs, ", {", attributes, "}, options.name)");
   const bool single = op.results.empty() || (op.results.size() == 1 && !op.results[0].list);
   if (single) return StrCat("  return ", call, ";\n");
   std::string body = StrCat("  Results results(", call, ");\n");

@@ -30,11 +30,11 @@ struct MatMulOptions {
 // a times b.
 // a: the left one
 // -> product: a matrix
-Output MatMul(Output a, Output b, const MatMulOptions& options = {});
+Output MatMul(const Operand& a, const Operand& b, const MatMulOptions& options = {});
 )"));
   EXPECT_THAT(ops.source, HasSubstr(R"(
-Output MatMul(Output a, Output b, const MatMulOptions& options) {
-  return Call("MatMul", {a, b}, {
+Output MatMul(const Operand& a, const Operand& b, const MatMulOptions& options) {
+  return Call("MatMul", AsInputs(nullptr, "MatMul", {{a, "T"}, {b, "T"}}), {
            {"transpose_a", options.transpose_a},
            {"transpose_b", options.transpose_b}}, options.name);
 }
@@ -66,14 +66,32 @@ TEST(GenerateOps, ListsThatMayBeEmptyDoNotKnowTheGraph) {
   EXPECT_THAT(head(1), HasSubstr("Output Group(const Outputs& xs, const NodeOptions& options"));
 }
 
+TEST(GenerateOps, NumbersTakeTheTypeThatIsAskedFor) {
+  const GeneratedOps ops = Generate({.name = "Mean",
+                                     .inputs = {{"x", "T"}, {"axes", "Tidx"}, {"k", "int64"}},
+                                     .outputs = {{"y", "T"}},
+                                     .types = {{"T", kReal}, {"Tidx", kIndex, DType::kInt32}}});
+  EXPECT_THAT(ops.source, HasSubstr("AsInputs(nullptr, \"Mean\", {{x, \"T\"}, "
+                                    "{axes, \"Tidx\", DType::kInt32}, "
+                                    "{k, \"\", DType::kInt64}})"));
+}
+
+TEST(GenerateOps, ANumberWouldNotKnowTheGraphOfItsOp) {
+  const GeneratedOps one = Generate(
+      {.name = "Exp", .inputs = {{"x", "T"}}, .outputs = {{"y", "T"}}, .types = {{"T", kReal}}});
+  EXPECT_THAT(one.header, HasSubstr("Output Exp(Output x, "));
+  EXPECT_THAT(one.source, HasSubstr("Call(\"Exp\", {x}, {"));
+}
+
 TEST(GenerateOps, SeveralOutputsHaveNames) {
   const GeneratedOps ops = Generate({.name = "TopK",
                                      .inputs = {{"input", "T"}, {"k", "int32"}},
                                      .outputs = {{"values", "T"}, {"indices", "int32"}},
                                      .types = {{"T", kReal}}});
-  EXPECT_THAT(ops.header,
-              HasSubstr("struct TopKOutputs {\n  Output values;\n  Output indices;\n};"
-                        "\n// The op TopK.\nTopKOutputs TopK(Output input, Output k, "));
+  EXPECT_THAT(
+      ops.header,
+      HasSubstr("struct TopKOutputs {\n  Output values;\n  Output indices;\n};"
+                "\n// The op TopK.\nTopKOutputs TopK(const Operand& input, const Operand& k, "));
   EXPECT_THAT(ops.source,
               HasSubstr("  return {.values = results.One(), .indices = results.One()};\n"));
 }

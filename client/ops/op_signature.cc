@@ -146,6 +146,23 @@ bool NeverEmpty(const ArgDef& arg, const OpDef& op) {
   return false;
 }
 
+// Whether constants of that input's type can be written in C++.
+bool MayBeNumbers(const ArgDef& arg) {
+  const bool list = arg.type.list || !arg.type.count.empty();
+  return !list && !arg.type.ref && arg.type.type != "resource" && arg.type.type != "variant";
+}
+
+// The arguments of a TypedInput that say an input's type.
+std::string TypeOfInput(const ArgDef& arg, const OpDef& op) {
+  const DType fixed = DTypeFromName(arg.type.type);
+  if (fixed != DType::kInvalid) return StrCat("\"\", ", Literal(EdgeType{fixed}));
+  for (const TypeAttrDef& type : op.types) {
+    if (type.name != arg.type.type || type.default_type == DType::kInvalid) continue;
+    return StrCat("\"", type.name, "\", ", Literal(EdgeType{type.default_type}));
+  }
+  return StrCat("\"", arg.type.type, "\"");
+}
+
 }  // namespace
 
 OpSignature::OpSignature(const OpDef& op) : function(op.name) {
@@ -162,11 +179,15 @@ OpSignature::OpSignature(const OpDef& op) : function(op.name) {
 }
 
 void OpSignature::AddInputs(const OpDef& op) {
+  // A number alone would not know its graph.
+  has_operands =
+      op.inputs.size() > 1 && std::any_of(op.inputs.begin(), op.inputs.end(), MayBeNumbers);
   for (const ArgDef& arg : op.inputs) {
     const bool list = arg.type.list || !arg.type.count.empty();
     const std::string name = Identifier(arg.name);
-    arguments.push_back({list ? "const Outputs&" : "Output", name, arg.doc});
-    inputs.push_back(name);
+    const char* const single = has_operands ? "const Operand&" : "Output";
+    arguments.push_back({list ? "const Outputs&" : single, name, arg.doc});
+    inputs.push_back(has_operands ? StrCat("{", name, ", ", TypeOfInput(arg, op), "}") : name);
     const std::string length = list ? name + ".size()" : "";
     if (DTypeFromName(arg.type.type) == DType::kInvalid) {
       inferred_.push_back({arg.type.type, length});

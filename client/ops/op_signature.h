@@ -36,8 +36,11 @@ struct OpSignature {
   std::string function;
   std::string options_type;         // NodeOptions where the op has no options of its own
   std::vector<Argument> arguments;  // without the graph and the options
-  std::vector<std::string> inputs;  // those arguments that are tensors or lists of them
-  std::vector<Option> options;      // without the node's name
+  // Those arguments that are tensors or lists of them. With operands, each is written as a
+  // TypedInput (operand.h).
+  std::vector<std::string> inputs;
+  bool has_operands = false;    // some tensors may be given as numbers
+  std::vector<Option> options;  // without the node's name
   std::vector<Attribute> attributes;
   std::vector<Result> results;
   // No input is sure to hold a tensor that knows the graph, so the caller gives it.

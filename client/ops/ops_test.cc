@@ -65,6 +65,42 @@ TEST(Ops, ListsAndSeveralOutputs) {
   EXPECT_TRUE(graph.status().ok()) << graph.status();
 }
 
+TEST(Ops, NumbersBecomeConstants) {
+  GraphBuilder graph;
+  const Output x = ops::Placeholder(graph, DType::kDouble, {.shape = {4, 6}});
+  const Output counts = ops::Placeholder(graph, DType::kInt64, {.shape = {4, 6}});
+  const auto constant = [&](Output output, int input) {
+    const Node* const node = graph.NodeOf(output);
+    return graph.OutputOf(node->input(input).node, node->input(input).index).constant()->ToString();
+  };
+  EXPECT_EQ(constant(ops::Greater(x, 1), 1), "double[] 1");
+  EXPECT_EQ(constant(ops::Sub(1.5, x), 0), "double[] 1.5");
+  EXPECT_EQ(constant(ops::Add(counts, 2.0), 1), "int64[] 2");
+  EXPECT_EQ(constant(ops::Mean(x, {0, 1}), 1), "int32[2] 0 1");
+  EXPECT_EQ(constant(ops::Reshape(x, {int64_t{-1}, int64_t{3}}), 1), "int32[2] -1 3");
+  EXPECT_EQ(ops::Reshape(x, {-1, 3}).shape(), PartialShape({8, 3}));
+  EXPECT_EQ(constant(ops::ClipByValue(x, -0.5, 1), 2), "double[] 1");
+  EXPECT_EQ(constant(ops::ConcatV2({x, x}, 1), 2), "int32[] 1");
+  EXPECT_EQ(constant(ops::LogicalOr(ops::Less(x, 0), false), 1), "bool[] false");
+  EXPECT_EQ(constant(ops::Mean(x, Tensor::Scalar<int64_t>(1)), 1), "int64[] 1");
+  EXPECT_TRUE(graph.status().ok()) << graph.status();
+}
+
+TEST(Ops, NumbersThatDoNotFitAreErrors) {
+  const auto error = [](const auto& add) {
+    GraphBuilder graph;
+    const Output bytes = ops::Placeholder(graph, DType::kUint8);
+    EXPECT_FALSE(add(bytes).valid());
+    return std::string(graph.status().message());
+  };
+  EXPECT_THAT(error([](Output x) { return ops::Add(x, 0.5); }), HasSubstr("0.5 is no uint8"));
+  EXPECT_THAT(error([](Output x) { return ops::Add(x, 256); }),
+              HasSubstr("arguments of Add: 256 is no uint8"));
+  EXPECT_THAT(error([](Output x) { return ops::Add(x, -1); }), HasSubstr("-1 is no uint8"));
+  EXPECT_THAT(error([](Output x) { return ops::Add(x, "one"); }),
+              HasSubstr("a string is no uint8"));
+}
+
 TEST(Ops, ErrorsStickAndResultsStayUsable) {
   GraphBuilder graph;
   const Output x = ops::Placeholder(graph, DType::kFloat, {.shape = {4, 6}});

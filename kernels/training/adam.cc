@@ -32,10 +32,11 @@ struct AdamRule {
   C step, beta1, beta2, epsilon;
   bool nesterov;
 };
-DENSE_UPDATE(Adam, AdamRule,
-             "lr_t = lr * sqrt(1 - beta2^t) / (1 - beta1^t); m = beta1 * m + (1 - beta1) * grad; "
-             "v = beta2 * v + (1 - beta2) * grad^2; var -= lr_t * m / (sqrt(v) + epsilon)",
-             kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
+// TensorFlow has no sparse form. Here rows without a gradient keep their moments (lazy Adam).
+UPDATE(Adam, AdamRule,
+       "lr_t = lr * sqrt(1 - beta2^t) / (1 - beta1^t); m = beta1 * m + (1 - beta1) * grad; "
+       "v = beta2 * v + (1 - beta2) * grad^2; var -= lr_t * m / (sqrt(v) + epsilon)",
+       kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
 
 template <class C>
 struct AdamWithAmsgradRule {

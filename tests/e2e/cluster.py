@@ -17,6 +17,7 @@ import unittest
 PENSTOCK = "tools/penstock/penstock"
 TRAIN = "client/examples/fashion_mnist"
 LANGUAGE_MODEL = "client/examples/language_model"
+RECOMMENDER = "client/examples/recommender"
 READER = "client/examples/remote_reader"
 
 

@@ -10,7 +10,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from cluster import LANGUAGE_MODEL, PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
+from cluster import (LANGUAGE_MODEL, PENSTOCK, READER, RECOMMENDER, TRAIN,  # noqa: E402
+                     ClusterTest, main)
 
 EXAMPLES = "client/examples"
 SAVED_MODEL = "client/testdata/saved_model"
@@ -100,6 +101,31 @@ class ExamplesTest(ClusterTest):
                 with self.subTest(more=more):
                     run = self.run_on_cluster(*flags, *more, program=LANGUAGE_MODEL)
                     self.assertRegex(run.output(), perplexity)
+
+    def test_recommender(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.write_ratings(folder)
+            flags = ["--data_dir=" + folder, "--steps=300", "--batch_size=64",
+                     "--learning_rate=0.02"]
+            for said in (self.run_alone(RECOMMENDER, *flags),
+                         self.run_on_cluster(*flags, program=RECOMMENDER).output()):
+                found = re.search(r"(?m)^.*test AUC: (\d\.\d+)$", said)
+                self.assertTrue(found, said)
+                # Who likes what follows a rule, so it can be learnt.
+                self.assertGreater(float(found.group(1)), 0.9, said)
+
+    def write_ratings(self, folder):
+        """Users of even numbers like films of even numbers, and so on."""
+        with open(os.path.join(folder, "ratings.csv"), "w") as f:
+            f.write("user,movie,rating,time\n")
+            for user in range(30):
+                for time in range(40):
+                    film = (user * 7 + time * 11) % 50
+                    f.write("%d,%d,%g,%d\n" % (user, film, 2 if (user + film) % 2 else 4.5, time))
+        with open(os.path.join(folder, "movies.csv"), "w") as f:
+            f.write("movie,year,genres,title\n")
+            for film in range(50):
+                f.write('%d,1999,Drama|Genre%d,"Film, the %dth"\n' % (film, film % 5, film))
 
     def test_least_squares(self):
         said = self.run_alone(EXAMPLES + "/least_squares")

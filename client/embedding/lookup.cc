@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/embedding/lookup.h"
+
+#include <utility>
+
+#include "client/optimizer.h"
+#include "core/op/gradient.h"
+
+namespace penstock::client {
+namespace {
+
+Output Scalar(GraphSink& sink, int32_t value) { return Constant(sink, Tensor::Scalar(value)); }
+Output Vector(GraphSink& sink, std::vector<int32_t> values) {
+  return Constant(sink, Tensor::Vector<int32_t>(std::move(values)));
+}
+
+// Where the row of each of some ids is.
+struct Places {
+  Output part;  // int32
+  Output row;   // in the part
+};
+
+Places PlacesOf(const PartitionedVariable& table, Output ids) {
+  const auto count = static_cast<double>(table.parts().size());
+  if (table.strategy() == PartitionStrategy::kMod) {
+    return {Cast(Call("FloorMod", {ids, ConstantLike(ids, count)}), DType::kInt32), ids / count};
+  }
+  // Ids out of range count to the first or the last part, which then lacks the row.
+  GraphSink& sink = *ids.sink;
+  const auto& starts = table.starts();
+  const Output bounds = Cast(
+      Constant(sink, Tensor::Vector<int64_t>({starts.begin() + 1, starts.end()})), ids.dtype());
+  const Output part =
+      Call("UpperBound", {ExpandDims(bounds, Scalar(sink, 0)), ExpandDims(ids, Scalar(sink, 0))});
+  const Output flat = Reshape(part, Vector(sink, {-1}));
+  const Output first = Cast(Constant(sink, Tensor::Vector<int64_t>(starts)), ids.dtype());
+  return {flat, ids - Gather(first, flat, Scalar(sink, 0))};
+}
+
+Output RowsOfPart(const Variable& part, Output rows) {
+  const auto there = part.program().ColocateWith(part.handle());
+  if (part.ref()) return Gather(Identity(part), rows, Scalar(*rows.sink, 0));
+  return Call("ResourceGather", {part.handle(), rows}, {{"dtype", part.dtype()}});
+}
+
+// `ids` are a vector without repetitions.
+Output RowsOf(const PartitionedVariable& table, Output ids) {
+  const auto& parts = table.parts();
+  if (parts.size() == 1) return RowsOfPart(parts[0], ids);
+  GraphSink& sink = *ids.sink;
+  const Places places = PlacesOf(table, ids);
+  // Neither ids nor positions repeat.
+  const Attrs count = {{"num_partitions", static_cast<int64_t>(parts.size())},
+                       {kDistinctAttr, true}};
+  const Output all = Range(Scalar(sink, 0), SizeOf(ids), Scalar(sink, 1));
+  const Outputs asked = CallN("DynamicPartition", {places.row, places.part}, count);
+  const Outputs targets = CallN("DynamicPartition", {all, places.part}, count);
+  Outputs rows;
+  for (size_t i = 0; i < parts.size(); ++i) rows.push_back(RowsOfPart(parts[i], asked[i]));
+  return Call("ParallelDynamicStitch",
+              {Outputs(targets.begin(), targets.begin() + parts.size()), rows});
+}
+
+Output Shortened(Output rows, int rank, double max_norm) {
+  if (max_norm == 0) return rows;
+  std::vector<int32_t> axes;
+  for (int d = 1; d < rank; ++d) axes.push_back(d);
+  const Output squares = Sum(Square(rows), Vector(*rows.sink, axes), true);
+  // Without a root of the sum, whose slope is infinite at 0.
+  const Output limit = ConstantLike(rows, max_norm * max_norm);
+  return rows * (Rsqrt(Maximum(squares, limit)) * max_norm);
+}
+
+// The rows of the distinct ids, and which of them each id has.
+struct FetchedRows {
+  Output rows;
+  Output index;  // int32, of each of the ids
+};
+
+// `ids` are a vector. The results are not valid after a mistake.
+FetchedRows FetchRows(const PartitionedVariable& table, Output ids, double max_norm) {
+  Program& program = table.program();
+  if (table.parts().empty() || !ids.valid()) return {{&program, -1, 0}, {&program, -1, 0}};
+  if (!table.shape().known_rank() || table.shape().rank() == 0 || max_norm < 0) {
+    program.Fail(InvalidArgument("embedding lookup in '", table.name(), "' of shape ",
+                                 table.shape().ToString(), " with max_norm=", max_norm,
+                                 ": expected a table of rank 1 or more, and no negative norm"));
+  }
+  const Outputs unique = CallN("Unique", {ids}, {{"out_idx", DType::kInt32}});
+  return {Shortened(RowsOf(table, unique[0]), table.shape().rank(), max_norm), unique[1]};
+}
+
+// `x`, a vector, as one that multiplies rows of a tensor of that rank.
+Output AsColumn(Output x, int rank) {
+  std::vector<int32_t> shape(rank, 1);
+  shape[0] = -1;
+  return Reshape(x, Vector(*x.sink, shape));
+}
+
+Output SumOfExamples(Output x, const IdLists& lists) {
+  return Call("UnsortedSegmentSum", {x, lists.examples, lists.count});
+}
+
+Output Weighted(const FetchedRows& distinct, const IdLists& lists, int rank,
+                const EmbeddingLookupSparseOptions& options) {
+  const Output rows = Gather(distinct.rows, distinct.index, Scalar(*lists.ids.sink, 0));
+  const Output sum = SumOfExamples(rows * AsColumn(options.weights, rank), lists);
+  if (options.combiner == Combiner::kSum) return sum;
+  const Output divisor = options.combiner == Combiner::kMean
+                             ? SumOfExamples(options.weights, lists)
+                             : Sqrt(SumOfExamples(Square(options.weights), lists));
+  return Call("DivNoNan", {sum, AsColumn(divisor, rank)});
+}
+
+const char* SegmentOp(Combiner combiner) {
+  switch (combiner) {
+    case Combiner::kSum:
+      return "SparseSegmentSumWithNumSegments";
+    case Combiner::kMean:
+      return "SparseSegmentMeanWithNumSegments";
+    case Combiner::kSqrtN:
+      return "SparseSegmentSqrtNWithNumSegments";
+  }
+  return "";
+}
+
+}  // namespace
+
+IdLists IdLists::FromSparse(Output indices, Output values, Output dense_shape) {
+  GraphSink& sink = *indices.sink;
+  const Output zero = Scalar(sink, 0);
+  return {values, Gather(indices, zero, Scalar(sink, 1)), Gather(dense_shape, zero, zero)};
+}
+
+IdLists IdLists::FromRagged(Output values, Output row_splits) {
+  GraphSink& sink = *values.sink;
+  const Output zero = Scalar(sink, 0);
+  const Output splits = Cast(row_splits, DType::kInt64);
+  const Output count = SizeOf(splits, DType::kInt64) - 1;
+  // Value k is of example i if i + 1 of the splits are not above k.
+  const Output positions =
+      Range(Constant(sink, Tensor::Scalar<int64_t>(0)), SizeOf(values, DType::kInt64),
+            Constant(sink, Tensor::Scalar<int64_t>(1)));
+  const Output above = Call("UpperBound", {ExpandDims(splits, zero), ExpandDims(positions, zero)},
+                            {{"out_type", DType::kInt64}});
+  return {values, Reshape(above, Vector(sink, {-1})) - 1, count};
+}
+
+Output EmbeddingLookup(const PartitionedVariable& table, Output ids,
+                       const EmbeddingLookupOptions& options) {
+  Program& program = table.program();
+  const auto scope = program.NameScope("embedding_lookup");
+  if (!ids.valid()) return {&program, -1, 0};
+  const Output flat = Reshape(ids, Vector(program, {-1}));
+  const FetchedRows distinct = FetchRows(table, flat, options.max_norm);
+  if (!distinct.rows.valid()) return distinct.rows;
+  return Gather(distinct.rows, Reshape(distinct.index, ShapeOf(ids)), Scalar(program, 0));
+}
+
+Output EmbeddingLookupSparse(const PartitionedVariable& table, const IdLists& lists,
+                             const EmbeddingLookupSparseOptions& options) {
+  Program& program = table.program();
+  const auto scope = program.NameScope("embedding_lookup_sparse");
+  const FetchedRows distinct = FetchRows(table, lists.ids, options.max_norm);
+  if (!distinct.rows.valid()) return distinct.rows;
+  if (options.weights.valid()) return Weighted(distinct, lists, table.shape().rank(), options);
+  return Call(SegmentOp(options.combiner),
+              {distinct.rows, distinct.index, lists.examples, lists.count});
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A wide-and-deep model that says whether a user will like a film. Wide: a weight for each user,
+// film and genre. Deep: a vector for each, the products of these vectors (as DLRM has them), and a
+// network over both. The tables lie on the parameter servers, in a part on each.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/embedding/lookup.h"
+#include "client/layers/layers.h"
+#include "client/program.h"
+#include "client/training.h"
+
+namespace penstock::examples {
+
+struct RecommenderSize {
+  int64_t users = 0, films = 0, genres = 0;  // ids are below these
+  int64_t units = 16;                        // numbers in a vector
+  int parts = 1;                             // of each table
+};
+
+class Recommender {
+ public:
+  Recommender(client::Program& program, const RecommenderSize& size);
+
+  // In the order of RatingBatch::tensors().
+  struct Inputs {
+    Output users, films, genres, genre_splits, liked;
+    Outputs all() const { return {users, films, genres, genre_splits, liked}; }
+  };
+  static Inputs MakeInputs(client::Program& program);
+
+  // float[batch]; above 0: the user will rather like the film.
+  Output Logits(const Inputs& inputs) const;
+
+  // An op that lowers `loss` and raises the global step: FTRL for the wide weights, lazy Adam for
+  // the rest.
+  Output Train(Output loss, double learning_rate) const;
+
+ private:
+  // The tables of one kind: vectors, and weights.
+  struct Tables {
+    client::PartitionedVariable users, films, genres;
+    // One row for each example from each table.
+    Outputs Rows(const Inputs& inputs) const;
+  };
+  static Tables MakeTables(client::Program& program, const std::string& name,
+                           const RecommenderSize& size, int64_t units,
+                           const client::Initializer& initializer);
+
+  client::Program& program_;
+  const int64_t units_;
+  const Tables wide_, deep_;
+  const client::layers::Dense hidden_, last_;
+};
+
+}  // namespace penstock::examples

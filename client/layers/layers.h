@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers: variables, and the function that they are the parameters of. A layer is made once and
+// called as often as a program needs it, for training and for evaluation alike:
+//
+//   const layers::Dense hidden(program, "hidden", 784, 128, {.activation = "Relu"});
+//   Output y = hidden(x);
+//
+// Values that borrow their Program. Variables are NAME/kernel, NAME/bias and so on, as tf.layers
+// names them. Mistakes become the program's error.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/embedding/lookup.h"
+#include "client/embedding/partitioned_variable.h"
+#include "client/program.h"
+
+namespace penstock::client::layers {
+
+struct DenseOptions {
+  std::string activation = "";  // an op of one input: "Relu", "Tanh", "Sigmoid"; "": none
+  bool bias = true;
+  Initializer kernel = GlorotUniform();
+  DType dtype = DType::kFloat;
+};
+
+// activation(x * kernel + bias), for x of shape [..., inputs].
+class Dense {
+ public:
+  Dense(Program& program, const std::string& name, int64_t inputs, int64_t units,
+        const DenseOptions& options = {});
+  Output operator()(Output x) const;
+  const Variable& kernel() const { return kernel_; }
+
+ private:
+  const DenseOptions options_;
+  const std::string scope_;
+  const int64_t units_;
+  Variable kernel_;
+  std::optional<Variable> bias_;
+};
+
+// The rows of a table of shape [rows, units]; parts as for a PartitionedVariable.
+class Embedding {
+ public:
+  Embedding(Program& program, const std::string& name, int64_t rows, int64_t units,
+            const PartitionedVariableOptions& options = {},
+            const Initializer& initializer = RandomUniform(-0.05, 0.05));
+  Output operator()(Output ids) const { return EmbeddingLookup(table_, ids); }
+  Output operator()(const IdLists& lists, const EmbeddingLookupSparseOptions& options = {}) const {
+    return EmbeddingLookupSparse(table_, lists, options);
+  }
+  const PartitionedVariable& table() const { return table_; }
+
+ private:
+  PartitionedVariable table_;
+};
+
+// Sets a share `rate` of the elements to 0 and scales the others by 1 / (1 - rate), so that the
+// mean stays. For training only. 0 <= rate < 1; a seed of 0 drops others in each run.
+Output Dropout(Output x, double rate, int64_t seed = 0);
+
+struct ConvOptions {
+  int64_t stride = 1;
+  std::string padding = "SAME";  // or "VALID"
+  std::string activation = "";
+  bool bias = true;
+  Initializer kernel = GlorotUniform();
+};
+
+// A convolution of pictures [batch, height, width, inputs] with `units` square filters.
+class Conv {
+ public:
+  Conv(Program& program, const std::string& name, int64_t inputs, int64_t units, int64_t size,
+       const ConvOptions& options = {});
+  Output operator()(Output x) const;
+
+ private:
+  const ConvOptions options_;
+  const std::string scope_;
+  Variable kernel_;
+  std::optional<Variable> bias_;
+};
+
+struct BatchNormOptions {
+  double momentum = 0.99;  // of the moving statistics
+  double epsilon = 1e-3;
+};
+
+// Brings each channel, the last dimension, to mean 0 and variance 1, and then to a mean and a
+// variance that are learnt. float32.
+class BatchNorm {
+ public:
+  BatchNorm(Program& program, const std::string& name, int64_t channels,
+            const BatchNormOptions& options = {});
+  // With the statistics of this batch. The train op must run `updates` too, which take them over
+  // into the moving ones: program.Group({train, ...}).
+  struct Training {
+    Output y;
+    Outputs updates;
+  };
+  Training ForTraining(Output x) const;
+  // With the moving statistics.
+  Output operator()(Output x) const;
+
+ private:
+  Outputs Normalized(Output x, bool training) const;
+  const BatchNormOptions options_;
+  const std::string scope_;
+  const int64_t channels_;
+  Variable gamma_, beta_, mean_, variance_;
+};
+
+// Brings each example's last dimension to mean 0 and variance 1, then scales and shifts it.
+class LayerNorm {
+ public:
+  LayerNorm(Program& program, const std::string& name, int64_t units, double epsilon = 1e-3,
+            DType dtype = DType::kFloat);
+  Output operator()(Output x) const;
+
+ private:
+  const double epsilon_;
+  const std::string scope_;
+  Variable gamma_, beta_;
+};
+
+}  // namespace penstock::client::layers

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/ops/operand.h"
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
+#include "core/base/check.h"
+
+namespace penstock::ops {
+namespace {
+
+// Whether T holds `value` (a float rounds; an integer must not).
+template <class T, class From>
+bool Holds(From value) {
+  if constexpr (!std::is_integral_v<T>) {
+    return true;
+  } else if constexpr (std::is_integral_v<From>) {
+    return std::in_range<T>(value);
+  } else {
+    using Limits = std::numeric_limits<T>;
+    const double end = 2.0 * (Limits::max() / 2 + 1);  // exact, as max itself may not be
+    return value >= static_cast<double>(Limits::min()) && value < end && value == std::trunc(value);
+  }
+}
+
+template <class T, class From>
+StatusOr<Tensor> Convert(const Tensor& given) {
+  std::vector<T> values;
+  for (const From value : given.flat<From>()) {
+    if (!Holds<T>(value)) return InvalidArgument(value, " is no ", Name(kDTypeOf<T>));
+    if constexpr (std::is_arithmetic_v<T>) {
+      values.push_back(static_cast<T>(value));
+    } else {
+      values.push_back(T(static_cast<float>(value)));
+    }
+  }
+  return Tensor::Of<T>(given.shape(), values);
+}
+
+template <class T>
+StatusOr<Tensor> ConvertTo(const Tensor& given) {
+  return given.dtype() == DType::kInt64 ? Convert<T, int64_t>(given) : Convert<T, double>(given);
+}
+
+StatusOr<Tensor> NumbersAs(const Tensor& given, DType dtype) {
+  switch (dtype) {
+#define PENSTOCK_CASE(Enum, T) \
+  case DType::Enum:            \
+    return ConvertTo<T>(given);
+    PENSTOCK_CASE(kHalf, half)
+    PENSTOCK_CASE(kBfloat16, bfloat16)
+    PENSTOCK_CASE(kFloat, float)
+    PENSTOCK_CASE(kDouble, double)
+    PENSTOCK_CASE(kInt8, int8_t)
+    PENSTOCK_CASE(kInt16, int16_t)
+    PENSTOCK_CASE(kInt32, int32_t)
+    PENSTOCK_CASE(kInt64, int64_t)
+    PENSTOCK_CASE(kUint8, uint8_t)
+    PENSTOCK_CASE(kUint16, uint16_t)
+    PENSTOCK_CASE(kUint32, uint32_t)
+    PENSTOCK_CASE(kUint64, uint64_t)
+#undef PENSTOCK_CASE
+    default:
+      return InvalidArgument("a number is no ", Name(dtype));
+  }
+}
+
+bool IsNumber(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kDouble; }
+
+// The type of the tensors among `inputs` that are of `type`, else kInvalid.
+DType TypeOfTensors(std::initializer_list<TypedInput> inputs, std::string_view type) {
+  for (const TypedInput& input : inputs) {
+    if (type.empty() || type != input.type) continue;
+    if (input.list != nullptr && !input.list->empty()) return input.list->front().dtype();
+    if (input.list == nullptr && input.operand->is_output()) return input.operand->output().dtype();
+  }
+  return DType::kInvalid;
+}
+
+GraphSink* SinkOf(const char* op, std::initializer_list<TypedInput> inputs) {
+  for (const TypedInput& input : inputs) {
+    if (input.list == nullptr && input.operand->output().sink != nullptr) {
+      return input.operand->output().sink;
+    }
+    for (size_t i = 0; input.list != nullptr && i < input.list->size(); ++i) {
+      if ((*input.list)[i].sink != nullptr) return (*input.list)[i].sink;
+    }
+  }
+  CHECK(false, op, ": no argument knows its graph; make one of the numbers by ops::Const");
+  return nullptr;
+}
+
+}  // namespace
+
+StatusOr<Tensor> Operand::ValueAs(DType dtype) const {
+  if (exact_ || given_.dtype() == dtype) return given_;
+  if (!IsNumber(given_.dtype())) {
+    if (dtype == DType::kInvalid) return given_;
+    return InvalidArgument("a ", Name(given_.dtype()), " is no ", Name(dtype));
+  }
+  if (dtype == DType::kInvalid) {
+    dtype = given_.dtype() == DType::kInt64 ? DType::kInt32 : DType::kFloat;
+  }
+  return NumbersAs(given_, dtype);
+}
+
+std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
+                                std::initializer_list<TypedInput> inputs) {
+  std::vector<NodeInput> resolved;
+  for (const TypedInput& input : inputs) {
+    if (input.list != nullptr) {
+      resolved.emplace_back(*input.list);
+    } else if (input.operand->is_output()) {
+      resolved.emplace_back(input.operand->output());
+    } else {
+      GraphSink& sink = graph != nullptr ? *graph : *SinkOf(op, inputs);
+      const DType tensors = TypeOfTensors(inputs, input.type);
+      const auto value = input.operand->ValueAs(tensors == DType::kInvalid ? input.dtype : tensors);
+      if (value.ok()) {
+        resolved.emplace_back(Constant(sink, *value));
+      } else {
+        if (sink.status().ok()) sink.Fail(Annotate(value.status(), StrCat("arguments of ", op)));
+        resolved.emplace_back(Output{&sink, -1, 0});
+      }
+    }
+  }
+  return resolved;
+}
+
+}  // namespace penstock::ops

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operand: an argument of a generated op: a tensor, or numbers that become a constant.
+//
+//   ops::Greater(x, 0.5);  ops::Mean(x, {0, 1});  ops::Reshape(x, {-1, 4});
+//
+// Numbers take the type that the op asks for: that of the tensors that must be of the same type,
+// else the op's default, else int32 for whole numbers and float for others. A number that this type
+// does not hold is an error of the graph. At least one operand must be a tensor: it knows the
+// graph.
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/op/output.h"
+
+namespace penstock::ops {
+
+class Operand {
+ public:
+  Operand(Output output) : output_(output) {}  // NOLINT
+  // A variable, and whatever else stands for a tensor.
+  template <class T>
+  requires(std::convertible_to<const T&, Output> && !std::same_as<T, Output>)
+      Operand(const T& value)
+      : output_(value) {}                                                   // NOLINT
+  Operand(bool value) : given_(Tensor::Scalar(value)) {}                    // NOLINT
+  Operand(const char* text) : given_(Tensor::Scalar<std::string>(text)) {}  // NOLINT
+  Operand(const std::string& text) : given_(Tensor::Scalar(text)) {}        // NOLINT
+  template <std::integral T>
+  Operand(T value) : given_(Tensor::Scalar<int64_t>(value)) {}  // NOLINT
+  template <std::floating_point T>
+  Operand(T value) : given_(Tensor::Scalar<double>(value)) {}  // NOLINT
+  // A vector.
+  template <std::integral T>
+  Operand(std::initializer_list<T> values)  // NOLINT
+      : given_(Tensor::Vector<int64_t>({values.begin(), values.end()})) {}
+  Operand(std::initializer_list<double> values)  // NOLINT
+      : given_(Tensor::Vector<double>(values)) {}
+  // A constant of just this type.
+  Operand(Tensor value) : given_(std::move(value)), exact_(true) {}  // NOLINT
+
+  bool is_output() const { return !given_.valid(); }
+  const Output& output() const { return output_; }
+  // The numbers as a tensor of `dtype` (kInvalid: any). InvalidArgument where they do not fit.
+  StatusOr<Tensor> ValueAs(DType dtype) const;
+
+ private:
+  Output output_;
+  Tensor given_;        // as int64, double, bool or string
+  bool exact_ = false;  // `given_` keeps its type
+};
+
+// An input of an op, and what its type must be: that of the other inputs of the same `type`; if
+// there are none, `dtype` (kInvalid: anything).
+struct TypedInput {
+  TypedInput(const Operand& operand, const char* type, DType dtype = DType::kInvalid)
+      : operand(&operand), type(type), dtype(dtype) {}
+  TypedInput(const Outputs& list, const char* type, DType dtype = DType::kInvalid)
+      : list(&list), type(type), dtype(dtype) {}
+  const Operand* operand = nullptr;
+  const Outputs* list = nullptr;  // if not an operand
+  const char* type;
+  DType dtype;
+};
+
+// What generated functions call: the inputs of `op`, with numbers made constants of `graph` (null:
+// of the graph that an operand knows).
+std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
+                                std::initializer_list<TypedInput> inputs);
+
+}  // namespace penstock::ops

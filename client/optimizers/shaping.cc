@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/optimizers/shaping.h"
+
+#include "client/optimizer.h"
+
+namespace penstock::client {
+namespace {
+
+Output SumOfAll(Output x) {
+  const Output flat = Reshape(x, Constant(*x.sink, Tensor::Vector<int32_t>({-1})));
+  return Sum(flat, Constant(*x.sink, Tensor::Scalar<int32_t>(0)));
+}
+
+// Every gradient's values changed by `change`, beside them.
+template <class Change>
+std::vector<VariableGradient> Changed(Program& program, const char* name, double bound,
+                                      const std::vector<VariableGradient>& gradients,
+                                      const Change& change) {
+  if (!(bound > 0)) program.Fail(InvalidArgument(name, ": ", bound, ", expected more than 0"));
+  const auto scope = program.NameScope(name);
+  std::vector<VariableGradient> changed = gradients;
+  for (VariableGradient& g : changed) {
+    if (g.gradient.none()) continue;
+    const auto here = program.ColocateWith(g.gradient.values);
+    if (g.gradient.sparse()) g.gradient = DistinctRows(program, g.gradient);
+    g.gradient.values = change(g.gradient.values);
+  }
+  return changed;
+}
+
+template <class Element>
+Output Penalty(const Outputs& tensors, const char* name, double scale, const Element& element) {
+  Outputs sums;
+  for (const Output& x : tensors) sums.push_back(SumOfAll(element(x)));
+  return Call("Mul", {AddN(sums), ConstantLike(tensors[0], scale)}, {}, name);
+}
+
+}  // namespace
+
+std::vector<VariableGradient> ClipByNorm(Program& program,
+                                         const std::vector<VariableGradient>& gradients,
+                                         double norm) {
+  return Changed(program, "clip_by_norm", norm, gradients, [&](Output values) {
+    const Output limit = ConstantLike(values, norm);
+    return values * (limit / Maximum(Sqrt(SumOfAll(Square(values))), limit));
+  });
+}
+
+std::vector<VariableGradient> ClipByValue(Program& program,
+                                          const std::vector<VariableGradient>& gradients,
+                                          double limit) {
+  return Changed(program, "clip_by_value", limit, gradients, [&](Output values) {
+    return Call("ClipByValue", {values, ConstantLike(values, -limit), ConstantLike(values, limit)});
+  });
+}
+
+Output L1Penalty(const Outputs& tensors, double scale) {
+  return Penalty(tensors, "l1_penalty", scale, [](Output x) { return Abs(x); });
+}
+
+Output L2Penalty(const Outputs& tensors, double scale) {
+  return Penalty(tensors, "l2_penalty", scale / 2, [](Output x) { return Square(x); });
+}
+
+}  // namespace penstock::client
