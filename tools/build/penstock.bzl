@@ -5,7 +5,6 @@
     penstock_test       a GoogleTest program; main is linked in
     penstock_binary     a program
     penstock_programs   all programs of a BUILD file, as one target
-    penstock_api        all libraries of a BUILD file, as one target
     penstock_benchmark  a Google Benchmark program; main is linked in; built, not run, by the tests
     penstock_ops        files that define ops and kernels; with --config=cuda also built by nvcc
     penstock_proto      "x_proto" and its C++ library "x_cc_proto"
@@ -17,7 +16,6 @@ includes must come from a direct dependency: tools/tidy checks it (build/layerin
 
 load("//tools/build:cuda.bzl", "cuda_objects")
 load("//tools/build:grpc.bzl", "grpc_sources")
-load("//tools/build:libraries.bzl", "libraries")
 
 # Warnings stand here and not in .bazelrc, so that generated and foreign code is left alone.
 _COPTS = [
@@ -115,19 +113,6 @@ def penstock_programs(name, visibility = _PRIVATE):
     native.filegroup(
         name = name,
         srcs = sorted([r for r in rules if rules[r]["kind"] == "cc_binary"]),
-        visibility = visibility,
-    )
-
-def penstock_api(name, deps = [], visibility = _PRIVATE):
-    """Every library declared above it in the BUILD file, but those for tests; and `deps`."""
-    rules = native.existing_rules()
-    libraries(
-        name = name,
-        deps = deps + sorted([
-            ":" + r
-            for r in rules
-            if rules[r]["kind"] == "cc_library" and not rules[r].get("testonly")
-        ]),
         visibility = visibility,
     )
 

@@ -90,6 +90,10 @@ class Image:
     def add_link(self, name, to):
         self.tar.addfile(self._add(name, type=tarfile.SYMTYPE, linkname=to))
 
+    def add_list(self, name):
+        """A file that names all files, itself as well."""
+        self.add_bytes(name, "".join(sorted(n + "\n" for n in self.names | {name})).encode())
+
 
 def substitutions(version, library):
     """What @NAME@ stands for in files.in."""
@@ -145,6 +149,7 @@ def main():
         else:
             image.add_file(name, path)
     add_licences(image, args.packages)
+    image.add_list("share/penstock/installed")
     image.tar.close()
 
 

@@ -114,7 +114,7 @@ def _image_impl(ctx):
         progress_message = "Packing %s" % ctx.label,
         use_default_shell_env = True,
     )
-    return [DefaultInfo(files = depset([image]))]
+    return [DefaultInfo(files = depset([image]), runfiles = ctx.runfiles(files = [image]))]
 
 # NAME.tar: an installation, with paths relative to its prefix (make_image.py).
 image = rule(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends a process on a processor that lacks what the library is compiled for (x86-64-v3), with a line
-// that says so, instead of by SIGILL amid the static initialisers.
+// Ends a process on a processor that lacks what the library is compiled for (x86-64-v3), with a
+// line that says so, instead of by SIGILL amid the static initialisers.
 #include <unistd.h>
 
 #include <cstdlib>
