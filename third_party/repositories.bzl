@@ -1,9 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every external package, under the label its upstream Bazel build gives it."""
 
+load("//third_party:stand_in.bzl", "stand_in_repository")
+load("//third_party/cuda:configure.bzl", "cuda_configure")
 load("//third_party/system:repository.bzl", "system_repository")
 
-def system_dependencies():
+def penstock_dependencies():
+    """For WORKSPACE files: this tree's, and those of trees that load it as @penstock."""
+
+    # Bazel 4 names these repositories in its built-in WORKSPACE suffix and would download them. A
+    # workspace that declares them itself, before, keeps its own.
+    for name in ["rules_cc", "rules_java", "remote_coverage_tools"]:
+        if not native.existing_rule(name):
+            stand_in_repository(name = name)
+    cuda_configure(name = "local_cuda")
+    _system_dependencies()
+
+def _system_dependencies():
     system_repository(
         name = "com_google_absl",
         # The label, and the pkg-config module that Debian gives it.
@@ -45,7 +58,7 @@ def system_dependencies():
             "bin/protoc": "/usr/bin/protoc",
             "include/google/protobuf": "/usr/include/google/protobuf",
         },
-        build_files = {"//third_party/system:protobuf.BUILD": ""},
+        build_files = {"@penstock//third_party/system:protobuf.BUILD": ""},
     )
     system_repository(
         name = "com_github_grpc_grpc",
@@ -54,7 +67,7 @@ def system_dependencies():
             ":grpc++_reflection": ["-lgrpc++_reflection", ":grpc++"],
         },
         links = {"bin/grpc_cpp_plugin": "/usr/bin/grpc_cpp_plugin"},
-        build_files = {"//third_party/system:grpc.BUILD": ""},
+        build_files = {"@penstock//third_party/system:grpc.BUILD": ""},
     )
     system_repository(
         name = "com_google_googletest",

@@ -6,13 +6,16 @@ def _impl(ctx):
     outputs = []
     args = ctx.actions.args()
     args.add(ctx.executable._plugin, format = "--plugin=protoc-gen-grpc=%s")
-    args.add("--grpc_out=" + ctx.bin_dir.path)
+
+    # As another tree's dependency, this one is built in a folder of its own.
+    root = ctx.label.workspace_root
+    args.add("--grpc_out=" + ctx.bin_dir.path + ("/" + root if root else ""))
     args.add_all(proto.transitive_proto_path, format_each = "-I%s")
     for src in proto.direct_sources:
         stem = src.basename[:-len(".proto")]
         for suffix in [".grpc.pb.h", ".grpc.pb.cc"]:
             outputs.append(ctx.actions.declare_file(stem + suffix))
-        args.add(src.short_path)
+        args.add(src.path[len(root) + 1:] if root else src.path)
     ctx.actions.run(
         executable = ctx.executable._protoc,
         arguments = [args],

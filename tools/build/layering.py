@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which target may include what: an include of ours comes from the target itself or from one of its
-direct dependencies. Used by tools/tidy.
+direct dependencies; and which libraries are installed. Used by tools/tidy.
 
 The same as Bazel's layering_check, but without a compiler. BUILD files are Python enough to be run
 as such, with functions that only note their arguments.
@@ -55,13 +55,18 @@ class BuildFile(dict):
         return lambda *args, **kwargs: self.rules.append((name, kwargs))
 
 
-def targets_of(root, package):
-    """The targets of one BUILD file that have code."""
+def rules_of(root, package):
     names = BuildFile()
     path = root / package / "BUILD.bazel"
     exec(compile(path.read_text(encoding="utf-8"), path, "exec"), names)
-    protos = {f":{args['name']}": args for rule, args in names.rules if rule == "penstock_proto"}
-    for rule, args in names.rules:
+    return names.rules
+
+
+def targets_of(root, package):
+    """The targets of one BUILD file that have code."""
+    rules = rules_of(root, package)
+    protos = {f":{args['name']}": args for rule, args in rules if rule == "penstock_proto"}
+    for rule, args in rules:
         if rule == "penstock_proto":
             yield proto_target(package, args, ".pb.h", args["name"][:-len("proto")] + "cc_proto")
         elif rule == "penstock_grpc":
@@ -92,3 +97,23 @@ def check(root, packages):
                 line = text.count("\n", 0, include.start(1)) + 1
                 why = "has no dependency that offers it" if wanted in public else "it is private"
                 yield pathlib.Path(name), line, f"{target.label} includes {wanted}: {why}"
+
+
+def check_api(root, packages):
+    """Yields as above: public libraries below client/ that would not be installed."""
+    api = {absolute("client", dep) for rule, args in rules_of(root, "client")
+           if rule == "penstock_api" for dep in args["deps"]}
+    for package in packages:
+        # Examples are installed as sources.
+        if package.parts[:1] != ("client",) or package.parts[1:2] in ((), ("examples",)):
+            continue
+        rules = rules_of(root, package.as_posix())
+        default = [args["default_visibility"] for rule, args in rules if rule == "package"]
+        for rule, args in rules:
+            visibility = args.get("visibility") or (default[0] if default else [])
+            if (rule != "penstock_library" or args.get("testonly")
+                    or "//visibility:public" not in visibility):
+                continue
+            label = f"//{package.as_posix()}:{args['name']}"
+            if label not in api:
+                yield package / "BUILD.bazel", 1, f"add {label} to //client:api: it is public"

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Installs to an empty folder and does there what docs/install.md says, word for word."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+TREE = os.getcwd()  # as Bazel lays out what the test may see
+IMAGE = TREE + "/tools/package/penstock.tar"
+W = r"w = float\[2,1\] 3 -1\n"
+
+
+def blocks(language):
+    with open(TREE + "/docs/install.md", encoding="utf-8") as file:
+        return re.findall(rf"```{language}\n(.*?)```", file.read(), re.DOTALL)
+
+
+class InstallTest(unittest.TestCase):
+    def setUp(self):
+        self.home = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        self.addCleanup(shutil.rmtree, self.home)
+        self.prefix = self.home + "/penstock"
+        self.environment = dict(os.environ, HOME=self.home, DPKG_DEB_COMPRESSOR_TYPE="none")
+
+    def run_shell(self, script, expected=0):
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=self.home,
+                              env=self.environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=250, check=False)
+        self.assertEqual(done.returncode, expected, script + "\n" + done.stdout)
+        return done.stdout
+
+    def install(self, flags, expected=0):
+        return self.run_shell(f"{TREE}/tools/install --image={IMAGE} {flags}", expected)
+
+    def files(self):
+        return {os.path.relpath(os.path.join(folder, name), self.prefix)
+                for folder, _, names in os.walk(self.prefix) for name in names}
+
+    def write(self, name, text):
+        with open(self.home + "/" + name, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def test_what_the_page_says(self):
+        install, cmake, pkg_config, cluster, examples = blocks("sh")
+        self.run_shell(install.replace("tools/install", f"{TREE}/tools/install --image={IMAGE}"))
+        # Nothing installed may name the folder that it was installed to.
+        os.rename(self.prefix, self.home + "/elsewhere")
+        self.prefix = self.home + "/elsewhere"
+        self.write("CMakeLists.txt", blocks("cmake")[0])
+        shutil.copy(TREE + "/client/examples/least_squares.cc", self.home + "/program.cc")
+        here = [script.replace("$HOME/penstock", self.prefix)
+                for script in (cmake, pkg_config, cluster, examples)]
+        self.assertRegex(self.run_shell(here[0]), W)
+        self.assertRegex(self.run_shell(here[1]), W)
+        # A ps is told to end when the workers have, and may not have come so far.
+        self.assertEqual(set(re.findall(r"\[(.*)\] " + W, self.run_shell(here[2]))) - {"ps/0"},
+                         {"worker/0", "worker/1"})
+        # To configure them is enough: they are the sources that the tree builds.
+        self.run_shell(here[3].splitlines()[0])
+
+        self.write("CMakeLists.txt", blocks("cmake")[0].replace("penstock 0.1", "penstock 0.2"))
+        said = self.run_shell(here[0].splitlines()[0].replace("build", "later"), expected=1)
+        self.assertRegex(said, r'compatible with requested\s+version "0.2"')
+
+    def test_a_program_with_an_op_of_its_own(self):
+        self.install("--prefix=" + self.prefix)
+        shutil.copy(TREE + "/tools/package/own_op.cc", self.home)
+        said = self.run_shell(f"""
+            export PKG_CONFIG_PATH={self.prefix}/lib/pkgconfig
+            g++ own_op.cc -o own_op $(pkg-config --cflags --libs penstock)
+            LD_LIBRARY_PATH={self.prefix}/lib ./own_op""")
+        self.assertEqual(said, "y = float[2] 3 6\ndx = float[2] 3 3\n")
+
+    def test_what_is_installed(self):
+        self.assertRegex(self.install("--prefix=" + self.prefix),
+                         rf"^Installed penstock [\d.]+ in {self.prefix}\n$")
+        files = self.files()
+        version = re.search(r"[\d.]+", self.run_shell(self.prefix + "/bin/penstock --version"))[0]
+        minor = version.rsplit(".", 1)[0]
+        self.assertLessEqual({
+            "lib/libpenstock.so", "lib/libpenstock.so." + minor, "lib/libpenstock.so." + version,
+            "include/penstock/client/session.h", "include/penstock/client/ops/ops.h",
+            "include/penstock/core/op/registry.h", "include/penstock/distributed/rpc/server.h",
+            "share/doc/penstock/LICENSE", "share/doc/penstock/licences/libeigen3-dev",
+        }, files)
+        dynamic = self.run_shell(f"readelf -d {self.prefix}/lib/libpenstock.so")
+        self.assertIn(f"soname: [libpenstock.so.{minor}]", dynamic)
+        with open(self.prefix + "/share/penstock/installed", encoding="utf-8") as file:
+            self.assertEqual(set(file.read().split("\n")) - {""}, files)
+        # Headers of tests, of kernels and of what is behind the client are nobody's.
+        for name in files:
+            self.assertNotRegex(name, r"include/.*(testing/|kernels/|core/compiler/|grpc)")
+
+    def test_installing_again_and_removing(self):
+        self.install("--prefix=" + self.prefix)
+        self.write("penstock/own.txt", "not Penstock's")
+        before = self.files()
+        # A file of an earlier version, which this one does not have.
+        self.write("penstock/include/penstock/client/old.h", "")
+        with open(self.prefix + "/share/penstock/installed", "a", encoding="utf-8") as file:
+            file.write("include/penstock/client/old.h\n")
+        self.install("--prefix=" + self.prefix)
+        self.assertEqual(self.files(), before)
+        self.install("--uninstall --prefix=" + self.prefix)
+        self.assertEqual(self.files(), {"own.txt"})
+        self.assertIn("nothing is installed in", self.install("--uninstall --prefix=" + self.prefix,
+                                                              expected=1))
+
+    def test_destdir(self):
+        self.install(f"--destdir={self.home}/stage --prefix=/opt/penstock")
+        self.assertTrue(os.access(self.home + "/stage/opt/penstock/bin/penstock", os.X_OK))
+
+    def test_debian_package(self):
+        self.install("--deb=penstock.deb")
+        fields = self.run_shell("dpkg-deb --field penstock.deb")
+        self.assertRegex(fields, r"(?m)^Package: penstock$")
+        self.assertRegex(fields, r"(?m)^Depends: .*\blibgrpc\+\+.*\blibprotobuf")
+        self.assertNotRegex(fields, r"(?m)^Depends: .*\bpenstock\b")
+        self.run_shell("dpkg-deb --extract penstock.deb root && root/usr/bin/penstock --version")
+
+    def test_mistakes_in_flags(self):
+        for flags, message in (("--prefx=/x", "--prefx=/x: not a flag"),
+                               ("--prefix=", "lacks its value"),
+                               ("--deb=x.deb --prefix=/usr", "--deb=FILE goes with")):
+            with self.subTest(flags=flags):
+                self.assertIn(message, self.install(flags, expected=2))
+        self.assertIn("there is no file", self.run_shell(
+            f"{TREE}/tools/install --image=none.tar --prefix={self.prefix}", expected=1))
+
+
+if __name__ == "__main__":
+    program = unittest.main(exit=False, verbosity=2)
+    failed = len(program.result.failures) + len(program.result.errors)
+    print(f"{program.result.testsRun - failed} passed, {failed} failed")
+    raise SystemExit(1 if failed or not program.result.testsRun else 0)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an installation is made of: a shared library that holds other libraries as a whole, programs
+linked against it, and the image (a tar file) of all that is installed."""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+_HeldInfo = provider(doc = "A set of libraries.", fields = {"owners": "their labels, as keys"})
+
+_TOOLCHAIN = {
+    "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+}
+
+def _inputs(deps):
+    return cc_common.merge_cc_infos(
+        cc_infos = [dep[CcInfo] for dep in deps],
+    ).linking_context.linker_inputs.to_list()
+
+def _whole_libraries_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    inputs = _inputs(ctx.attr.deps)
+    whole = [
+        cc_common.create_linker_input(
+            owner = input.owner,
+            libraries = depset([
+                cc_common.create_library_to_link(
+                    actions = ctx.actions,
+                    feature_configuration = features,
+                    cc_toolchain = toolchain,
+                    pic_static_library = library.pic_static_library or library.static_library,
+                    alwayslink = True,
+                )
+                for library in input.libraries
+            ]),
+            user_link_flags = depset(input.user_link_flags),
+            additional_inputs = depset(input.additional_inputs),
+        )
+        for input in inputs
+    ]
+    return [
+        CcInfo(linking_context = cc_common.create_linking_context(linker_inputs = depset(whole))),
+        _HeldInfo(owners = {input.owner: True for input in inputs if input.libraries}),
+    ]
+
+# `deps` and all they depend on, every object of them: what links this exports their functions,
+# whether it calls them or not.
+whole_libraries = rule(
+    implementation = _whole_libraries_impl,
+    attrs = dict(_TOOLCHAIN, deps = attr.label_list(providers = [CcInfo])),
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+def _linked_against_impl(ctx):
+    held = ctx.attr.held[_HeldInfo].owners
+    library = ctx.file.shared_library
+    rest = [input for input in _inputs(ctx.attr.deps) if input.owner not in held]
+    rest.append(cc_common.create_linker_input(
+        owner = ctx.label,
+        user_link_flags = depset([library.path]),
+        additional_inputs = depset([library]),
+    ))
+    return [CcInfo(
+        compilation_context = cc_common.merge_cc_infos(
+            cc_infos = [dep[CcInfo] for dep in ctx.attr.deps],
+        ).compilation_context,
+        linking_context = cc_common.create_linking_context(linker_inputs = depset(rest)),
+    )]
+
+# `deps`, but linked against `shared_library`, as far as they are among the libraries `held` by it.
+linked_against = rule(
+    implementation = _linked_against_impl,
+    attrs = {
+        "deps": attr.label_list(providers = [CcInfo]),
+        "held": attr.label(providers = [_HeldInfo]),
+        "shared_library": attr.label(allow_single_file = True),
+    },
+)
+
+def _name_and_path(file):
+    return "%s=%s" % (file.short_path, file.path)
+
+def _image_impl(ctx):
+    image = ctx.actions.declare_file(ctx.label.name + ".tar")
+    headers = cc_common.merge_cc_infos(
+        cc_infos = [dep[CcInfo] for dep in ctx.attr.api],
+    ).compilation_context.headers
+    public = [
+        header.short_path
+        for dep in ctx.attr.api
+        for header in dep[CcInfo].compilation_context.direct_public_headers
+    ]
+    args = ctx.actions.args()
+    args.add("--output", image)
+    args.add("--library", ctx.file.library)
+    args.add("--command", ctx.file.command)
+    args.add("--packages", ctx.file.packages)
+    args.add_all("--public", public)
+    args.add_all("--headers", headers, map_each = _name_and_path)
+    for target, folder in ctx.attr.files.items():
+        args.add_all("--files", ["%s=%s" % (folder, file.path) for file in target.files.to_list()])
+    args.use_param_file("@%s", use_always = True)
+    args.set_param_file_format("multiline")
+    ctx.actions.run(
+        executable = "/usr/bin/python3",
+        arguments = [ctx.file._make_image.path, args],
+        inputs = depset(
+            [ctx.file._make_image, ctx.file.library, ctx.file.command, ctx.file.packages] +
+            ctx.files.files,
+            transitive = [headers],
+        ),
+        outputs = [image],
+        mnemonic = "PenstockImage",
+        progress_message = "Packing %s" % ctx.label,
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([image]), runfiles = ctx.runfiles(files = [image]))]
+
+# NAME.tar: an installation, with paths relative to its prefix (make_image.py).
+image = rule(
+    implementation = _image_impl,
+    attrs = {
+        # Libraries whose public headers programs may include. With them are installed the headers
+        # that they, and installed sources, include of the others that `api` depends on.
+        "api": attr.label_list(providers = [CcInfo]),
+        "command": attr.label(allow_single_file = True),
+        # A file, and the folder it is installed to. In x.in, @NAME@ is replaced.
+        "files": attr.label_keyed_string_dict(allow_files = True),
+        "library": attr.label(allow_single_file = True),
+        # The list of packages whose licences are installed.
+        "packages": attr.label(allow_single_file = True),
+        "_make_image": attr.label(
+            default = "//tools/package:make_image.py",
+            allow_single_file = True,
+        ),
+    },
+)
