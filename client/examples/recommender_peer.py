@@ -66,7 +66,8 @@ class Model:
         self.loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(self.liked, self.logits))
 
     def _rows(self, sizes, units, variables, initializer):
-        variables += [v1.get_variable("table%d_%d" % (units, i), [n, units], initializer=initializer)
+        variables += [v1.get_variable("table%d_%d" % (units, i), [n, units],
+                                      initializer=initializer)
                       for i, n in enumerate(sizes)]
         return [tf.nn.embedding_lookup(variables[0], self.users),
                 tf.nn.embedding_lookup(variables[1], self.films),

@@ -21,7 +21,7 @@ class GlobalNormKernel : public Kernel {
     return node.Attr("scale_after_normalization", &scale_);
   }
   // Checks t, and inputs [1, vectors] of one number per channel.
-  static StatusOr<Channels> Check(const KernelContext& ctx, int vectors) {
+  static StatusOr<ChannelSplit> Check(const KernelContext& ctx, int vectors) {
     const Tensor& t = ctx.input(0);
     if (t.rank() != 4) {
       return InvalidArgument("t must be 4-dimensional, has shape ", t.shape().ToString());
@@ -44,7 +44,7 @@ template <class T>
 class GlobalNorm final : public GlobalNormKernel {
   using F = FloatOf<T>;
   Status Compute(KernelContext& ctx) override {
-    ASSIGN_OR_RETURN(const Channels v, Check(ctx, 4));
+    ASSIGN_OR_RETURN(const ChannelSplit v, Check(ctx, 4));
     Tensor* y;
     RETURN_IF_ERROR(ctx.Allocate(0, ctx.input(0).shape(), &y));
     const FloatInput<F> t(ctx.input(0)), m(ctx.input(1)), variance(ctx.input(2)), b(ctx.input(3)),
@@ -67,7 +67,7 @@ template <class T>
 class GlobalNormGrad final : public GlobalNormKernel {
   using F = FloatOf<T>;
   Status Compute(KernelContext& ctx) override {
-    ASSIGN_OR_RETURN(const Channels v, Check(ctx, 3));
+    ASSIGN_OR_RETURN(const ChannelSplit v, Check(ctx, 3));
     const Shape& shape = ctx.input(0).shape();
     if (ctx.input(4).shape() != shape) {
       return InvalidArgument("backprop must have the shape of t, ", shape.ToString(), ", has ",

@@ -29,7 +29,7 @@ class BiasAddKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
     const Tensor& bias = ctx.input(1);
-    ASSIGN_OR_RETURN(const Channels c, SplitAtChannels(value.shape(), format_));
+    ASSIGN_OR_RETURN(const ChannelSplit c, SplitAtChannels(value.shape(), format_));
     if (bias.rank() != 1 || bias.dim(0) != c.channels) {
       return InvalidArgument("bias must have shape [", c.channels, "], one number per channel of ",
                              value.shape().ToString(), ", has shape ", bias.shape().ToString());
@@ -45,7 +45,7 @@ class BiasAddKernel final : public Kernel {
     });
     return OkStatus();
   }
-  static void AddRow(const T* x, const T* b, T* y, const Channels& c) {
+  static void AddRow(const T* x, const T* b, T* y, const ChannelSplit& c) {
     if (c.inner == 1) {
       for (int64_t i = 0; i < c.channels; ++i) y[i] = AddFn()(x[i], b[i]);
       return;
@@ -75,7 +75,7 @@ template <class T>
 class BiasAddGradKernel final : public Kernel {
   Status Init(const KernelInit& node) override { return node.Attr("data_format", &format_); }
   Status Compute(KernelContext& ctx) override {
-    ASSIGN_OR_RETURN(const Channels c, SplitAtChannels(ctx.input(0).shape(), format_));
+    ASSIGN_OR_RETURN(const ChannelSplit c, SplitAtChannels(ctx.input(0).shape(), format_));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape({c.channels}), &out));
     const T* dy = ctx.input(0).template data<T>();
@@ -95,7 +95,7 @@ class BiasAddGradKernel final : public Kernel {
   // Rows are added up in groups: the error grows with the number of groups, not of rows.
   static constexpr int64_t kGroup = 256;
 
-  static void SumBlock(const T* dy, T* db, const Channels& c, int64_t first, int64_t last) {
+  static void SumBlock(const T* dy, T* db, const ChannelSplit& c, int64_t first, int64_t last) {
     Sum<T> total[kBlock] = {};
     for (int64_t r = 0; r < c.outer; r += kGroup) {
       Sum<T> group[kBlock] = {};

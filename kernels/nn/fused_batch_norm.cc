@@ -16,7 +16,7 @@ namespace {
 struct Moments {
   std::vector<double> mean, variance;
 
-  Moments(const Channels& v, const float* x, Scheduler& threads)
+  Moments(const ChannelSplit& v, const float* x, Scheduler& threads)
       : mean(v.channels), variance(v.channels) {
     const int64_t rows = RowsPerPiece<float>(v), pieces = (v.outer + rows - 1) / rows;
     std::vector<float> means(pieces * v.channels), squares(pieces * v.channels);
@@ -52,7 +52,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
 
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    ASSIGN_OR_RETURN(const Channels v, ImageChannels(x));
+    ASSIGN_OR_RETURN(const ChannelSplit v, ImageChannels(x));
     RETURN_IF_ERROR(ExpectChannels("scale", ctx.input(1), v.channels));
     RETURN_IF_ERROR(ExpectChannels("offset", ctx.input(2), v.channels));
     // In training the running statistics are of use only where they are carried on.
@@ -85,7 +85,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
   }
 
   // batch_mean, batch_variance, and those that normalise and that the gradient asks for.
-  void SetStatistics(KernelContext& ctx, const Channels& v, const float* x,
+  void SetStatistics(KernelContext& ctx, const ChannelSplit& v, const float* x,
                      Tensor** statistics) const {
     const float* running[] = {ctx.input(3).data<float>(), ctx.input(4).data<float>()};
     if (!training_) {
@@ -109,7 +109,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     }
   }
 
-  void Normalize(KernelContext& ctx, const Channels& v, const float* x, const float* mean,
+  void Normalize(KernelContext& ctx, const ChannelSplit& v, const float* x, const float* mean,
                  const float* variance, Tensor* y) const {
     std::vector<float> factors = InverseDeviation(variance, v.channels);
     const float* scale = ctx.input(1).data<float>();

@@ -24,7 +24,7 @@ class BatchNormKernel : public Kernel {
     return node.Attr("is_training", &training_);
   }
 
-  StatusOr<Channels> ImageChannels(const Tensor& x) const {
+  StatusOr<ChannelSplit> ImageChannels(const Tensor& x) const {
     const int rank = static_cast<int>(format_.size());
     // The two-dimensional formats also serve volumes whose depth was folded into their height.
     if (x.rank() != rank) {

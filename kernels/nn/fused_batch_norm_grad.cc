@@ -11,7 +11,7 @@ namespace {
 class FusedBatchNormGradKernel final : public BatchNormKernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(1);
-    ASSIGN_OR_RETURN(const Channels v, ImageChannels(x));
+    ASSIGN_OR_RETURN(const ChannelSplit v, ImageChannels(x));
     if (ctx.input(0).shape() != x.shape()) {
       return InvalidArgument("y_backprop must have the shape of x, ", x.shape().ToString(),
                              ", has ", ctx.input(0).shape().ToString());
@@ -33,7 +33,7 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
     return OkStatus();
   }
 
-  void Differentiate(KernelContext& ctx, const Channels& v, const float* dy, const float* x,
+  void Differentiate(KernelContext& ctx, const ChannelSplit& v, const float* dy, const float* x,
                      Tensor* dx, float* dscale, float* doffset) const {
     const float* scale = ctx.input(2).data<float>();
     const float* mean = ctx.input(3).data<float>();

@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-struct Channels {
+struct ChannelSplit {
   int64_t outer = 1, channels = 0, inner = 1;
   int64_t row() const { return channels * inner; }
   int64_t per_channel() const { return outer * inner; }  // elements
@@ -26,14 +26,14 @@ inline int ChannelAxis(const std::string& format, int rank) {
   return format.rfind("NC", 0) == 0 ? 1 : rank - 1;
 }
 
-inline Channels SplitAt(const Shape& shape, int axis) {
-  Channels c{.channels = shape.dim(axis)};
+inline ChannelSplit SplitAt(const Shape& shape, int axis) {
+  ChannelSplit c{.channels = shape.dim(axis)};
   for (int i = 0; i < axis; ++i) c.outer *= shape.dim(i);
   for (int i = axis + 1; i < shape.rank(); ++i) c.inner *= shape.dim(i);
   return c;
 }
 
-inline StatusOr<Channels> SplitAtChannels(const Shape& shape, const std::string& format) {
+inline StatusOr<ChannelSplit> SplitAtChannels(const Shape& shape, const std::string& format) {
   if (shape.rank() < 2) {
     return InvalidArgument("input must have at least 2 dimensions, has shape ", shape.ToString());
   }
@@ -43,13 +43,13 @@ inline StatusOr<Channels> SplitAtChannels(const Shape& shape, const std::string&
 // Rows that are summed in F before their sums are added up in double: the error of a sum depends on
 // them and not on its length.
 template <class F>
-int64_t RowsPerPiece(const Channels& v) {
+int64_t RowsPerPiece(const ChannelSplit& v) {
   return std::clamp<int64_t>(16384 / std::max<int64_t>(v.row(), 1), 1, 512);
 }
 
 // Calls sum(first row, last row, piece) for each piece of the rows, on several threads.
 template <class F, class Sum>
-void ForEachPiece(const Channels& v, double element_ns, Scheduler& threads, const Sum& sum) {
+void ForEachPiece(const ChannelSplit& v, double element_ns, Scheduler& threads, const Sum& sum) {
   const int64_t rows = RowsPerPiece<F>(v), pieces = (v.outer + rows - 1) / rows;
   const double piece_ns = element_ns * static_cast<double>(rows * v.row());
   threads.ParallelFor(pieces, piece_ns, [&](int64_t begin, int64_t end) {
@@ -59,7 +59,7 @@ void ForEachPiece(const Channels& v, double element_ns, Scheduler& threads, cons
 
 // sums[c] += value(i, c) for every element i of channel c in rows [begin, end).
 template <class F, class Value>
-void AddRows(const Channels& v, int64_t begin, int64_t end, F* sums, const Value& value) {
+void AddRows(const ChannelSplit& v, int64_t begin, int64_t end, F* sums, const Value& value) {
   constexpr int kLanes = 16;
   for (int64_t r = begin; r < end; ++r) {
     int64_t i = r * v.row();
@@ -82,7 +82,7 @@ void AddRows(const Channels& v, int64_t begin, int64_t end, F* sums, const Value
 
 // The sums of value(i, c) for each channel.
 template <class F, class Value>
-std::vector<double> SumPerChannel(const Channels& v, Scheduler& threads, const Value& value) {
+std::vector<double> SumPerChannel(const ChannelSplit& v, Scheduler& threads, const Value& value) {
   const int64_t rows = RowsPerPiece<F>(v), pieces = (v.outer + rows - 1) / rows;
   std::vector<F> parts(pieces * v.channels);
   ForEachPiece<F>(v, 0.5, threads, [&](int64_t begin, int64_t end, int64_t piece) {
@@ -97,7 +97,7 @@ std::vector<double> SumPerChannel(const Channels& v, Scheduler& threads, const V
 
 // y[i] = value(i, c) for every element i of every channel c.
 template <class F, class Value>
-void MapPerChannel(const Channels& v, Scheduler& threads, F* y, const Value& value) {
+void MapPerChannel(const ChannelSplit& v, Scheduler& threads, F* y, const Value& value) {
   ForEachPiece<F>(v, 0.5, threads, [&](int64_t begin, int64_t end, int64_t) {
     for (int64_t r = begin; r < end; ++r) {
       int64_t i = r * v.row();

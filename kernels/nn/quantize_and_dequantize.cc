@@ -75,8 +75,8 @@ class QuantizeKernel : public Kernel {
   }
 
   // The tensor along its axis; one slice of everything where there is none.
-  StatusOr<Channels> View(const Shape& shape) const {
-    if (axis_ == -1) return Channels{.outer = 1, .channels = 1, .inner = shape.num_elements()};
+  StatusOr<ChannelSplit> View(const Shape& shape) const {
+    if (axis_ == -1) return ChannelSplit{.outer = 1, .channels = 1, .inner = shape.num_elements()};
     if (axis_ < shape.rank()) return SplitAt(shape, static_cast<int>(axis_));
     return InvalidArgument("axis ", axis_, " is out of bounds for an input of shape ",
                            shape.ToString());
@@ -97,7 +97,7 @@ class QuantizeKernel : public Kernel {
 
 // Calls fn(first element, slice) for each run of `view.inner` elements.
 template <class Fn>
-void ForEachRun(const Channels& view, const Fn& fn) {
+void ForEachRun(const ChannelSplit& view, const Fn& fn) {
   for (int64_t r = 0; r < view.outer * view.channels; ++r) fn(r * view.inner, r % view.channels);
 }
 
@@ -124,7 +124,7 @@ class QuantizeAndDequantize final : public QuantizeKernel {
       bits = given.scalar<int32_t>();
       RETURN_IF_ERROR(quantizer_.Check(bits));
     }
-    ASSIGN_OR_RETURN(const Channels view, View(input.shape()));
+    ASSIGN_OR_RETURN(const ChannelSplit view, View(input.shape()));
     const FloatInput<F> x(input);
     std::vector<Steps<F>> steps(view.channels);
     RETURN_IF_ERROR(Ranges(ctx, view, x, &steps));
@@ -142,7 +142,7 @@ class QuantizeAndDequantize final : public QuantizeKernel {
   }
 
   // Sets min and max of each slice: as given, or what there is.
-  Status Ranges(const KernelContext& ctx, const Channels& view, const F* x,
+  Status Ranges(const KernelContext& ctx, const ChannelSplit& view, const F* x,
                 std::vector<Steps<F>>* steps) const {
     if (!quantizer_.range_given) {
       for (Steps<F>& s : *steps) {
@@ -191,7 +191,7 @@ class QuantizeGrad final : public QuantizeKernel {
       return InvalidArgument("gradients must have the shape of input, ", input.shape().ToString(),
                              ", have ", ctx.input(0).shape().ToString());
     }
-    ASSIGN_OR_RETURN(const Channels view, View(input.shape()));
+    ASSIGN_OR_RETURN(const ChannelSplit view, View(input.shape()));
     RETURN_IF_ERROR(CheckRange("input_min", ctx.input(2), view.channels));
     RETURN_IF_ERROR(CheckRange("input_max", ctx.input(3), view.channels));
     Tensor* outputs[3];

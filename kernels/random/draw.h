@@ -26,9 +26,9 @@ inline Tensor Draw(const char* op, DType dtype, std::vector<int64_t> shape, int6
 }
 
 // One kernel, run several times, as a graph that runs step after step.
-class Node {
+class RepeatedOp {
  public:
-  Node(string_view op, Attrs attrs, std::vector<Tensor> inputs)
+  RepeatedOp(string_view op, Attrs attrs, std::vector<Tensor> inputs)
       : inputs_(std::move(inputs)), op_(**Registry::Global().GetOp(op)), attrs_(std::move(attrs)) {
     std::vector<std::vector<EdgeType>> args;
     for (const Tensor& input : inputs_) {

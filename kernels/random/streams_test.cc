@@ -57,18 +57,18 @@ TEST(Streams, ALongFillEndsWithItsStep) {
 
 TEST(Streams, RunsFollowEachOther) {
   for (const char* op : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal"}) {
-    Node node(op, With(Seeds(5, 6), "dtype", DType::kFloat), {Ints({10})});
+    RepeatedOp node(op, With(Seeds(5, 6), "dtype", DType::kFloat), {Ints({10})});
     const Tensor first = node.Run(), second = node.Run();
     EXPECT_TRUE(SameTensor(first, Draw(op, DType::kFloat, {10}, 5, 6)));
     EXPECT_FALSE(SameTensor(first, second));
-    Node again(op, With(Seeds(5, 6), "dtype", DType::kFloat), {Ints({10})});
+    RepeatedOp again(op, With(Seeds(5, 6), "dtype", DType::kFloat), {Ints({10})});
     again.Run();
     EXPECT_TRUE(SameTensor(again.Run(), second)) << "the same seeds, the same sequence of steps";
   }
 }
 
 TEST(Streams, ARunSkipsAsMuchAsTensorFlowDoes) {
-  Node node("RandomUniform", With(Seeds(5, 6), "dtype", DType::kFloat), {Ints({10})});
+  RepeatedOp node("RandomUniform", With(Seeds(5, 6), "dtype", DType::kFloat), {Ints({10})});
   node.Run();
   const Tensor second = node.Run();
   Philox stream = Philox::FromSeeds(5, 6);
@@ -81,8 +81,8 @@ TEST(Streams, WithoutSeedsDiffer) {
     return OpRunner("RandomUniform").In(Ints({8})).Attr("dtype", DType::kFloat).Run1();
   };
   EXPECT_FALSE(SameTensor(*draw(), *draw()));
-  Node shuffle("RandomShuffle", {},
-               {Ints({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})});
+  RepeatedOp shuffle("RandomShuffle", {},
+                     {Ints({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})});
   EXPECT_FALSE(SameTensor(shuffle.Run(), shuffle.Run()));
 }
 
@@ -156,7 +156,7 @@ TEST(RandomShuffle, KeepsEveryRow) {
 }
 
 TEST(RandomShuffle, EveryOrderIsAsLikely) {
-  Node node("RandomShuffle", Seeds(11, 0), {Ints({0, 1, 2, 3})});
+  RepeatedOp node("RandomShuffle", Seeds(11, 0), {Ints({0, 1, 2, 3})});
   std::map<std::vector<int32_t>, int> counts;
   for (int i = 0; i < 24000; ++i) {
     const Tensor y = node.Run();

@@ -34,7 +34,7 @@ struct Expected {
   std::vector<float> counts;
 };
 
-void ExpectStep(Node& node, const Expected& expected) {
+void ExpectStep(RepeatedOp& node, const Expected& expected) {
   const std::vector<Tensor> out = node.RunAll();
   const auto candidates = out[0].flat<int64_t>();
   EXPECT_EQ(std::vector<int64_t>(candidates.begin(), candidates.end()), expected.candidates);
@@ -49,11 +49,11 @@ void ExpectStep(Node& node, const Expected& expected) {
 }
 
 TEST(Uniform, AgreesWithTensorFlow) {
-  Node unique("UniformCandidateSampler", Draws(5, true), {True()});
+  RepeatedOp unique("UniformCandidateSampler", Draws(5, true), {True()});
   ExpectStep(unique, {{8, 9, 5, 11, 4}, {0.40670782f}, {0.40670782f}});
   ExpectStep(unique, {{6, 0, 10, 2, 1}, {0.41666669f}, {0.41666669f}});
-  Node wide("UniformCandidateSampler", Draws(4, false, {{"range_max", (int64_t{1} << 62) + 12345}}),
-            {True()});
+  RepeatedOp wide("UniformCandidateSampler",
+                  Draws(4, false, {{"range_max", (int64_t{1} << 62) + 12345}}), {True()});
   ExpectStep(wide,
              {{2193874145266227053, 4518672667607940440, 3626435730986089228, 2225898178283882720},
               {8.6736174e-19f},
@@ -61,7 +61,7 @@ TEST(Uniform, AgreesWithTensorFlow) {
 }
 
 TEST(LogUniform, AgreesWithTensorFlow) {
-  Node node("LogUniformCandidateSampler", Draws(6, true), {True()});
+  RepeatedOp node("LogUniformCandidateSampler", Draws(6, true), {True()});
   ExpectStep(node, {{0, 3, 1, 7, 9, 6},
                     {0.94847512f, 0.42649156f, 0.22295219f, 0.67295384f},
                     {1.6214290f, 0.52198350f, 0.94847512f, 0.27552131f, 0.22295219f, 0.31236029f}});
@@ -71,12 +71,12 @@ TEST(LogUniform, AgreesWithTensorFlow) {
 }
 
 TEST(Learned, AgreesWithTensorFlow) {
-  Node unique("LearnedUnigramCandidateSampler", Draws(5, true), {True()});
+  RepeatedOp unique("LearnedUnigramCandidateSampler", Draws(5, true), {True()});
   ExpectStep(unique, {{8, 9, 5, 1, 11}, {0.45614883f}, {0.45614883f}});
   ExpectStep(unique, {{10, 5, 0, 1, 3},
                       {0.55120468f},
                       {0.32106584f, 0.32106584f, 0.32106584f, 0.55120468f, 0.32106584f}});
-  Node repeated("ThreadUnsafeUnigramCandidateSampler", Draws(5, false), {True()});
+  RepeatedOp repeated("ThreadUnsafeUnigramCandidateSampler", Draws(5, false), {True()});
   ExpectStep(repeated, {{8, 9, 5, 1, 1}, {0.41666669f}, {0.41666669f}});
   ExpectStep(repeated, {{10, 5, 0, 10, 1}, {0.625f}, {0.3125f, 0.3125f, 0.3125f, 0.3125f, 0.625f}});
 }
@@ -84,21 +84,21 @@ TEST(Learned, AgreesWithTensorFlow) {
 const std::vector<float> kCounts = {4.0, 1.0, 0.5, 3.0, 2.0, 1.0, 1.0, 9.0, 0.25, 2.0};
 
 TEST(Fixed, AgreesWithTensorFlow) {
-  Node reserved("FixedUnigramCandidateSampler",
-                Draws(5, true,
-                      {{"range_max", 12},
-                       {"distortion", 0.75f},
-                       {"num_reserved_ids", 2},
-                       {"unigrams", kCounts}}),
-                {True()});
+  RepeatedOp reserved("FixedUnigramCandidateSampler",
+                      Draws(5, true,
+                            {{"range_max", 12},
+                             {"distortion", 0.75f},
+                             {"num_reserved_ids", 2},
+                             {"unigrams", kCounts}}),
+                      {True()});
   ExpectStep(reserved, {{9, 6, 10, 5, 2},
                         {0, 0.24019542f, 0.93895394f, 0.75344700f},
                         {0.93895394f, 0.55189300f, 0.14972445f, 0.66997635f, 0.75344700f}});
   ExpectStep(reserved, {{8, 5, 9, 2, 7},
                         {0, 0.18618363f, 0.87718731f, 0.65010905f},
                         {0.29577154f, 0.56457961f, 0.87718731f, 0.65010905f, 0.29577154f}});
-  Node repeated("FixedUnigramCandidateSampler",
-                Draws(5, false, {{"range_max", 10}, {"unigrams", kCounts}}), {True()});
+  RepeatedOp repeated("FixedUnigramCandidateSampler",
+                      Draws(5, false, {{"range_max", 10}, {"unigrams", kCounts}}), {True()});
   ExpectStep(repeated, {{1, 9, 9, 7, 0},
                         {0.21052632f, 0.42105263f, 0.42105263f, 0.10526316f},
                         {0.21052632f, 0.42105263f, 0.42105263f, 1.8947369f, 0.84210527f}});
@@ -107,7 +107,7 @@ TEST(Fixed, AgreesWithTensorFlow) {
 TEST(Fixed, ReadsCountsFromAFileAndTakesItsShard) {
   const std::string file = testing::TempDir() + "/vocabulary.csv";
   std::ofstream(file) << "a,1\nb,4\n\nc,0\nd,0\ne,0\n";
-  Node node(
+  RepeatedOp node(
       "FixedUnigramCandidateSampler",
       Draws(8, false, {{"range_max", 2}, {"num_shards", 2}, {"shard", 1}, {"vocab_file", file}}),
       {Classes({1, 2}, {0, 1})});
@@ -116,7 +116,7 @@ TEST(Fixed, ReadsCountsFromAFileAndTakesItsShard) {
 }
 
 TEST(All, IsEveryClass) {
-  Node node("AllCandidateSampler", Draws(12, true, {}), {True()});
+  RepeatedOp node("AllCandidateSampler", Draws(12, true, {}), {True()});
   std::vector<int64_t> all(12);
   std::iota(all.begin(), all.end(), 0);
   ExpectStep(node, {all, {1}, {1}});

@@ -35,9 +35,10 @@ class Cluster:
         self.hosts = ["--ps_hosts=" + self.ps, "--worker_hosts=" + ",".join(self.workers)]
 
     def start(self, job, index, *flags, hosts=None):
+        task = ["--job_name=" + job, "--task_index=%d" % index]
         server = subprocess.Popen(
-            [PENSTOCK, "server", "--job_name=" + job, "--task_index=%d" % index, "--grace_seconds=0",
-             *(hosts or self.hosts), *flags], stdout=subprocess.PIPE, text=True)
+            [PENSTOCK, "server", "--grace_seconds=0", *task, *(hosts or self.hosts), *flags],
+            stdout=subprocess.PIPE, text=True)
         self.test.addCleanup(server.stdout.close)
         self.test.addCleanup(server.wait)
         self.test.addCleanup(server.kill)
@@ -108,7 +109,8 @@ class DoctorTest(ClusterTest):
         port = web.server_address[1]
         said = self.doctor("--ps_hosts=127.0.0.1:%d,no-such-host.invalid:2222" % port,
                            "--worker_hosts=" + cluster.workers[0])
-        self.assertIn("/job:ps/task:0 at 127.0.0.1:%d: what listens there is not a task" % port, said)
+        self.assertIn("/job:ps/task:0 at 127.0.0.1:%d: what listens there is not a task" % port,
+                      said)
         self.assertIn("/job:ps/task:1 at no-such-host.invalid:2222: the name has no address", said)
 
     def test_tasks_that_were_started_otherwise(self):
@@ -154,8 +156,8 @@ class DoctorTest(ClusterTest):
         said = self.doctor(*cluster.hosts, "--job_name=ps", "--task_index=0",
                            variables={"TF_CONFIG": config, "http_proxy": "http://127.0.0.1:1"},
                            expect=0)
-        self.assertIn("warning TF_CONFIG: says otherwise than the flags: /job:worker/replica:0/task:1",
-                      said)
+        self.assertIn("warning TF_CONFIG: says otherwise than the flags: "
+                      "/job:worker/replica:0/task:1", said)
         self.assertIn("warning http_proxy: is set", said)
 
     def test_mistakes_in_the_flags(self):
@@ -164,7 +166,7 @@ class DoctorTest(ClusterTest):
                 (["--ps_hosts=a"], "--ps_hosts: "),
                 (["--ps_hosts=a:1", "--worker_hosts=a:1"], "'a:1' is the address of both"),
                 (["--ps_hosts=a:1", "--job_name=pss"], "--job_name: 'pss' is not a job"),
-                (["--ps_hosts=a:1", "--job_name=ps", "--task_index=1"], "--task_index: 1 is out of"),
+                (["--ps_hosts=a:1", "--job_name=ps", "--task_index=1"], "--task_index: 1 is out"),
                 (["--ps_hosts=a:1", "--task_index=1"], "--task_index requires --job_name")):
             self.assertIn(message, self.doctor(*flags, expect=2))
         said = self.doctor("--ps_hosts=localhost:1", "--worker_hosts=no-such-host.invalid:1")

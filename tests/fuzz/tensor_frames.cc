@@ -17,8 +17,8 @@ class CpuLanding final : public Landing {};
 void Read(string_view input) {
   CpuLanding landing;
   FrameReader reader(landing);
-  std::vector<FrameReader::Received> received;
-  std::vector<FrameReader::Refused> refused;
+  std::vector<ReceivedTensor> received;
+  std::vector<RefusedStep> refused;
   while (input.size() >= 2) {
     const size_t length = static_cast<uint8_t>(input[0]) | static_cast<uint8_t>(input[1]) << 8;
     input.remove_prefix(2);

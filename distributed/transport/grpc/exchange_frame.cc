@@ -181,7 +181,8 @@ Status FrameReader::Read(const grpc::ByteBuffer& frame, absl::FunctionRef<bool(i
 }
 
 Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* body,
-                             std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused) {
+                             std::vector<ReceivedTensor>* received,
+                             std::vector<RefusedStep>* refused) {
   if (part.bytes() > body->left()) return DataLoss("a tensor is longer than its message");
   ASSIGN_OR_RETURN(HashedKey key,
                    keys_.Find(part.key(), part.key_text(), part.frame(), part.iteration()));

@@ -53,7 +53,7 @@ ShmSink::~ShmSink() {
 }
 
 void ShmSink::SendEncoded(OutgoingTensor tensor, HandedOver handed_over) {
-  const Status fits = RecordWriter::CheckHeader(tensor);
+  const Status fits = TensorRecordWriter::CheckHeader(tensor);
   if (!fits.ok()) {
     Refuse(tensor.step_id(), fits);
     return std::move(handed_over)();
@@ -306,7 +306,7 @@ Status ShmSink::Greet(SocketMessage message) {
       std::make_unique<Arena>(*source_, Arena::Options{.region_bytes = SharedSegment::kArenaBytes,
                                                        .cached_bytes_max = kCachedBytesMax,
                                                        .bytes_limit = SharedSegment::kArenaBytes});
-  writer_ = std::make_unique<RecordWriter>(segment_->tensors());
+  writer_ = std::make_unique<TensorRecordWriter>(segment_->tensors());
   commands_ = std::make_unique<RingReader>(segment_->commands());
   return OkStatus();
 }

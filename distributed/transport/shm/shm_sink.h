@@ -19,8 +19,8 @@
 #include "core/base/mutex.h"
 #include "core/tensor/arena.h"
 #include "distributed/transport/shm/loop.h"
-#include "distributed/transport/shm/record_writer.h"
 #include "distributed/transport/shm/segment.h"
+#include "distributed/transport/shm/tensor_record_writer.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/transport.h"
 
@@ -97,7 +97,7 @@ class ShmSink final : public TensorSink,
   std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(mu_);  // from the greeting on
   std::unique_ptr<ArenaSource> source_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Arena> arena_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<RecordWriter> writer_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<TensorRecordWriter> writer_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RingReader> commands_ ABSL_GUARDED_BY(mu_);
   std::vector<int64_t> subscribed_ ABSL_GUARDED_BY(mu_);    // read, for Advance to hand on
   absl::flat_hash_set<char*> blocks_ ABSL_GUARDED_BY(mu_);  // of the arena, in use

@@ -172,7 +172,7 @@ Status ShmStream::Open(SocketMessage message) {
       std::make_shared<ReceivedMemory>(segment_, [stream = weak_from_this()](uint64_t offset) {
         if (const auto self = stream.lock()) self->Free(offset);
       });
-  reader_ = std::make_unique<RecordReader>(segment_->tensors(), std::move(memory), steps_);
+  reader_ = std::make_unique<TensorRecordReader>(segment_->tensors(), std::move(memory), steps_);
   std::vector<Transport::Reached> opened;
   {
     MutexLock lock(mu_);

@@ -15,8 +15,8 @@
 #include "absl/functional/any_invocable.h"
 #include "core/base/mutex.h"
 #include "distributed/transport/shm/loop.h"
-#include "distributed/transport/shm/record_reader.h"
 #include "distributed/transport/shm/segment.h"
+#include "distributed/transport/shm/tensor_record_reader.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/transport.h"
 
@@ -72,7 +72,7 @@ class ShmStream final : public ShmLoop::End, public std::enable_shared_from_this
   int fd_ = -1;  // from Connect on
   // Of the loop's thread.
   std::shared_ptr<SharedSegment> segment_;  // from the welcome on
-  std::unique_ptr<RecordReader> reader_;
+  std::unique_ptr<TensorRecordReader> reader_;
   Status broken_;  // why the loop is to end the stream
 
   Mutex mu_;

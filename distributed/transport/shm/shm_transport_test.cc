@@ -12,7 +12,7 @@
 
 #include "core/op/attr.h"
 #include "distributed/rpc/calls/testing/test_host.h"
-#include "distributed/transport/shm/record_writer.h"
+#include "distributed/transport/shm/tensor_record_writer.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/testing/recording_steps.h"
 #include "gmock/gmock.h"
@@ -117,7 +117,7 @@ class Producer final : public wire::SharedMemory::Service {
   void Close() { socket_.Close(); }
   int socket() const { return socket_.get(); }
   SharedSegment& segment() { return *segment_; }
-  RecordWriter& writer() { return *writer_; }
+  TensorRecordWriter& writer() { return *writer_; }
 
  private:
   grpc::Status Meet(grpc::ServerContext*, const wire::MeetRequest*,
@@ -133,7 +133,7 @@ class Producer final : public wire::SharedMemory::Service {
   UniqueFd listener_;
   UniqueFd socket_;
   std::shared_ptr<SharedSegment> segment_;
-  std::optional<RecordWriter> writer_;
+  std::optional<TensorRecordWriter> writer_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

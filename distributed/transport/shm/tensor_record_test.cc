@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/transport/shm/record_reader.h"
-#include "distributed/transport/shm/record_writer.h"
-
 #include <cstring>
 
 #include "core/op/attr.h"
+#include "distributed/transport/shm/tensor_record_reader.h"
+#include "distributed/transport/shm/tensor_record_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -54,11 +53,11 @@ class RecordsTest : public testing::Test, public Landing {
 
   const std::shared_ptr<SharedSegment> segment = *SharedSegment::Create();
   std::vector<uint64_t> freed;
-  RecordWriter writer{segment->tensors()};
-  RecordReader reader{segment->tensors(),
-                      std::make_shared<ReceivedMemory>(
-                          segment, [this](uint64_t offset) { freed.push_back(offset); }),
-                      *this};
+  TensorRecordWriter writer{segment->tensors()};
+  TensorRecordReader reader{segment->tensors(),
+                            std::make_shared<ReceivedMemory>(
+                                segment, [this](uint64_t offset) { freed.push_back(offset); }),
+                            *this};
   std::vector<ReceivedTensor> received;
   std::vector<RefusedStep> refused;
 };
@@ -144,9 +143,9 @@ TEST_F(RecordsTest, PiecesThatEndEarlyAreDropped) {
 }
 
 TEST_F(RecordsTest, AKeyThatIsTooLongIsAnErrorOfItsTensor) {
-  EXPECT_TRUE(RecordWriter::CheckHeader(Outgoing(Tensor::Scalar(1.0f))).ok());
+  EXPECT_TRUE(TensorRecordWriter::CheckHeader(Outgoing(Tensor::Scalar(1.0f))).ok());
   const OutgoingTensor tensor = Outgoing(Tensor::Scalar(1.0f), 1, std::string(1 << 20, 'x'));
-  EXPECT_EQ(RecordWriter::CheckHeader(tensor).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(TensorRecordWriter::CheckHeader(tensor).code(), StatusCode::kResourceExhausted);
 }
 
 TEST_F(RecordsTest, ABrokenHeaderFailsItsStepOnly) {
@@ -183,7 +182,8 @@ TEST_F(RecordsTest, WhatIsNoRecordEndsTheConnection) {
     RingWriter hostile(ring);
     hostile.Append(words.data(), words.size() * 4);
     hostile.Publish();
-    RecordReader victim(ring, std::make_shared<ReceivedMemory>(segment, [](uint64_t) {}), *this);
+    TensorRecordReader victim(ring, std::make_shared<ReceivedMemory>(segment, [](uint64_t) {}),
+                              *this);
     EXPECT_EQ(victim.Read(Wanted, &received, &refused).status().code(), StatusCode::kDataLoss)
         << testing::PrintToString(words);
   }
@@ -204,11 +204,11 @@ TEST_F(RecordsTest, FieldsThatDoNotFitTogetherEndTheConnection) {
   };
   for (const Case& c : cases) {
     const auto other = *SharedSegment::Create();
-    RecordWriter good(other->tensors());
+    TensorRecordWriter good(other->tensors());
     ASSERT_TRUE(*good.Write(Outgoing(Tensor::Scalar(1.0f)), Place::kInline, 0));
     std::memcpy(other->tensors().data + 8 + c.at, &c.value, 4);
-    RecordReader victim(other->tensors(), std::make_shared<ReceivedMemory>(other, [](uint64_t) {}),
-                        *this);
+    TensorRecordReader victim(other->tensors(),
+                              std::make_shared<ReceivedMemory>(other, [](uint64_t) {}), *this);
     EXPECT_EQ(victim.Read(Wanted, &received, &refused).status().code(), StatusCode::kDataLoss)
         << c.what;
   }
@@ -221,10 +221,10 @@ TEST_F(RecordsTest, BlocksOutsideOfTheArenaEndTheConnection) {
   for (const uint64_t offset :
        {arena, arena - 4096, arena + 64, ~uint64_t{63}, uint64_t{1}, uint64_t{1} << 63}) {
     const auto other = *SharedSegment::Create();
-    RecordWriter good(other->tensors());
+    TensorRecordWriter good(other->tensors());
     ASSERT_TRUE(*good.Write(Outgoing(Numbers(1 << 20)), Place::kArena, offset));
-    RecordReader victim(other->tensors(), std::make_shared<ReceivedMemory>(other, [](uint64_t) {}),
-                        *this);
+    TensorRecordReader victim(other->tensors(),
+                              std::make_shared<ReceivedMemory>(other, [](uint64_t) {}), *this);
     EXPECT_EQ(victim.Read(Wanted, &received, &refused).status().code(), StatusCode::kDataLoss)
         << offset;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordReader: the consumer's end of a shared ring. Believes nothing: lengths and offsets are
-// checked, in copies that the producer cannot change any more.
+// TensorRecordReader: the consumer's end of a shared ring. Believes nothing: lengths and offsets
+// are checked, in copies that the producer cannot change any more.
 //
 // One per connection, since the numbers of keys live as long as it does. Not thread-safe.
 #pragma once
@@ -17,16 +17,17 @@
 #include "distributed/transport/key_numbers.h"
 #include "distributed/transport/received.h"
 #include "distributed/transport/shm/received_memory.h"
-#include "distributed/transport/shm/record.h"
 #include "distributed/transport/shm/ring.h"
+#include "distributed/transport/shm/tensor_record.h"
 #include "distributed/transport/tensor_encoding.h"
 
 namespace penstock {
 
-class RecordReader {
+class TensorRecordReader {
  public:
   // `memory`: of the arena. `landing` is borrowed.
-  RecordReader(const RingMemory& ring, std::shared_ptr<ReceivedMemory> memory, Landing& landing)
+  TensorRecordReader(const RingMemory& ring, std::shared_ptr<ReceivedMemory> memory,
+                     Landing& landing)
       : ring_(ring), memory_(std::move(memory)), landing_(landing) {}
 
   RingReader& ring() { return ring_; }
@@ -48,7 +49,8 @@ class RecordReader {
   Status ReadTensor(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
                     std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused);
   StatusOr<Parsed> ParseTensor(size_t bytes);
-  Status Receive(Parsed parsed, std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused);
+  Status Receive(Parsed parsed, std::vector<ReceivedTensor>* received,
+                 std::vector<RefusedStep>* refused);
   Status ReadPiece(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
                    std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused);
   Status ReadRefusal(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/transport/shm/record_writer.h"
+#include "distributed/transport/shm/tensor_record_writer.h"
 
 #include <algorithm>
 #include <string>
@@ -13,18 +13,20 @@ size_t HeaderBytes(const OutgoingTensor& tensor) {
   // Whether the key has a number already is not known yet: leave room for its text.
   const RendezvousKey& key = tensor.key().key();
   const size_t text = key.src_device.size() + key.dst_device.size() + key.tensor.size() + 64;
-  return sizeof(RecordHead) + sizeof(TensorFields) + tensor.header().dims.size() * sizeof(RecordDim) + text;
+  return sizeof(RecordHead) + sizeof(TensorFields) +
+         tensor.header().dims.size() * sizeof(RecordDim) + text;
 }
 
 }  // namespace
 
-Status RecordWriter::CheckHeader(const OutgoingTensor& tensor) {
+Status TensorRecordWriter::CheckHeader(const OutgoingTensor& tensor) {
   if (HeaderBytes(tensor) <= kRecordTextMax) return OkStatus();
   return ResourceExhausted("the name of an edge has ", tensor.key().key().tensor.size(),
                            " bytes: at most ", kRecordTextMax, " with its devices can be sent");
 }
 
-StatusOr<bool> RecordWriter::Write(const OutgoingTensor& tensor, Place place, uint64_t offset) {
+StatusOr<bool> TensorRecordWriter::Write(const OutgoingTensor& tensor, Place place,
+                                         uint64_t offset) {
   const size_t body = place == Place::kInline ? tensor.bytes() : 0;
   ASSIGN_OR_RETURN(const size_t room, ring_.Room());
   if (room < HeaderBytes(tensor) + body) return false;
@@ -56,7 +58,7 @@ StatusOr<bool> RecordWriter::Write(const OutgoingTensor& tensor, Place place, ui
   return true;
 }
 
-Status RecordWriter::WritePieces(const OutgoingTensor& tensor, size_t* sent) {
+Status TensorRecordWriter::WritePieces(const OutgoingTensor& tensor, size_t* sent) {
   while (*sent < tensor.bytes()) {
     ASSIGN_OR_RETURN(const size_t room, ring_.Room());
     const size_t count = std::min(kPieceBytesMax, tensor.bytes() - *sent);
@@ -70,12 +72,13 @@ Status RecordWriter::WritePieces(const OutgoingTensor& tensor, size_t* sent) {
   return OkStatus();
 }
 
-StatusOr<bool> RecordWriter::WriteRefusal(int64_t step_id, const Status& why) {
+StatusOr<bool> TensorRecordWriter::WriteRefusal(int64_t step_id, const Status& why) {
   const string_view message = why.message().substr(0, kRecordTextMax);
   const RefusalFields fields = {step_id, static_cast<int64_t>(why.code())};
   ASSIGN_OR_RETURN(const size_t room, ring_.Room());
   if (room < sizeof(RecordHead) + sizeof(fields) + message.size()) return false;
-  const RecordHead head = {RecordKind::kRefusal, static_cast<uint32_t>(sizeof(fields) + message.size())};
+  const RecordHead head = {RecordKind::kRefusal,
+                           static_cast<uint32_t>(sizeof(fields) + message.size())};
   ring_.Append(&head, sizeof(head));
   ring_.Append(&fields, sizeof(fields));
   ring_.Append(message.data(), message.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/transport/shm/record_reader.h"
+#include "distributed/transport/shm/tensor_record_reader.h"
 
 #include <cstring>
 #include <string>
@@ -13,7 +13,7 @@ constexpr size_t kRankMax = 254;  // as shapes have it
 }  // namespace
 
 // A tensor's record but for the bytes of Place::kInline, which are the next in the ring.
-struct RecordReader::Parsed {
+struct TensorRecordReader::Parsed {
   TensorFields fields;
   std::vector<int64_t> dims;
   HashedKey key;
@@ -27,8 +27,9 @@ struct RecordReader::Parsed {
   }
 };
 
-StatusOr<bool> RecordReader::Read(absl::FunctionRef<bool(int64_t)> wanted,
-                                  std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused) {
+StatusOr<bool> TensorRecordReader::Read(absl::FunctionRef<bool(int64_t)> wanted,
+                                        std::vector<ReceivedTensor>* received,
+                                        std::vector<RefusedStep>* refused) {
   ASSIGN_OR_RETURN(const size_t readable, ring_.Readable());
   if (readable == 0) return false;
   RecordHead head;
@@ -46,7 +47,7 @@ StatusOr<bool> RecordReader::Read(absl::FunctionRef<bool(int64_t)> wanted,
   return true;
 }
 
-StatusOr<RecordReader::Parsed> RecordReader::ParseTensor(size_t bytes) {
+StatusOr<TensorRecordReader::Parsed> TensorRecordReader::ParseTensor(size_t bytes) {
   TensorFields fields;
   if (bytes < sizeof(fields)) return DataLoss("a tensor's record of ", bytes, " bytes");
   ring_.Read(&fields, sizeof(fields));
@@ -69,8 +70,9 @@ StatusOr<RecordReader::Parsed> RecordReader::ParseTensor(size_t bytes) {
   return Parsed{fields, std::move(dims), std::move(key)};
 }
 
-Status RecordReader::ReadTensor(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
-                                std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused) {
+Status TensorRecordReader::ReadTensor(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
+                                      std::vector<ReceivedTensor>* received,
+                                      std::vector<RefusedStep>* refused) {
   ASSIGN_OR_RETURN(Parsed parsed, ParseTensor(bytes));
   const TensorFields& fields = parsed.fields;
   if (fields.place == Place::kPieces) {
@@ -86,8 +88,8 @@ Status RecordReader::ReadTensor(size_t bytes, absl::FunctionRef<bool(int64_t)> w
   return OkStatus();
 }
 
-Status RecordReader::Receive(Parsed parsed, std::vector<ReceivedTensor>* received,
-                             std::vector<RefusedStep>* refused) {
+Status TensorRecordReader::Receive(Parsed parsed, std::vector<ReceivedTensor>* received,
+                                   std::vector<RefusedStep>* refused) {
   const TensorFields& fields = parsed.fields;
   const size_t bytes = fields.total_bytes;
   const bool in_arena = fields.place == Place::kArena;
@@ -118,8 +120,8 @@ Status RecordReader::Receive(Parsed parsed, std::vector<ReceivedTensor>* receive
   return OkStatus();
 }
 
-void RecordReader::Finish(Partial partial, std::vector<ReceivedTensor>* received,
-                          std::vector<RefusedStep>* refused) {
+void TensorRecordReader::Finish(Partial partial, std::vector<ReceivedTensor>* received,
+                                std::vector<RefusedStep>* refused) {
   const bool is_dead = partial.tensor.is_dead();
   StatusOr<Tensor> value = std::move(partial.tensor).Finish();
   if (value.ok()) {
@@ -131,12 +133,13 @@ void RecordReader::Finish(Partial partial, std::vector<ReceivedTensor>* received
   }
 }
 
-void RecordReader::DropUnwanted(absl::FunctionRef<bool(int64_t)> wanted) {
+void TensorRecordReader::DropUnwanted(absl::FunctionRef<bool(int64_t)> wanted) {
   if (partial_.has_value() && !wanted(partial_->step_id)) partial_.reset();
 }
 
-Status RecordReader::ReadPiece(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
-                               std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused) {
+Status TensorRecordReader::ReadPiece(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
+                                     std::vector<ReceivedTensor>* received,
+                                     std::vector<RefusedStep>* refused) {
   if (bytes == 0 || bytes > pieces_left_) {
     return DataLoss("a piece of ", bytes, " bytes of a tensor that lacks ", pieces_left_);
   }
@@ -148,8 +151,8 @@ Status RecordReader::ReadPiece(size_t bytes, absl::FunctionRef<bool(int64_t)> wa
   return OkStatus();
 }
 
-Status RecordReader::ReadRefusal(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
-                                 std::vector<RefusedStep>* refused) {
+Status TensorRecordReader::ReadRefusal(size_t bytes, absl::FunctionRef<bool(int64_t)> wanted,
+                                       std::vector<RefusedStep>* refused) {
   RefusalFields fields;
   if (bytes < sizeof(fields) || bytes > sizeof(fields) + kRecordTextMax) {
     return DataLoss("a refusal's record of ", bytes, " bytes");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordWriter: the producer's end of a shared ring. Small tensors go in whole; of large ones the
-// ring has the header, and the bytes lie in the arena, or follow as pieces.
+// TensorRecordWriter: the producer's end of a shared ring. Small tensors go in whole; of large ones
+// the ring has the header, and the bytes lie in the arena, or follow as pieces.
 //
 // One per connection, since the numbers of keys live as long as it does. Not thread-safe.
 #pragma once
@@ -11,15 +11,15 @@
 
 #include "core/base/status.h"
 #include "distributed/transport/key_numbers.h"
-#include "distributed/transport/shm/record.h"
 #include "distributed/transport/shm/ring.h"
+#include "distributed/transport/shm/tensor_record.h"
 #include "distributed/transport/tensor_encoding.h"
 
 namespace penstock {
 
-class RecordWriter {
+class TensorRecordWriter {
  public:
-  explicit RecordWriter(const RingMemory& ring) : ring_(ring) {}
+  explicit TensorRecordWriter(const RingMemory& ring) : ring_(ring) {}
 
   RingWriter& ring() { return ring_; }
   // ResourceExhausted if the tensor's header does not fit into a record.

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One definition per name: two classes of one name in one namespace may end up in one program,
+where the linker keeps only one of their destructors, whatever the other class holds."""
+
+import re
+
+NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{")
+END = re.compile(r"^\}  // namespace")
+CLASS = re.compile(r"^(?:class|struct)(?: alignas\(\d+\)| ABSL_\w+(?:\([^)]*\))?)? (\w+)(?: final)?"
+                   r"(?: :| *\{)")
+
+
+def classes(lines):
+    """(name with its namespaces, line) of each class that other files can see."""
+    namespaces = []
+    for number, line in enumerate(lines, 1):
+        opened = NAMESPACE.match(line)
+        defined = CLASS.match(line)
+        if opened:
+            namespaces.append(opened[1])
+        elif END.match(line) and namespaces:
+            namespaces.pop()
+        elif defined and "" not in namespaces:
+            yield "::".join([*namespaces, defined[1]]), number
+
+
+def check(root, paths):
+    """(path, line, what is wrong) for each class that another file has defined before."""
+    first = {}
+    for path in paths:
+        if path.suffix not in (".h", ".cc"):
+            continue
+        if path.name.endswith("_test.cc") or "tests" in path.parts:
+            continue
+        lines = (root / path).read_text(encoding="utf-8").split("\n")
+        for name, number in classes(lines):
+            other = first.setdefault(name, path)
+            if other != path:
+                yield path, number, f"{name} is also defined in {other}: give one another name"
