@@ -29,7 +29,7 @@ class InstallTest(unittest.TestCase):
     def run_shell(self, script, expected=0):
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=self.home,
                               env=self.environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=250, check=False)
+                              stderr=subprocess.STDOUT, text=True, timeout=800, check=False)
         self.assertEqual(done.returncode, expected, script + "\n" + done.stdout)
         return done.stdout
 
