@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kWide[] = "wide/";
 constexpr int64_t kHidden = 32;
-constexpr int64_t kKinds = 3;  // of ids
+constexpr int64_t kKinds = 3;  // users, films, genres
 
 Output Placeholder(client::Program& program, DType dtype, string_view name) {
   return CallIn(program, "Placeholder", {}, {{"dtype", dtype}, {"shape", PartialShape({-1})}},

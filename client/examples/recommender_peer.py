@@ -66,9 +66,9 @@ class Model:
         self.loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(self.liked, self.logits))
 
     def _rows(self, sizes, units, variables, initializer):
-        variables += [v1.get_variable("table%d_%d" % (units, i), [n, units],
-                                      initializer=initializer)
-                      for i, n in enumerate(sizes)]
+        for i, rows in enumerate(sizes):
+            variables.append(v1.get_variable("table%d_%d" % (units, i), [rows, units],
+                                             initializer=initializer))
         return [tf.nn.embedding_lookup(variables[0], self.users),
                 tf.nn.embedding_lookup(variables[1], self.films),
                 v1.nn.safe_embedding_lookup_sparse(variables[2], self.genres)]
@@ -106,7 +106,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--data_dir", type=pathlib.Path, required=True)
     parser.add_argument("--learning_rate", type=float, default=0.002)
-    for name, default in (("units", 16), ("steps", 2000), ("batch_size", 256)):
+    for name, default in (("units", 16), ("steps", 1000), ("batch_size", 256)):
         parser.add_argument("--" + name, type=int, default=default)
     flags = parser.parse_args()
     train, test, genres, sizes = read_ratings(flags.data_dir)

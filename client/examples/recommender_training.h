@@ -13,7 +13,7 @@ namespace penstock::examples {
 
 struct RecommenderFlags {
   TaskConfig task;  // an empty cluster: everything in this process
-  int64_t units = 16, steps = 2000, batch_size = 256;
+  int64_t units = 16, steps = 1000, batch_size = 256;
   double learning_rate = 0.002;
   std::string data_dir, checkpoint_dir;
   double save_every_seconds = 60, wait_seconds = 300;

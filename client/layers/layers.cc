@@ -20,7 +20,7 @@ std::optional<Variable> Bias(Program& program, const std::string& name, int64_t 
   return Variable(program, name + "/bias", Shape({units}), Zeros(), {.dtype = dtype});
 }
 
-// Of the nodes that a call adds.
+// The name scope of the nodes that a call adds.
 std::string ScopeOf(const std::string& name) { return name + "/"; }
 
 }  // namespace

@@ -97,14 +97,14 @@ class BatchNorm {
  public:
   BatchNorm(Program& program, const std::string& name, int64_t channels,
             const BatchNormOptions& options = {});
-  // With the statistics of this batch. The train op must run `updates` too, which take them over
+  // Uses the statistics of this batch. The train op must run `updates` too, which take them over
   // into the moving ones: program.Group({train, ...}).
   struct Training {
     Output y;
     Outputs updates;
   };
   Training ForTraining(Output x) const;
-  // With the moving statistics.
+  // Uses the moving statistics.
   Output operator()(Output x) const;
 
  private:

@@ -43,7 +43,7 @@ Candidates Draw(const ClassTable& table, Output labels, int64_t count,
   return {drawn[0], drawn[1], drawn[2]};
 }
 
-// Rows [begin, end) of `x`; -1: to the end.
+// `size` rows of `x` from row `begin` on; -1: all that follow.
 Output Rows(Output x, Output begin, Output size, int rank) {
   GraphSink& sink = *x.sink;
   const Output zero = Scalar(sink, 0);

@@ -7,7 +7,7 @@
 //   PartitionedVariable biases(program, "biases", {classes}, Zeros(), {.parts = 2});
 //   Output loss = SampledSoftmax({weights, biases}, labels, hidden, {.sampled = 100});
 //
-// As tf.nn.sampled_softmax_loss and tf.nn.nce_loss: one loss for each example.
+// They return one loss for each example, as tf.nn.sampled_softmax_loss and tf.nn.nce_loss do.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ Metric Ratio(Program& program, const std::string& name, Output numerator, Output
           .reset = program.Group({total.reset(), count.reset()}, "reset")};
 }
 
-// Share of `all` that is of `some` too; both bool, of one shape.
+// The share of `all` that is in `some` too; both are bool, of one shape.
 Metric Share(Program& program, const std::string& name, Output some, Output all) {
   return Ratio(program, name, SumOfAll(AsDouble(LogicalAnd(some, all))), SumOfAll(AsDouble(all)));
 }

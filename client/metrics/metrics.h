@@ -28,10 +28,10 @@ struct Metric {
 Metric MeanOf(Program& program, const std::string& name, Output values, Output weights = {});
 // The share of elements that are equal.
 Metric Accuracy(Program& program, const std::string& name, Output labels, Output predictions);
-// Of the examples with a score above `threshold`, the share with a label above 0.
+// The share of examples with a label above 0 among those with a score above `threshold`.
 Metric Precision(Program& program, const std::string& name, Output labels, Output scores,
                  double threshold = 0.5);
-// Of the examples with a label above 0, the share with a score above `threshold`.
+// The share of examples with a score above `threshold` among those with a label above 0.
 Metric Recall(Program& program, const std::string& name, Output labels, Output scores,
               double threshold = 0.5);
 // The area under the ROC curve: how probable it is that an example with a label above 0 has a

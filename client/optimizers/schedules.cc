@@ -9,8 +9,8 @@
 namespace penstock::client {
 namespace {
 
-// A schedule's nodes, made beside the global step. As a double: a float does not hold every step
-// from 2^24 on.
+// Makes a schedule's nodes beside the global step. They get the step as a double: a float does not
+// hold every step from 2^24 on.
 template <class Nodes>
 Output BesideStep(Program& program, const char* name, const Nodes& nodes) {
   const auto unordered = program.ClearControlDependencies();
