@@ -7,7 +7,6 @@
 
 #include "core/base/error_origin.h"
 #include "core/base/version.h"
-#include "core/functions/embedded_functions.h"
 #include "core/functions/function_inliner.h"
 #include "core/graph/tensor_name.h"
 #include "core/wire/attr_proto.h"
@@ -154,15 +153,7 @@ Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLi
   if (CallsFunctions(def)) {
     tensorflow::GraphDef inlined;
     RETURN_IF_ERROR(InlineFunctions(def, graph->registry(), limits.nodes_max, &inlined));
-    RETURN_IF_ERROR(EmbedFunctions(def.library(), &inlined));
     return ImportGraph(inlined, graph, limits);
-  }
-  if (HoldsFunctions(def)) {
-    tensorflow::GraphDef embedded;
-    *embedded.mutable_node() = def.node();
-    *embedded.mutable_versions() = def.versions();
-    RETURN_IF_ERROR(EmbedFunctions(def.library(), &embedded));
-    return ImportGraph(embedded, graph, limits);
   }
   const int first_id = graph->max_id();
   const Status status = Importer(def, limits, graph).Run();
