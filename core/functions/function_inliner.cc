@@ -2,6 +2,7 @@
 #include "core/functions/function_inliner.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,6 +10,8 @@
 
 #include "core/base/error_origin.h"
 #include "core/functions/function_expansion.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -21,6 +24,8 @@ using FunctionProto = tensorflow::FunctionDef;
 namespace {
 
 constexpr int kDepthMax = 100;
+// kFunctionsAttr of core/functions/embedded_functions.h, where it is described.
+constexpr char kEmbeddedAttr[] = "_functions";
 
 StatusOr<DataType> TypeOf(const ArgProto& arg, const AttrMap& attrs) {
   if (arg.type() != tensorflow::DT_INVALID) return arg.type();
@@ -30,6 +35,76 @@ StatusOr<DataType> TypeOf(const ArgProto& arg, const AttrMap& attrs) {
   }
   return Unimplemented("the type of '", arg.name(), "' is not known");
 }
+
+// A graph with many nodes that name one large function would otherwise grow without bound.
+constexpr int64_t kEmbeddedBytesMax = int64_t{1} << 30;
+
+// The functions that the attributes of one node name.
+std::vector<std::string> NamedFunctions(const NodeProto& node) {
+  std::vector<std::string> names;
+  for (const auto& [name, attr] : node.attr()) {
+    if (attr.value_case() == tensorflow::AttrValue::kFunc) names.push_back(attr.func().name());
+    for (const auto& function : attr.list().func()) names.push_back(function.name());
+  }
+  return names;
+}
+
+class Embedding {
+ public:
+  explicit Embedding(const tensorflow::FunctionDefLibrary& library) {
+    for (const FunctionProto& function : library.function()) {
+      functions_.emplace(function.signature().name(), &function);
+    }
+  }
+
+  Status Add(NodeProto* node) {
+    if (IsFunctional(node->op()) || node->attr().contains(kEmbeddedAttr)) return OkStatus();
+    const std::set<std::string> needed = Needed(NamedFunctions(*node));
+    if (needed.empty()) return OkStatus();
+    const std::string& bytes = Serialized(needed);
+    bytes_left_ -= static_cast<int64_t>(bytes.size());
+    if (bytes_left_ < 0) {
+      return ResourceExhausted("the functions of the graph's nodes take more than ",
+                               kEmbeddedBytesMax, " bytes");
+    }
+    (*node->mutable_attr())[kEmbeddedAttr].set_s(bytes);
+    return OkStatus();
+  }
+
+ private:
+  // Those of `names` that the library has, and all that they need.
+  std::set<std::string> Needed(std::vector<std::string> names) const {
+    std::set<std::string> needed;
+    while (!names.empty()) {
+      const auto found = functions_.find(names.back());
+      names.pop_back();
+      if (found == functions_.end() || !needed.insert(found->first).second) continue;
+      for (const NodeProto& node : found->second->node_def()) {
+        names.push_back(node.op());
+        for (std::string& name : NamedFunctions(node)) names.push_back(std::move(name));
+      }
+    }
+    return needed;
+  }
+
+  // Equal sets give equal bytes, so that equal nodes stay equal.
+  const std::string& Serialized(const std::set<std::string>& needed) {
+    std::string& bytes = serialized_[needed];
+    if (!bytes.empty()) return bytes;
+    tensorflow::FunctionDefLibrary library;
+    for (const std::string& name : needed) *library.add_function() = *functions_.at(name);
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    library.SerializeToCodedStream(&coded);
+    coded.Trim();
+    return bytes;
+  }
+
+  std::map<std::string, const FunctionProto*> functions_;
+  std::map<std::set<std::string>, std::string> serialized_;
+  int64_t bytes_left_ = kEmbeddedBytesMax;
+};
 
 }  // namespace
 
@@ -161,13 +236,21 @@ bool CallsFunctions(const tensorflow::GraphDef& graph) {
   for (const FunctionProto& f : graph.library().function()) functions.insert(f.signature().name());
   for (const NodeProto& node : graph.node()) {
     if (IsFunctional(node.op()) || functions.count(node.op()) > 0) return true;
+    for (const std::string& name : NamedFunctions(node)) {
+      if (functions.count(name) > 0) return true;
+    }
   }
   return false;
 }
 
 Status InlineFunctions(const tensorflow::GraphDef& graph, const Registry& registry,
                        int64_t nodes_max, tensorflow::GraphDef* out) {
-  return FunctionExpansion(graph, registry, nodes_max, out).Run();
+  RETURN_IF_ERROR(FunctionExpansion(graph, registry, nodes_max, out).Run());
+  Embedding embedding(graph.library());
+  for (NodeProto& node : *out->mutable_node()) {
+    RETURN_IF_ERROR(InNode(embedding.Add(&node), node.name()));
+  }
+  return OkStatus();
 }
 
 }  // namespace penstock

@@ -86,6 +86,33 @@ TEST(InlineFunctions, ReplacesCallsInCallsAndByName) {
             "c = IdentityN(c/b:0)\n");
 }
 
+// Its kernel calls `twice`, which calls `double`.
+TEST(InlineFunctions, ANodeThatHoldsAFunctionCarriesAllThatItNeeds) {
+  const std::string twice = R"(
+    function {
+      signature { name: 'twice' input_arg { name: 'x' type: DT_FLOAT }
+                  output_arg { name: 'y' type: DT_FLOAT } }
+      node_def { name: 'a' op: 'double' input: 'x' }
+      ret { key: 'y' value: 'a:y:0' }
+    }
+    function { signature { name: 'unused' } })";
+  const tensorflow::GraphDef graph = FromText(
+      std::string(kX) + R"(node { name: 'holds' op: 'NoOp' input: '^x'
+                         attr { key: 'f' value { func { name: 'twice' } } } })" +
+      Library(kDouble + twice));
+  ASSERT_TRUE(CallsFunctions(graph));
+  tensorflow::GraphDef out;
+  ASSERT_TRUE(InlineFunctions(graph, TestOps(), 1000, &out).ok());
+  ASSERT_EQ(out.node_size(), 2);
+  EXPECT_TRUE(out.node(0).attr().empty());
+  tensorflow::FunctionDefLibrary carried;
+  ASSERT_TRUE(carried.ParseFromString(out.node(1).attr().at("_functions").s()));
+  ASSERT_EQ(carried.function_size(), 2);
+  EXPECT_EQ(carried.function(0).signature().name(), "double");
+  EXPECT_EQ(carried.function(1).signature().name(), "twice");
+  EXPECT_FALSE(CallsFunctions(out));
+}
+
 TEST(InlineFunctions, If) {
   const std::string text = R"(
     node { name: 'p' op: 'Placeholder' }

@@ -1,16 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse: sparse tensors as
-// three strings each, so that queues and files can hold them.
+// three strings each, so that queues and files can hold them, or as three variants, which datasets
+// hold.
 #include <algorithm>
 
 #include "kernels/array/elements.h"
 #include "kernels/sparse/forms.h"
 #include "kernels/sparse/sparse_tensor.h"
 #include "kernels/sparse/tensor_bytes.h"
+#include "kernels/sparse/tensor_value.h"
 
 namespace penstock {
 namespace {
+
+// Element `i` of a serialized tensor, of strings or variants.
+Status SetPart(Tensor* serialized, int64_t i, const Tensor& part) {
+  if (serialized->dtype() == DType::kString) {
+    serialized->mutable_data<std::string>()[i] = TensorBytes(part);
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(serialized->mutable_data<Variant>()[i], TensorValue::Of(part));
+  return OkStatus();
+}
+
+StatusOr<Tensor> PartOf(const Tensor& serialized, int64_t i, Allocator& allocator) {
+  if (serialized.dtype() == DType::kString) {
+    return TensorFromBytes(serialized.data<std::string>()[i], allocator);
+  }
+  const auto* part = dynamic_cast<const TensorValue*>(serialized.data<Variant>()[i].value.get());
+  if (part != nullptr) return part->tensor();
+  return InvalidArgument("serialized_sparse[", i, "] is a variant that is no tensor");
+}
 
 class SerializeSparseKernel final : public Kernel {
  public:
@@ -18,7 +39,7 @@ class SerializeSparseKernel final : public Kernel {
     ASSIGN_OR_RETURN(const SparseTensor x, SparseTensor::FromInputs(ctx, 0, "sparse"));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape{3}, &out));
-    for (int i = 0; i < 3; ++i) out->mutable_data<std::string>()[i] = TensorBytes(ctx.input(i));
+    for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(SetPart(out, i, ctx.input(i)));
     return OkStatus();
   }
 };
@@ -36,9 +57,7 @@ class SerializeManySparseKernel final : public Kernel {
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make({rows, 3}));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
-    std::string* strings = out->mutable_data<std::string>();
-    const std::string row_shape =
-        TensorBytes(Tensor::Vector<int64_t>({x.shape().begin() + 1, x.shape().end()}));
+    const Tensor row_shape = Tensor::Vector<int64_t>({x.shape().begin() + 1, x.shape().end()});
     int64_t begin = 0;
     for (int64_t r = 0; r < rows; ++r) {
       int64_t end = begin;
@@ -48,16 +67,16 @@ class SerializeManySparseKernel final : public Kernel {
         std::copy(x.place(i).begin() + 1, x.place(i).end(),
                   places.mutable_data<int64_t>() + (i - begin) * (x.rank() - 1));
       }
-      strings[3 * r] = TensorBytes(places);
-      strings[3 * r + 1] = TensorBytes(x.values().Slice(begin, end));
-      strings[3 * r + 2] = row_shape;
+      RETURN_IF_ERROR(SetPart(out, 3 * r, places));
+      RETURN_IF_ERROR(SetPart(out, 3 * r + 1, x.values().Slice(begin, end)));
+      RETURN_IF_ERROR(SetPart(out, 3 * r + 2, row_shape));
       begin = end;
     }
     return OkStatus();
   }
 };
 
-// The sparse tensors of a tensor of strings [..., 3] stacked along as many dimensions in front; the
+// The sparse tensors of a tensor of strings or variants [..., 3] stacked along as many dimensions in front; the
 // shape is the least that holds them all.
 template <bool kMatrix>
 class DeserializeSparseKernel final : public Kernel {
@@ -90,8 +109,7 @@ class DeserializeSparseKernel final : public Kernel {
   static StatusOr<SparseTensor> Parse(KernelContext& ctx, int64_t i) {
     Tensor tensors[3];
     for (int k = 0; k < 3; ++k) {
-      ASSIGN_OR_RETURN(tensors[k], TensorFromBytes(ctx.input(0).data<std::string>()[3 * i + k],
-                                                   ctx.allocator()));
+      ASSIGN_OR_RETURN(tensors[k], PartOf(ctx.input(0), 3 * i + k, ctx.allocator()));
     }
     const DType wanted = ctx.output_type(1).dtype;
     if (tensors[1].dtype() != wanted) {
@@ -173,7 +191,7 @@ OpDef SerializeOp(const char* doc, ShapeFn shape) {
       .doc = doc,
       .inputs = SparseArgs("sparse"),
       .outputs = {{"serialized_sparse", "out_type"}},
-      .types = {{"T", Serializable()}, {"out_type", {DType::kString}, DType::kString}},
+      .types = {{"T", Serializable()}, {"out_type", {DType::kString, DType::kVariant}, DType::kString}},
       .shape = std::move(shape),
       .examples = {{.inputs = SparseExample()}},
   };
@@ -203,7 +221,7 @@ OP(DeserializeSparse) {
       .outputs = {{"sparse_indices", "int64"},
                   {"sparse_values", "dtype"},
                   {"sparse_shape", "int64"}},
-      .types = {{"dtype", Serializable()}, {"Tserialized", {DType::kString}, DType::kString}},
+      .types = {{"dtype", Serializable()}, {"Tserialized", {DType::kString, DType::kVariant}, DType::kString}},
       .shape = DeserializeShape,
       .not_alone = "reads what another op wrote: kernels/sparse has its tests",
   };

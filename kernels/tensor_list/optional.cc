@@ -3,83 +3,16 @@
 // Optionals: some tensors, or nothing, as a value: what one side of a conditional hands to its
 // gradient. OptionalFromValue, OptionalNone, OptionalHasValue, OptionalGetValue.
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
-#include "kernels/math/accumulate.h"
+#include "kernels/tensor_list/optional.h"
 
 namespace penstock {
 namespace {
-
-class OptionalValue final : public ArithmeticVariant {
- public:
-  static constexpr char kTypeName[] = "tensorflow::data::Optional";
-
-  const char* TypeName() const override { return kTypeName; }
-  std::string ToString() const override {
-    return values_ ? StrCat("an optional of ", values_->size(), " tensors") : "an empty optional";
-  }
-  // TensorFlow's own coding: one byte says whether there is a value.
-  Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override {
-    *metadata = std::string(1, values_ ? '\1' : '\0');
-    if (values_) *tensors = *values_;
-    return OkStatus();
-  }
-  static StatusOr<Variant> Decode(const std::string& metadata, const std::vector<Tensor>& tensors) {
-    if (metadata.size() != 1 || (metadata[0] == 0 && !tensors.empty())) {
-      return InvalidArgument("an optional whose metadata is malformed");
-    }
-    if (metadata[0] == 0) return Variant{std::make_shared<OptionalValue>()};
-    return Of(tensors);
-  }
-  static StatusOr<Variant> Of(std::vector<Tensor> values) {
-    auto made = std::make_shared<OptionalValue>();
-    for (const Tensor& value : values) RETURN_IF_ERROR(made->Admit(value));
-    made->values_ = std::move(values);
-    return Variant{std::move(made)};
-  }
-
-  StatusOr<Variant> ZerosLike(KernelContext& ctx) const override {
-    if (!values_) return Variant{std::make_shared<OptionalValue>()};
-    std::vector<Tensor> zeros;
-    for (const Tensor& value : *values_) {
-      ASSIGN_OR_RETURN(Tensor zero, ZerosOf(ctx, value));
-      zeros.push_back(std::move(zero));
-    }
-    return Of(std::move(zeros));
-  }
-
-  StatusOr<Variant> Plus(KernelContext& ctx, const VariantValue& other) const override {
-    const auto* addend = dynamic_cast<const OptionalValue*>(&other);
-    if (addend == nullptr) {
-      return InvalidArgument("an optional and a variant of type '", other.TypeName(),
-                             "' have no sum");
-    }
-    if (values_.has_value() != addend->values_.has_value()) {
-      return InvalidArgument("Cannot add optionals because one has a value and the other doesn't.");
-    }
-    if (!values_) return Variant{std::make_shared<OptionalValue>()};
-    if (values_->size() != addend->values_->size()) {
-      return InvalidArgument("Cannot add optionals because they have different numbers of ",
-                             "components (", values_->size(), " vs. ", addend->values_->size(),
-                             ").");
-    }
-    std::vector<Tensor> sums = *values_;
-    for (size_t i = 0; i < sums.size(); ++i) {
-      RETURN_IF_ERROR(AddInPlace(ctx, &sums[i], (*addend->values_)[i]));
-    }
-    return Of(std::move(sums));
-  }
-
-  const std::optional<std::vector<Tensor>>& values() const { return values_; }
-
- private:
-  std::optional<std::vector<Tensor>> values_;
-};
 
 const bool registered = RegisterVariantDecoder(OptionalValue::kTypeName, OptionalValue::Decode);
 
@@ -106,7 +39,7 @@ class OptionalFromValueKernel final : public Kernel {
 class OptionalNoneKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
-    ctx.SetOutput(0, Tensor::Scalar(Variant{std::make_shared<OptionalValue>()}));
+    ctx.SetOutput(0, Tensor::Scalar(OptionalValue::None()));
     return OkStatus();
   }
 };

@@ -306,6 +306,39 @@ void TensorArrays() {
   }
 }
 
+void Iterators() {
+  LoggedStore scene;
+  const Attrs spec = {{"output_types", Types{DType::kInt64}},
+                      {"output_shapes", std::vector<PartialShape>{PartialShape::Scalar()}}};
+  Attrs named = spec;
+  named["shared_name"] = "iterator";
+  named["container"] = "";
+  const Tensor range =
+      scene.Watch("RangeDataset", {.inputs = {Long(0), Long(9), Long(1)}, .attrs = spec})[0];
+  const auto seeds = scene.Watch("AnonymousSeedGenerator",
+                                 {.inputs = {Long(1), Long(2), Tensor::Scalar(true)}});
+  scene.Watch("ShuffleDatasetV2", {{range, Long(3), seeds[0]}, spec});
+  scene.Watch("ShuffleDatasetV3", {{range, Long(3), Long(1), Long(2), seeds[0]}, spec});
+  scene.Watch("ShuffleAndRepeatDatasetV2",
+              {{range, Long(3), Long(1), Long(2), Long(1), seeds[0]}, spec});
+  scene.Watch("RandomDatasetV2", {{Long(1), Long(2), seeds[0]}, spec});
+  scene.Watch("DeleteSeedGenerator", {{seeds[0], seeds[1]}});
+  scene.Watch("DeleteRandomSeedGenerator", {{seeds[0], seeds[1]}});
+  const auto cache = scene.Watch("AnonymousMemoryCache");
+  scene.Watch("CacheDatasetV2", {{range, Tensor::Scalar<std::string>(""), cache[0]}, spec});
+  scene.Watch("DeleteMemoryCache", {{cache[0], cache[1]}});
+  const Tensor iterator = scene.Watch("IteratorV2", {.attrs = named})[0];
+  scene.Watch("MakeIterator", {{range, iterator}});
+  scene.Watch("IteratorGetNext", {{iterator}, spec});
+  scene.Watch("IteratorGetNextSync", {{iterator}, spec});
+  scene.Watch("IteratorGetNextAsOptional", {{iterator}, spec});
+  scene.Watch("IteratorToStringHandle", {{iterator}});
+  const Tensor state = scene.Watch("SerializeIterator", {{iterator}})[0];
+  scene.Watch("DeserializeIterator", {{iterator, state}});
+  scene.Watch("DeleteIterator", {{iterator, seeds[1]}});
+  Finish(scene, "a Iterator cannot be replayed: its dataset may read files and functions");
+}
+
 TEST(StateLogConformance, SeesEveryChangeOfEveryOp) {
   OpsOnVariables();
   Queues();
@@ -317,6 +350,7 @@ TEST(StateLogConformance, SeesEveryChangeOfEveryOp) {
   VariablesOfOtherKinds();
   Stacks();
   TensorArrays();
+  Iterators();
   for (const OpDef* op : Registry::Global().ops()) {
     if (!HasHandle(*op) || kFlow.contains(op->name)) continue;
     EXPECT_TRUE(Covered().contains(op->name))

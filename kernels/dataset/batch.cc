@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several elements as one, with a new leading dimension: BatchDataset, BatchDatasetV2,
+// ParallelBatchDataset.
+#include <memory>
+#include <utility>
+
+#include "core/op/registry.h"
+#include "kernels/dataset/compose.h"
+#include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/rows.h"
+
+namespace penstock {
+namespace {
+
+class BatchDataset final : public Dataset {
+ public:
+  BatchDataset(DatasetPtr input, int64_t size, bool drop_remainder)
+      : Dataset(BatchSpec(input->spec(), drop_remainder ? size : PartialShape::kUnknown), {input}),
+        size_(size),
+        drop_remainder_(drop_remainder) {}
+  const char* Name() const override { return "Batch"; }
+  int64_t Cardinality() const override {
+    const int64_t elements = input().Cardinality();
+    if (elements < 0) return elements;
+    return elements / size_ + (!drop_remainder_ && elements % size_ != 0);
+  }
+  StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
+    ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
+    return std::make_unique<Iterator>(Self(this), std::move(input));
+  }
+
+ private:
+  class Iterator final : public UnaryIterator {
+   public:
+    Iterator(std::shared_ptr<const BatchDataset> dataset, IteratorPtr input)
+        : UnaryIterator(std::move(input)), dataset_(std::move(dataset)) {}
+    Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
+      std::vector<Element> elements;
+      while (static_cast<int64_t>(elements.size()) < dataset_->size_) {
+        if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
+        Element next;
+        RETURN_IF_ERROR(input_->GetNext(ctx, &next, end));
+        if (*end) break;
+        elements.push_back(std::move(next));
+      }
+      const bool whole = static_cast<int64_t>(elements.size()) == dataset_->size_;
+      *end = elements.empty() || (!whole && dataset_->drop_remainder_);
+      if (*end) return OkStatus();
+      ASSIGN_OR_RETURN(*element, StackElements(elements));
+      return OkStatus();
+    }
+
+   private:
+    const std::shared_ptr<const BatchDataset> dataset_;
+  };
+
+  const int64_t size_;
+  const bool drop_remainder_;
+};
+
+// The input that says whether to drop the remainder; 0: there is none.
+template <int kDropRemainder>
+class BatchKernel final : public DatasetKernel {
+  StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+    ASSIGN_OR_RETURN(const int64_t size, ScalarInput<int64_t>(ctx, 1, "batch_size"));
+    if (size <= 0) return InvalidArgument("Batch size must be greater than zero.");
+    bool drop_remainder = false;
+    if (kDropRemainder > 0) {
+      ASSIGN_OR_RETURN(drop_remainder, ScalarInput<bool>(ctx, kDropRemainder, "drop_remainder"));
+    }
+    return NewBatchDataset(std::move(input), size, drop_remainder);
+  }
+};
+
+constexpr char kDoc[] = "Every `batch_size` elements of a dataset as one.";
+
+OP(BatchDataset) {
+  return DatasetOp{.doc = kDoc, .inputs = {{"input_dataset", "variant"}, {"batch_size", "int64"}}};
+}
+
+OP(BatchDatasetV2) {
+  return DatasetOp{.doc = kDoc,
+                   .inputs = {{"input_dataset", "variant"},
+                              {"batch_size", "int64"},
+                              {"drop_remainder", "bool"}},
+                   .attrs = {{"parallel_copy", false}}};
+}
+
+// Batches come one after the other, in order; what makes elements in parallel is below.
+OP(ParallelBatchDataset) {
+  return DatasetOp{.doc = kDoc,
+                   .inputs = {{"input_dataset", "variant"},
+                              {"batch_size", "int64"},
+                              {"num_parallel_calls", "int64"},
+                              {"drop_remainder", "bool"}},
+                   .attrs = {{"parallel_copy", false},
+                             TypesAttr("output_types", 1),
+                             {"output_shapes", ShapeList{}},
+                             {"deterministic", "default"}},
+                   .spec = false};
+}
+
+KERNEL_ANY_TYPE(BatchDataset, BatchKernel<0>);
+KERNEL_ANY_TYPE(BatchDatasetV2, BatchKernel<2>);
+KERNEL_ANY_TYPE(ParallelBatchDataset, BatchKernel<3>);
+
+}  // namespace
+
+DatasetPtr NewBatchDataset(DatasetPtr input, int64_t size, bool drop_remainder) {
+  return std::make_shared<BatchDataset>(std::move(input), size, drop_remainder);
+}
+
+}  // namespace penstock

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CacheDataset, CacheDatasetV2: the elements of the first whole reading, kept in memory for those
+// that follow. Caches in files are refused.
+#include <memory>
+#include <utility>
+
+#include "core/base/mutex.h"
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/dataset/dataset_kernel.h"
+
+namespace penstock {
+namespace {
+
+using Elements = std::vector<Element>;
+
+// Thread-safe. A resource, because programs may hold it.
+class MemoryCache final : public Resource {
+ public:
+  static constexpr char kType[] = "MemoryCache";
+
+  // Null until a reading has come to its end.
+  std::shared_ptr<const Elements> Get() const {
+    MutexLock lock(mu_);
+    return elements_;
+  }
+  // The first one counts.
+  void Set(Elements elements) {
+    MutexLock lock(mu_);
+    if (elements_ == nullptr) elements_ = std::make_shared<const Elements>(std::move(elements));
+  }
+  const char* TypeName() const override { return kType; }
+  std::string DebugString() const override { return "the cached elements of a dataset"; }
+  const char* OpaqueReason() const override { return "its dataset may read files and functions"; }
+
+ private:
+  mutable Mutex mu_;
+  std::shared_ptr<const Elements> elements_ ABSL_GUARDED_BY(mu_);
+};
+
+class CacheDataset final : public Dataset {
+ public:
+  CacheDataset(DatasetPtr input, std::shared_ptr<MemoryCache> cache)
+      : Dataset(input->spec(), {input}), cache_(std::move(cache)) {}
+  const char* Name() const override { return "Cache"; }
+  int64_t Cardinality() const override { return input().Cardinality(); }
+  StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
+    auto cached = cache_->Get();
+    IteratorPtr input;
+    if (cached == nullptr) {
+      ASSIGN_OR_RETURN(input, this->input().NewIterator(ctx));
+    }
+    return std::make_unique<Iterator>(Self(this), std::move(cached), std::move(input));
+  }
+
+ private:
+  class Iterator final : public DatasetIterator {
+   public:
+    Iterator(std::shared_ptr<const CacheDataset> dataset, std::shared_ptr<const Elements> cached,
+             IteratorPtr input)
+        : dataset_(std::move(dataset)), cached_(std::move(cached)), input_(std::move(input)) {}
+    bool NeverWaits() const override { return input_ == nullptr || input_->NeverWaits(); }
+
+    Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
+      if (cached_ != nullptr) {
+        *end = next_ >= static_cast<int64_t>(cached_->size());
+        if (!*end) *element = (*cached_)[next_++];
+        return OkStatus();
+      }
+      *end = ended_;
+      if (ended_) return OkStatus();
+      RETURN_IF_ERROR(input_->GetNext(ctx, element, end));
+      if (!*end) {
+        read_.push_back(*element);
+        return OkStatus();
+      }
+      ended_ = true;
+      dataset_->cache_->Set(std::move(read_));
+      return OkStatus();
+    }
+
+    // What has been read goes along: another process has no cache.
+    Status Save(const IteratorContext& ctx, StateWriter* writer) override {
+      const Elements& elements = cached_ != nullptr ? *cached_ : read_;
+      writer->Label("Cache");
+      writer->Int(cached_ != nullptr);
+      writer->Int(next_);
+      writer->Int(ended_);
+      writer->Int(static_cast<int64_t>(elements.size()));
+      for (const Element& element : elements) writer->Values(element);
+      return input_ == nullptr ? OkStatus() : input_->Save(ctx, writer);
+    }
+    Status Restore(const IteratorContext& ctx, StateReader* reader) override {
+      RETURN_IF_ERROR(reader->Label("Cache"));
+      ASSIGN_OR_RETURN(const int64_t whole, reader->Int(0, 1));
+      ASSIGN_OR_RETURN(next_, reader->Int());
+      ASSIGN_OR_RETURN(ended_, reader->Int(0, 1));
+      ASSIGN_OR_RETURN(const int64_t count, reader->Int());
+      Elements elements;
+      for (int64_t i = 0; i < count; ++i) {
+        ASSIGN_OR_RETURN(Element element, reader->Values());
+        elements.push_back(std::move(element));
+      }
+      if (whole == 1) {
+        cached_ = std::make_shared<const Elements>(std::move(elements));
+        input_ = nullptr;
+        return OkStatus();
+      }
+      cached_ = nullptr;
+      read_ = std::move(elements);
+      if (input_ == nullptr) {
+        ASSIGN_OR_RETURN(input_, dataset_->input().NewIterator(ctx));
+      }
+      return input_->Restore(ctx, reader);
+    }
+
+   private:
+    const std::shared_ptr<const CacheDataset> dataset_;
+    std::shared_ptr<const Elements> cached_;  // null: this reading fills the cache
+    IteratorPtr input_;                       // null where it is not read
+    Elements read_;
+    int64_t next_ = 0;
+    bool ended_ = false;
+  };
+
+  const std::shared_ptr<MemoryCache> cache_;
+};
+
+template <bool kResource>
+class CacheKernel final : public DatasetKernel {
+  StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+    ASSIGN_OR_RETURN(const std::string file, ScalarInput<std::string>(ctx, 1, "filename"));
+    if (!file.empty()) {
+      return Unimplemented("a cache in files ('", file, "'): leave the file name out to cache in ",
+                           "memory, or write a TFRecord file and read that");
+    }
+    auto cache = std::make_shared<MemoryCache>();
+    if (kResource && ctx.input(2).num_elements() == 1) {
+      const auto& handle = ctx.input(2).scalar<ResourceHandle>();
+      auto shared = std::dynamic_pointer_cast<MemoryCache>(handle.resource);
+      if (shared != nullptr) cache = std::move(shared);  // else a dummy
+    }
+    return std::make_shared<CacheDataset>(std::move(input), std::move(cache));
+  }
+};
+
+template <bool kShared>
+class MemoryCacheKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ResourceHandle handle{.device = ctx.device_name(),
+                          .container = kDefaultContainer,
+                          .name = "memory_cache",
+                          .type = MemoryCache::kType};
+    if (kShared) handle.resource = std::make_shared<MemoryCache>();
+    ctx.SetOutput(0, Tensor::Scalar(handle));
+    if (ctx.num_outputs() > 1) ctx.SetOutput(1, Tensor::Scalar(Variant()));
+    return OkStatus();
+  }
+};
+
+// The last handle deletes it.
+class DeleteKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext&) override { return OkStatus(); }
+};
+
+OpDef CacheOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs) {
+  return {
+      .doc = doc,
+      .inputs = std::move(inputs),
+      .outputs = std::move(outputs),
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .not_alone = "hands out what datasets share: kernels/dataset has its tests",
+  };
+}
+
+OP(CacheDataset) {
+  return DatasetOp{.doc = "Keeps the elements of the first whole reading for those that follow.",
+                   .inputs = {{"input_dataset", "variant"}, {"filename", "string"}}};
+}
+OP(CacheDatasetV2) {
+  return DatasetOp{
+      .doc = "Keeps the elements of the first whole reading, in `cache`, for those that follow.",
+      .inputs = {{"input_dataset", "variant"}, {"filename", "string"}, {"cache", "resource"}},
+      .stateful = true};
+}
+OP(AnonymousMemoryCache) {
+  return CacheOp("Memory for the elements of cached datasets, which share it.", {},
+                 {{"handle", "resource"}, {"deleter", "variant"}});
+}
+OP(DummyMemoryCache) {
+  return CacheOp("Stands for a cache where a dataset has its own.", {}, {{"handle", "resource"}});
+}
+OP(DeleteMemoryCache) {
+  return CacheOp("Says that a cache is no longer used.",
+                 {{"handle", "resource"}, {"deleter", "variant"}}, {});
+}
+KERNEL_ANY_TYPE(CacheDataset, CacheKernel<false>);
+KERNEL_ANY_TYPE(CacheDatasetV2, CacheKernel<true>);
+KERNEL_ANY_TYPE(AnonymousMemoryCache, MemoryCacheKernel<true>);
+KERNEL_ANY_TYPE(DummyMemoryCache, MemoryCacheKernel<false>);
+KERNEL_ANY_TYPE(DeleteMemoryCache, DeleteKernel);
+
+}  // namespace
+}  // namespace penstock

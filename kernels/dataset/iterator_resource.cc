@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/dataset/iterator_resource.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "core/base/mutex.h"
+
+namespace penstock {
+namespace {
+
+// A task that waits for its turn.
+struct Request {
+  Request(const IteratorContext& ctx, IteratorResource::Task task, Done done)
+      : ctx(ctx), task(std::move(task)), done(std::move(done)) {}
+  const IteratorContext ctx;
+  IteratorResource::Task task;
+  std::optional<Done> done;  // taken by whoever ends it
+  Cancellation::Token token = 0;
+  Status cancelled;  // under the mutex of the queue
+
+  void End(const Status& status) {
+    Done taken = *std::move(done);
+    done.reset();
+    std::move(taken)(status);
+  }
+};
+using RequestPtr = std::shared_ptr<Request>;
+
+}  // namespace
+
+// Shared with the thread, which may end after the resource.
+struct IteratorResource::State {
+  explicit State(Scheduler& threads) : changed(threads, "the next task of an iterator") {}
+
+  // Runs on the thread.
+  void Serve() {
+    while (RequestPtr request = Next()) {
+      // From here on only this thread ends it: Next has taken it from the queue.
+      request->ctx.cancellation->Deregister(request->token);
+      const Status status = request->ctx.cancellation->cancelled()
+                                ? request->ctx.cancellation->status()
+                                : request->task(request->ctx, content);
+      Release(/*ending=*/true);
+      request->End(status);
+      request = nullptr;
+      MutexLock lock(mu);
+      ending = false;
+    }
+  }
+
+  RequestPtr Next() {
+    MutexLock lock(mu);
+    changed.Wait(mu, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+      return stopped || (!busy && !queue.empty());
+    });
+    if (stopped) return nullptr;
+    RequestPtr next = std::move(queue.front());
+    queue.pop_front();
+    busy = true;
+    return next;
+  }
+
+  // The task that runs has ended.
+  void Release(bool ending_now) {
+    Content dropped;
+    MutexLock lock(mu);
+    busy = false;
+    ending = ending_now;
+    if (stopped) std::swap(dropped, content);
+    lock.Unlock();
+    changed.NotifyAll();
+  }
+
+  // Puts a request in the queue. Not OK where it will not run: the caller ends it.
+  Status Queue(const RequestPtr& request) {
+    MutexLock lock(mu);
+    if (stopped) return Cancelled("the iterator was deleted");
+    if (!request->cancelled.ok()) return request->cancelled;
+    queue.push_back(request);
+    lock.Unlock();
+    changed.NotifyAll();
+    return OkStatus();
+  }
+
+  // The step of a request was cancelled: it ends unless it runs, which ends by itself.
+  void Cancel(const RequestPtr& request, const Status& why) {
+    {
+      MutexLock lock(mu);
+      request->cancelled = why;
+      const auto found = std::find(queue.begin(), queue.end(), request);
+      if (found == queue.end()) return;
+      queue.erase(found);
+    }
+    request->End(why);
+  }
+
+  Mutex mu;
+  Condition changed;
+  bool stopped ABSL_GUARDED_BY(mu) = false;
+  bool busy ABSL_GUARDED_BY(mu) = false;    // a task runs, and `content` is its own
+  bool ending ABSL_GUARDED_BY(mu) = false;  // the thread calls the Done of a task
+  std::deque<RequestPtr> queue ABSL_GUARDED_BY(mu);
+  std::unique_ptr<Thread> thread ABSL_GUARDED_BY(mu);
+  Content content;
+};
+
+IteratorResource::IteratorResource(ElementSpec spec, Scheduler& threads)
+    : spec_(std::move(spec)), threads_(threads), state_(std::make_shared<State>(threads)) {}
+
+void IteratorResource::Shutdown() {
+  std::deque<RequestPtr> dropped;
+  Content content;
+  {
+    MutexLock lock(state_->mu);
+    state_->stopped = true;
+    dropped.swap(state_->queue);
+    if (!state_->busy) std::swap(content, state_->content);
+  }
+  state_->changed.NotifyAll();
+  for (const RequestPtr& request : dropped) {
+    request->ctx.cancellation->Deregister(request->token);
+    request->End(Cancelled("the iterator was deleted"));
+  }
+}
+
+IteratorResource::~IteratorResource() {
+  Shutdown();
+  std::unique_ptr<Thread> thread;
+  bool own = false;
+  {
+    MutexLock lock(state_->mu);
+    thread = std::move(state_->thread);
+    own = state_->ending;
+  }
+  // The Done of a task may drop the last reference to the resource, on its own thread, which cannot
+  // wait for its own end.
+  if (own && thread != nullptr) threads_.Schedule([thread = std::move(thread)] {});
+}
+
+void IteratorResource::Run(const IteratorContext& ctx, Task task, Done done) {
+  Status status;
+  if (TryRunHere(ctx, task, &status)) return std::move(done)(status);
+  auto request = std::make_shared<Request>(ctx, std::move(task), std::move(done));
+  const std::shared_ptr<State> state = state_;
+  StartThread();
+  const bool registered = ctx.cancellation->Register(
+      [state, request](const Status& why) { state->Cancel(request, why); }, &request->token);
+  if (!registered) return request->End(ctx.cancellation->status());
+  const Status queued = state->Queue(request);
+  if (queued.ok()) return;
+  ctx.cancellation->Deregister(request->token);
+  request->End(queued);
+}
+
+void IteratorResource::StartThread() {
+  MutexLock lock(state_->mu);
+  if (state_->stopped || state_->thread != nullptr) return;
+  state_->thread =
+      threads_.StartThread("penstock_iter", [state = state_] { state->Serve(); });
+}
+
+bool IteratorResource::TryRunHere(const IteratorContext& ctx, const Task& task, Status* status) {
+  State& state = *state_;
+  {
+    MutexLock lock(state.mu);
+    if (state.stopped || state.busy || !state.queue.empty()) return false;
+    if (state.content.iterator == nullptr || !state.content.iterator->ReadyNow()) return false;
+    state.busy = true;
+  }
+  *status = task(ctx, state.content);
+  state.Release(/*ending=*/false);
+  return true;
+}
+
+Status IteratorResource::SetDataset(const IteratorContext& ctx, DatasetPtr dataset,
+                                    Content& content) const {
+  if (!spec_.types.empty()) {
+    RETURN_IF_ERROR(CheckTypes(spec_, dataset->spec()));
+    RETURN_IF_ERROR(CheckShapes(spec_, dataset->spec()));
+  }
+  content.iterator = nullptr;  // its threads end before others begin
+  content.dataset = nullptr;
+  ASSIGN_OR_RETURN(content.iterator, dataset->NewIterator(ctx));
+  content.dataset = std::move(dataset);
+  return OkStatus();
+}
+
+Status IteratorResource::Prepare(const IteratorContext& ctx, Content& content) const {
+  if (content.iterator != nullptr) return OkStatus();
+  if (!factory_) {
+    return FailedPrecondition(
+        "GetNext() failed because the iterator has not been initialized. Ensure that you have run ",
+        "the initializer operation for this iterator before getting the next element.");
+  }
+  ASSIGN_OR_RETURN(const ElementCall call, ElementCall::New(*factory_));
+  ASSIGN_OR_RETURN(DatasetPtr dataset, call.NewDataset(ctx, {}));
+  return SetDataset(ctx, std::move(dataset), content);
+}
+
+}  // namespace penstock

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// IteratorResource: an iterator that a program names by a handle, and the dataset that it reads.
+//
+// Thread-safe. Tasks for the iterator run one at a time, in order: on the caller's thread where the
+// iterator does not wait, else on a thread of the resource, which starts with the first such task.
+// A task that has not begun ends with the cancellation of its step. Shutdown, and the destructor,
+// end whatever the iterator reads ahead.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/done.h"
+#include "core/op/resource.h"
+#include "kernels/dataset/captured_function.h"
+#include "kernels/dataset/dataset.h"
+
+namespace penstock {
+
+class IteratorResource final : public Resource {
+ public:
+  static constexpr char kType[] = "Iterator";
+
+  // What the resource holds, for the task that runs.
+  struct Content {
+    DatasetPtr dataset;
+    IteratorPtr iterator;  // null until there is a dataset
+  };
+  using Task = std::function<Status(const IteratorContext& ctx, Content& content)>;
+
+  // `threads` and `env` outlive it.
+  IteratorResource(ElementSpec spec, Scheduler& threads);
+  ~IteratorResource() override;
+
+  const char* TypeName() const override { return kType; }
+  std::string DebugString() const override { return "an iterator of a dataset"; }
+  const char* OpaqueReason() const override { return "its dataset may read files and functions"; }
+  void Shutdown() override;
+
+  // What its elements must be. May be empty: anything.
+  const ElementSpec& spec() const { return spec_; }
+  // Makes the dataset when the first task comes: a function without arguments returns it.
+  void set_factory(CapturedFunction factory) { factory_ = std::move(factory); }
+
+  // `done` is called on any thread. The resource must live until then.
+  void Run(const IteratorContext& ctx, Task task, Done done);
+  // For a task that replaces the dataset.
+  Status SetDataset(const IteratorContext& ctx, DatasetPtr dataset, Content& content) const;
+  // OK once there is an iterator.
+  Status Prepare(const IteratorContext& ctx, Content& content) const;
+
+ private:
+  struct State;
+  void StartThread();
+  bool TryRunHere(const IteratorContext& ctx, const Task& task, Status* status);
+
+  const ElementSpec spec_;
+  std::optional<CapturedFunction> factory_;
+  Scheduler& threads_;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace penstock

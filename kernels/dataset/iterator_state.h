@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state of an iterator as a list of tensors. Iterators write and read it in the same order,
+// inputs after themselves; each part begins with a label, so that a state of another pipeline is
+// found out.
+//
+// Single-threaded.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+class StateWriter {
+ public:
+  void Label(const char* label) { Text(label); }
+  void Int(int64_t value) { values_.push_back(Tensor::Scalar<int64_t>(value)); }
+  void Text(const std::string& value) { values_.push_back(Tensor::Scalar<std::string>(value)); }
+  void Value(const Tensor& value) { values_.push_back(value); }
+  void Values(const std::vector<Tensor>& values) {
+    Int(static_cast<int64_t>(values.size()));
+    for (const Tensor& value : values) Value(value);
+  }
+  // An error that is to be given again.
+  void Error(const Status& status) {
+    Int(static_cast<int64_t>(status.code()));
+    Text(std::string(status.message()));
+  }
+  std::vector<Tensor> Take() { return std::move(values_); }
+
+ private:
+  std::vector<Tensor> values_;
+};
+
+// Reads what may come from strangers: InvalidArgument says what was expected.
+class StateReader {
+ public:
+  explicit StateReader(std::vector<Tensor> values) : values_(std::move(values)) {}
+  Status Label(const char* label);
+  // At least `min`, at most `max`.
+  StatusOr<int64_t> Int(int64_t min = 0, int64_t max = INT64_MAX);
+  StatusOr<std::string> Text();
+  StatusOr<Tensor> Value();
+  StatusOr<std::vector<Tensor>> Values();
+  // An OK status, too, may have been written. The other result is that of reading.
+  Status Error(Status* status);
+  Status AtEnd() const;
+
+ private:
+  const std::vector<Tensor> values_;
+  size_t next_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/functions/embedded_functions.h"
+#include "core/op/testing/op_runner.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "kernels/dataset/cancellable_wait.h"
+#include "kernels/dataset/dataset.h"
+#include "kernels/dataset/iterator_resource.h"
+#include "proto/tensorflow/graph.pb.h"
+
+namespace penstock {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// What iterators run in.
+class Place {
+ public:
+  IteratorContext Context() {
+    return {.threads = &Scheduler::Real(),
+            .env = &Env::Real(),
+            .resources = &resources_,
+            .cancellation = &cancellation};
+  }
+  Cancellation cancellation;
+
+ private:
+  ResourceStore resources_;
+};
+
+Tensor Int(int64_t value) { return Tensor::Scalar(value); }
+
+Tensor Must(StatusOr<Tensor> tensor) {
+  CHECK_OK(tensor.status());
+  return *std::move(tensor);
+}
+
+OpRunner Dataset1(const char* op, std::vector<DType> types = {DType::kInt64},
+                  std::vector<PartialShape> shapes = {PartialShape()}) {
+  return OpRunner(op).Attr("output_types", types).Attr("output_shapes", shapes);
+}
+
+Tensor Range(int64_t stop) {
+  return Must(Dataset1("RangeDataset").In(Int(0)).In(Int(stop)).In(Int(1)).Run1());
+}
+Tensor Shuffle(const Tensor& input, int64_t size, int64_t seed) {
+  return Must(
+      Dataset1("ShuffleDataset").In(input).In(Int(size)).In(Int(seed)).In(Int(0)).Run1());
+}
+Tensor Repeat(const Tensor& input, int64_t count) {
+  return Must(Dataset1("RepeatDataset").In(input).In(Int(count)).Run1());
+}
+Tensor Batch(const Tensor& input, int64_t size) {
+  return Must(Dataset1("BatchDataset").In(input).In(Int(size)).Run1());
+}
+Tensor Prefetch(const Tensor& input, int64_t size) {
+  return Must(Dataset1("PrefetchDataset").In(input).In(Int(size)).Run1());
+}
+Tensor Window(const Tensor& input, int64_t size, int64_t shift) {
+  return Must(Dataset1("WindowDataset")
+                  .In(input)
+                  .In(Int(size))
+                  .In(Int(shift))
+                  .In(Int(1))
+                  .In(Tensor::Scalar(false))
+                  .Run1());
+}
+
+// f: x + 1; fails(x): 6 / x, which fails for 0; ranges: the dataset of the numbers below x.
+constexpr char kLibrary[] = R"(
+  function { signature { name: 'plus' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'y' type: DT_INT64 } }
+    node_def { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+      attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape {} int64_val: 1 } } } }
+    node_def { name: 'sum' op: 'AddV2' input: 'x' input: 'one:output:0'
+      attr { key: 'T' value { type: DT_INT64 } } }
+    ret { key: 'y' value: 'sum:z:0' } }
+  function { signature { name: 'six' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'y' type: DT_INT64 } }
+    node_def { name: 'six' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+      attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape {} int64_val: 6 } } } }
+    node_def { name: 'quotient' op: 'FloorDiv' input: 'six:output:0' input: 'x'
+      attr { key: 'T' value { type: DT_INT64 } } }
+    ret { key: 'y' value: 'quotient:z:0' } }
+  function { signature { name: 'ranges' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'd' type: DT_VARIANT } }
+    node_def { name: 'zero' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+      attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape {} int64_val: 0 } } } }
+    node_def { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+      attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape {} int64_val: 1 } } } }
+    node_def { name: 'range' op: 'RangeDataset'
+      input: 'zero:output:0' input: 'x' input: 'one:output:0'
+      attr { key: 'output_types' value { list { type: DT_INT64 } } }
+      attr { key: 'output_shapes' value { list { shape {} } } } }
+    ret { key: 'd' value: 'range:handle:0' } })";
+
+std::string Library() {
+  tensorflow::FunctionDefLibrary library;
+  CHECK(google::protobuf::TextFormat::ParseFromString(kLibrary, &library));
+  return library.SerializeAsString();
+}
+
+OpRunner WithFunction(const char* op, const char* function) {
+  return Dataset1(op)
+      .Device("CPU")
+      .Attr("f", FunctionName{.name = function, .attrs = std::make_shared<Attrs>()})
+      .Attr(kFunctionsAttr, Library());
+}
+
+Tensor Map(const Tensor& input, const char* function) {
+  return Must(WithFunction("MapDataset", function).In(input).InList({}).Run1());
+}
+Tensor ParallelMap(const Tensor& input, const char* function, int64_t calls) {
+  return Must(
+      WithFunction("ParallelMapDatasetV2", function).In(input).InList({}).In(Int(calls)).Run1());
+}
+Tensor Interleave(const Tensor& input, int64_t cycle, int64_t block) {
+  return Must(WithFunction("InterleaveDataset", "ranges")
+                  .In(input)
+                  .InList({})
+                  .In(Int(cycle))
+                  .In(Int(block))
+                  .Run1());
+}
+Tensor ParallelInterleave(const Tensor& input, int64_t cycle, int64_t block) {
+  return Must(WithFunction("ParallelInterleaveDatasetV2", "ranges")
+                  .In(input)
+                  .InList({})
+                  .In(Int(cycle))
+                  .In(Int(block))
+                  .In(Int(2))
+                  .Run1());
+}
+
+IteratorPtr NewIterator(Place& place, const Tensor& dataset) {
+  const auto found = DatasetOf(dataset);
+  CHECK_OK(found.status());
+  auto iterator = (*found)->NewIterator(place.Context());
+  CHECK_OK(iterator.status());
+  return *std::move(iterator);
+}
+
+// The next element as text; "end"; or the error.
+std::string Next(Place& place, DatasetIterator& iterator) {
+  Element element;
+  bool end = false;
+  const Status status = iterator.GetNext(place.Context(), &element, &end);
+  if (!status.ok()) return std::string(status.message());
+  if (end) return "end";
+  if (element[0].dtype() == DType::kVariant) return "a window";
+  std::string text;
+  for (const int64_t number : element[0].flat<int64_t>()) StrAppend(&text, number, " ");
+  return text.substr(0, text.size() - 1);
+}
+
+std::vector<std::string> Rest(Place& place, DatasetIterator& iterator) {
+  std::vector<std::string> rest;
+  do {
+    rest.push_back(Next(place, iterator));
+  } while (rest.back() != "end" && rest.size() < 1000);
+  return rest;
+}
+
+std::vector<std::string> All(const Tensor& dataset) {
+  Place place;
+  return Rest(place, *NewIterator(place, dataset));
+}
+
+// Numbers from 0 on; waits for ever before number `stops_at`, fails instead of number `fails_at`.
+class TestDataset final : public Dataset {
+ public:
+  TestDataset(int64_t stops_at, int64_t fails_at)
+      : Dataset({.types = {DType::kInt64}, .shapes = {PartialShape::Scalar()}}, {}),
+        stops_at_(stops_at),
+        fails_at_(fails_at) {}
+  const char* Name() const override { return "Test"; }
+  StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
+    return std::make_unique<Iterator>(ctx, stops_at_, fails_at_);
+  }
+
+ private:
+  class Iterator final : public DatasetIterator {
+   public:
+    Iterator(const IteratorContext& ctx, int64_t stops_at, int64_t fails_at)
+        : stops_at_(stops_at), fails_at_(fails_at), never_(*ctx.threads, "nothing") {}
+    Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
+      if (next_ == stops_at_) {
+        RETURN_IF_ERROR(CancellableWait(ctx, mu_, never_, [] { return false; }));
+      }
+      *end = next_ == 5;
+      if (*end) return OkStatus();
+      if (next_++ == fails_at_) return InvalidArgument("failed");
+      element->assign(1, Int(next_ - 1));
+      return OkStatus();
+    }
+    Status Save(const IteratorContext&, StateWriter*) override { return Unimplemented("no"); }
+    Status Restore(const IteratorContext&, StateReader*) override { return Unimplemented("no"); }
+
+   private:
+    const int64_t stops_at_, fails_at_;
+    int64_t next_ = 0;
+    Mutex mu_;
+    Condition never_;
+  };
+  const int64_t stops_at_, fails_at_;
+};
+
+Tensor Faulty(int64_t stops_at, int64_t fails_at) {
+  return Tensor::Scalar(Variant{std::make_shared<DatasetValue>(
+      std::make_shared<TestDataset>(stops_at, fails_at), 1)});
+}
+
+TEST(Iterator, TheEndStays) {
+  Place place;
+  const IteratorPtr iterator = NewIterator(place, Batch(Range(3), 2));
+  EXPECT_THAT(Rest(place, *iterator), ElementsAre("0 1", "2", "end"));
+  EXPECT_EQ(Next(place, *iterator), "end");
+}
+
+TEST(Iterator, FunctionsMapAndNest) {
+  EXPECT_THAT(All(Map(Range(3), "plus")), ElementsAre("1", "2", "3", "end"));
+  EXPECT_THAT(All(ParallelMap(Range(4), "plus", 2)), ElementsAre("1", "2", "3", "4", "end"));
+  EXPECT_THAT(All(Interleave(Range(4), 2, 1)), ElementsAre("0", "0", "0", "1", "1", "2", "end"));
+}
+
+TEST(Iterator, ReadInParallelHasTheSameOrder) {
+  for (const int64_t cycle : {1, 2, 3, 7}) {
+    for (const int64_t block : {1, 2, 5}) {
+      EXPECT_EQ(All(ParallelInterleave(Range(9), cycle, block)),
+                All(Interleave(Range(9), cycle, block)))
+          << cycle << " " << block;
+    }
+  }
+}
+
+TEST(Iterator, AnErrorCostsOneElement) {
+  EXPECT_THAT(All(Prefetch(Faulty(-1, 2), 2)), ElementsAre("0", "1", "failed", "3", "4", "end"));
+  for (const Tensor& dataset : {Map(Range(4), "six"), ParallelMap(Range(4), "six", 3)}) {
+    const std::vector<std::string> found = All(dataset);
+    ASSERT_EQ(found.size(), 5u);
+    EXPECT_THAT(found[0], HasSubstr("zero"));
+    EXPECT_THAT(found, ElementsAre(found[0], "6", "3", "2", "end"));
+  }
+}
+
+TEST(Iterator, ACancelledStepDoesNotWait) {
+  for (const Tensor& dataset : {Prefetch(Faulty(1, -1), 2), Faulty(1, -1)}) {
+    Place place;
+    const IteratorPtr iterator = NewIterator(place, dataset);
+    EXPECT_EQ(Next(place, *iterator), "0");
+    auto canceller = Scheduler::Real().StartThread(
+        "cancel", [&] { place.cancellation.Cancel(Cancelled("enough")); });
+    EXPECT_EQ(Next(place, *iterator), "enough");
+  }
+}
+
+TEST(Iterator, EndsItsThreadsWhileTheyWait) {
+  Place place;
+  IteratorPtr iterator = NewIterator(place, Prefetch(Faulty(1, -1), 2));
+  EXPECT_EQ(Next(place, *iterator), "0");
+  iterator = nullptr;  // hangs if the thread does not end
+}
+
+TEST(Iterator, ShuffledElementsAreAllThere) {
+  std::vector<std::string> found = All(Shuffle(Range(50), 7, 3));
+  std::vector<std::string> sorted = All(Range(50));
+  EXPECT_NE(found, sorted);
+  EXPECT_THAT(found, testing::UnorderedElementsAreArray(sorted));
+}
+
+std::vector<std::function<Tensor()>> Saveable() {
+  return {
+      [] { return Range(9); },
+      [] { return Batch(Repeat(Range(5), 3), 4); },
+      [] { return Shuffle(Range(20), 6, 5); },
+      [] { return Repeat(Shuffle(Range(8), 3, 5), 2); },
+      [] { return Prefetch(Map(Shuffle(Range(12), 4, 1), "plus"), 3); },
+      [] { return ParallelMap(Range(15), "plus", 4); },
+      [] { return Interleave(Range(7), 3, 2); },
+      [] { return ParallelInterleave(Range(7), 3, 2); },
+      [] { return Window(Range(9), 3, 2); },
+  };
+}
+
+std::vector<Tensor> Save(Place& place, DatasetIterator& iterator) {
+  StateWriter writer;
+  CHECK_OK(iterator.Save(place.Context(), &writer));
+  return writer.Take();
+}
+
+TEST(Iterator, GoesOnFromASavedState) {
+  for (const auto& make : Saveable()) {
+    for (int taken = 0; taken < 9; ++taken) {
+      Place place;
+      const IteratorPtr first = NewIterator(place, make());
+      for (int i = 0; i < taken; ++i) Next(place, *first);
+      StateReader reader(Save(place, *first));
+      const IteratorPtr second = NewIterator(place, make());
+      ASSERT_TRUE(second->Restore(place.Context(), &reader).ok());
+      EXPECT_TRUE(reader.AtEnd().ok());
+      EXPECT_EQ(Rest(place, *second), Rest(place, *first)) << taken;
+    }
+  }
+}
+
+TEST(Iterator, RefusesStatesThatDoNotFit) {
+  Place place;
+  for (const auto& make : Saveable()) {
+    const IteratorPtr saved = NewIterator(place, make());
+    Next(place, *saved);
+    std::vector<Tensor> state = Save(place, *saved);
+    // Cut short, and with each number made absurd.
+    for (size_t i = 0; i < state.size(); ++i) {
+      StateReader cut({state.begin(), state.begin() + static_cast<int64_t>(i)});
+      EXPECT_EQ(NewIterator(place, make())->Restore(place.Context(), &cut).code(),
+                StatusCode::kInvalidArgument);
+      std::vector<Tensor> changed = state;
+      if (changed[i].dtype() != DType::kInt64 || changed[i].rank() != 0) continue;
+      for (const int64_t number : {INT64_MIN, int64_t{-1}, int64_t{1} << 40, INT64_MAX}) {
+        changed[i] = Int(number);
+        StateReader reader(changed);
+        const IteratorPtr iterator = NewIterator(place, make());
+        if (!iterator->Restore(place.Context(), &reader).ok()) continue;
+        for (int k = 0; k < 3; ++k) Next(place, *iterator);  // must not crash
+      }
+    }
+  }
+  StateReader other(Save(place, *NewIterator(place, Range(3))));
+  EXPECT_THAT(std::string(
+                  NewIterator(place, Window(Range(3), 1, 1))->Restore(place.Context(), &other)
+                      .message()),
+              HasSubstr("saved by another pipeline"));
+}
+
+TEST(IteratorResource, GivesElementsAndTellsThatItHasNoDataset) {
+  Place place;
+  IteratorResource resource({}, Scheduler::Real());
+  const auto run = [&](const IteratorResource::Task& task) {
+    Mutex mu;
+    Condition ended(Scheduler::Real(), "the end of a task");
+    bool has_ended = false;
+    Status result;
+    resource.Run(place.Context(), task, Done([&](Status status) {
+                   MutexLock lock(mu);
+                   result = std::move(status);
+                   has_ended = true;
+                   ended.NotifyAll();
+                 }));
+    MutexLock lock(mu);
+    ended.Wait(mu, [&] { return has_ended; });
+    return result;
+  };
+  const auto prepare = [&](const IteratorContext& ctx, IteratorResource::Content& content) {
+    return resource.Prepare(ctx, content);
+  };
+  EXPECT_EQ(run(prepare).code(), StatusCode::kFailedPrecondition);
+  const Tensor dataset = Prefetch(Range(2), 1);
+  EXPECT_TRUE(run([&](const IteratorContext& ctx, IteratorResource::Content& content) {
+                return resource.SetDataset(ctx, *DatasetOf(dataset), content);
+              }).ok());
+  std::string found;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(run([&](const IteratorContext&, IteratorResource::Content& content) {
+                  StrAppend(&found, Next(place, *content.iterator), ",");
+                  return OkStatus();
+                }).ok());
+  }
+  EXPECT_EQ(found, "0,1,end,");
+  resource.Shutdown();
+  EXPECT_EQ(run(prepare).code(), StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace penstock

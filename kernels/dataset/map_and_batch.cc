@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MapAndBatchDataset: ParallelMap, then Batch.
+#include <memory>
+#include <utility>
+
+#include "core/op/registry.h"
+#include "kernels/dataset/compose.h"
+#include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/parallelism.h"
+
+namespace penstock {
+namespace {
+
+class MapAndBatchKernel final : public DatasetKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(function_.Init(node, "f", "Targuments"));
+    RETURN_IF_ERROR(node.Attr("preserve_cardinality", &keeps_count_));
+    return DatasetKernel::Init(node);
+  }
+
+ private:
+  StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+    ASSIGN_OR_RETURN(CapturedFunction function, function_.Capture(ctx, 1));
+    const int after = 1 + function_.num_captured();
+    ASSIGN_OR_RETURN(const int64_t size, ScalarInput<int64_t>(ctx, after, "batch_size"));
+    ASSIGN_OR_RETURN(const int64_t parallel, ParallelCallsInput(ctx, after + 1));
+    ASSIGN_OR_RETURN(const bool drop, ScalarInput<bool>(ctx, after + 2, "drop_remainder"));
+    if (size <= 0) return InvalidArgument("batch_size must be greater than zero.");
+    ElementSpec row{.types = spec().types};
+    for (const PartialShape& shape : spec().shapes) {
+      row.shapes.push_back(shape.rank() > 0 ? PartialShape(shape.dims().subspan(1))
+                                            : PartialShape());
+    }
+    return NewBatchDataset(NewParallelMapDataset(std::move(row), std::move(input),
+                                                 std::move(function), parallel, keeps_count_),
+                           size, drop);
+  }
+
+  FunctionAttr function_;
+  bool keeps_count_ = false;
+};
+
+DatasetOp MapAndBatchOp(bool metadata) {
+  return {.doc = "What a function makes of each element, every `batch_size` of them as one.",
+          .inputs = {{"input_dataset", "variant"},
+                     {"other_arguments", List("Targuments")},
+                     {"batch_size", "int64"},
+                     {"num_parallel_calls", "int64"},
+                     {"drop_remainder", "bool"}},
+          .attrs = {{"f", Functions{}},
+                    TypesAttr("Targuments", 0),
+                    TypesAttr("output_types", 1),
+                    {"output_shapes", ShapeList{}},
+                    {"preserve_cardinality", false}},
+          .spec = false,
+          .metadata = metadata};
+}
+OP(MapAndBatchDataset) { return MapAndBatchOp(true); }
+OP(ExperimentalMapAndBatchDataset) { return MapAndBatchOp(false); }
+KERNEL_ANY_TYPE(MapAndBatchDataset, MapAndBatchKernel);
+KERNEL_ANY_TYPE(ExperimentalMapAndBatchDataset, MapAndBatchKernel);
+
+}  // namespace
+}  // namespace penstock

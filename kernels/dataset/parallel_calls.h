@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ParallelCalls: the calls of a function for elements that an iterator has under way, in the order
+// in which they began.
+//
+// One caller at a time. The destructor cancels the calls and waits for their end.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "core/base/mutex.h"
+#include "kernels/dataset/captured_function.h"
+
+namespace penstock {
+
+class ParallelCalls {
+ public:
+  ParallelCalls(const IteratorContext& ctx, ElementCall function);
+  ~ParallelCalls();
+
+  bool empty() const { return calls_.empty(); }
+  int64_t size() const { return static_cast<int64_t>(calls_.size()); }
+  // Begins a call. A function that is known to be quick, and does not wait, runs here at once:
+  // handing it to the pool would take longer.
+  void Begin(const IteratorContext& ctx, Element args);
+  // REQUIRES !empty(). Cancelled, or whatever ended the step, where it waits no longer.
+  Status WaitForFirst(const IteratorContext& ctx);
+  // The status of the first call, and its results. REQUIRES that WaitForFirst has returned OK.
+  Status TakeFirst(Element* results);
+
+  // Waits for all calls.
+  Status Save(const IteratorContext& ctx, StateWriter* writer);
+  Status Restore(StateReader* reader);
+
+ private:
+  struct Call {
+    std::atomic<bool> ended = false;
+    Status status;
+    Element results;
+  };
+  Status WaitFor(const IteratorContext& ctx, const Call& call);
+  bool Quick() const;
+  void RunHere(const IteratorContext& ctx, Element args, Call* call);
+
+  Cancellation stop_;
+  const IteratorContext background_;
+  const ElementCall function_;
+  std::deque<std::shared_ptr<Call>> calls_;
+  int64_t samples_ = 0, nanos_ = 0;  // calls that ran here, and about how long one took
+  Mutex mu_;
+  Condition ended_;
+  int64_t running_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ParallelMapDataset, ParallelMapDatasetV2: a function of each element, of several at a time.
+//
+// The caller of GetNext reads the input and begins calls, which run on the pool, until as many are
+// under way as may be; then it waits for the oldest, so that the order is that of the input.
+#include <memory>
+#include <utility>
+
+#include "core/op/registry.h"
+#include "kernels/dataset/compose.h"
+#include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/map.h"
+#include "kernels/dataset/parallel_calls.h"
+#include "kernels/dataset/parallelism.h"
+
+namespace penstock {
+namespace {
+
+class ParallelMapDataset final : public Dataset {
+ public:
+  ParallelMapDataset(ElementSpec spec, DatasetPtr input, CapturedFunction function,
+                     int64_t parallel, bool keeps_count)
+      : Dataset(std::move(spec), {std::move(input)}),
+        function_(std::move(function)),
+        parallel_(parallel),
+        keeps_count_(keeps_count) {}
+  const char* Name() const override { return "ParallelMap"; }
+  int64_t Cardinality() const override {
+    return keeps_count_ ? input().Cardinality() : kUnknownCardinality;
+  }
+  StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
+    ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
+    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(function_));
+    return std::make_unique<Iterator>(ctx, Self(this), std::move(input), std::move(call));
+  }
+
+ private:
+  class Iterator final : public UnaryIterator {
+   public:
+    Iterator(const IteratorContext& ctx, std::shared_ptr<const ParallelMapDataset> dataset,
+             IteratorPtr input, ElementCall call)
+        : UnaryIterator(std::move(input)),
+          dataset_(std::move(dataset)),
+          calls_(ctx, std::move(call)) {}
+    bool NeverWaits() const override { return false; }
+
+    Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
+      RETURN_IF_ERROR(BeginCalls(ctx));
+      *end = calls_.empty();
+      if (*end) return input_error_.ok() ? OkStatus() : std::exchange(input_error_, OkStatus());
+      RETURN_IF_ERROR(calls_.WaitForFirst(ctx));
+      return MapEnded(calls_.TakeFirst(element), dataset_->keeps_count_, end);
+    }
+
+    Status Save(const IteratorContext& ctx, StateWriter* writer) override {
+      writer->Label("ParallelMap");
+      writer->Int(input_ended_);
+      writer->Error(input_error_);
+      RETURN_IF_ERROR(calls_.Save(ctx, writer));
+      return UnaryIterator::Save(ctx, writer);
+    }
+    Status Restore(const IteratorContext& ctx, StateReader* reader) override {
+      RETURN_IF_ERROR(reader->Label("ParallelMap"));
+      ASSIGN_OR_RETURN(input_ended_, reader->Int(0, 1));
+      RETURN_IF_ERROR(reader->Error(&input_error_));
+      RETURN_IF_ERROR(calls_.Restore(reader));
+      return UnaryIterator::Restore(ctx, reader);
+    }
+
+   private:
+    Status BeginCalls(const IteratorContext& ctx) {
+      while (!input_ended_ && input_error_.ok() && calls_.size() < dataset_->parallel_) {
+        Element args;
+        bool end = false;
+        const Status status = input_->GetNext(ctx, &args, &end);
+        if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
+        if (!status.ok()) {
+          input_error_ = status;  // its turn is after the calls under way
+        } else if (end) {
+          input_ended_ = true;
+        } else {
+          calls_.Begin(ctx, std::move(args));
+        }
+      }
+      return OkStatus();
+    }
+
+    const std::shared_ptr<const ParallelMapDataset> dataset_;
+    bool input_ended_ = false;
+    Status input_error_;
+    ParallelCalls calls_;
+  };
+
+  const CapturedFunction function_;
+  const int64_t parallel_;
+  const bool keeps_count_;
+};
+
+class ParallelMapKernel final : public DatasetKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(function_.Init(node, "f", "Targuments"));
+    RETURN_IF_ERROR(node.Attr("preserve_cardinality", &keeps_count_));
+    return DatasetKernel::Init(node);
+  }
+
+ private:
+  StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
+    ASSIGN_OR_RETURN(CapturedFunction function, function_.Capture(ctx, 1));
+    ASSIGN_OR_RETURN(const int64_t parallel,
+                     ParallelCallsInput(ctx, 1 + function_.num_captured()));
+    return NewParallelMapDataset(spec(), std::move(input), std::move(function), parallel,
+                                 keeps_count_);
+  }
+
+  FunctionAttr function_;
+  bool keeps_count_ = false;
+};
+
+constexpr char kDoc[] =
+    "A dataset of what a function makes of each element, of up to `num_parallel_calls` at a time, "
+    "in order.";
+
+OP(ParallelMapDataset) {
+  return DatasetOp{.doc = kDoc,
+                   .inputs = {{"input_dataset", "variant"},
+                              {"other_arguments", List("Targuments")},
+                              {"num_parallel_calls", "int32"}},
+                   .attrs = {{"f", Functions{}},
+                             TypesAttr("Targuments", 0),
+                             TypesAttr("output_types", 1),
+                             {"output_shapes", ShapeList{}},
+                             {"use_inter_op_parallelism", true},
+                             {"sloppy", false},
+                             {"preserve_cardinality", false}},
+                   .spec = false};
+}
+
+OP(ParallelMapDatasetV2) {
+  return DatasetOp{.doc = kDoc,
+                   .inputs = {{"input_dataset", "variant"},
+                              {"other_arguments", List("Targuments")},
+                              {"num_parallel_calls", "int64"}},
+                   .attrs = {{"f", Functions{}},
+                             TypesAttr("Targuments", 0),
+                             TypesAttr("output_types", 1),
+                             {"output_shapes", ShapeList{}},
+                             {"use_inter_op_parallelism", true},
+                             {"deterministic", "default"},
+                             {"preserve_cardinality", false},
+                             {"use_unbounded_threadpool", false}},
+                   .spec = false};
+}
+
+KERNEL_ANY_TYPE(ParallelMapDataset, ParallelMapKernel);
+KERNEL_ANY_TYPE(ParallelMapDatasetV2, ParallelMapKernel);
+
+}  // namespace
+
+DatasetPtr NewParallelMapDataset(ElementSpec spec, DatasetPtr input, CapturedFunction function,
+                                 int64_t parallel, bool keeps_count) {
+  return std::make_shared<ParallelMapDataset>(std::move(spec), std::move(input),
+                                              std::move(function), parallel, keeps_count);
+}
+
+}  // namespace penstock

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The seeds of shuffled datasets as resources: AnonymousSeedGenerator,
+// AnonymousRandomSeedGenerator, DummySeedGenerator, and the ops that delete them.
+#include <atomic>
+#include <memory>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/seeds.h"
+
+namespace penstock {
+namespace {
+
+// No store knows it: it lives as long as its handle.
+class AnonymousKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    Seeds seeds{};
+    ASSIGN_OR_RETURN(seeds.seed, ScalarInput<int64_t>(ctx, 0, "seed"));
+    ASSIGN_OR_RETURN(seeds.seed2, ScalarInput<int64_t>(ctx, 1, "seed2"));
+    bool reshuffles = true;
+    if (ctx.num_inputs() > 2) {
+      ASSIGN_OR_RETURN(reshuffles, ScalarInput<bool>(ctx, 2, "reshuffle"));
+    }
+    static std::atomic<int64_t> last{0};
+    ctx.SetOutput(
+        0, Tensor::Scalar(ResourceHandle{
+               .device = ctx.device_name(),
+               .container = kDefaultContainer,
+               .name = StrCat("AnonymousSeedGenerator", ++last),
+               .type = SeedGenerator::kType,
+               .resource = std::make_shared<SeedGenerator>(seeds, reshuffles, *ctx.step().env)}));
+    ctx.SetOutput(1, Tensor::Scalar(Variant()));
+    return OkStatus();
+  }
+};
+
+// Stands where a dataset makes a generator of its own seeds.
+class DummyKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
+                                                   .container = kDefaultContainer,
+                                                   .name = "dummy_seed_generator",
+                                                   .type = SeedGenerator::kType}));
+    return OkStatus();
+  }
+};
+
+// The last handle deletes it.
+class DeleteKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext&) override { return OkStatus(); }
+};
+
+OpDef SeedsOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs) {
+  return {
+      .doc = doc,
+      .inputs = std::move(inputs),
+      .outputs = std::move(outputs),
+      .shape = ScalarShape,
+      .gradient = NoGradient,
+      .stateful = true,
+      .not_alone = "hands out what datasets share: kernels/dataset has its tests",
+  };
+}
+
+const std::vector<ArgDef> kOutputs = {{"handle", "resource"}, {"deleter", "variant"}};
+const std::vector<ArgDef> kDeleted = {{"handle", "resource"}, {"deleter", "variant"}};
+constexpr char kDoc[] = "The seeds of the iterators of shuffled datasets, which share them.";
+constexpr char kDeleteDoc[] = "Says that a generator of seeds is no longer used.";
+
+OP(AnonymousSeedGenerator) {
+  return SeedsOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}, {"reshuffle", "bool"}}, kOutputs);
+}
+OP(AnonymousRandomSeedGenerator) {
+  return SeedsOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}}, kOutputs);
+}
+OP(DummySeedGenerator) {
+  return SeedsOp("Stands for a generator of seeds where a dataset has its own.", {},
+                 {{"handle", "resource"}});
+}
+OP(DeleteSeedGenerator) { return SeedsOp(kDeleteDoc, kDeleted, {}); }
+OP(DeleteRandomSeedGenerator) { return SeedsOp(kDeleteDoc, kDeleted, {}); }
+
+KERNEL_ANY_TYPE(AnonymousSeedGenerator, AnonymousKernel);
+KERNEL_ANY_TYPE(AnonymousRandomSeedGenerator, AnonymousKernel);
+KERNEL_ANY_TYPE(DummySeedGenerator, DummyKernel);
+KERNEL_ANY_TYPE(DeleteSeedGenerator, DeleteKernel);
+KERNEL_ANY_TYPE(DeleteRandomSeedGenerator, DeleteKernel);
+
+}  // namespace
+}  // namespace penstock

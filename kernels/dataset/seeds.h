@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SeedGenerator: the seeds of the iterators of one shuffled dataset, in TensorFlow's order: with
+// equal seeds elements come as they do there.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/base/env.h"
+#include "core/base/mutex.h"
+#include "core/op/resource.h"
+#include "kernels/random/philox.h"
+
+namespace penstock {
+
+struct Seeds {
+  int64_t seed, seed2;
+  Philox Stream() const {
+    return Philox::FromSeeds(static_cast<uint64_t>(seed), static_cast<uint64_t>(seed2));
+  }
+};
+
+// Thread-safe. A resource, because programs may hold it.
+class SeedGenerator final : public Resource {
+ public:
+  static constexpr char kType[] = "SeedGenerator";
+
+  // Two zeros mean that the seeds are left open: they come from `env`. If it reshuffles, each
+  // iterator gets seeds of its own; else all get these.
+  SeedGenerator(Seeds seeds, bool reshuffles, Env& env)
+      : seeds_(Chosen(seeds, env)), reshuffles_(reshuffles), numbers_(seeds_.Stream()) {}
+
+  Seeds Next() {
+    if (!reshuffles_) return seeds_;
+    MutexLock lock(mu_);
+    const int64_t first = numbers_();
+    return {first, numbers_()};
+  }
+  bool reshuffles() const { return reshuffles_; }
+
+  const char* TypeName() const override { return kType; }
+  std::string DebugString() const override { return "the seeds of a dataset"; }
+  const char* OpaqueReason() const override { return "its dataset may read files and functions"; }
+
+ private:
+  static Seeds Chosen(Seeds seeds, Env& env) {
+    if (seeds.seed != 0 || seeds.seed2 != 0) return seeds;
+    return {static_cast<int64_t>(env.RandomU64()), static_cast<int64_t>(env.RandomU64())};
+  }
+
+  const Seeds seeds_;
+  const bool reshuffles_;
+  Mutex mu_;
+  PhiloxNumbers numbers_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock

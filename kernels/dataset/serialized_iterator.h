@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SerializedIterator: the state of an iterator as a value, which checkpoints keep and tasks send.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "core/tensor/variant.h"
+
+namespace penstock {
+
+class SerializedIterator final : public VariantValue {
+ public:
+  static constexpr char kTypeName[] = "tensorflow::Iterator";
+
+  static StatusOr<Variant> Of(std::vector<Tensor> values);
+  static StatusOr<Variant> Decode(const std::string& metadata, const std::vector<Tensor>& tensors);
+  const char* TypeName() const override { return kTypeName; }
+  std::string ToString() const override;
+  Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override;
+
+  const std::vector<Tensor>& values() const { return values_; }
+
+ private:
+  std::vector<Tensor> values_;
+};
+
+}  // namespace penstock
