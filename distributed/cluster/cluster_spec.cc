@@ -130,7 +130,8 @@ StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags) {
   TaskConfig config{.job = flags.job_name,
                     .task = flags.task_index,
                     .listen_address = flags.listen_address,
-                    .protocol = flags.protocol};
+                    .protocol = flags.protocol,
+                    .status_port = flags.status_port};
   RETURN_IF_ERROR(AddHosts("--ps_hosts", "ps", flags.ps_hosts, &config.cluster));
   RETURN_IF_ERROR(AddHosts("--worker_hosts", "worker", flags.worker_hosts, &config.cluster));
   if (flags.job_name != "ps" && flags.job_name != "worker") {
