@@ -83,6 +83,7 @@ def _system_dependencies():
             ":benchmark_main": ["-lbenchmark_main", ":benchmark"],
         },
     )
+    system_repository(name = "civetweb", targets = {":civetweb": ["-lcivetweb"]})
     system_repository(name = "cli11", targets = {":cli11": ["CLI11"]})
     system_repository(name = "eigen", targets = {":eigen": ["eigen3", "-DEIGEN_MPL2_ONLY"]})
     system_repository(name = "farmhash", targets = {":farmhash": ["-lfarmhash"]})
@@ -95,6 +96,7 @@ def _system_dependencies():
     system_repository(name = "nlohmann_json", targets = {":json": ["nlohmann_json"]})
     system_repository(name = "onednn", targets = {":onednn": ["-ldnnl", "-l:libgomp.so.1"]})
     system_repository(name = "openblas", targets = {":openblas": ["openblas"]})
+    system_repository(name = "prometheus_cpp", targets = {":core": ["prometheus-cpp-core"]})
     system_repository(
         name = "rdma_core",
         targets = {

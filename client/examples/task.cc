@@ -98,6 +98,11 @@ int Report(const std::string& program, const Status& status, int code) {
 
 int RunTask(const TaskRole& role, const std::function<Status(const std::string& target)>& train) {
   Status status;
+  if (!role.server.empty() && role.task.status_port != 0) {
+    const Status mistake = InvalidArgument("--status_port: with --server=", role.server,
+                                           " another process listens; give it the flag instead");
+    return Report(role.program, mistake, kMistake);
+  }
   if (!role.server.empty() && !role.task.listen_address.empty()) {
     const Status mistake = InvalidArgument("--listen_address: with --server=", role.server,
                                            " another process listens; give it the flag instead");
@@ -125,6 +130,11 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
                  "how tensors move between tasks: auto (shared memory where two tasks can have it, "
                  "else gRPC), shm or grpc; the same in all of them")
       ->capture_default_str();
+  app.add_option("--status_port", flags->status_port,
+                 "show a status page of the cluster, and /metrics for Prometheus, at this port; 0: "
+                 "nowhere")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
 }
 
 StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
@@ -139,11 +149,17 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
   } else if (tf_config != nullptr && *tf_config != '\0') {
     ASSIGN_OR_RETURN(task, TaskConfigFromJson(tf_config));
     task.listen_address = flags.listen_address;
+    task.status_port = flags.status_port;
   }
   if (task.cluster.empty() && !flags.listen_address.empty()) {
     return InvalidArgument("--listen_address: a process that is no task of a cluster does not ",
                            "listen; give the cluster with --job_name, --task_index, --ps_hosts ",
                            "and --worker_hosts, or in TF_CONFIG");
+  }
+  if (task.cluster.empty() && flags.status_port != 0) {
+    return InvalidArgument("--status_port: a process that is no task of a cluster shows nothing; ",
+                           "give the cluster with --job_name, --task_index, --ps_hosts and ",
+                           "--worker_hosts, or in TF_CONFIG");
   }
   if (app.count("--protocol") > 0) task.protocol = flags.protocol;
   RETURN_IF_ERROR(CheckJob(task));

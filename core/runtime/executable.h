@@ -108,6 +108,7 @@ class Executable {
   static StatusOr<std::unique_ptr<Executable>> Make(Graph graph, Device& device,
                                                     KernelCache* cache = nullptr);
 
+  const Graph& graph() const { return graph_; }
   const Item* items() const { return items_.data(); }
   const Detail& detail(const Item& item) const { return details_[item.detail]; }
   uint32_t IndexOf(const Item& item) const { return static_cast<uint32_t>(&item - items()); }

@@ -33,6 +33,18 @@ void Execution::RunAsync(const StepArgs& args, Ended ended) {
   });
 }
 
+std::optional<StepActivity> Execution::Activity() {
+  StepActivity activity;
+  activity.shared = step_.Watch([&](int64_t step_id) {
+    activity.step_id = step_id;
+    loops_.AddActivity(&activity);
+    activity.computing = threads_.active() > static_cast<int>(activity.waits.size());
+  });
+  if (!activity.shared) activity.step_id = step_.running_id();
+  if (activity.step_id == 0) return std::nullopt;
+  return activity;
+}
+
 void Execution::Begin(const StepArgs& args) {
   step_.Begin(args);
   loops_.Begin();

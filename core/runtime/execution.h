@@ -20,6 +20,7 @@
 #include "core/runtime/executable.h"
 #include "core/runtime/node_runner.h"
 #include "core/runtime/running_step.h"
+#include "core/runtime/step_activity.h"
 #include "core/runtime/step_args.h"
 #include "core/runtime/step_loops.h"
 #include "core/runtime/step_threads.h"
@@ -38,6 +39,8 @@ class Execution {
   Status Run(const StepArgs& args);
   // Runs it on the scheduler's threads. When `ended` is called the object is free for another step.
   void RunAsync(const StepArgs& args, Ended ended);
+  // What the step that runs does now; nullopt: none does. On any thread, at any time.
+  std::optional<StepActivity> Activity();
 
  private:
   void Begin(const StepArgs& args);

@@ -34,12 +34,24 @@ class PartitionExecutor final : public Executor {
     });
   }
 
+  const Graph& graph() const override { return executable_->graph(); }
+  const Device& device() const override { return *options_.device; }
+
+  std::vector<StepActivity> Activities() override {
+    std::vector<StepActivity> activities;
+    MutexLock lock(mu_);
+    for (Execution* const execution : all_) {
+      if (auto activity = execution->Activity()) activities.push_back(*std::move(activity));
+    }
+    return activities;
+  }
+
  private:
   // Steps mostly come one after the other: one execution changes hands without a lock.
   Execution* Acquire() {
     if (Execution* const spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
     MutexLock lock(mu_);
-    if (idle_.empty()) return new Execution(*executable_, options_);
+    if (idle_.empty()) return all_.emplace_back(new Execution(*executable_, options_));
     Execution* const execution = idle_.back().release();
     idle_.pop_back();
     return execution;
@@ -57,6 +69,7 @@ class PartitionExecutor final : public Executor {
   std::atomic<Execution*> spare_{nullptr};
   Mutex mu_;
   std::vector<std::unique_ptr<Execution>> idle_ ABSL_GUARDED_BY(mu_);
+  std::vector<Execution*> all_ ABSL_GUARDED_BY(mu_);  // idle, spare and running
 };
 
 }  // namespace

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/base/done.h"
 #include "core/graph/graph.h"
+#include "core/runtime/step_activity.h"
 #include "core/runtime/step_args.h"  // IWYU pragma: export
 
 namespace penstock {
@@ -32,6 +34,12 @@ class Executor {
   // steps: nothing leaves the thread unless it pays. It blocks: on a thread of the pool only where
   // the step waits for nothing that needs that pool.
   virtual Status Run(const StepArgs& args) = 0;
+
+  // What it runs, and where.
+  virtual const Graph& graph() const = 0;
+  virtual const Device& device() const = 0;
+  // What each step that runs does now. Costs running steps next to nothing.
+  virtual std::vector<StepActivity> Activities() = 0;
 };
 
 // `graph` is the Partition's. Errors name the node (no kernel, bad attribute).

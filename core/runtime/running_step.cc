@@ -41,10 +41,28 @@ void RunningStep::Begin(const StepArgs& args) {
   observed_ = traced() || steps_ < kFirstSamples || steps_ % kSamplePeriod == 0;
   ++steps_;
   if (traced()) wall_offset_ns_ = options_.env->WallMicros() * 1000 - NowNanos();
+  running_id_.store(args.step_id, std::memory_order_relaxed);
+}
+
+void RunningStep::BecomeShared() {
+  MutexLock lock(watch_mu_);
+  shared_ = true;
+  watchable_ = true;
+}
+
+bool RunningStep::Watch(absl::FunctionRef<void(int64_t step_id)> look) {
+  MutexLock lock(watch_mu_);
+  if (watchable_) look(args_.step_id);
+  return watchable_;
 }
 
 void RunningStep::SettleLeftovers() {
   AssertAlone();
+  running_id_.store(0, std::memory_order_relaxed);
+  if (shared_) {
+    MutexLock lock(watch_mu_);
+    watchable_ = false;
+  }
   if (abort_registered_.load(std::memory_order_relaxed)) {
     cancellation_->Deregister(abort_token_);
     abort_registered_.store(false, std::memory_order_relaxed);

@@ -12,11 +12,13 @@
 // its status is that of the cancellation, of the rendezvous and of the step. (3) A step that is
 // stopped has failed: nodes of it were dropped.
 // Locks: abort_mu_ is locked before the cancellation's; nothing of this folder is locked inside it.
+// watch_mu_ is locked before StepLoops'.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
 #include "core/graph/graph.h"
@@ -51,8 +53,14 @@ class RunningStep {
   // More than one thread may be at work in the step.
   bool shared() const { return shared_; }
   void Share() {
-    if (!shared_) shared_ = true;
+    if (!shared_) BecomeShared();
   }
+
+  // For threads that have no part in the step. The id of the step that runs; 0: none does.
+  int64_t running_id() const { return running_id_.load(std::memory_order_relaxed); }
+  // Calls `look` with the id of the step while it is shared: it does not end meanwhile. False, and
+  // `look` is not called, if no step runs or it is not shared.
+  bool Watch(absl::FunctionRef<void(int64_t step_id)> look) ABSL_LOCKS_EXCLUDED(watch_mu_);
 
   // Nodes are timed: for the caller, or to learn what they cost.
   bool observed() const { return observed_; }
@@ -85,6 +93,7 @@ class RunningStep {
 
  private:
   void SettleLeftovers();
+  void BecomeShared() ABSL_LOCKS_EXCLUDED(watch_mu_);
   // Does nothing. Before a step begins and after it has ended nothing of it needs a lock.
   void AssertAlone() const ABSL_ASSERT_EXCLUSIVE_LOCK(abort_mu_) {}
 
@@ -104,6 +113,9 @@ class RunningStep {
   std::atomic<bool> stopped_{false};
   std::atomic<bool> committed_{false};
   std::atomic<bool> abort_registered_{false};
+  std::atomic<int64_t> running_id_{0};
+  Mutex watch_mu_;
+  bool watchable_ ABSL_GUARDED_BY(watch_mu_) = false;
   Mutex abort_mu_;
   Cancellation::Token abort_token_ ABSL_GUARDED_BY(abort_mu_) = 0;
 };

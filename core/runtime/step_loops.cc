@@ -175,38 +175,50 @@ void StepLoops::EndFrom(Iteration& it, ReadyQueues& ready) {
   DropHolds(EndIteration(it, ready), ready);
 }
 
-std::string StepLoops::DescribeWaits() {
+void StepLoops::AddActivity(StepActivity* activity) {
   const Lock lock(*this);
-  std::vector<std::string> names;
-  size_t waiting = 0;
-  const auto describe = [&](const Iteration& it) {
+  const auto add_waits = [&](const Iteration& it) {
     for (size_t i = 0; i < it.loop->waits.size(); ++i) {
       const NodeWait& wait = it.waits[i];
       if (!wait.in_flight.load(std::memory_order_relaxed)) continue;
-      if (++waiting > kWaitsShownMax) continue;
-      const Node& node = *wait.item->node;
-      names.push_back(StrCat("'", node.name(), "' (", node.op_name(), ")"));
+      activity->waits.push_back({.node = wait.item->node,
+                                 .since_ns = wait.since_ns.load(std::memory_order_relaxed),
+                                 .iteration = it.number});
     }
   };
-  describe(root_);
+  add_waits(root_);
   for (const LoopPool& pool : pools_) {
-    for (const auto& it : pool.iterations()) describe(*it);
+    for (const auto& it : pool.iterations()) add_waits(*it);
+    for (const Frame* const frame : pool.RunningFrames()) {
+      if (frame->newest == nullptr) continue;
+      activity->loops.push_back({frame->loop->name, frame->newest->number});
+    }
   }
-  if (waiting == 0) return "";
-  if (waiting > kWaitsShownMax) names.push_back(StrCat(waiting - kWaitsShownMax, " more"));
+}
+
+std::string StepLoops::DescribeWaits() {
+  StepActivity activity;
+  AddActivity(&activity);
+  std::vector<std::string> names;
+  for (const StepActivity::Wait& wait : activity.waits) {
+    if (names.size() == kWaitsShownMax) break;
+    names.push_back(StrCat("'", wait.node->name(), "' (", wait.node->op_name(), ")"));
+  }
+  if (names.empty()) return "";
+  const size_t more = activity.waits.size() - names.size();
+  if (more > 0) names.push_back(StrCat(more, " more"));
   return StrCat("; it waited for ", absl::StrJoin(names, ", "));
 }
 
 std::string StepLoops::DescribeFrames() {
-  const Lock lock(*this);
+  StepActivity activity;
+  AddActivity(&activity);
   std::string text;
   int shown = 0;
-  for (const LoopPool& pool : pools_) {
-    for (const Frame* const frame : pool.RunningFrames()) {
-      if (frame->newest == nullptr || ++shown > kFramesShownMax) continue;
-      StrAppend(&text, shown > 1 ? ", " : "; it was in ", "iteration ", frame->newest->number,
-                " of loop '", frame->loop->name, "'");
-    }
+  for (const StepActivity::Loop& loop : activity.loops) {
+    if (++shown > kFramesShownMax) break;
+    StrAppend(&text, shown > 1 ? ", " : "; it was in ", "iteration ", loop.iteration, " of loop '",
+              loop.name, "'");
   }
   return text;
 }

@@ -22,6 +22,7 @@
 #include "core/runtime/loop_pool.h"
 #include "core/runtime/propagation.h"
 #include "core/runtime/running_step.h"
+#include "core/runtime/step_activity.h"
 
 namespace penstock {
 
@@ -68,6 +69,8 @@ class StepLoops {
     AssertAlone();
     return frames_running_ > 0;
   }
+  // Adds the nodes that wait and the loops that run.
+  void AddActivity(StepActivity* activity) ABSL_LOCKS_EXCLUDED(mu_);
   // Both are phrases for an error, or "": "; it waited for 'a' (_Recv)", "; it was in iteration 3
   // of loop 'while'".
   std::string DescribeWaits() ABSL_LOCKS_EXCLUDED(mu_);

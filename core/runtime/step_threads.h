@@ -90,6 +90,9 @@ class StepThreads {
   // callback of the step's cancellation or timer.
   void Leave() { Leave(/*from_runner=*/false); }
 
+  // How many threads and nodes that wait are active in the step now.
+  int active() const { return active_.load(std::memory_order_relaxed); }
+
   // The queues of the runner of this step that is at work on this thread, or null.
   ReadyQueues* ReadyHere() const {
     Runner* const runner = running_here_;

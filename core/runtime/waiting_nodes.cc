@@ -13,6 +13,7 @@ void WaitingNodes::StartAsync(Iteration& it, const Executable::Item& item, int64
   threads_.AddActive();
   it.Hold(1, step_.shared());
   wait.start_ns = start_ns;
+  wait.since_ns.store(start_ns != 0 ? start_ns : step_.NowNanos(), std::memory_order_relaxed);
   wait.in_flight.store(true, std::memory_order_relaxed);
   KernelContext::Params params = step_.KernelParams();
   params.node_name = &item.node->name();
@@ -78,6 +79,7 @@ bool WaitingNodes::CopyInputs(Iteration& it, const Executable::Item& item) {
   for (const uint32_t i : detail.inputs_to_device) CopyToDevice(item, inputs[i]);
   threads_.AddActive();
   it.Hold(1, step_.shared());
+  wait.since_ns.store(0, std::memory_order_relaxed);
   wait.in_flight.store(true, std::memory_order_relaxed);
   // One more than there are copies, so that none is the last before all have been started.
   wait.copies_left.store(static_cast<uint32_t>(detail.inputs_to_host.size()) + 1,

@@ -137,7 +137,8 @@ StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags) {
   TaskConfig config{.job = flags.job_name,
                     .task = flags.task_index,
                     .listen_address = flags.listen_address,
-                    .protocol = flags.protocol};
+                    .protocol = flags.protocol,
+                    .status_port = flags.status_port};
   ASSIGN_OR_RETURN(config.cluster, ClusterSpecFromFlags(flags));
   if (flags.job_name != "ps" && flags.job_name != "worker") {
     return InvalidArgument("--job_name: '", flags.job_name,

@@ -47,6 +47,8 @@ struct TaskConfig {
   // How tensors move between tasks: the name of a transport, the same in all tasks of a cluster.
   // "auto": through shared memory between tasks that can have it, else over gRPC.
   std::string protocol = "auto";
+  // Where the task shows its status page and its metrics; 0: nowhere. Not a part of TF_CONFIG.
+  int status_port = 0;
 
   std::string address() const { return cluster.Address(job, task); }
   // "/job:ps/replica:0/task:1".
@@ -64,6 +66,7 @@ struct ClusterFlags {
   int task_index = 0;
   std::string listen_address;  // "host" or "host:port"
   std::string protocol = "auto";
+  int status_port = 0;
 };
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags);
 // The lists of hosts alone, whichever task this is.

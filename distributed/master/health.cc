@@ -32,6 +32,7 @@ std::shared_ptr<const TaskHealth> HealthMonitor::Watch(const TaskId& task,
   watched.task = task;
   watched.client = std::move(client);
   watched.sessions[session] = std::move(listener);
+  if (watched.last_heard_ns == 0) watched.last_heard_ns = env_.NowNanos();
   return watched.health;
 }
 
@@ -47,6 +48,16 @@ void HealthMonitor::Unwatch(const std::string& session) {
       ++it;
     }
   }
+}
+
+std::vector<HealthMonitor::Peer> HealthMonitor::peers() const {
+  std::vector<Peer> peers;
+  MutexLock lock(state_->mu);
+  for (const auto& [key, watched] : state_->tasks) {
+    peers.push_back(
+        {watched.task, watched.misses, watched.last_heard_ns, watched.health->status()});
+  }
+  return peers;
 }
 
 void HealthMonitor::Tick() {
@@ -66,11 +77,12 @@ void HealthMonitor::Tick() {
     }
   }
   for (Question& q : questions) {
-    q.client->GetStatus(
-        {.sessions = std::move(q.sessions)},
-        {.incarnation = q.key.second, .timeout_ms = options_.interval_ms},
-        [state = state_, key = q.key, misses_max = options_.misses_max](
-            StatusOr<TaskStatus> answer) { Answered(state, key, misses_max, answer); });
+    q.client->GetStatus({.sessions = std::move(q.sessions)},
+                        {.incarnation = q.key.second, .timeout_ms = options_.interval_ms},
+                        [state = state_, key = q.key, misses_max = options_.misses_max,
+                         env = &env_](StatusOr<TaskStatus> answer) {
+                          Answered(state, key, misses_max, env->NowNanos(), answer);
+                        });
   }
   // Last: the destructor waits for the tick that is armed, and so for this one.
   MutexLock lock(state_->mu);
@@ -82,7 +94,7 @@ void HealthMonitor::ArmTick() {
 }
 
 void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
-                             const StatusOr<TaskStatus>& answer) {
+                             int64_t now_ns, const StatusOr<TaskStatus>& answer) {
   Verdict verdict;
   {
     MutexLock lock(state->mu);
@@ -91,6 +103,7 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
     Watched& watched = it->second;
     if (answer.ok()) {
       watched.misses = 0;
+      watched.last_heard_ns = now_ns;
       TaskHealth& health = *watched.health;
       MutexLock health_lock(health.mu_);
       if (absl::IsUnavailable(health.status_)) {

@@ -57,6 +57,14 @@ class HealthMonitor {
   // Watches `task` on behalf of `session`.
   std::shared_ptr<const TaskHealth> Watch(const TaskId& task, std::shared_ptr<WorkerClient> client,
                                           const std::string& session, Listener listener);
+  // What is known of each task that is watched, for inspection.
+  struct Peer {
+    TaskId task;
+    int misses = 0;             // heartbeats in a row
+    int64_t last_heard_ns = 0;  // by the Env's clock
+    Status status;              // why it counts as lost
+  };
+  std::vector<Peer> peers() const;
   // Ends all that was watched on behalf of `session`.
   void Unwatch(const std::string& session);
 
@@ -67,6 +75,7 @@ class HealthMonitor {
     std::shared_ptr<TaskHealth> health = std::make_shared<TaskHealth>();
     std::map<std::string, Listener> sessions;
     int misses = 0;
+    int64_t last_heard_ns = 0;
   };
   using Key = std::pair<std::string, uint64_t>;  // name, incarnation
   // Outlives the monitor for the sake of answers that are under way.
@@ -83,7 +92,7 @@ class HealthMonitor {
   void ArmTick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void Tick();
   static void Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
-                       const StatusOr<TaskStatus>& answer);
+                       int64_t now_ns, const StatusOr<TaskStatus>& answer);
   // REQUIRES the state's lock, which guards `watched`.
   static void MarkLost(Watched& watched, const Status& why, Verdict* verdict);
 

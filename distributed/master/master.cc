@@ -46,6 +46,40 @@ Master::Master(Options options)
 
 Master::~Master() { Stop(); }
 
+std::vector<std::shared_ptr<const MasterSession>> Master::sessions() const {
+  std::vector<std::shared_ptr<const MasterSession>> sessions;
+  MutexLock lock(mu_);
+  for (const auto& [handle, session] : sessions_) sessions.push_back(session);
+  return sessions;
+}
+
+std::vector<std::shared_ptr<const TaskWait>> Master::waits() const {
+  MutexLock lock(mu_);
+  return {waits_.begin(), waits_.end()};
+}
+
+uint64_t Master::steps_begun() const {
+  uint64_t steps = counters_->begun_in_closed_sessions();
+  for (const auto& session : sessions()) steps += session->steps_begun();
+  return steps;
+}
+
+void Master::SampleSteps() {
+  const Sample now{options_.services.env->NowNanos(), steps_begun()};
+  MutexLock lock(mu_);
+  before_ = std::exchange(last_, now);
+}
+
+double Master::steps_per_second() const {
+  const int64_t now_ns = options_.services.env->NowNanos();
+  const uint64_t steps = steps_begun();
+  MutexLock lock(mu_);
+  const Sample& since = before_.at_ns != 0 ? before_ : last_;
+  // A session that is being closed is counted twice or not at all for a moment.
+  if (since.at_ns == 0 || now_ns <= since.at_ns || steps < since.steps) return 0;
+  return static_cast<double>(steps - since.steps) * 1e9 / static_cast<double>(now_ns - since.at_ns);
+}
+
 Status Master::ShuttingDown() const {
   return Unavailable(options_.worker->self().ToString(), " is shutting down");
 }
@@ -182,7 +216,8 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
                                           .tasks = std::move(tasks),
                                           .services = options_.services,
                                           .health = &health_,
-                                          .registry = options_.registry}));
+                                          .registry = options_.registry,
+                                          .counters = counters_}));
   session->CalledFrom(client);
   CHECK_OK(session
                ->Extend(-1,

@@ -78,6 +78,18 @@ class Master {
   void CloseIdleSessions(const absl::flat_hash_set<std::string>& connected);
   // Whether sessions have been closed since the last call.
   bool TakeClosed() { return closed_.exchange(false); }
+
+  // For inspection.
+  std::vector<std::shared_ptr<const MasterSession>> sessions() const;
+  std::vector<std::shared_ptr<const TaskWait>> waits() const;
+  std::vector<HealthMonitor::Peer> peers() const { return health_.peers(); }
+  const StepCounters& counters() const { return *counters_; }
+  // Of all sessions, closed ones too.
+  uint64_t steps_begun() const;
+  // To be called every few seconds: steps_per_second() is of the time since the last call but one.
+  void SampleSteps();
+  double steps_per_second() const;
+
   // Ends all sessions; no new ones.
   void Stop();
 
@@ -95,6 +107,7 @@ class Master {
 
   const Options options_;
   const std::shared_ptr<WorkerClient> own_;
+  const std::shared_ptr<StepCounters> counters_ = std::make_shared<StepCounters>();
   HealthMonitor health_;
 
   mutable Mutex mu_;
@@ -104,6 +117,11 @@ class Master {
   absl::flat_hash_set<std::shared_ptr<TaskWait>> waits_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::atomic<bool> closed_{false};
+  struct Sample {
+    int64_t at_ns = 0;
+    uint64_t steps = 0;
+  };
+  Sample before_ ABSL_GUARDED_BY(mu_), last_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -39,6 +39,7 @@ MasterSession::MasterSession(Options options)
     : options_(std::move(options)),
       tasks_(std::make_shared<SessionTasks>()),
       step_id_base_(options_.services.env->RandomU64()),
+      created_ns_(options_.services.env->NowNanos()),
       graph_(*options_.registry),
       places_automatically_(options_.session.placement == kPlacementAuto),
       none_running_(*options_.services.threads, "the end of a session's steps") {
@@ -221,6 +222,7 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
   }
   if (registered) options.cancellation->Deregister(token);
   ReturnLocalStep(running);
+  if (!status.ok() && options_.counters != nullptr) options_.counters->Failed(status);
   return status;
 }
 
@@ -265,19 +267,21 @@ void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args
   if (!refused.ok()) return std::move(done)(std::move(refused));
   running->Start(Done([self = shared_from_this(), id = args.id, partial,
                        done = std::move(done)](Status status) mutable {
-    self->StepEnded(id, partial);
+    self->StepEnded(id, partial, status);
     std::move(done)(std::move(status));
   }));
 }
 
-void MasterSession::StepEnded(int64_t id, bool partial) {
+void MasterSession::StepEnded(int64_t id, bool partial, const Status& status) {
   std::shared_ptr<MasterStep> ended;  // destroyed without the lock
   MutexLock lock(running_mu_);
   const auto it = steps_.find(id);
   ended = std::move(it->second);
   steps_.erase(it);
   if (partial) --partial_steps_;
-  last_used_ns_ = options_.services.env->NowNanos();
+  const int64_t now_ns = options_.services.env->NowNanos();
+  last_used_ns_ = now_ns;
+  if (options_.counters != nullptr) options_.counters->Ended(status, now_ns - ended->begun_ns());
   if (closed_) none_running_.NotifyAll();
 }
 
@@ -422,6 +426,7 @@ Status MasterSession::Close(const Status& why) {
     MutexLock lock(partial_mu_);
     partial_runs_.clear();
   }
+  if (options_.counters != nullptr) options_.counters->AddBegun(steps_begun());
   EndInTasks();
   return ended ? OkStatus()
                : DeadlineExceeded("steps of session ", handle(), " did not end in time");
@@ -438,6 +443,18 @@ void MasterSession::CalledFrom(const std::string& client) {
   last_used_ns_ = options_.services.env->NowNanos();
   MutexLock lock(client_mu_);
   if (client_ != client) client_ = client;
+}
+
+std::string MasterSession::client() const {
+  MutexLock lock(client_mu_);
+  return client_;
+}
+
+std::vector<std::shared_ptr<const MasterStep>> MasterSession::running_steps() const {
+  std::vector<std::shared_ptr<const MasterStep>> steps;
+  MutexLock lock(running_mu_);
+  for (const auto& [id, step] : steps_) steps.push_back(step);
+  return steps;
 }
 
 void MasterSession::CheckClient(const absl::flat_hash_set<std::string>& connected) {

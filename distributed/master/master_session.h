@@ -22,6 +22,7 @@
 #include "distributed/master/measured_costs.h"
 #include "distributed/master/partial_run.h"
 #include "distributed/master/prepared_step.h"
+#include "distributed/master/step_counters.h"
 #include "distributed/session/session.h"
 
 namespace penstock {
@@ -40,6 +41,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     MasterStep::Services services;
     HealthMonitor* health = nullptr;  // null: nobody watches
     const Registry* registry = nullptr;
+    std::shared_ptr<StepCounters> counters = nullptr;  // null: nobody counts
   };
   // Begins the session in all tasks; waits for them.
   static StatusOr<std::shared_ptr<MasterSession>> Create(Options options);
@@ -106,6 +108,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // checked; 0 while a step runs. A partial run between two instalments is not counted as running:
   // a client that has gone leaves it behind.
   int64_t idle_ns() const;
+  // For inspection. Steps of one part in the master's own process are not among the running ones.
+  int64_t created_ns() const { return created_ns_; }
+  std::string client() const;
+  uint64_t steps_begun() const { return steps_begun_.load(std::memory_order_relaxed); }
+  std::vector<std::shared_ptr<const MasterStep>> running_steps() const;
   int64_t version() const {
     ReaderMutexLock lock(graph_mu_);
     return version_;
@@ -160,7 +167,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   int64_t NextStepId();
   StatusOr<LocalStep*> TakeLocalStep();
   void ReturnLocalStep(LocalStep* step);
-  void StepEnded(int64_t id, bool partial);
+  void StepEnded(int64_t id, bool partial, const Status& status);
   void TaskLost(const TaskId& task, const Status& why);
   struct Callable {
     Prepared step;
@@ -176,7 +183,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::atomic<uint64_t> steps_begun_{0};
   std::atomic<uint64_t> next_graph_{1};
   std::atomic<int64_t> last_used_ns_{0};
-  Mutex client_mu_;
+  const int64_t created_ns_;
+  mutable Mutex client_mu_;
   std::string client_ ABSL_GUARDED_BY(client_mu_);
 
   mutable SharedMutex graph_mu_;

@@ -20,6 +20,7 @@ MasterStep::MasterStep(std::shared_ptr<const PreparedStep> prepared, const Args&
     : prepared_(std::move(prepared)),
       args_(args),
       services_(services),
+      begun_ns_(services.env->NowNanos()),
       ended_(prepared_->parts.size(), false),
       left_(prepared_->parts.size()) {}
 
@@ -77,6 +78,15 @@ void MasterStep::StartPart(size_t index) {
   part.task->client->RunGraph(
       run, {.incarnation = part.task->id.incarnation, .timeout_ms = timeout_ms},
       Done([self = shared_from_this(), index](Status status) { self->PartEnded(index, status); }));
+}
+
+std::vector<TaskId> MasterStep::RunningIn() const {
+  std::vector<TaskId> tasks;
+  MutexLock lock(mu_);
+  for (size_t i = 0; i < ended_.size(); ++i) {
+    if (!ended_[i]) tasks.push_back(prepared_->parts[i].task->id);
+  }
+  return tasks;
 }
 
 void MasterStep::PartEnded(size_t part, const Status& ended) {

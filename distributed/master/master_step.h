@@ -53,6 +53,10 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
              const Services& services);
 
   int64_t id() const { return args_.id; }
+  int64_t begun_ns() const { return begun_ns_; }  // by the Env's clock
+  const PreparedStep& prepared() const { return *prepared_; }
+  // The tasks whose parts have not ended.
+  std::vector<TaskId> RunningIn() const;
   // REQUIRES at least one part.
   void Start(Done done);
   void Abort(const Status& why);
@@ -73,8 +77,9 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   const std::shared_ptr<const PreparedStep> prepared_;
   const Args args_;
   const Services services_;
+  const int64_t begun_ns_;
 
-  Mutex mu_;  // locked before the timer's
+  mutable Mutex mu_;  // locked before the timer's
   Status first_error_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> ended_ ABSL_GUARDED_BY(mu_);  // by part
   size_t left_ ABSL_GUARDED_BY(mu_);

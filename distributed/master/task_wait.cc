@@ -21,7 +21,8 @@ constexpr int64_t kQuestionMs = 2'000;
 
 TaskWait::TaskWait(Options options, Answered answered)
     : options_(std::move(options)),
-      deadline_ns_(options_.env->NowNanos() + TimeoutNanos(options_.timeout_ms)),
+      begun_ns_(options_.env->NowNanos()),
+      deadline_ns_(begun_ns_ + TimeoutNanos(options_.timeout_ms)),
       answered_(std::move(answered)),
       answers_(options_.tasks.size(), Unavailable("was not asked")) {}
 

@@ -39,6 +39,10 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   // `answered` is called once, on any thread, and must not block.
   TaskWait(Options options, Answered answered);
 
+  // The tasks that it asks, and when it began, by the Env's clock.
+  const std::vector<Task>& tasks() const { return options_.tasks; }
+  int64_t begun_ns() const { return begun_ns_; }
+
   // Called once.
   void Start() { Ask(); }
   // Ends the wait with `why`, unless it has ended. When it returns, no timer is armed any more. Not
@@ -52,6 +56,7 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   Status Silent() const;
 
   const Options options_;
+  const int64_t begun_ns_;
   const int64_t deadline_ns_;
 
   Mutex mu_;

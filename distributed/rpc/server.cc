@@ -16,11 +16,14 @@
 #include "core/base/join.h"
 #include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
+#include "distributed/insight/status_server.h"
+#include "distributed/insight/task_report.h"
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/connections.h"
 #include "distributed/rpc/calls/grpc_host.h"
 #include "distributed/rpc/free_memory.h"
 #include "distributed/rpc/grpc_worker_client.h"
+#include "distributed/rpc/insight_service.h"
 #include "distributed/rpc/listen_address.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/worker_service.h"
@@ -64,11 +67,13 @@ struct Server::State {
   Channels channels;
   WorkerService worker_service;
   MasterService master_service;
+  InsightService insight_service;
   GrpcHost grpc_host;
   std::unique_ptr<Transport> transport;  // outlives the server, which may know its service
   std::unique_ptr<grpc::Server> grpc_server;
   std::optional<CompletionLoop> loop;
   std::optional<Task> task;
+  std::unique_ptr<StatusServer> status;
 
   Mutex mu;
   bool started ABSL_GUARDED_BY(mu) = false;
@@ -83,6 +88,8 @@ struct Server::State {
   Status CheckHosts() const;
   Status MakeTask();
   void Listen();
+  StatusOr<HostPort> StatusAddress() const;
+  Status ShowStatus();
   void SetServing(bool serving);
 };
 
@@ -125,6 +132,7 @@ Status Server::State::Bind() {
   builder.AddListeningPort(bound.ToString(), grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&worker_service.service());
   builder.RegisterService(&master_service.service());
+  builder.RegisterService(&insight_service.service());
   RETURN_IF_ERROR(MakeTransport(&builder));
   std::unique_ptr<grpc::ServerCompletionQueue> made = builder.AddCompletionQueue();
   grpc_host.queue = made.get();
@@ -180,9 +188,39 @@ void Server::State::Listen() {
        .shutdown = [this](const std::string& reason) { task->RequestShutdown(reason); }},
       *loop, *grpc_host.queue);
   master_service.Listen(task->master(), threads, *loop, *grpc_host.queue);
+  insight_service.Listen(
+      {.task = &*task, .env = options.env, .channels = &channels, .loop = &*loop},
+      *grpc_host.queue);
   // Defaults of the server are merged with what a client leaves out, which its messages alone show.
   if (options.direct_sessions && options.default_session_config.empty()) task->PublishSessions();
   SetServing(true);
+}
+
+// Where the task itself listens.
+StatusOr<HostPort> Server::State::StatusAddress() const {
+  ASSIGN_OR_RETURN(HostPort address, HostPort::Parse(listens_at));
+  address.port = options.task.status_port;
+  return address;
+}
+
+Status Server::State::ShowStatus() {
+  if (options.task.status_port == 0) return OkStatus();
+  ASSIGN_OR_RETURN(const HostPort address, StatusAddress());
+  const auto ask_task = [this] { return ReportTask(*task, *options.env); };
+  const auto ask_cluster = [this] {
+    wire::ClusterReport report;
+    Wait wait(Scheduler::Real(), "the reports of the tasks of a cluster");
+    insight_service.AskCluster(InsightService::kTimeoutMs,
+                               [&, done = wait.done()](wire::ClusterReport answer) mutable {
+                                 report = std::move(answer);
+                                 std::move(done)(OkStatus());
+                               });
+    (void)wait.Get();
+    return report;
+  };
+  ASSIGN_OR_RETURN(status,
+                   StatusServer::Create(address, {.task = ask_task, .cluster = ask_cluster}));
+  return OkStatus();
 }
 
 void Server::State::SetServing(bool serving) {
@@ -207,6 +245,12 @@ Server::~Server() { Stop(); }
 const std::string& Server::address() const { return state_->self.address; }
 std::string Server::target() const { return StrCat("grpc://", address()); }
 const std::string& Server::listens_at() const { return state_->listens_at; }
+std::string Server::status_url() const {
+  if (state_->options.task.status_port == 0) return "";
+  const StatusOr<HostPort> address = state_->StatusAddress();
+  CHECK_OK(address.status());
+  return StrCat("http://", address->ToString(), "/");
+}
 std::string Server::task() const { return state_->self.name; }
 uint64_t Server::incarnation() const { return state_->self.incarnation; }
 
@@ -235,7 +279,10 @@ Status Server::Start() {
     return state_->start_error = begun;
   }
   state_->Listen();
-  return OkStatus();
+  const Status shown = state_->ShowStatus();
+  if (shown.ok()) return OkStatus();
+  MutexLock lock(state_->mu);
+  return state_->start_error = shown;
 }
 
 void Server::Join() { state_->task->Join(); }
@@ -264,11 +311,13 @@ void Server::Stop() {
     if (std::exchange(s.stopped, true)) return;
   }
   if (!s.loop.has_value()) return;  // was not bound
+  s.status = nullptr;
   if (s.grpc_server != nullptr) {
     s.SetServing(false);
     if (s.task.has_value()) s.task->Stop();
     s.grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     s.master_service.WaitForCalls();
+    s.insight_service.WaitForCalls();
     if (s.task.has_value()) s.task->WaitForSessions();
     s.transport->Stop();
   }

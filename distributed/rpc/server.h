@@ -66,6 +66,8 @@ class Server {
   std::string target() const;
   // "host:port" that was bound. "[::]" and "0.0.0.0" are all interfaces.
   const std::string& listens_at() const;
+  // "http://host:port/" of the status page; "" without one. The host is that of listens_at().
+  std::string status_url() const;
   // "/job:ps/replica:0/task:0", and its incarnation (TaskId).
   std::string task() const;
   uint64_t incarnation() const;

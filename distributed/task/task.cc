@@ -16,6 +16,7 @@ constexpr int64_t kPollNanos = 20'000'000;
 
 Task::Task(Parts parts)
     : parts_(std::move(parts)),
+      made_ns_(parts_.env->NowNanos()),
       worker_({.self = parts_.self,
                .devices = std::move(parts_.devices),
                .threads = parts_.scheduler,
@@ -39,6 +40,7 @@ Status Task::Start(const ClusterSpec& cluster) {
       .idle_timeout_ms = parts_.idle_timeout_ms});
   sessions_.emplace(self().address, *master_, *parts_.scheduler);
   RETURN_IF_ERROR(parts_.transport->Serve(self(), worker_.steps()));
+  master_->SampleSteps();
   housekeeping_ = parts_.scheduler->StartThread("housekeeping", [this] { RunHousekeeping(); });
   return OkStatus();
 }
@@ -50,6 +52,7 @@ void Task::RunHousekeeping() {
   while (!changed_.WaitUntil(mu_, next_ns(), stopped)) {
     lock.Unlock();
     worker_.ReapSessions();
+    master_->SampleSteps();
     if (master_->closes_idle_sessions()) master_->CloseIdleSessions(parts_.connected_clients());
     const bool closed = master_->TakeClosed(), deleted = worker_.TakeDeleted();
     if ((closed || deleted) && parts_.return_memory) {

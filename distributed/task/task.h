@@ -67,6 +67,8 @@ class Task {
   const TaskId& self() const { return worker_.self(); }
   Worker& worker() { return worker_; }
   Master& master() { return *master_; }  // REQUIRES Start
+  // How long ago it was made.
+  int64_t uptime_ns() const { return parts_.env->NowNanos() - made_ns_; }
 
   // Makes the master, for the tasks of `cluster`, and has the transport serve. REQUIRES that it is
   // called once. Errors are the transport's.
@@ -106,6 +108,7 @@ class Task {
   Status ShuttingDown() const;
 
   Parts parts_;
+  const int64_t made_ns_;
   Worker worker_;
   std::optional<Master> master_;
   std::optional<InProcessMaster> sessions_;

@@ -17,8 +17,12 @@ string_view TensorOf(string_view edge) {
 
 }  // namespace
 
-Step::Step(int64_t id, TaskName task, std::string session)
-    : id_(id), task_(std::move(task)), session_(std::move(session)), local_(NewLocalRendezvous()) {}
+Step::Step(int64_t id, TaskName task, std::string session, int64_t begun_ns)
+    : id_(id),
+      task_(std::move(task)),
+      session_(std::move(session)),
+      begun_ns_(begun_ns),
+      local_(NewLocalRendezvous()) {}
 
 Step::~Step() { CHECK(!when_sent_.has_value(), "step ", id_, " ended before its tensors left"); }
 
@@ -32,6 +36,7 @@ Status Step::Send(const HashedKey& key, Tensor value, bool is_dead) {
     MutexLock lock(mu_);
     if (!aborted_.ok()) return aborted_;
     Outbox& box = outboxes_[*consumer];
+    if (!is_dead) box.bytes += static_cast<int64_t>(value.bytes());
     ++unsent_;
     sink = box.sink;
     if (sink == nullptr) {
@@ -100,6 +105,22 @@ void Step::Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink)
     box.sink = sink;
   }
   for (Held& h : held) sink->Send(id_, h.key, std::move(h.value), h.is_dead, CountDown());
+}
+
+std::map<TaskName, int64_t> Step::SentBytes() const {
+  std::map<TaskName, int64_t> sent;
+  MutexLock lock(mu_);
+  for (const auto& [consumer, box] : outboxes_) sent[consumer] = box.bytes;
+  return sent;
+}
+
+std::map<TaskName, size_t> Step::Unasked() const {
+  std::map<TaskName, size_t> unasked;
+  MutexLock lock(mu_);
+  for (const auto& [consumer, box] : outboxes_) {
+    if (!box.held.empty()) unasked[consumer] = box.held.size();
+  }
+  return unasked;
 }
 
 void Step::WhenSent(Done done) {

@@ -26,12 +26,14 @@ namespace penstock {
 
 class Step final : public Rendezvous, public std::enable_shared_from_this<Step> {
  public:
-  // `task`: the task that this is; `session`: whose step it is.
-  Step(int64_t id, TaskName task, std::string session);
+  // `task`: the task that this is; `session`: whose step it is; `begun_ns`: when, by the Env's
+  // clock.
+  Step(int64_t id, TaskName task, std::string session, int64_t begun_ns = 0);
   ~Step() override;
 
   int64_t id() const { return id_; }
   const std::string& session() const { return session_; }
+  int64_t begun_ns() const { return begun_ns_; }
   Cancellation& cancellation() { return cancellation_; }
   ResourceStore& resources() { return resources_; }
 
@@ -52,6 +54,11 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
   // the error of a step that has lost a task; "step 7 of ... ran" where it waits for no other task.
   std::string Describe() const;
 
+  // How much has been sent to other tasks, in bytes of tensors.
+  std::map<TaskName, int64_t> SentBytes() const;
+  // The tasks that have not asked yet for tensors that wait here for them, with their number.
+  std::map<TaskName, size_t> Unasked() const;
+
   // Ends when everything sent so far has left for its consumer, or the step is aborted.
   void WhenSent(Done done);
 
@@ -63,6 +70,7 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
   };
   struct Outbox {
     std::vector<Held> held;  // until the consumer subscribes
+    int64_t bytes = 0;       // of all that was sent
     std::shared_ptr<TensorSink> sink;
   };
   TensorSink::HandedOver CountDown();
@@ -71,11 +79,12 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
   const int64_t id_;
   const TaskName task_;
   const std::string session_;
+  const int64_t begun_ns_;
   Cancellation cancellation_;
   ResourceStore resources_;
   const std::unique_ptr<Rendezvous> local_;
 
-  Mutex mu_;
+  mutable Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
   std::map<TaskName, Outbox> outboxes_ ABSL_GUARDED_BY(mu_);  // by consumer
   int64_t unsent_ ABSL_GUARDED_BY(mu_) = 0;

@@ -24,7 +24,7 @@ StepTable::~StepTable() {
 }
 
 StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::string& session) {
-  auto step = std::make_shared<Step>(step_id, task_, session);
+  auto step = std::make_shared<Step>(step_id, task_, session, env_.NowNanos());
   std::vector<Parked> waiting;
   {
     MutexLock lock(mu_);
@@ -49,6 +49,7 @@ void StepTable::End(int64_t step_id) {
   step = std::move(it->second);
   steps_.erase(it);
   last_end_ns_ = now_ns;
+  for (const auto& [consumer, bytes] : step->SentBytes()) sent_bytes_[consumer] += bytes;
   RememberEnded(step_id);
 }
 
@@ -137,10 +138,9 @@ void StepTable::Fail(int64_t step_id, const Status& why) {
 Status StepTable::Explain(int64_t step_id, const Status& task_lost) const {
   const auto step = Find(step_id);
   if (step != nullptr && step->cancellation().cancelled()) return step->cancellation().status();
-  return WithMessage(task_lost,
-                     StrCat(task_lost.message(), "; ",
-                            step == nullptr ? StrCat("step ", step_id, " ran there")
-                                            : step->Describe()));
+  return WithMessage(task_lost, StrCat(task_lost.message(), "; ",
+                                       step == nullptr ? StrCat("step ", step_id, " ran there")
+                                                       : step->Describe()));
 }
 
 StepTable::Counts StepTable::counts() const {
@@ -155,6 +155,27 @@ std::vector<int64_t> StepTable::running() const {
   std::vector<int64_t> ids;
   for (const auto& [id, step] : steps_) ids.push_back(id);
   return ids;
+}
+
+std::vector<std::shared_ptr<Step>> StepTable::steps() const {
+  MutexLock lock(mu_);
+  std::vector<std::shared_ptr<Step>> steps;
+  for (const auto& [id, step] : steps_) steps.push_back(step);
+  return steps;
+}
+
+std::map<TaskName, int64_t> StepTable::SentBytes() const {
+  std::map<TaskName, int64_t> sent;
+  std::vector<std::shared_ptr<Step>> running;
+  {
+    MutexLock lock(mu_);
+    sent = sent_bytes_;
+    for (const auto& [id, step] : steps_) running.push_back(step);
+  }
+  for (const auto& step : running) {
+    for (const auto& [consumer, bytes] : step->SentBytes()) sent[consumer] += bytes;
+  }
+  return sent;
 }
 
 std::shared_ptr<Step> StepTable::Find(int64_t step_id) const {

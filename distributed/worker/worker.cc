@@ -232,6 +232,29 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::FindGraph(const std::string& hand
   return it->second;
 }
 
+std::vector<Worker::RegisteredGraph> Worker::graphs() const {
+  std::vector<RegisteredGraph> graphs;
+  MutexLock lock(mu_);
+  for (const auto& [handle, session] : sessions_) {
+    for (const auto& [id, graph] : session->graphs) graphs.push_back({handle, graph});
+  }
+  return graphs;
+}
+
+std::vector<Worker::Store> Worker::stores() const {
+  std::vector<Store> stores;
+  for (const auto& device : devices_) {
+    stores.push_back({device->name(), &device->resources(), nullptr});
+  }
+  MutexLock lock(mu_);
+  for (const auto& [handle, session] : sessions_) {
+    for (const auto& [device, store] : session->isolated) {
+      stores.push_back({device, store.get(), store});
+    }
+  }
+  return stores;
+}
+
 StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
                                                   const WorkerGraph& graph) const {
   std::vector<TaskId> producers;

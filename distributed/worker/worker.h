@@ -101,6 +101,20 @@ class Worker {
   StatusOr<std::shared_ptr<WorkerGraph>> FindGraph(const std::string& session,
                                                    uint64_t graph) const;
 
+  // All that are registered, with their sessions' handles; for inspection.
+  struct RegisteredGraph {
+    std::string session;
+    std::shared_ptr<WorkerGraph> graph;
+  };
+  std::vector<RegisteredGraph> graphs() const;
+  // What devices and isolated sessions keep; for inspection.
+  struct Store {
+    std::string device;
+    ResourceStore* resources;
+    std::shared_ptr<ResourceStore> kept;  // `resources`, if it is a session's
+  };
+  std::vector<Store> stores() const;
+
   // `done` is called when nothing of the step runs here any more and all its tensors for other
   // tasks have left. An error is the first cause in this task.
   void RunGraph(const RunGraphArgs& args, Done done);

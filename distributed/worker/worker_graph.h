@@ -30,6 +30,7 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
 
   const std::vector<TaskName>& producers() const { return producers_; }
   bool communicates() const { return communicates_; }
+  const std::vector<Part>& parts() const { return parts_; }
   bool one_part() const { return parts_.size() == 1; }
 
   // Runs all parts; `done` is called when nothing of them runs any more. The parts share `args`,

@@ -27,7 +27,7 @@ class GraphMutex final : public Blocking {
 
   explicit GraphMutex(std::string name) : Blocking("Mutex", std::move(name), 1) {}
 
-  std::string DebugString() const override { return StrCat("Mutex '", name(), "'"); }
+  std::string DebugString() const override;
   const char* OpaqueReason() const override { return nullptr; }
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
   void Lock(Receive receive, const Caller& caller, Done done);
@@ -38,6 +38,7 @@ class GraphMutex final : public Blocking {
   void Unlock(const UpdateOrigin& origin);
 
   bool locked_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t locked_by_ ABSL_GUARDED_BY(mu_) = 0;  // the step
 };
 
 class GraphMutex::LockValue final : public VariantValue {
@@ -68,6 +69,7 @@ class GraphMutex::LockOperation final : public Operation {
     mutex_->mu_.AssertHeld();
     if (mutex_->locked_) return Progress::kNone;
     mutex_->locked_ = true;
+    mutex_->locked_by_ = origin().step_id;
     mutex_->Changed(origin(), kLockAction, [] { return std::vector<Tensor>(); });
     return Progress::kDone;
   }
@@ -80,6 +82,12 @@ class GraphMutex::LockOperation final : public Operation {
   const std::shared_ptr<GraphMutex> mutex_;
   Receive receive_;
 };
+
+std::string GraphMutex::DebugString() const {
+  MutexLock lock(mu_);
+  return locked_ ? StrCat("Mutex '", name(), "', locked by step ", locked_by_)
+                 : StrCat("Mutex '", name(), "', not locked");
+}
 
 void GraphMutex::Lock(Receive receive, const Caller& caller, Done done) {
   auto self = std::static_pointer_cast<GraphMutex>(shared_from_this());

@@ -195,6 +195,15 @@ void Queue::Close(bool cancel_pending, const Caller& caller, Done done) {
   std::move(done)(OkStatus());
 }
 
+ElementCount Queue::element_count() const {
+  MutexLock lock(mu_);
+  return {.size = store_->size(),
+          .capacity = spec_.capacity,
+          .closed = closed_,
+          .waiting_puts = static_cast<int64_t>(line(kEnqueues).size()),
+          .waiting_takes = static_cast<int64_t>(line(kDequeues).size())};
+}
+
 int64_t Queue::size() const {
   MutexLock lock(mu_);
   return store_->size();

@@ -22,6 +22,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/types/span.h"
+#include "core/op/element_holder.h"
 #include "core/op/state_replay.h"
 #include "kernels/data/blocking.h"
 #include "kernels/data/element_store.h"
@@ -49,7 +50,7 @@ struct QueueSpec {
   Status CheckSame(const QueueSpec& wanted, string_view name) const;
 };
 
-class Queue final : public Blocking {
+class Queue final : public Blocking, public ElementHolder {
  public:
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
 
@@ -81,6 +82,7 @@ class Queue final : public Blocking {
   // where it is closed already and nothing is to be cancelled.
   void Close(bool cancel_pending, const Caller& caller, Done done) ABSL_LOCKS_EXCLUDED(mu_);
 
+  ElementCount element_count() const override ABSL_LOCKS_EXCLUDED(mu_);
   int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
   bool closed() const ABSL_LOCKS_EXCLUDED(mu_);
 

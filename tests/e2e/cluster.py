@@ -7,6 +7,7 @@ Programs are found where the build puts them for tests: relative to the current 
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ TRAIN = "client/examples/fashion_mnist"
 LANGUAGE_MODEL = "client/examples/language_model"
 RECOMMENDER = "client/examples/recommender"
 READER = "client/examples/remote_reader"
+HANG = "tests/e2e/hang"
 
 
 class Run:
@@ -112,6 +114,57 @@ class ClusterTest(unittest.TestCase):
         run = Run(*args, **kwargs)
         self.addCleanup(run.close)
         return run
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class StuckCluster(ClusterTest):
+    """A ps and two workers that only serve, and clients whose steps hang (hang.cc)."""
+
+    def start_servers(self, flags=None):
+        """`flags` of single tasks, by (job, index)."""
+        ps, *workers = ["127.0.0.1:%d" % port for port in free_ports(3)]
+        self.target = "grpc://" + workers[0]
+        self.tasks = {}
+        for job, index in (("ps", 0), ("worker", 0), ("worker", 1)):
+            self.tasks[job, index] = self.spawn(
+                [PENSTOCK, "server", "--job_name=" + job, "--task_index=%d" % index,
+                 "--ps_hosts=" + ps, "--worker_hosts=" + ",".join(workers),
+                 *(flags or {}).get((job, index), [])], " serves at ")
+
+    def spawn(self, command, until):
+        """Starts a process, which is killed at the end, and waits until it says `until`."""
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if until in line:
+                return process
+        self.fail("%r did not say %r:\n%s" % (command, until, "".join(said)))
+
+    def hang(self, kind):
+        return self.spawn([HANG, "--kind=" + kind, "--target=" + self.target], "begun")
+
+    def until(self, ask, *needed, seconds=30):
+        """Asks again until the answer has all that is needed: a hang begins a moment later."""
+        end = time.monotonic() + seconds
+        while True:
+            said = ask()
+            if all(part in said for part in needed):
+                return said
+            self.assertLess(time.monotonic(), end, "no %r in:\n%s" % (needed, said))
 
 
 def main():

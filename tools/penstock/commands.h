@@ -26,7 +26,10 @@ void AddOpsCommand(CLI::App& app, int* exit_code);
 void AddPlaceCommand(CLI::App& app, int* exit_code);
 void AddRunCommand(CLI::App& app, int* exit_code);
 void AddServerCommand(CLI::App& app, int* exit_code);
+void AddStatusCommand(CLI::App& app, int* exit_code);
+void AddTopCommand(CLI::App& app, int* exit_code);
 void AddVersionCommand(CLI::App& app, int* exit_code);
+void AddWhyCommand(CLI::App& app, int* exit_code);
 
 // Prints "penstock: what went wrong" and returns 1, or 0 where nothing did.
 int ExitCodeOf(const Status& status);

@@ -25,6 +25,9 @@ int Main(int argc, char** argv) {
   AddServerCommand(app, &exit_code);
   AddRunCommand(app, &exit_code);
   AddDoctorCommand(app, &exit_code);
+  AddStatusCommand(app, &exit_code);
+  AddTopCommand(app, &exit_code);
+  AddWhyCommand(app, &exit_code);
   AddOpsCommand(app, &exit_code);
   AddGraphCommand(app, &exit_code);
   AddPlaceCommand(app, &exit_code);

@@ -24,6 +24,7 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
   if (tf_config != nullptr && *tf_config != '\0') {
     ASSIGN_OR_RETURN(TaskConfig task, TaskConfigFromJson(tf_config));
     task.listen_address = flags.listen_address;
+    task.status_port = flags.status_port;
     if (app.count("--protocol") > 0) task.protocol = flags.protocol;
     return task;
   }
@@ -81,6 +82,9 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   if (server->target() != StrCat("grpc://", server->listens_at())) {
     std::printf("%s listens at %s\n", server->task().c_str(), server->listens_at().c_str());
   }
+  if (!server->status_url().empty()) {
+    std::printf("%s shows its state at %s\n", server->task().c_str(), server->status_url().c_str());
+  }
   std::fflush(stdout);
   server->Join();
   stop.cancellation().Deregister(token);
@@ -119,6 +123,12 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
           "How tensors move between tasks, the same in all of them: auto (shared memory where "
           "two tasks can have it, else gRPC), shm or grpc")
       ->capture_default_str();
+  server
+      ->add_option("--status_port", flags->status_port,
+                   "Show a status page of the cluster, and /metrics for Prometheus, at this port, "
+                   "where the task listens; 0: nowhere")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,
                      "A ConfigProto in text form, which clients' configurations are merged into");

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/insight/explain.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr char kA[] = "/job:worker/replica:0/task:0";
+constexpr char kB[] = "/job:ps/replica:0/task:0";
+
+// $A and $B stand for the tasks, $Q(name) for a queue on $B.
+std::string Expand(std::string text) {
+  for (size_t at; (at = text.find("$Q(")) != std::string::npos;) {
+    const size_t end = text.find(')', at);
+    const std::string name = text.substr(at + 3, end - at - 3);
+    text.replace(at, end - at + 1,
+                 absl::StrCat("{ device: '", kB, "/device:CPU:0' container: 'localhost' name: '",
+                              name, "' }"));
+  }
+  return absl::StrReplaceAll(text, {{"$A", kA}, {"$B", kB}});
+}
+
+wire::TaskReport Task(const std::string& text) {
+  wire::TaskReport task;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(Expand(text), &task)) << text;
+  return task;
+}
+
+class ExplainTest : public testing::Test {
+ protected:
+  void Add(const char* name, const std::string& report) {
+    wire::ClusterTask* const task = cluster_.add_task();
+    task->set_name(name);
+    task->set_address("host:1");
+    *task->mutable_report() = Task(report);
+  }
+  void AddSilent(const char* name) {
+    wire::ClusterTask* const task = cluster_.add_task();
+    task->set_name(name);
+    task->set_address("host:2");
+    task->mutable_error()->set_message("Connection refused");
+  }
+  std::vector<std::string> Findings() { return Explain(cluster_).findings; }
+
+  wire::ClusterReport cluster_;
+};
+
+constexpr char kDequeues[] = R"(
+    part { step_id: 7 session: 's' age_ms: 5000
+      wait { node: 'take' op: 'QueueDequeueV2' device: '$B/device:CPU:0' age_ms: 4000
+             kind: TAKE resource $Q(q) }
+      use { node: 'take' op: 'QueueDequeueV2' kind: TAKE state: WAITS resource $Q(q) } }
+    resource { name $Q(q) type: 'FIFOQueue' queue { size: 0 capacity: 10 } })";
+
+TEST_F(ExplainTest, AClusterWithoutStepsIsNotStuck) {
+  Add(kA, "session { handle: 's' }");
+  Add(kB, "");
+  const Explanation explanation = Explain(cluster_);
+  EXPECT_THAT(explanation.findings, IsEmpty());
+  EXPECT_EQ(explanation.summary, "2 tasks, all answer; 1 session; no step runs");
+  EXPECT_THAT(explanation.ToString(), HasSubstr("Nothing is stuck"));
+}
+
+TEST_F(ExplainTest, AQueueThatNobodyFills) {
+  Add(kB, kDequeues);
+  EXPECT_THAT(
+      Findings(),
+      ElementsAre(AllOf(
+          HasSubstr(
+              "Nobody fills FIFOQueue 'q' on /job:ps/task:0 (0 of 10 elements): 'take' waits, "
+              "for 4 s"),
+          HasSubstr("was never started"))));
+}
+
+TEST_F(ExplainTest, WhoTakesFromAQueueDoesNotFillIt) {
+  Add(kB, kDequeues);
+  Add(kA, R"(part { step_id: 8 computing: true
+                    use { node: 'take2' kind: TAKE resource $Q(q) } })");
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("Nobody fills FIFOQueue 'q'")));
+}
+
+TEST_F(ExplainTest, AStepThatComputesMayStillFillIt) {
+  Add(kB, kDequeues);
+  Add(kA, R"(part { step_id: 8 computing: true use { node: 'put' kind: PUT resource $Q(q) } })");
+  EXPECT_THAT(Findings(), IsEmpty());
+}
+
+// The enqueue of a step whose only node that waits does not stand before it has been run.
+TEST_F(ExplainTest, AnEnqueueThatHasRunDoesNotFillItAgain) {
+  Add(kB, kDequeues);
+  Add(kA, R"(part { step_id: 8 wait { node: 'w' op: 'QueueDequeueV2' kind: TAKE age_ms: 2000
+                                      resource $Q(other) }
+                    use { node: 'put' kind: PUT resource $Q(q) } })");
+  EXPECT_THAT(Findings(), testing::UnorderedElementsAre(HasSubstr("Nobody fills FIFOQueue 'q'"),
+                                                        HasSubstr("Nobody fills 'other'")));
+}
+
+TEST_F(ExplainTest, AQueueThatNobodyEmpties) {
+  Add(kB, R"(part { step_id: 7 wait { node: 'put' op: 'QueueEnqueueV2' kind: PUT age_ms: 2000
+                                      resource $Q(q) } }
+             resource { name $Q(q) type: 'FIFOQueue' queue { size: 2 capacity: 2 } })");
+  EXPECT_THAT(Findings(),
+              ElementsAre(HasSubstr("Nobody takes from FIFOQueue 'q' on /job:ps/task:0 (2 of 2")));
+}
+
+constexpr char kCycle[] = R"(
+    part { step_id: 7 wait { node: 'take_right' kind: TAKE age_ms: 3000 resource $Q(right) }
+           use { node: 'take_right' kind: TAKE state: WAITS resource $Q(right) }
+           use { node: 'put_left' kind: PUT state: HELD_UP behind: 'take_right'
+                 resource $Q(left) } }
+    part { step_id: 8 wait { node: 'take_left' kind: TAKE age_ms: 3000 resource $Q(left) }
+           use { node: 'take_left' kind: TAKE state: WAITS resource $Q(left) }
+           use { node: 'put_right' kind: PUT state: HELD_UP behind: 'take_left'
+                 resource $Q(right) } })";
+
+TEST_F(ExplainTest, StepsThatWaitForEachOther) {
+  Add(kB, kCycle);
+  EXPECT_THAT(
+      Findings(),
+      ElementsAre(
+          AllOf(HasSubstr("Steps wait for each other, in a cycle"),
+                HasSubstr("'put_left' of step 7 in /job:ps/task:0 would fill it, but comes after "
+                          "'take_right'"),
+                HasSubstr("'put_right' of step 8 in /job:ps/task:0 would fill it, but comes after "
+                          "'take_left'"))));
+}
+
+TEST_F(ExplainTest, AThirdStepThatMayFillOneOfTheQueuesOpensTheCycle) {
+  Add(kB, kCycle);
+  Add(kA, R"(part { step_id: 9 computing: true use { node: 'put' kind: PUT resource $Q(left) } })");
+  EXPECT_THAT(Findings(), IsEmpty());
+}
+
+TEST_F(ExplainTest, AStepThatWaitsForItself) {
+  Add(kB, R"(part { step_id: 7 wait { node: 'take' kind: TAKE age_ms: 3000 resource $Q(q) }
+             use { node: 'put' kind: PUT state: HELD_UP behind: 'take' resource $Q(q) } })");
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("A step waits for itself")));
+}
+
+TEST_F(ExplainTest, ALockThatAnotherStepHolds) {
+  Add(kB, R"(part { step_id: 7 wait { node: 'lock' kind: LOCK age_ms: 3000 resource $Q(m) }
+                    use { node: 'lock' kind: LOCK state: WAITS resource $Q(m) } }
+             part { step_id: 8 wait { node: 'take' kind: TAKE age_ms: 3000 resource $Q(q) }
+                    use { node: 'lock' kind: LOCK resource $Q(m) } })");
+  const Explanation explanation = Explain(cluster_, 0);
+  EXPECT_THAT(explanation.findings, ElementsAre(HasSubstr("Nobody fills 'q'")));
+  EXPECT_THAT(
+      explanation.ToString(),
+      HasSubstr("'lock' of step 8 in /job:ps/task:0 has locked it, but comes after 'take'"));
+}
+
+// What waits for a tensor is a consequence: the culprit is named once.
+TEST_F(ExplainTest, ATransferFollowsFromWhatItsSourceWaitsFor) {
+  Add(kA, R"(session { handle: 's' step { step_id: 7 age_ms: 5000 target: 'train'
+                                           running_in: '$A' running_in: '$B' } }
+             part { step_id: 7 age_ms: 5000
+                    wait { node: 'take/_1' op: '_Recv' age_ms: 4500 tensor: 'take:0'
+                           from_device: '$B/device:CPU:0' } })");
+  Add(kB, kDequeues);
+  const Explanation explanation = Explain(cluster_);
+  EXPECT_THAT(explanation.findings, ElementsAre(HasSubstr("Nobody fills")));
+  EXPECT_THAT(
+      explanation.steps,
+      ElementsAre(AllOf(
+          HasSubstr("step 7 of session s, for 5 s, runs train, master /job:worker/task:0"),
+          HasSubstr(
+              "'take/_1' (_Recv) waits, for 4 s, for the tensor 'take:0' from /job:ps/task:0"))));
+}
+
+TEST_F(ExplainTest, ATaskThatDoesNotAnswer) {
+  Add(kA, R"(session { handle: 's' step { step_id: 7 age_ms: 5000 running_in: '$B' } }
+             new_session { age_ms: 9000 task: '$B' }
+             peer { task: '$B' heartbeats_missed: 2 silent_ms: 4100 })");
+  AddSilent(kB);
+  EXPECT_THAT(
+      Findings(),
+      ElementsAre(
+          AllOf(HasSubstr("/job:ps/task:0 at host:2 does not answer (Connection refused)"),
+                HasSubstr("last heard 4 s ago"), HasSubstr("1 step waits for it")),
+          HasSubstr("1 new session of /job:worker/task:0 waits, for 9 s, for /job:ps/task:0")));
+}
+
+TEST_F(ExplainTest, ATaskThatHasLostItsPart) {
+  Add(kA, "session { handle: 's' step { step_id: 7 age_ms: 5000 running_in: '$B' } }");
+  Add(kB, "");
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("answers but does not run it")));
+}
+
+TEST_F(ExplainTest, AComputationWithoutAnEnd) {
+  Add(kA, R"(part { step_id: 7 age_ms: 60000 computing: true
+                    loop { name: 'while' iteration: 12345 } })");
+  EXPECT_THAT(
+      Findings(),
+      ElementsAre(HasSubstr(
+          "step 7 computes in /job:worker/task:0, for 60 s, and waits for nothing there; it is in "
+          "iteration 12345 of loop 'while'")));
+}
+
+TEST_F(ExplainTest, WhatIsYoungIsNotLookedAt) {
+  Add(kB, absl::StrReplaceAll(kDequeues, {{"4000", "400"}, {"5000", "500"}}));
+  EXPECT_THAT(Findings(), IsEmpty());
+  EXPECT_THAT(Explain(cluster_).steps, IsEmpty());
+  EXPECT_THAT(Explain(cluster_, 300).findings, ElementsAre(HasSubstr("Nobody fills")));
+}
+
+TEST_F(ExplainTest, ASecondLookTellsHowOldAStepIs) {
+  Add(kA, "part { step_id: 7 age_ms: -1 computing: true }");
+  EXPECT_THAT(Findings(), IsEmpty());
+  EXPECT_TRUE(AgesAreMissing(cluster_));
+  const wire::ClusterReport before = cluster_;
+  *cluster_.mutable_task(0)->mutable_report()->add_part() =
+      Task("part { step_id: 8 age_ms: -1 computing: true }").part(0);
+  LearnAges(before, 1'000, &cluster_);
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("step 7 computes")));
+}
+
+TEST_F(ExplainTest, NotAllOfManyStepsAreDescribed) {
+  for (int i = 0; i < 5; ++i) {
+    *cluster_.add_task()->mutable_report() =
+        Task(absl::StrCat("part { step_id: ", i + 1, " age_ms: 2000 computing: true }"));
+  }
+  const Explanation explanation = Explain(cluster_, 1000, 2);
+  EXPECT_EQ(explanation.steps.size(), 2u);
+  EXPECT_THAT(explanation.summary, HasSubstr("5 steps run, 5 for longer than 1 s"));
+}
+
+}  // namespace
+}  // namespace penstock

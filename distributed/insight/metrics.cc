@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/insight/metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include <utility>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+class Metrics {
+ public:
+  explicit Metrics(const wire::TaskReport& task) : task_(task) {}
+
+  std::string Text() {
+    AddTask();
+    AddSteps();
+    AddPeers();
+    AddResources();
+    return prometheus::TextSerializer().Serialize(families_);
+  }
+
+ private:
+  MetricFamily& Family(const char* name, const char* help, MetricType type) {
+    families_.push_back({name, help, type, {}});
+    return families_.back();
+  }
+  static void Add(MetricFamily& family, double value, Labels labels = {}) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    metric.counter.value = value;
+    metric.gauge.value = value;
+    family.metric.push_back(std::move(metric));
+  }
+  void Gauge(const char* name, const char* help, int64_t value) {
+    Add(Family(name, help, MetricType::Gauge), static_cast<double>(value));
+  }
+  void Counter(const char* name, const char* help, int64_t value) {
+    Add(Family(name, help, MetricType::Counter), static_cast<double>(value));
+  }
+
+  void AddTask() {
+    Add(Family("penstock_task_info", "The task; the value is 1.", MetricType::Gauge), 1,
+        {{"task", task_.self().task()}, {"version", task_.version()}});
+    Add(Family("penstock_uptime_seconds", "Since the task began.", MetricType::Gauge),
+        static_cast<double>(task_.uptime_ms()) / 1000);
+    Gauge("penstock_memory_bytes", "Memory of the process, resident.", task_.memory_bytes());
+    Gauge("penstock_sessions", "Sessions whose master this task is.", task_.session_size());
+    Gauge("penstock_new_sessions", "New sessions that wait for tasks.", task_.new_session_size());
+    MetricFamily& sent = Family("penstock_sent_bytes_total",
+                                "Bytes of tensors sent to another task.", MetricType::Counter);
+    for (const wire::SentReport& edge : task_.sent()) {
+      Add(sent, static_cast<double>(edge.bytes()),
+          {{"from", task_.self().task()}, {"to", edge.to()}});
+    }
+  }
+
+  void AddSteps() {
+    const wire::StepCounts& steps = task_.steps();
+    Counter("penstock_steps_total", "Steps that sessions of this task have begun.", steps.begun());
+    Gauge("penstock_steps_running", "Steps that run in this task now, whoever is their master.",
+          task_.part_size());
+    MetricFamily& failed =
+        Family("penstock_steps_failed_total", "Steps that have failed.", MetricType::Counter);
+    for (const auto& [code, count] : steps.failed()) {
+      Add(failed, static_cast<double>(count), {{"code", code}});
+    }
+    MetricFamily& seconds =
+        Family("penstock_step_seconds",
+               "How long steps took, but for those that run in their client's own process.",
+               MetricType::Histogram);
+    ClientMetric metric;
+    uint64_t so_far = 0;
+    for (int i = 0; i < steps.count_size(); ++i) {
+      so_far += static_cast<uint64_t>(steps.count(i));
+      // The last one, without a bound, is added by the serializer.
+      if (i < steps.bound_size()) metric.histogram.bucket.push_back({so_far, steps.bound(i)});
+    }
+    metric.histogram.sample_count = so_far;
+    metric.histogram.sample_sum = steps.seconds();
+    seconds.metric.push_back(std::move(metric));
+  }
+
+  void AddPeers() {
+    MetricFamily& alive = Family("penstock_peer_alive",
+                                 "Whether another task counts as alive here.", MetricType::Gauge);
+    for (const wire::PeerReport& peer : task_.peer()) {
+      Add(alive, peer.has_lost() ? 0 : 1, {{"peer", peer.task()}});
+    }
+    MetricFamily& silent = Family("penstock_peer_silent_seconds",
+                                  "Since another task answered a heartbeat.", MetricType::Gauge);
+    for (const wire::PeerReport& peer : task_.peer()) {
+      Add(silent, static_cast<double>(peer.silent_ms()) / 1000, {{"peer", peer.task()}});
+    }
+  }
+
+  void AddResources() {
+    Gauge("penstock_variables", "Variables kept here.", task_.variables());
+    Gauge("penstock_variables_bytes", "Their size, all together.", task_.variable_bytes());
+    MetricFamily& variables = Family(
+        "penstock_variable_bytes", "Size of each of the 20 largest variables.", MetricType::Gauge);
+    for (const wire::ResourceReport& resource : task_.resource()) {
+      if (resource.type() == "Variable") {
+        Add(variables, static_cast<double>(resource.bytes()), LabelsOf("variable", resource));
+      }
+    }
+    AddQueues("penstock_queue_elements", "Elements in a queue.", &wire::QueueReport::size);
+    AddQueues("penstock_queue_capacity", "Room of a queue; negative: no limit.",
+              &wire::QueueReport::capacity);
+    AddQueues("penstock_queue_waiting_puts", "Operations that wait for room.",
+              &wire::QueueReport::waiting_puts);
+    AddQueues("penstock_queue_waiting_takes", "Operations that wait for elements.",
+              &wire::QueueReport::waiting_takes);
+  }
+  void AddQueues(const char* name, const char* help, int64_t (wire::QueueReport::*value)() const) {
+    MetricFamily& family = Family(name, help, MetricType::Gauge);
+    for (const wire::ResourceReport& resource : task_.resource()) {
+      if (!resource.has_queue()) continue;
+      Add(family, static_cast<double>((resource.queue().*value)()), LabelsOf("queue", resource));
+    }
+  }
+  static Labels LabelsOf(const char* what, const wire::ResourceReport& resource) {
+    return {{what, resource.name().name()},
+            {"container", resource.name().container()},
+            {"device", resource.name().device()}};
+  }
+
+  const wire::TaskReport& task_;
+  std::vector<MetricFamily> families_;
+};
+
+}  // namespace
+
+std::string MetricsText(const wire::TaskReport& task) { return Metrics(task).Text(); }
+
+}  // namespace penstock

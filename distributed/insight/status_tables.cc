@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/insight/status_tables.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/base/check.h"
+#include "distributed/insight/words.h"
+
+namespace penstock {
+namespace {
+
+using absl::StrAppend;
+using absl::StrCat;
+
+// "alive", "silent for 4 s", "does not answer: ...".
+std::string StateText(const wire::ClusterReport& cluster, const wire::ClusterTask& task) {
+  if (!task.has_error()) return "alive";
+  int64_t silent_ms = -1;
+  for (const wire::ClusterTask& other : cluster.task()) {
+    for (const wire::PeerReport& peer : other.report().peer()) {
+      if (peer.task() == task.name()) silent_ms = std::max(silent_ms, peer.silent_ms());
+    }
+  }
+  return StrCat("does not answer", ForText(silent_ms));
+}
+
+std::string FailedText(const wire::StepCounts& steps) {
+  std::vector<std::string> failed;
+  for (const auto& [code, count] : steps.failed()) failed.push_back(StrCat(code, " ", count));
+  std::sort(failed.begin(), failed.end());  // a Protobuf map has no order
+  return failed.empty() ? "0" : absl::StrJoin(failed, ", ");
+}
+
+StatusTable Tasks(const wire::ClusterReport& cluster) {
+  StatusTable table{.title = "Tasks",
+                    .header = {"task", "address", "state", "up", "memory", "steps/s", "steps",
+                               "failed", "running here", "version", "incarnation"}};
+  for (const wire::ClusterTask& task : cluster.task()) {
+    std::vector<std::string> row = {ShortTask(task.name()), task.address(),
+                                    StateText(cluster, task)};
+    if (task.has_error()) {
+      row.resize(table.header.size(), "-");
+    } else {
+      const wire::TaskReport& report = task.report();
+      row.insert(row.end(), {AgeText(report.uptime_ms()), BytesText(report.memory_bytes()),
+                             absl::StrFormat("%.1f", report.steps().per_second()),
+                             StrCat(report.steps().begun()), FailedText(report.steps()),
+                             StrCat(report.part_size()), report.version(),
+                             StrCat(absl::Hex(report.self().incarnation(), absl::kZeroPad16))});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+StatusTable Sessions(const wire::ClusterReport& cluster) {
+  StatusTable table{.title = "Sessions",
+                    .header = {"session", "master", "client", "age", "idle", "steps", "in flight",
+                               "oldest step"}};
+  for (const wire::ClusterTask& task : cluster.task()) {
+    for (const wire::SessionReport& session : task.report().session()) {
+      int64_t oldest_ms = -1;
+      for (const wire::StepReport& step : session.step()) {
+        oldest_ms = std::max(oldest_ms, step.age_ms());
+      }
+      table.rows.push_back({session.handle(), ShortTask(task.name()),
+                            session.client().empty() ? "in the task" : session.client(),
+                            AgeText(session.age_ms()),
+                            session.step_size() > 0 ? "-" : AgeText(session.idle_ms()),
+                            StrCat(session.steps_begun()), StrCat(session.step_size()),
+                            oldest_ms < 0 ? "-" : AgeText(oldest_ms)});
+    }
+    for (const wire::NewSessionReport& session : task.report().new_session()) {
+      table.rows.push_back({"new, waits for tasks", ShortTask(task.name()), "-",
+                            AgeText(session.age_ms()), "-", "0", "0", "-"});
+    }
+  }
+  return table;
+}
+
+StatusTable Queues(const wire::ClusterReport& cluster) {
+  StatusTable table{
+      .title = "Queues",
+      .header = {"queue", "type", "task", "elements", "capacity", "puts wait", "takes wait"}};
+  for (const wire::ClusterTask& task : cluster.task()) {
+    for (const wire::ResourceReport& resource : task.report().resource()) {
+      if (!resource.has_queue()) continue;
+      const wire::QueueReport& queue = resource.queue();
+      table.rows.push_back({StrCat(resource.name().name(), queue.closed() ? " (closed)" : ""),
+                            resource.type(), ShortTask(task.name()), StrCat(queue.size()),
+                            queue.capacity() < 0 ? "-" : StrCat(queue.capacity()),
+                            StrCat(queue.waiting_puts()), StrCat(queue.waiting_takes())});
+    }
+  }
+  return table;
+}
+
+StatusTable Variables(const wire::ClusterReport& cluster) {
+  constexpr size_t kShownMax = 20;
+  std::vector<std::pair<const wire::ResourceReport*, const wire::ClusterTask*>> variables;
+  for (const wire::ClusterTask& task : cluster.task()) {
+    for (const wire::ResourceReport& resource : task.report().resource()) {
+      if (resource.type() == "Variable") variables.emplace_back(&resource, &task);
+    }
+  }
+  std::stable_sort(variables.begin(), variables.end(), [](const auto& a, const auto& b) {
+    return a.first->bytes() > b.first->bytes();
+  });
+  variables.resize(std::min(variables.size(), kShownMax));
+  StatusTable table{.title = "Largest variables", .header = {"variable", "task", "size"}};
+  for (const auto& [variable, task] : variables) {
+    table.rows.push_back(
+        {variable->name().name(), ShortTask(task->name()), BytesText(variable->bytes())});
+  }
+  return table;
+}
+
+StatusTable Traffic(const wire::ClusterReport& cluster) {
+  StatusTable table{.title = "Tensors sent", .header = {"from", "to", "size"}};
+  for (const wire::ClusterTask& task : cluster.task()) {
+    for (const wire::SentReport& sent : task.report().sent()) {
+      table.rows.push_back({ShortTask(task.name()), ShortTask(sent.to()), BytesText(sent.bytes())});
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<StatusTable> StatusTables(const wire::ClusterReport& cluster) {
+  std::vector<StatusTable> tables = {Tasks(cluster)};
+  for (StatusTable table :
+       {Sessions(cluster), Queues(cluster), Variables(cluster), Traffic(cluster)}) {
+    if (!table.rows.empty()) tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
+std::string StatusLine(const wire::ClusterReport& cluster) {
+  int silent = 0, sessions = 0, steps = 0;
+  double per_second = 0;
+  int64_t bytes = 0;
+  for (const wire::ClusterTask& task : cluster.task()) {
+    silent += task.has_error() ? 1 : 0;
+    sessions += task.report().session_size();
+    for (const wire::SessionReport& session : task.report().session()) steps += session.step_size();
+    per_second += task.report().steps().per_second();
+    bytes += task.report().variable_bytes();
+  }
+  const auto plural = [](int n, const char* what) {
+    return StrCat(n, " ", what, n == 1 ? "" : "s");
+  };
+  return StrCat(
+      plural(cluster.task_size(), "task"), ", ",
+      silent == 0 ? "all answer" : StrCat(silent, silent == 1 ? " does" : " do", " not answer"),
+      "; ", plural(sessions, "session"), ", ", plural(steps, "step"), " in flight, ",
+      absl::StrFormat("%.1f", per_second), " steps/s, ", BytesText(bytes), " of variables");
+}
+
+std::string StatusText(const wire::ClusterReport& cluster) {
+  std::string text = StrCat(StatusLine(cluster), "\n");
+  for (const StatusTable& table : StatusTables(cluster)) {
+    std::vector<size_t> widths;
+    for (const std::string& title : table.header) widths.push_back(title.size());
+    for (const auto& row : table.rows) {
+      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    const auto add = [&](const std::vector<std::string>& row) {
+      std::string line;
+      for (size_t i = 0; i < row.size(); ++i) {
+        StrAppend(&line, "  ", row[i]);
+        if (i + 1 < row.size()) line.append(widths[i] - row[i].size(), ' ');
+      }
+      StrAppend(&text, line, "\n");
+    };
+    StrAppend(&text, "\n", table.title, "\n");
+    add(table.header);
+    for (const auto& row : table.rows) add(row);
+  }
+  return text;
+}
+
+std::string StatusJson(const wire::ClusterReport& cluster) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  CHECK(google::protobuf::util::MessageToJsonString(cluster, &json, options).ok());
+  return json;
+}
+
+}  // namespace penstock

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "distributed/insight/metrics.h"
+#include "distributed/insight/status_page.h"
+#include "distributed/insight/status_tables.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+wire::ClusterReport Cluster() {
+  wire::ClusterReport cluster;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    asked: '/job:worker/replica:0/task:0'
+    task { name: '/job:ps/replica:0/task:0' address: 'a:1' error { message: 'refused' } }
+    task { name: '/job:worker/replica:0/task:0' address: 'b:1' report {
+      self { task: '/job:worker/replica:0/task:0' incarnation: 255 }
+      version: '0.1.0' uptime_ms: 125000 memory_bytes: 2500000
+      session { handle: 's1' age_ms: 60000 idle_ms: 5000 client: 'ipv4:10.0.0.9:4711'
+                steps_begun: 12 step { step_id: 7 age_ms: 1500 } }
+      new_session { age_ms: 3000 task: '/job:ps/replica:0/task:0' }
+      steps { begun: 12 per_second: 2.5 failed { key: 'UNAVAILABLE' value: 3 }
+              bound: 0.1 bound: 1 count: 4 count: 5 count: 2 seconds: 9.5 }
+      part { step_id: 7 }
+      resource { name { device: 'd' container: 'c' name: '<b>q' } type: 'FIFOQueue'
+                 queue { size: 3 capacity: 10 waiting_takes: 1 } }
+      resource { name { device: 'd' container: 'c' name: 'small' } type: 'Variable' bytes: 10 }
+      resource { name { device: 'd' container: 'c' name: 'large' } type: 'Variable' bytes: 4000000 }
+      variables: 2 variable_bytes: 4000010
+      sent { to: '/job:ps/replica:0/task:0' bytes: 1234 }
+      peer { task: '/job:ps/replica:0/task:0' heartbeats_missed: 3 silent_ms: 6100
+             lost { message: 'gone' } } } })",
+                                                            &cluster));
+  return cluster;
+}
+
+TEST(StatusTest, TheLineSumsUp) {
+  EXPECT_EQ(StatusLine(Cluster()),
+            "2 tasks, 1 does not answer; 1 session, 1 step in flight, 2.5 steps/s, 4.0 MB of "
+            "variables");
+}
+
+TEST(StatusTest, TablesStandInColumns) {
+  const std::string text = StatusText(Cluster());
+  EXPECT_THAT(text, HasSubstr("\n  /job:ps/task:0      a:1      does not answer, for 6 s  -"));
+  EXPECT_THAT(text, HasSubstr("\n  /job:worker/task:0  b:1      alive                     2 min  "
+                              "2.5 MB  2.5      12     UNAVAILABLE 3  1             0.1.0    "
+                              "00000000000000ff\n"));
+  EXPECT_THAT(text, HasSubstr("\n  s1                    /job:worker/task:0  ipv4:10.0.0.9:4711  "
+                              "60 s  -     12     1          1 s\n"));
+  EXPECT_THAT(text, HasSubstr("\n  new, waits for tasks  /job:worker/task:0"));
+  EXPECT_LT(text.find("large"), text.find("small")) << "the largest first";
+  EXPECT_THAT(text, HasSubstr("/job:worker/task:0  /job:ps/task:0  1.2 KB"));
+}
+
+TEST(StatusTest, WhatIsNotThereHasNoTable) {
+  wire::ClusterReport cluster;
+  cluster.add_task()->mutable_report();
+  EXPECT_THAT(StatusText(cluster), Not(HasSubstr("Queues")));
+}
+
+TEST(StatusTest, JsonKeepsTheNames) {
+  EXPECT_THAT(StatusJson(Cluster()), HasSubstr("\"memory_bytes\":\"2500000\""));
+}
+
+// Names of nodes come from whoever can run graphs.
+TEST(StatusTest, NamesAreNoMarkup) {
+  const std::string page = StatusPage(Cluster());
+  EXPECT_THAT(page, HasSubstr("<td>&lt;b&gt;q</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>")));
+  EXPECT_THAT(page, HasSubstr("<tr class=\"lost\"><td>/job:ps/task:0</td>"));
+  EXPECT_THAT(page, HasSubstr("/job:ps/task:0 at a:1 does not answer (refused)"));
+}
+
+TEST(StatusTest, MetricsOfATask) {
+  const std::string text = MetricsText(Cluster().task(1).report());
+  for (const char* line : {
+           "# TYPE penstock_steps_total counter\npenstock_steps_total 12",
+           "penstock_steps_failed_total{code=\"UNAVAILABLE\"} 3",
+           "penstock_step_seconds_count 11",
+           "penstock_step_seconds_sum 9.5",
+           "penstock_step_seconds_bucket{le=\"0.1\"} 4",
+           "penstock_step_seconds_bucket{le=\"1\"} 9",
+           "penstock_step_seconds_bucket{le=\"+Inf\"} 11",
+           "penstock_sessions 1",
+           "penstock_sent_bytes_total{from=\"/job:worker/replica:0/task:0\",to=\"/job:ps/"
+           "replica:0/task:0\"} 1234",
+           "penstock_memory_bytes 2500000",
+           "penstock_variable_bytes{variable=\"large\",container=\"c\",device=\"d\"} 4000000",
+           "penstock_queue_elements{queue=\"<b>q\",container=\"c\",device=\"d\"} 3",
+           "penstock_peer_alive{peer=\"/job:ps/replica:0/task:0\"} 0",
+           "penstock_peer_silent_seconds{peer=\"/job:ps/replica:0/task:0\"} 6.1",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/ask_cluster.h"
+
+#include <memory>
+
+#include "absl/strings/strip.h"
+#include "core/base/error_origin.h"
+#include "distributed/cluster/cluster_spec.h"
+#include "distributed/rpc/calls/channel.h"
+#include "distributed/rpc/calls/status_proto.h"
+#include "distributed/rpc/calls/unary_call.h"
+#include "proto/penstock/insight.grpc.pb.h"
+
+namespace penstock {
+
+StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms) {
+  constexpr int64_t kOwnMs = 1'000;
+  const std::string address(absl::StripPrefix(target, "grpc://"));
+  const auto parsed = HostPort::Parse(address);
+  if (!parsed.ok()) {
+    return InvalidArgument("'", target, "' is not the address of a task, grpc://HOST:PORT: ",
+                           parsed.status().message());
+  }
+  wire::Insight::Stub stub(NewChannel(address, KeepaliveOptions()));
+  grpc::ClientContext context;
+  SetTimeout(timeout_ms + kOwnMs, &context);
+  wire::GetClusterRequest request;
+  request.set_timeout_ms(timeout_ms);
+  wire::ClusterReport report;
+  const Status status = FromGrpc(stub.GetCluster(&context, request, &report), "");
+  if (status.ok()) return report;
+  if (absl::IsDeadlineExceeded(status)) {
+    return DeadlineExceeded("the task at ", address, " has not answered within ",
+                            timeout_ms + kOwnMs, " ms: it is stopped, or cannot be reached; ask ",
+                            "another task of the cluster");
+  }
+  if (absl::IsUnimplemented(status)) {
+    return Unimplemented("the server at ", address, " is not a Penstock task of this version");
+  }
+  return WithMessage(status, StrCat("the task at ", address, ": ", status.message()));
+}
+
+}  // namespace penstock

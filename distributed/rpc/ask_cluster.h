@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a cluster says to an operator, asked from another process. For tools.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/status.h"
+#include "proto/penstock/insight.pb.h"
+
+namespace penstock {
+
+// Asks the task at `target`, "grpc://host:port" or "host:port", for the reports of its whole
+// cluster. Takes `timeout_ms` for the other tasks, and a second more for this one. InvalidArgument
+// where `target` is malformed, Unavailable or DeadlineExceeded where the task does not answer; the
+// text names it.
+StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms = 1'500);
+
+}  // namespace penstock

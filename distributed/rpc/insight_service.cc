@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/insight_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "core/base/join.h"
+#include "distributed/insight/task_report.h"
+#include "distributed/rpc/calls/status_proto.h"
+#include "distributed/rpc/calls/unary_call.h"
+
+namespace penstock {
+
+void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue& queue) {
+  options_ = options;
+  using Service = wire::Insight::AsyncService;
+  using TaskCall = UnaryCall<Service, wire::GetTaskRequest, wire::TaskReport>;
+  using ClusterCall = UnaryCall<Service, wire::GetClusterRequest, wire::ClusterReport>;
+  TaskCall::Listen(std::make_shared<const TaskCall::Endpoint>(TaskCall::Endpoint{
+      &service_, &Service::RequestGetTask, options.loop, &queue, [this](auto call) {
+        const Status begun = call_threads_.Run([this, call] {
+          call->response() = ReportTask(*options_.task, *options_.env);
+          call->Finish(OkStatus());
+        });
+        if (!begun.ok()) call->Finish(begun);
+      }}));
+  ClusterCall::Listen(std::make_shared<const ClusterCall::Endpoint>(ClusterCall::Endpoint{
+      &service_, &Service::RequestGetCluster, options.loop, &queue, [this](auto call) {
+        const Status begun = call_threads_.Run([this, call] {
+          const int64_t timeout_ms = call->request().timeout_ms();
+          AskCluster(timeout_ms > 0 ? timeout_ms : kTimeoutMs, [call](wire::ClusterReport report) {
+            call->response() = std::move(report);
+            call->Finish(OkStatus());
+          });
+        });
+        if (!begun.ok()) call->Finish(begun);
+      }}));
+}
+
+void InsightService::AskCluster(int64_t timeout_ms, ClusterAnswer answer) {
+  const TaskId& self = options_.task->self();
+  const auto report = std::make_shared<wire::ClusterReport>();
+  report->set_asked(self.name);
+  for (const auto& [job, tasks] : options_.task->master().cluster().jobs()) {
+    for (const auto& [index, address] : tasks) {
+      wire::ClusterTask* const task = report->add_task();
+      task->set_name(StrCat("/job:", job, "/replica:0/task:", index));
+      task->set_address(address);
+    }
+  }
+  // When the last part has ended.
+  const auto join =
+      std::make_shared<Join>(Done([report, answer = std::move(answer)](const Status&) mutable {
+        std::move(answer)(std::move(*report));
+      }));
+  for (wire::ClusterTask& task : *report->mutable_task()) {
+    Done part = Join::Part(join);
+    if (task.name() == self.name) {
+      *task.mutable_report() = ReportTask(*options_.task, *options_.env);
+      std::move(part)(OkStatus());
+      continue;
+    }
+    const auto stub = std::make_shared<wire::Insight::Stub>(options_.channels->To(task.address()));
+    ClientCall<wire::TaskReport>::Start(
+        *options_.loop, "", timeout_ms,
+        [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+          return stub->PrepareAsyncGetTask(context, {}, queue);
+        },
+        [stub, report, &task, part = std::move(part)](const Status& status,
+                                                      wire::TaskReport& answered) mutable {
+          if (!status.ok()) {
+            ToProto(status, task.mutable_error());
+          } else if (answered.self().task() != task.name()) {
+            ToProto(FailedPrecondition("it says that it is ", answered.self().task(),
+                                       ": the tasks' clusters differ"),
+                    task.mutable_error());
+          } else {
+            *task.mutable_report() = std::move(answered);
+          }
+          std::move(part)(OkStatus());
+        });
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters that are stuck: `penstock why` names the culprit, within five seconds."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from cluster import PENSTOCK, StuckCluster, main  # noqa: E402
+
+
+class WhyTest(StuckCluster):
+    def setUp(self):
+        self.start_servers()
+
+    def why(self, *flags):
+        """What `penstock why` says, which takes less than five seconds."""
+        begun = time.monotonic()
+        ran = subprocess.run([PENSTOCK, "why", self.target, *flags], capture_output=True, text=True,
+                             timeout=60)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertLess(time.monotonic() - begun, 5)
+        return ran.stdout
+
+    def explained(self, *needed, flags=("--patience_ms=300",)):
+        return self.until(lambda: self.why(*flags), *needed)
+
+    def test_nothing_is_stuck(self):
+        said = self.explained("3 tasks, all answer", "no step runs", "Nothing is stuck")
+        self.assertNotIn("Why:", said)
+
+    def test_a_queue_that_nobody_fills(self):
+        self.hang("dequeue")
+        said = self.explained("Nobody fills FIFOQueue 'input' on /job:ps/task:0 (0 of 10 elements)",
+                              "(QueueDequeueV2)")
+        self.assertIn("for the tensor", said)  # the worker's part, which follows from it
+
+    def test_a_queue_that_nobody_empties(self):
+        self.hang("enqueue")
+        self.explained("Nobody takes from FIFOQueue 'full' on /job:ps/task:0 (1 of 1 elements)",
+                       "(QueueEnqueueV2)")
+
+    def test_two_queues_in_a_cycle(self):
+        self.hang("cycle")
+        said = self.explained("in a cycle", "FIFOQueue 'left'", "FIFOQueue 'right'", "comes after")
+        self.assertNotIn("Nobody", said)
+
+    def test_a_loop_without_an_end(self):
+        self.hang("loop")
+        self.explained("computes in /job:worker/task:0", "of loop 'while", "a loop without an end")
+
+    def test_a_worker_that_is_stopped(self):
+        self.hang("steps")
+        worker = self.tasks["worker", 1]
+        os.kill(worker.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, worker.pid, signal.SIGCONT)
+        self.explained("/job:worker/task:1 at 127.0.0.1:", "does not answer")
+
+    def test_a_ps_that_is_dead(self):
+        self.tasks["ps", 0].kill()
+        self.hang("dequeue")
+        self.explained("/job:ps/task:0 at 127.0.0.1:", "does not answer",
+                       "1 new session of /job:worker/task:0 waits", "for /job:ps/task:0")
+
+    def test_the_task_asked_is_stopped(self):
+        asked = self.tasks["worker", 0]
+        os.kill(asked.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, asked.pid, signal.SIGCONT)
+        begun = time.monotonic()
+        ran = subprocess.run([PENSTOCK, "why", self.target], capture_output=True, text=True,
+                             timeout=60)
+        self.assertLess(time.monotonic() - begun, 5)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("has not answered", ran.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `penstock status` and `penstock top`.
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "client/stop_signal.h"
+#include "core/base/env.h"
+#include "distributed/insight/status_tables.h"
+#include "distributed/rpc/ask_cluster.h"
+#include "tools/penstock/commands.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kTarget[] = "grpc://HOST:PORT of any task of the cluster";
+
+// 2 where the address is malformed: the command line's fault.
+int CodeOf(const Status& status) {
+  const int code = ExitCodeOf(status);
+  return status.code() == StatusCode::kInvalidArgument ? 2 : code;
+}
+
+// Keys come as they are pressed, while it lives; does nothing where standard input is no terminal.
+class Keys {
+ public:
+  Keys() : terminal_(tcgetattr(STDIN_FILENO, &before_) == 0) {
+    if (!terminal_) return;
+    termios raw = before_;
+    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+  }
+  ~Keys() {
+    if (terminal_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+  Keys(const Keys&) = delete;
+  Keys& operator=(const Keys&) = delete;
+
+  // Waits for `ms`, or until q is pressed or `stop`: returns whether it is time to end.
+  bool Ends(int64_t ms, const client::StopSignal& stop) const {
+    constexpr int64_t kLookMs = 100;
+    for (int64_t waited = 0; waited < ms; waited += kLookMs) {
+      if (stop.requested()) return true;
+      pollfd input{.fd = STDIN_FILENO, .events = POLLIN};
+      const int look_ms = static_cast<int>(std::min(kLookMs, ms - waited));
+      if (poll(terminal_ ? &input : nullptr, terminal_ ? 1 : 0, look_ms) <= 0) continue;
+      char key = 0;
+      if (read(STDIN_FILENO, &key, 1) != 1 || std::tolower(key) == 'q') return true;
+    }
+    return stop.requested();
+  }
+
+ private:
+  termios before_;
+  const bool terminal_;
+};
+
+int Top(const std::string& target, double interval_seconds) {
+  client::StopSignal stop(/*grace_seconds=*/0);
+  const Keys keys;
+  const char* const clear = isatty(STDOUT_FILENO) ? "\x1b[H\x1b[2J" : "";
+  bool answered = false;
+  while (true) {
+    const auto report = AskCluster(target);
+    if (!report.ok() && !answered) return CodeOf(report.status());
+    answered = true;
+    // A task that was there may come back.
+    const std::string text =
+        report.ok() ? StatusText(*report) : StrCat(report.status().message(), "\n");
+    std::printf("%s%s\n  every %g s; q ends\n", clear, text.c_str(), interval_seconds);
+    std::fflush(stdout);
+    if (keys.Ends(static_cast<int64_t>(interval_seconds * 1000), stop)) return 0;
+  }
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, int* exit_code) {
+  CLI::App* status = app.add_subcommand("status", "The tasks, sessions and steps of a cluster");
+  status->footer(
+      "Asks the task at the address, and through it every task of its cluster: which are alive,\n"
+      "since when, how much memory they use; the sessions with their age and steps; queues, the\n"
+      "largest variables, and what the tasks have sent each other. steps/s is of the last 5 to 10 "
+      "s.\nA task that does not answer within 1.5 s is shown as such.\n\n"
+      "  penstock status grpc://127.0.0.1:2222\n"
+      "  penstock status grpc://127.0.0.1:2222 --json | jq '.task[] | {name, error}'\n");
+  const auto target = std::make_shared<std::string>();
+  const auto json = std::make_shared<bool>(false);
+  status->add_option("target", *target, kTarget)->required();
+  status->add_flag("--json", *json,
+                   "One line of JSON with all that is known; 64-bit numbers are strings");
+  status->callback([target, json, exit_code] {
+    const auto report = AskCluster(*target);
+    *exit_code = CodeOf(report.status());
+    if (!report.ok()) return;
+    const std::string text = *json ? StrCat(StatusJson(*report), "\n") : StatusText(*report);
+    std::fputs(text.c_str(), stdout);
+  });
+}
+
+void AddTopCommand(CLI::App& app, int* exit_code) {
+  CLI::App* top = app.add_subcommand("top", "`penstock status`, again and again");
+  top->footer(
+      "Shows what `penstock status` does and refreshes it; q or Ctrl-C ends it.\n\n"
+      "  penstock top grpc://127.0.0.1:2222 --interval=1\n");
+  struct Options {
+    std::string target;
+    double interval_seconds = 2;
+    bool once = false;
+  };
+  const auto options = std::make_shared<Options>();
+  top->add_option("target", options->target, kTarget)->required();
+  top->add_option("--interval", options->interval_seconds, "Seconds between two looks")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 86'400.0));
+  top->add_flag("--once", options->once, "Look once and end, as `penstock status` does");
+  top->callback([options, exit_code] {
+    if (!options->once) {
+      *exit_code = Top(options->target, options->interval_seconds);
+      return;
+    }
+    const auto report = AskCluster(options->target);
+    *exit_code = CodeOf(report.status());
+    if (report.ok()) std::fputs(StatusText(*report).c_str(), stdout);
+  });
+}
+
+}  // namespace penstock

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/base/env.h"
+#include "distributed/insight/explain.h"
+#include "distributed/rpc/ask_cluster.h"
+#include "tools/penstock/commands.h"
+
+namespace penstock {
+
+void AddWhyCommand(CLI::App& app, int* exit_code) {
+  CLI::App* why = app.add_subcommand("why", "Why a cluster is stuck: what waits for what");
+  why->footer(
+      "Asks the task at the address, and through it every task of its cluster, which nodes of\n"
+      "running steps wait, for which queue, tensor or lock, since when, and who could end that.\n"
+      "First come the culprits: tasks that do not answer, queues that nobody fills, steps that "
+      "wait\n"
+      "for each other, loops without an end. Below stands what they follow from. Nothing is "
+      "changed\n"
+      "in the cluster. A step is described when it has run for a second.\n\n"
+      "  penstock why grpc://127.0.0.1:2222\n");
+  struct Options {
+    std::string target;
+    int64_t patience_ms = 1'000;
+    int64_t timeout_ms = 1'500;
+    size_t steps = 20;
+  };
+  auto options = std::make_shared<Options>();
+  why->add_option("target", options->target, "grpc://HOST:PORT of any task of the cluster")
+      ->required();
+  why->add_option("--patience_ms", options->patience_ms,
+                  "Leave out waits and steps that are younger than this")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{60'000}));
+  why->add_option("--timeout_ms", options->timeout_ms,
+                  "A task that does not answer for so long is called silent")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{600'000}));
+  why->add_option("--steps", options->steps, "Describe at most so many steps")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000));
+  why->callback([options, exit_code] {
+    StatusOr<wire::ClusterReport> report = AskCluster(options->target, options->timeout_ms);
+    if (report.ok() && AgesAreMissing(*report)) {
+      const wire::ClusterReport before = *std::move(report);
+      Env::Real().SleepForNanos(options->patience_ms * 1'000'000);
+      report = AskCluster(options->target, options->timeout_ms);
+      if (report.ok()) LearnAges(before, options->patience_ms, &*report);
+    }
+    *exit_code = ExitCodeOf(report.status());
+    if (report.status().code() == StatusCode::kInvalidArgument) *exit_code = 2;
+    if (!report.ok()) return;
+    const Explanation explanation = Explain(*report, options->patience_ms, options->steps);
+    std::fputs(explanation.ToString().c_str(), stdout);
+  });
+}
+
+}  // namespace penstock
