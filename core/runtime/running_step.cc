@@ -52,7 +52,7 @@ void RunningStep::BecomeShared() {
 
 bool RunningStep::Watch(absl::FunctionRef<void(int64_t step_id)> look) {
   MutexLock lock(watch_mu_);
-  if (watchable_) look(args_.step_id);
+  if (watchable_) look(context_.step_id);
   return watchable_;
 }
 
