@@ -58,7 +58,6 @@ bool RunningStep::Watch(absl::FunctionRef<void(int64_t step_id)> look) {
 
 void RunningStep::SettleLeftovers() {
   AssertAlone();
-  running_id_.store(0, std::memory_order_relaxed);
   if (shared_) {
     MutexLock lock(watch_mu_);
     watchable_ = false;

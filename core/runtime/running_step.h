@@ -37,8 +37,10 @@ class RunningStep {
   // Waits for what kernels have launched on the device; an error of it fails the step. Takes back
   // what RegisterAbort has registered. REQUIRES: no thread is at work in the step.
   void Settle() {
-    if (device_asynchronous_ || abort_registered_.load(std::memory_order_relaxed))
+    running_id_.store(0, std::memory_order_relaxed);
+    if (shared_ || device_asynchronous_ || abort_registered_.load(std::memory_order_relaxed)) {
       SettleLeftovers();
+    }
   }
   // Returns the step's status, after Settle.
   Status End();
