@@ -32,7 +32,7 @@ class NodeRunner final : public StepThreads::Work {
         waiting_(executable, step, loops, threads) {}
 
   void InitRunner(Runner* runner) override;
-  void RunNodes(Runner& runner) override;
+  bool RunNodes(Runner& runner) override;
   void CheckDeadline() override;
 
  private:
@@ -40,6 +40,7 @@ class NodeRunner final : public StepThreads::Work {
   static constexpr uint32_t kDead = Executable::kDead;
 
   bool Refill(Runner& runner);
+  bool LookAtClock(Runner& runner);
   void TurnElsewhere(Runner& runner);
   bool MayDrop(const Runner& runner) const;
   void Process(Runner& runner, uint32_t node);

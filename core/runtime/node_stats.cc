@@ -76,14 +76,14 @@ std::vector<NodeStats::Memory> NewOutputs(const Iteration& it, const Executable:
   return memory;
 }
 
-void Observe(const RunningStep& step, const Iteration& it, const Executable::Item& item,
-             int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory) {
+int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::Item& item,
+                int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory) {
   const int64_t end_ns = step.NowNanos();
   const Node& node = *item.node;
   if (item.kernel != nullptr && (item.special & Executable::kAsync) == 0) {
     it.executable.RecordCost(it.executable.IndexOf(item), end_ns - start_ns);
   }
-  if (!step.traced()) return;
+  if (!step.traced()) return end_ns - start_ns;
   // Constants and variables. Nodes that the compiler made bring values from elsewhere.
   const bool was_there = item.num_inputs == 0 && memory.empty() && node.op_name()[0] != '_';
   const int64_t offset_ns = step.wall_offset_ns();
@@ -101,6 +101,7 @@ void Observe(const RunningStep& step, const Iteration& it, const Executable::Ite
     if (was_there) stats.persistent_bytes += stats.outputs.back().bytes;
   }
   step.stats()->Add(step.device().name(), std::move(stats));
+  return end_ns - start_ns;
 }
 
 }  // namespace penstock

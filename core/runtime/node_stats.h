@@ -13,9 +13,9 @@
 namespace penstock {
 
 // Notes that a node, which began at `start_ns` and took `memory`, has ended with `outputs`, before
-// its inputs are released.
-void Observe(const RunningStep& step, const Iteration& it, const Executable::Item& item,
-             int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory);
+// its inputs are released. Returns the nanoseconds that it took.
+int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::Item& item,
+                int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory);
 
 // Returns the memory of the outputs, by allocator, without those that are an input passed through.
 std::vector<NodeStats::Memory> NewOutputs(const Iteration& it, const Executable::Item& item,

@@ -58,7 +58,9 @@ struct Runner {
   std::unique_ptr<Tensor[]> outputs;  // of the node being run; empty between nodes
   KernelContext::Params params;
   std::vector<NodeStats::Memory> memory;  // of the node that has run, in traced steps
-  int nodes_to_clock = 0;                 // until the deadline is looked at
+  bool yields = false;                    // gives its thread to others when its slice has ended
+  int64_t slice_end_ns = 0;               // 0: not known before the clock is looked at
+  int nodes_to_clock = 0;                 // until the clock is looked at
 };
 
 }  // namespace penstock

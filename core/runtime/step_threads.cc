@@ -31,10 +31,8 @@ StepThreads::StepThreads(RunningStep& step, Work& work)
 void StepThreads::RunAsync(Ended ended) {
   runs_async_ = true;
   ended_ = std::move(ended);
-  scheduler_.Schedule([this] {
-    RunHere(first_runner_);
-    Leave(/*from_runner=*/true);
-  });
+  first_runner_.yields = true;
+  scheduler_.Schedule([this] { RunSlice(first_runner_); });
 }
 
 void StepThreads::Clear() {
@@ -42,12 +40,23 @@ void StepThreads::Clear() {
   offered_.clear();
 }
 
-void StepThreads::RunHere(Runner& runner) {
+bool StepThreads::RunHere(Runner& runner) {
   Runner* const outer = std::exchange(running_here_, &runner);
   step_.device().UseOnThisThread();
-  work_.RunNodes(runner);
+  const bool nothing_left = work_.RunNodes(runner);
   running_here_ = outer;
   if (outer != nullptr) outer->threads->step_.device().UseOnThisThread();
+  return nothing_left;
+}
+
+// On a thread of the scheduler: runs nodes for a slice, and then leaves or goes on later.
+void StepThreads::RunSlice(Runner& runner) {
+  if (!RunHere(runner)) return scheduler_.Schedule([this, &runner] { RunSlice(runner); });
+  if (&runner != &first_runner_) {
+    MutexLock lock(mu_);
+    idle_runners_.push_back(&runner);
+  }
+  Leave(/*from_runner=*/true);
 }
 
 void StepThreads::Offer(ReadyQueues& ready) {
@@ -86,7 +95,7 @@ void StepThreads::Share(absl::Span<const ReadyNode> nodes) {
   for (std::shared_ptr<Invitation>& invitation : invited) {
     scheduler_.Schedule([invitation = std::move(invitation)] {
       StepThreads* const threads = invitation->threads.exchange(nullptr, std::memory_order_acq_rel);
-      if (threads != nullptr) threads->RunOnPool();
+      if (threads != nullptr) threads->RunSlice(*threads->TakeRunner());
     });
   }
 }
@@ -127,20 +136,11 @@ Runner* StepThreads::TakeRunner() {
   }
   auto runner = std::make_unique<Runner>();
   runner->threads = this;
+  runner->yields = true;
   work_.InitRunner(runner.get());
   MutexLock lock(mu_);
   runners_.push_back(std::move(runner));
   return runners_.back().get();
-}
-
-void StepThreads::RunOnPool() {
-  Runner* const runner = TakeRunner();
-  RunHere(*runner);
-  {
-    MutexLock lock(mu_);
-    idle_runners_.push_back(runner);
-  }
-  Leave(/*from_runner=*/true);
 }
 
 void StepThreads::Leave(bool from_runner) {

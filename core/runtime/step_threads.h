@@ -7,12 +7,15 @@
 // as many threads of the scheduler as there is room for. A thread with nothing left to do takes
 // what others have offered, or leaves. `active_` counts who is still busy in the step: threads
 // that run its nodes or are invited to, and nodes that wait. Who takes it to zero ends the step.
+// A runner on a thread of the scheduler runs for a slice at a time. After that it goes on behind
+// what else is scheduled, so that no step keeps others, or a call of a client, from the threads.
 //
 // Ownership: owns the runners and what is offered; borrows scheduler, step and Work.
 // Threads: all public functions but Begin, Run, RunAsync and Clear may be called by any thread of
 // the step, which must be active in it.
-// Invariants: (1) an invitation is either accepted or taken back. The step waits only for threads
-// that have come, never for one that is busy elsewhere, perhaps with waiting for this very step.
+// Invariants: (1) an invitation is either accepted or taken back. The step waits only for runners
+// that have come, never for a thread that is busy elsewhere, perhaps with waiting for this very
+// step.
 // (2) A thread that finds nothing offered stops counting as running under the same lock: who
 // offers a node later knows that it has to find another thread for it.
 // Locks: mu_. Nothing is called with it held but Notify of a Condition.
@@ -39,8 +42,9 @@ class StepThreads {
     virtual ~Work() = default;
     // Makes a new runner ready for use.
     virtual void InitRunner(Runner* runner) = 0;
-    // Runs nodes until TakeOffered(runner) says that there are none.
-    virtual void RunNodes(Runner& runner) = 0;
+    // Runs nodes until TakeOffered(runner) says that there are none. Returns false, with nodes left
+    // in the runner, when the slice of a runner that yields has ended.
+    virtual bool RunNodes(Runner& runner) = 0;
     // Fails the step if its deadline has come.
     virtual void CheckDeadline() = 0;
   };
@@ -62,6 +66,7 @@ class StepThreads {
   // Runs the step on this thread and others; returns when nobody is active in it.
   void Run() {
     runs_async_ = false;
+    first_runner_.yields = false;  // the thread is the caller's
     RunHere(first_runner_);
     if (step_.shared()) WaitForOthers();
   }
@@ -106,8 +111,8 @@ class StepThreads {
   };
   enum class Signal { kNone, kWork, kEnded };
 
-  void RunHere(Runner& runner);
-  void RunOnPool() ABSL_LOCKS_EXCLUDED(mu_);
+  bool RunHere(Runner& runner);
+  void RunSlice(Runner& runner) ABSL_LOCKS_EXCLUDED(mu_);
   Runner* TakeRunner() ABSL_LOCKS_EXCLUDED(mu_);
   bool TakeShared(Runner& runner) ABSL_LOCKS_EXCLUDED(mu_);
   void Wake(Signal signal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

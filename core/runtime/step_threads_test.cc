@@ -13,47 +13,13 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/check.h"
 #include "core/base/thread_pool.h"
 #include "core/runtime/executable.h"
+#include "core/runtime/testing/held_scheduler.h"
 #include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {
-
-// Holds what is scheduled. A wait calls `on_wait`, without the mutex, instead of blocking.
-class HeldScheduler final : public Scheduler {
- public:
-  int num_threads() const override { return 3; }
-  void Schedule(Closure closure) override { held.push_back(std::move(closure)); }
-  Scheduler& files() override { return *this; }
-  std::unique_ptr<Thread> StartThread(const std::string&, Closure) override { return nullptr; }
-  bool Spin(SpinHabit&, std::chrono::nanoseconds, absl::FunctionRef<bool()> ready) override {
-    return ready();
-  }
-
-  void RunOne() {
-    CHECK(!held.empty());
-    Closure closure = std::move(held.front());
-    held.pop_front();
-    std::move(closure)();
-  }
-
-  std::deque<Closure> held;
-  // Returns false if the deadline is to have come.
-  std::function<bool(int64_t deadline_ns)> on_wait;
-
- protected:
-  void Split(int64_t total, double, Range fn) override { fn(0, total); }
-  bool Wait(Condition&, Mutex& mu, int64_t deadline_ns) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    CHECK(on_wait != nullptr);
-    mu.Unlock();
-    const bool in_time = on_wait(deadline_ns);
-    mu.Lock();
-    return in_time;
-  }
-  void Notify(Condition&) override {}
-};
 
 // A node is a number; what it does, if anything, is in `bodies`. All count as expensive.
 class FakeWork final : public StepThreads::Work {
@@ -61,10 +27,12 @@ class FakeWork final : public StepThreads::Work {
   explicit FakeWork(Iteration& root) : root_(root) {}
   void InitRunner(Runner* runner) override { runner->ready.here = &root_; }
   void CheckDeadline() override { ++deadlines_checked; }
-  void RunNodes(Runner& runner) override {
+  bool RunNodes(Runner& runner) override {
     ReadyQueues& ready = runner.ready;
+    int nodes = 0;
     do {
       while (!ready.expensive.empty() || !ready.cheap.empty()) {
+        if (runner.yields && nodes++ == slice) return false;
         if (ready.expensive.size() > 1) threads->Offer(ready);
         std::vector<uint32_t>& from = ready.cheap.empty() ? ready.expensive : ready.cheap;
         const uint32_t node = from.back();
@@ -76,9 +44,11 @@ class FakeWork final : public StepThreads::Work {
         if (const auto body = bodies.find(node); body != bodies.end()) body->second();
       }
     } while (threads->TakeOffered(runner));
+    return true;
   }
 
   StepThreads* threads = nullptr;
+  int slice = 1'000;  // in nodes
   std::map<uint32_t, std::function<void()>> bodies;
   Mutex mu;
   std::map<uint32_t, const Runner*> ran_by ABSL_GUARDED_BY(mu);
@@ -234,6 +204,46 @@ TEST_F(StepThreadsTest, AStepThatRunsElsewhereEndsOnceWhenTheLastHasLeft) {
   f_->scheduler.RunOne();
   EXPECT_EQ(ended, 1);
   EXPECT_TRUE(f_->scheduler.held.empty());
+}
+
+TEST_F(StepThreadsTest, ARunnerGoesOnBehindWhatElseIsScheduled) {
+  int ended = 0;
+  size_t ran_before = 0;
+  f_->work.slice = 1;
+  f_->Begin({1, 2});
+  f_->step.Share();
+  f_->threads.RunAsync([&] { ++ended; });
+  f_->scheduler.Schedule([&] { ran_before = f_->NumRan(); });
+  while (!f_->scheduler.held.empty()) f_->scheduler.RunOne();
+  EXPECT_EQ(ran_before, 1);
+  EXPECT_EQ(f_->NumRan(), 2);
+  EXPECT_EQ(ended, 1);
+}
+
+TEST_F(StepThreadsTest, TheStepWaitsForARunnerThatHasYielded) {
+  size_t ran_before = 0;
+  f_->work.slice = 1;
+  f_->work.bodies[1] = [&] {
+    f_->scheduler.RunOne();
+    ran_before = f_->NumRan();
+  };
+  f_->scheduler.on_wait = [&](int64_t) {
+    f_->scheduler.RunOne();
+    return true;
+  };
+  f_->Begin({1, 2, 3});
+  f_->threads.Run();
+  EXPECT_EQ(ran_before, 2) << "the helper has yielded";
+  EXPECT_EQ(f_->NumRan(), 3);
+  EXPECT_EQ(f_->RanBy(2), f_->RanBy(3));
+}
+
+TEST_F(StepThreadsTest, TheThreadOfRunDoesNotYield) {
+  f_->work.slice = 0;
+  f_->Begin({1, 2});
+  f_->threads.Run();
+  EXPECT_EQ(f_->RanBy(1), f_->RanBy(2));
+  EXPECT_EQ(f_->scheduler.held.size(), 1) << "the invitation";
 }
 
 TEST_F(StepThreadsTest, ReadyHereIsTheRunnerOfThisStepOnThisThread) {
