@@ -86,6 +86,13 @@ void RunningStep::Stop(const Status& why) {
   if (args_.rendezvous != nullptr) args_.rendezvous->Abort(cancellation_->status());
 }
 
+Status RunningStep::GoesOn() const {
+  if (committed()) return OkStatus();
+  if (cancelled()) return cancellation_->status();
+  if (!has_deadline() || NowNanos() < args_.deadline_ns) return OkStatus();
+  return DeadlineExceeded("step ", args_.step_id, " did not end before its deadline");
+}
+
 bool RunningStep::RegisterAbort() {
   Rendezvous* const rendezvous = args_.rendezvous;
   if (rendezvous == nullptr || abort_registered_.load(std::memory_order_acquire)) return true;

@@ -19,13 +19,14 @@
 
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
+#include "core/base/thread_pool.h"
 #include "core/graph/graph.h"
 #include "core/op/kernel.h"
 #include "core/runtime/step_args.h"
 
 namespace penstock {
 
-class RunningStep {
+class RunningStep final : public LoopWatch {
  public:
   explicit RunningStep(const ExecutorOptions& options);
   RunningStep(const RunningStep&) = delete;
@@ -59,6 +60,9 @@ class RunningStep {
   int64_t wall_offset_ns() const { return wall_offset_ns_; }
 
   bool cancelled() const { return cancellation_->cancelled(); }
+  // Long loops of kernels go on until the step is cancelled or past its deadline; after a commit to
+  // their end.
+  Status GoesOn() const override;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   // Notes that nodes of a step that is cancelled are not run.
   void DropNodes() { stopped_.store(true, std::memory_order_relaxed); }
