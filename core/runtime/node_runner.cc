@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "core/base/guarded.h"
+#include "core/base/thread_pool.h"
 #include "core/runtime/allocation_record.h"
 #include "core/runtime/flow_nodes.h"
 #include "core/runtime/node_stats.h"
 #include "core/runtime/node_values.h"
 #include "core/runtime/variable_inputs.h"
+#include "core/tensor/caching_allocator.h"
 
 namespace penstock {
 namespace {
@@ -32,6 +34,8 @@ void NodeRunner::CheckDeadline() {
 }
 
 void NodeRunner::RunNodes(Runner& runner) {
+  const WatchedLoops watched(&step_);
+  const ChargedAccount charged(step_.args().memory);
   uint32_t node;
   while (Next(runner, &node)) {
     if (step_.has_deadline() && (step_.observed() || --runner.nodes_to_clock < 0)) {
