@@ -34,8 +34,13 @@ StatusOr<DataType> TypeOf(const ArgProto& arg, const AttrMap& attrs) {
 }  // namespace
 
 FunctionExpansion::FunctionExpansion(const tensorflow::GraphDef& graph, const Registry& registry,
-                                     int64_t nodes_max, tensorflow::GraphDef* out)
-    : graph_(graph), library_(graph, registry), nodes_max_(nodes_max), out_(*out) {}
+                                     int64_t nodes_max, int64_t bytes_max,
+                                     tensorflow::GraphDef* out)
+    : graph_(graph),
+      library_(graph, registry),
+      nodes_max_(nodes_max),
+      bytes_max_(bytes_max),
+      out_(*out) {}
 
 Status FunctionExpansion::Run() {
   const std::set<std::string> in_flow = library_.NodesInFlow(graph_.node());
@@ -152,6 +157,11 @@ Status FunctionExpansion::Append(NodeProto node) {
   if (out_.node_size() >= nodes_max_) {
     return ResourceExhausted("with its functions the graph has more than ", nodes_max_, " nodes");
   }
+  bytes_ += static_cast<int64_t>(sizeof(node) + node.ByteSizeLong());
+  if (bytes_ > bytes_max_) {
+    return ResourceExhausted("with its functions the graph takes more than ", bytes_max_,
+                             " bytes, ", out_.node_size(), " nodes so far");
+  }
   *out_.add_node() = std::move(node);
   return OkStatus();
 }
@@ -166,8 +176,8 @@ bool CallsFunctions(const tensorflow::GraphDef& graph) {
 }
 
 Status InlineFunctions(const tensorflow::GraphDef& graph, const Registry& registry,
-                       int64_t nodes_max, tensorflow::GraphDef* out) {
-  return FunctionExpansion(graph, registry, nodes_max, out).Run();
+                       int64_t nodes_max, int64_t bytes_max, tensorflow::GraphDef* out) {
+  return FunctionExpansion(graph, registry, nodes_max, bytes_max, out).Run();
 }
 
 }  // namespace penstock
