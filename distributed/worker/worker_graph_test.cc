@@ -29,7 +29,6 @@ OP(TestLarge) {
   return {
       .outputs = {{"y", "uint8"}},
       .attrs = {{"bytes", 0}},
-      .shape = UnknownShape,
       .stateful = true,
   };
 }

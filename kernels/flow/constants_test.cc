@@ -76,11 +76,11 @@ TEST(FilledConst, OthersAreConstants) {
 
 template <class T>
 void ExpectFilled(T value) {
-  const auto y = OpRunner("_FilledConst")
-                     .Attr("value", Tensor::Scalar<T>(value))
-                     .Attr("shape", PartialShape({3, 2}))
-                     .Attr("dtype", kDTypeOf<T>)
-                     .Run1();
+  const StatusOr<Tensor> y = OpRunner("_FilledConst")
+                                 .Attr("value", Tensor::Scalar<T>(value))
+                                 .Attr("shape", PartialShape({3, 2}))
+                                 .Attr("dtype", kDTypeOf<T>)
+                                 .Run1();
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_EQ(y->shape(), Shape({3, 2}));
   for (const T element : y->flat<T>()) EXPECT_EQ(element, value);
