@@ -233,7 +233,7 @@ TEST(InlineFunctions, Mistakes) {
   EXPECT_EQ(Inline(std::string(kX) + kCall + Library(kDouble), 3),
             "node 'call': with its functions the graph has more than 3 nodes");
   EXPECT_EQ(Inline(std::string(kX) + kCall + Library(kDouble), 1000, 300),
-            "node 'call': with its functions the graph takes more than 300 bytes, 2 nodes so far");
+            "node 'call': with its functions the graph takes more than 300 bytes, 1 nodes so far");
 }
 
 }  // namespace
