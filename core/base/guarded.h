@@ -8,16 +8,20 @@
 #include <new>
 
 #include "core/base/status.h"
+#include "core/base/thread_pool.h"
 
 namespace penstock {
 
-// What fn() returns, a Status; ResourceExhausted or Internal where it throws.
+// What fn() returns, a Status. Where it throws: the status of a LoopEnded, else ResourceExhausted
+// or Internal.
 template <class Fn>
 Status Guarded(Fn&& fn) {
   try {
     return fn();
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted("out of memory");
+  } catch (const LoopEnded& ended) {
+    return ended.status();
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("out of memory: ", e.what());
   } catch (const std::exception& e) {
     return Internal("an exception: ", e.what());
   }

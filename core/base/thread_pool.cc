@@ -24,6 +24,9 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(50);
 // Blocks per thread and loop: enough to even out threads that were held up.
 constexpr int64_t kBlocksPerThread = 4;
+// The longest block of a watched loop. Kernels guess their costs: it may well take ten times as
+// long.
+constexpr double kWatchedBlockNanosMax = 2e6;
 
 // Sets the name that debuggers show. The system keeps 15 characters.
 void SetName(std::thread& thread, const std::string& label) {
@@ -47,11 +50,13 @@ class StdThread final : public Thread {
 };
 
 // One ParallelFor, on its caller's stack. An exception, such as of a container that gets no memory,
-// ends the loop and is the caller's, as if it had run all blocks itself.
+// ends the loop and is the caller's, as if it had run all blocks itself. A loop that is
+// watched may be given up between two blocks.
 struct Loop {
   absl::FunctionRef<void(int64_t, int64_t)> fn;
   const int64_t total;
   const int64_t block;
+  const LoopWatch* const watch;  // or null
   int wanted;                    // threads that may still join; guarded by the pool's lock
   std::atomic<int64_t> next{0};  // first unit that nobody has taken
   std::atomic<int> helpers{0};   // threads that joined and have not left; changed under the lock
@@ -64,6 +69,7 @@ struct Loop {
       const int64_t begin = next.fetch_add(block, std::memory_order_relaxed);
       if (begin >= total) return;
       try {
+        if (begin > 0 && watch != nullptr) CheckGoesOn();
         fn(begin, std::min(begin + block, total));
       } catch (...) {
         if (!failed.exchange(true)) error = std::current_exception();
@@ -71,9 +77,16 @@ struct Loop {
       }
     }
   }
+  void CheckGoesOn() const {
+    Status status = watch->GoesOn();
+    if (!status.ok()) [[unlikely]]
+      throw LoopEnded(std::move(status));
+  }
 };
 
 }  // namespace
+
+constinit thread_local const LoopWatch* WatchedLoops::current_ = nullptr;
 
 struct ThreadPool::State {
   State(const std::string& n, int count) : name(n), num_threads(count) {}
@@ -170,15 +183,21 @@ void ThreadPool::Split(int64_t total, double cost_ns, Range fn) {
   const double shares = static_cast<double>(total) * cost_ns / kShareNanosMin;
   const int64_t parts =
       std::min<int64_t>(total, static_cast<int64_t>(std::min<double>(shares, num_threads_)));
-  if (parts < 2) return fn(0, total);
+  const LoopWatch* const watch = WatchedLoops::current();
+  const double watched_block = std::max(1.0, kWatchedBlockNanosMax / cost_ns);
+  const bool watched = watch != nullptr && static_cast<double>(total) > watched_block;
+  if (parts < 2 && !watched) return fn(0, total);
 
   // No block below a fifth of a share, so that taking it costs nothing beside it.
   const int64_t block_min = static_cast<int64_t>(kShareNanosMin / 5 / cost_ns) + 1;
   const int64_t blocks = parts * kBlocksPerThread;
   int64_t block = std::max((total + blocks - 1) / blocks, block_min);
+  if (watched) block = std::min(block, static_cast<int64_t>(watched_block));
   if (block > 64) block = (block + 15) / 16 * 16;  // whole vectors and cache lines
-  Loop loop{fn, total, block, static_cast<int>(parts - 1)};
-  state_->Share(loop);
+  Loop loop{fn, total, block, watch, static_cast<int>(parts - 1)};
+  if (parts > 1) return state_->Share(loop);
+  loop.Work();
+  if (loop.error) std::rethrow_exception(loop.error);
 }
 
 void ThreadPool::State::Share(Loop& loop) {
@@ -212,7 +231,10 @@ void ThreadPool::State::Help(Loop* loop) {
   open.fetch_sub(1, std::memory_order_relaxed);
   if (--loop->wanted == 0) loops.erase(std::find(loops.begin(), loops.end(), loop));
   mu.Unlock();
-  loop->Work();
+  {
+    const WatchedLoops watched(loop->watch);
+    loop->Work();
+  }
   mu.Lock();
   // The caller may return, and the loop be gone, as soon as this is zero.
   if (loop->helpers.fetch_sub(1, std::memory_order_release) == 1 && callers_blocked > 0) {

@@ -5,15 +5,61 @@
 // The threads start with the first closure. An idle one spins for about 50 us before it blocks: on
 // virtual machines waking a sleeping core costs 50-100 us, more than most ops. Thread-safe.
 // Destruction runs what is queued, then joins.
+//
+// LoopWatch, WatchedLoops: end the long loops of a thread early, when what they belong to has
+// ended:
+//
+//   const WatchedLoops watched(&step);   // the executor, once per thread and step
+//   ... kernels: ParallelFor may throw LoopEnded, of which Guarded makes a Status ...
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/base/scheduler.h"
+#include "core/base/status.h"
 
 namespace penstock {
+
+class LoopWatch {
+ public:
+  // OK while loops shall go on. Asked between two blocks of a loop, which take a few milliseconds
+  // where its caller has guessed the cost of a unit well, by any of the threads in the loop.
+  virtual Status GoesOn() const = 0;
+
+ protected:
+  ~LoopWatch() = default;
+};
+
+// While it lives, the loops that this thread begins are watched; those of helping threads, too.
+// Scopes are nested like calls. Null: loops run to their end, as one must that changes in place
+// what others will see.
+class WatchedLoops {
+ public:
+  explicit WatchedLoops(const LoopWatch* watch) : outer_(std::exchange(current_, watch)) {}
+  ~WatchedLoops() { current_ = outer_; }
+  WatchedLoops(const WatchedLoops&) = delete;
+  WatchedLoops& operator=(const WatchedLoops&) = delete;
+  static const LoopWatch* current() { return current_; }
+
+ private:
+  static constinit thread_local const LoopWatch* current_;
+  const LoopWatch* const outer_;
+};
+
+// Thrown by a ParallelFor that was given up.
+class LoopEnded final : public std::exception {
+ public:
+  explicit LoopEnded(Status status) : status_(std::move(status)) {}
+  const Status& status() const { return status_; }
+  const char* what() const noexcept override { return "a loop was given up"; }
+
+ private:
+  Status status_;
+};
 
 class ThreadPool final : public Scheduler {
  public:

@@ -20,7 +20,7 @@ namespace penstock {
 class FunctionExpansion {
  public:
   FunctionExpansion(const tensorflow::GraphDef& graph, const Registry& registry, int64_t nodes_max,
-                    tensorflow::GraphDef* out);
+                    int64_t bytes_max, tensorflow::GraphDef* out);
   Status Run();
 
  private:
@@ -47,6 +47,8 @@ class FunctionExpansion {
   const tensorflow::GraphDef& graph_;
   const FunctionLibrary library_;
   const int64_t nodes_max_;
+  const int64_t bytes_max_;
+  int64_t bytes_ = 0;  // of the nodes appended
   tensorflow::GraphDef& out_;
 };
 

@@ -109,8 +109,13 @@ class Embedding {
 }  // namespace
 
 FunctionExpansion::FunctionExpansion(const tensorflow::GraphDef& graph, const Registry& registry,
-                                     int64_t nodes_max, tensorflow::GraphDef* out)
-    : graph_(graph), library_(graph, registry), nodes_max_(nodes_max), out_(*out) {}
+                                     int64_t nodes_max, int64_t bytes_max,
+                                     tensorflow::GraphDef* out)
+    : graph_(graph),
+      library_(graph, registry),
+      nodes_max_(nodes_max),
+      bytes_max_(bytes_max),
+      out_(*out) {}
 
 Status FunctionExpansion::Run() {
   const std::set<std::string> in_flow = library_.NodesInFlow(graph_.node());
@@ -227,6 +232,11 @@ Status FunctionExpansion::Append(NodeProto node) {
   if (out_.node_size() >= nodes_max_) {
     return ResourceExhausted("with its functions the graph has more than ", nodes_max_, " nodes");
   }
+  bytes_ += static_cast<int64_t>(sizeof(node) + node.ByteSizeLong());
+  if (bytes_ > bytes_max_) {
+    return ResourceExhausted("with its functions the graph takes more than ", bytes_max_,
+                             " bytes, ", out_.node_size(), " nodes so far");
+  }
   *out_.add_node() = std::move(node);
   return OkStatus();
 }
@@ -244,8 +254,8 @@ bool CallsFunctions(const tensorflow::GraphDef& graph) {
 }
 
 Status InlineFunctions(const tensorflow::GraphDef& graph, const Registry& registry,
-                       int64_t nodes_max, tensorflow::GraphDef* out) {
-  RETURN_IF_ERROR(FunctionExpansion(graph, registry, nodes_max, out).Run());
+                       int64_t nodes_max, int64_t bytes_max, tensorflow::GraphDef* out) {
+  RETURN_IF_ERROR(FunctionExpansion(graph, registry, nodes_max, bytes_max, out).Run());
   Embedding embedding(graph.library());
   for (NodeProto& node : *out->mutable_node()) {
     RETURN_IF_ERROR(InNode(embedding.Add(&node), node.name()));

@@ -26,8 +26,9 @@ class Registry;
 
 // Whether there is anything to be replaced.
 bool CallsFunctions(const tensorflow::GraphDef& graph);
-// `out` gets the nodes; no library.
+// `out` gets the nodes; no library. It has at most `nodes_max` nodes, which take about `bytes_max`
+// at most as messages: the name of a node begins with those of the calls around it.
 Status InlineFunctions(const tensorflow::GraphDef& graph, const Registry& registry,
-                       int64_t nodes_max, tensorflow::GraphDef* out);
+                       int64_t nodes_max, int64_t bytes_max, tensorflow::GraphDef* out);
 
 }  // namespace penstock

@@ -18,9 +18,10 @@ tensorflow::GraphDef FromText(const std::string& text) {
 }
 
 // "name = Op(inputs)", or the error.
-std::string Inline(const std::string& text, int64_t nodes_max = 1000) {
+std::string Inline(const std::string& text, int64_t nodes_max = 1000,
+                   int64_t bytes_max = int64_t{1} << 30) {
   tensorflow::GraphDef out;
-  const Status status = InlineFunctions(FromText(text), TestOps(), nodes_max, &out);
+  const Status status = InlineFunctions(FromText(text), TestOps(), nodes_max, bytes_max, &out);
   if (!status.ok()) return std::string(status.message());
   std::string printed;
   for (const tensorflow::NodeDef& node : out.node()) {
@@ -259,6 +260,8 @@ TEST(InlineFunctions, Mistakes) {
             "node 'call': there is no value for parameter 'Q'");
   EXPECT_EQ(Inline(std::string(kX) + kCall + Library(kDouble), 3),
             "node 'call': with its functions the graph has more than 3 nodes");
+  EXPECT_EQ(Inline(std::string(kX) + kCall + Library(kDouble), 1000, 300),
+            "node 'call': with its functions the graph takes more than 300 bytes, 1 nodes so far");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graph_proto.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +10,10 @@
 #include "core/base/version.h"
 #include "core/functions/function_inliner.h"
 #include "core/graph/tensor_name.h"
+#include "core/tensor/caching_allocator.h"
 #include "core/wire/attr_proto.h"
+#include "core/wire/tensor_fields.h"
+#include "core/wire/tensor_proto.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -35,6 +39,68 @@ int64_t TensorBytes(const AttrValue& attr) {
   return bytes;
 }
 
+// A large Const whose elements all have one value takes a hundred bytes in a GraphDef. In a Graph
+// it is the op _FilledConst (kernels/flow/filled_const.cc), which keeps the value as a scalar and
+// makes the tensor when it runs. Written out it is a Const again.
+constexpr char kFilledConstOp[] = "_FilledConst";
+// Smaller ones are made when the graph is read: all steps share them.
+constexpr int64_t kFilledConstBytesMin = int64_t{16} << 20;
+
+// Roughly what a node takes, without its names and tensors: 600 bytes in a session's graph, as much
+// in a step's.
+constexpr int64_t kNodeBytes = 1200;
+constexpr int64_t kInlinedBytesMax = int64_t{1} << 31;
+
+// ResourceExhausted if the task has no memory for the graph: better than the end of the process.
+Status CheckMemoryFor(const tensorflow::GraphDef& def) {
+  const int64_t wanted =
+      kNodeBytes * def.node_size() + 2 * static_cast<int64_t>(def.ByteSizeLong());
+  const int64_t available = MemoryAccount::Task().available();
+  if (wanted <= available) return OkStatus();
+  return ResourceExhausted("the graph's ", def.node_size(), " nodes take about ", wanted,
+                           " bytes, and this task (--memory_limit) has ", available, " left");
+}
+
+// Whether it is a Const of plain elements, large enough, with one value or none (zeros).
+bool IsFilledConst(const tensorflow::NodeDef& def) {
+  if (def.op() != "Const") return false;
+  const auto value = def.attr().find("value");
+  if (value == def.attr().end() || !value->second.has_tensor()) return false;
+  const tensorflow::TensorProto& proto = value->second.tensor();
+  const StatusOr<DType> dtype = DTypeFromNumber(proto.dtype());
+  if (!dtype.ok() || !IsPlain(*dtype) || !proto.tensor_content().empty()) return false;
+  if (ElementsInField(proto, *dtype) > 1) return false;
+  const StatusOr<PartialShape> declared = ShapeFromProto(proto.tensor_shape());
+  if (!declared.ok() || !declared->fully_known()) return false;
+  const StatusOr<Shape> shape = Shape::Make(declared->dims());
+  return shape.ok() &&
+         shape->num_elements() >= kFilledConstBytesMin / static_cast<int64_t>(SizeOf(*dtype));
+}
+
+// Adds the attributes "value", a scalar, and "shape". REQUIRES IsFilledConst(def).
+Status ReadFilledConst(const tensorflow::NodeDef& def, Attrs* attrs) {
+  tensorflow::TensorProto value = def.attr().at("value").tensor();
+  ASSIGN_OR_RETURN(PartialShape shape, ShapeFromProto(value.tensor_shape()));
+  value.clear_tensor_shape();
+  ASSIGN_OR_RETURN(Tensor scalar, TensorFromProto(value));
+  attrs->insert_or_assign("value", std::move(scalar));
+  attrs->insert_or_assign("shape", std::move(shape));
+  return OkStatus();
+}
+
+// Sets op and attributes. REQUIRES a node of kFilledConstOp.
+void WriteFilledConst(const Node& node, tensorflow::NodeDef* def) {
+  def->set_op("Const");
+  for (const auto& [name, value] : node.attrs()) {
+    if (name != "value" && name != "shape") AttrToProto(value, &(*def->mutable_attr())[name]);
+  }
+  const Tensor& value = *node.attr<Tensor>("value");
+  tensorflow::TensorProto* const proto = (*def->mutable_attr())["value"].mutable_tensor();
+  proto->set_dtype(static_cast<tensorflow::DataType>(Number(value.dtype())));
+  ShapeToProto(*node.attr<PartialShape>("shape"), proto->mutable_tensor_shape());
+  (void)WriteField(value, proto);  // every plain type has a field
+}
+
 // One import. Nodes are added in the order of the GraphDef, so that a graph written out again is
 // the same; inputs from nodes that come later are connected at the end.
 class Importer {
@@ -53,7 +119,8 @@ class Importer {
 
   Status AddNode(const tensorflow::NodeDef& def);
   Status ReadInputs(const tensorflow::NodeDef& def, Graph::NodeSpec* spec);
-  Status ReadAttrs(const tensorflow::NodeDef& def, Attrs* attrs);
+  // `filled`: all but its value.
+  Status ReadAttrs(const tensorflow::NodeDef& def, bool filled, Attrs* attrs);
   Status Connect(const Later& edge);
 
   const tensorflow::GraphDef& def_;
@@ -68,16 +135,20 @@ Status Importer::Run() {
     return ResourceExhausted("the graph has ", def_.node_size(), " nodes, at most ",
                              limits_.nodes_max, " are allowed");
   }
+  RETURN_IF_ERROR(CheckMemoryFor(def_));
   for (const tensorflow::NodeDef& node : def_.node()) RETURN_IF_ERROR(AddNode(node));
   for (const Later& edge : later_) RETURN_IF_ERROR(Connect(edge));
   return graph_.TopologicalOrder().status();
 }
 
 Status Importer::AddNode(const tensorflow::NodeDef& def) {
-  Graph::NodeSpec spec{.name = def.name(), .op = def.op(), .device = def.device()};
+  const bool filled = IsFilledConst(def) && graph_.registry().FindOp(kFilledConstOp) != nullptr;
+  Graph::NodeSpec spec{
+      .name = def.name(), .op = filled ? kFilledConstOp : def.op(), .device = def.device()};
   const size_t first_later = later_.size();
   Status status = ReadInputs(def, &spec);
-  if (status.ok()) status = ReadAttrs(def, &spec.attrs);
+  if (status.ok()) status = ReadAttrs(def, filled, &spec.attrs);
+  if (status.ok() && filled) status = ReadFilledConst(def, &spec.attrs);
   if (!status.ok()) return InNode(status, def.name());
   ASSIGN_OR_RETURN(Node * node, graph_.AddNode(std::move(spec)));
   for (size_t i = first_later; i < later_.size(); ++i) later_[i].node = node;
@@ -106,9 +177,10 @@ Status Importer::ReadInputs(const tensorflow::NodeDef& def, Graph::NodeSpec* spe
   return OkStatus();
 }
 
-Status Importer::ReadAttrs(const tensorflow::NodeDef& def, Attrs* attrs) {
+Status Importer::ReadAttrs(const tensorflow::NodeDef& def, bool filled, Attrs* attrs) {
   const OpDef* op = graph_.registry().FindOp(def.op());
   for (const auto& [name, proto] : def.attr()) {
+    if (filled && name == "value") continue;
     StatusOr<AttrValue> value = AttrFromProto(proto, bytes_left_);
     if (value.ok()) {
       bytes_left_ -= TensorBytes(*value);
@@ -144,6 +216,7 @@ void ExportNode(const Node& node, tensorflow::NodeDef* def) {
     def->add_input(input.index == 0 ? source : StrCat(source, ":", input.index));
   }
   for (const Node* before : node.control_inputs()) def->add_input(StrCat("^", before->name()));
+  if (node.op_name() == kFilledConstOp) return WriteFilledConst(node, def);
   for (const auto& [name, value] : node.attrs()) AttrToProto(value, &(*def->mutable_attr())[name]);
 }
 
@@ -152,7 +225,9 @@ void ExportNode(const Node& node, tensorflow::NodeDef* def) {
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits) {
   if (CallsFunctions(def)) {
     tensorflow::GraphDef inlined;
-    RETURN_IF_ERROR(InlineFunctions(def, graph->registry(), limits.nodes_max, &inlined));
+    // The expanded messages, the graph made of them and what is compiled of it stand side by side.
+    const int64_t bytes_max = std::min(kInlinedBytesMax, MemoryAccount::Task().available() / 4);
+    RETURN_IF_ERROR(InlineFunctions(def, graph->registry(), limits.nodes_max, bytes_max, &inlined));
     return ImportGraph(inlined, graph, limits);
   }
   const int first_id = graph->max_id();

@@ -24,6 +24,16 @@ void ForEachForwardEdge(const Node& node, Fn fn) {
   for (Node* dst : node.control_outputs()) fn(dst);
 }
 
+// Looks at other nodes only where loops begin: in a large graph each costs a cache miss.
+int ForwardEdgesInto(const Node& node) {
+  int count = static_cast<int>(node.control_inputs().size());
+  const bool merge = node.op().flow == FlowOp::kMerge;
+  for (const Endpoint& input : node.inputs()) {
+    if (input.node != nullptr && !(merge && IsLoopBackEdge(*input.node, node))) ++count;
+  }
+  return count;
+}
+
 // A predecessor of `node` that could not be ordered either.
 const Node* UnorderedInput(const Node& node, const std::vector<int>& pending) {
   for (const Endpoint& input : node.inputs()) {
@@ -75,10 +85,9 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
   order.reserve(num_nodes_);
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;
-    ForEachForwardEdge(*node, [&pending](const Node* dst) { ++pending[dst->id()]; });
-  }
-  for (const auto& node : nodes_) {
-    if (node != nullptr && pending[node->id()] == 0) order.push_back(node.get());
+    const int count = ForwardEdgesInto(*node);
+    pending[node->id()] = count;
+    if (count == 0) order.push_back(node.get());
   }
   for (size_t next = 0; next < order.size(); ++next) {
     ForEachForwardEdge(*order[next], [&](Node* dst) {
@@ -91,7 +100,6 @@ StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
 
 Status Graph::ValidateNode(const Node& node) const {
   const auto at_node = [&node](const Status& status) { return InNode(status, node.name_); };
-  if (FindNode(node.name_) != &node) return at_node(Internal("not found by its name"));
   if (!node.attrs_checked_) {
     Attrs attrs = node.attrs_;
     RETURN_IF_ERROR(at_node(CompleteAttrs(*node.op_, &attrs)));
@@ -123,6 +131,10 @@ Status Graph::ValidateNode(const Node& node) const {
 }
 
 Status Graph::Validate() const {
+  // AddNode has entered each under its name, which never changes.
+  if (by_name_.size() != static_cast<size_t>(num_nodes_)) {
+    return Internal("the graph has ", num_nodes_, " nodes and ", by_name_.size(), " names");
+  }
   for (const auto& node : nodes_) {
     if (node != nullptr) RETURN_IF_ERROR(ValidateNode(*node));
   }

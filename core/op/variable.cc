@@ -8,6 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/inlined_vector.h"
 #include "core/base/mutex.h"
+#include "core/base/thread_pool.h"
 #include "core/op/state_replay.h"
 
 namespace penstock {
@@ -112,6 +113,7 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
 
   absl::InlinedVector<Tensor*, 4> values;
   for (Variable* variable : variables) values.push_back(&variable->value_);
+  const WatchedLoops unwatched(nullptr);  // half an update would stay
   RETURN_IF_ERROR(fn(values));
   bool logged = false;
   for (Variable* variable : once) {

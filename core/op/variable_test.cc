@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/thread_pool.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -87,6 +88,24 @@ TEST(Variable, WhatWasAssignedIsNotWrittenTo) {
   ASSERT_TRUE(AddTo(w, 1).ok());
   EXPECT_EQ(constant.ToString(), "int64[1] 5");
   EXPECT_EQ(w.Read()->ToString(), "int64[1] 6");
+}
+
+// A loop that was given up would leave half an update behind.
+TEST(Variable, LoopsOfAnUpdateRunToTheirEnd) {
+  struct Ended final : LoopWatch {
+    Status GoesOn() const override { return Cancelled("the step has ended"); }
+  } ended;
+  const WatchedLoops watched(&ended);
+  Variable w("w", DType::kInt64, {1});
+  ASSERT_TRUE(w.Assign(Tensor::Vector<int64_t>({1}), true, {}).ok());
+  Variable* const one[] = {&w};
+  const LoopWatch* watch = &ended;
+  EXPECT_TRUE(Variable::Update(one, {.step_id = 1}, [&](absl::Span<Tensor* const>) {
+                watch = WatchedLoops::current();
+                return OkStatus();
+              }).ok());
+  EXPECT_EQ(watch, nullptr);
+  EXPECT_EQ(WatchedLoops::current(), &ended);
 }
 
 TEST(Variable, SeveralAtOnce) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/cpu_device.h"
 
-#include <unistd.h>
-
 #include <utility>
+
+#include "core/tensor/caching_allocator.h"
+#include "core/tensor/huge_pages.h"
 
 namespace penstock {
 namespace {
@@ -31,7 +32,8 @@ std::unique_ptr<Device> MakeCpuDevice(const DeviceOptions& options) {
   info.name.index = 0;
   info.rates = DefaultRates("CPU");
   info.lanes = options.lanes;
-  info.memory_limit = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  const int64_t limit = MemoryAccount::Task().limit();
+  info.memory_limit = limit > 0 ? limit : AvailableMemoryBytes();
   return std::make_unique<CpuDevice>(std::move(info));
 }
 

@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "core/base/guarded.h"
+#include "core/base/thread_pool.h"
 #include "core/runtime/allocation_record.h"
 #include "core/runtime/flow_nodes.h"
 #include "core/runtime/node_stats.h"
 #include "core/runtime/node_values.h"
 #include "core/runtime/variable_inputs.h"
+#include "core/tensor/caching_allocator.h"
 
 namespace penstock {
 namespace {
@@ -38,6 +40,8 @@ void NodeRunner::CheckDeadline() {
 
 bool NodeRunner::RunNodes(Runner& runner) {
   RunningStep& step = step_;
+  const WatchedLoops watched(&step);
+  const ChargedAccount charged(step.memory());
   ReadyQueues& ready = runner.ready;
   runner.slice_end_ns = 0;
   for (;;) {

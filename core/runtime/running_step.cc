@@ -35,6 +35,7 @@ void RunningStep::Begin(const StepArgs& args) {
   context_.fetches = args.fetches;
   context_.num_fetches = args.num_fetches;
   stats_ = args.stats;
+  memory_ = args.memory;
   shared_ = false;
   stopped_.store(false, std::memory_order_relaxed);
   committed_.store(false, std::memory_order_relaxed);
@@ -103,6 +104,13 @@ void RunningStep::Stop(const Status& why) {
   cancellation_->Cancel(why);
   stopped_.store(true, std::memory_order_relaxed);
   if (context_.rendezvous != nullptr) context_.rendezvous->Abort(cancellation_->status());
+}
+
+Status RunningStep::GoesOn() const {
+  if (committed()) return OkStatus();
+  if (cancelled()) return cancellation_->status();
+  if (!has_deadline() || NowNanos() < deadline_ns()) return OkStatus();
+  return DeadlineExceeded("step ", step_id(), " did not end before its deadline");
 }
 
 bool RunningStep::RegisterAbort() {

@@ -21,13 +21,14 @@
 #include "absl/functional/function_ref.h"
 #include "core/base/cancellation.h"
 #include "core/base/mutex.h"
+#include "core/base/thread_pool.h"
 #include "core/graph/graph.h"
 #include "core/op/kernel.h"
 #include "core/runtime/step_args.h"
 
 namespace penstock {
 
-class RunningStep {
+class RunningStep final : public LoopWatch {
  public:
   explicit RunningStep(const ExecutorOptions& options);
   RunningStep(const RunningStep&) = delete;
@@ -70,10 +71,15 @@ class RunningStep {
   bool traced() const { return stats_ != nullptr; }
   // Null unless the step is traced.
   StepStatsCollector* stats() const { return stats_; }
+  // What its tensors are charged to; null: the task's.
+  MemoryAccount* memory() const { return memory_; }
   // What to add to NowNanos() for nanoseconds since 1970, in a traced step.
   int64_t wall_offset_ns() const { return wall_offset_ns_; }
 
   bool cancelled() const { return cancellation_->cancelled(); }
+  // Long loops of kernels go on until the step is cancelled or past its deadline; after a commit to
+  // their end.
+  Status GoesOn() const override;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   // Notes that nodes of a step that is cancelled are not run.
   void DropNodes() { stopped_.store(true, std::memory_order_relaxed); }
@@ -107,6 +113,7 @@ class RunningStep {
 
   StepContext context_;
   StepStatsCollector* stats_ = nullptr;
+  MemoryAccount* memory_ = nullptr;
   Cancellation* cancellation_ = nullptr;
   uint64_t steps_ = 0;
   int64_t wall_offset_ns_ = 0;

@@ -14,7 +14,8 @@
 
 namespace penstock {
 
-class KernelCache;  // core/runtime/kernel_cache.h
+class KernelCache;    // core/runtime/kernel_cache.h
+class MemoryAccount;  // core/tensor/caching_allocator.h
 
 // Borrowed until the step's `done`.
 struct StepArgs {
@@ -29,6 +30,7 @@ struct StepArgs {
   Tensor* fetches = nullptr;  // indexed by _Fetch's attribute "index"
   int num_fetches = 0;
   StepStatsCollector* stats = nullptr;  // null: nothing is recorded
+  MemoryAccount* memory = nullptr;      // what its tensors are charged to; null: the task's
 };
 
 // Borrowed: all of it outlives the executor.

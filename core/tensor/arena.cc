@@ -113,7 +113,7 @@ void Arena::Split(Block* block, size_t bytes) {
   AddFree(rest);
 }
 
-void* Arena::Allocate(size_t bytes) {
+void* Arena::Allocate(size_t bytes, void* owner, size_t physical_max) {
   const size_t rounded = RoundUp(bytes);
   if (rounded < bytes) return nullptr;
   MutexLock lock(mu_);
@@ -129,7 +129,9 @@ void* Arena::Allocate(size_t bytes) {
     if (block == nullptr) return nullptr;
   }
   Split(block, rounded);
+  block->owner = owner;
   stats_.bytes_in_use += rounded;
+  if (static_cast<size_t>(stats_.bytes_in_use + stats_.bytes_cached) > physical_max) Trim();
   in_use_.emplace(block->address, block);
   return block->address;
 }
@@ -183,18 +185,20 @@ void Arena::ReturnFree() {
   Trim();
 }
 
-void Arena::Deallocate(void* pointer) {
+void* Arena::Deallocate(void* pointer) {
   MutexLock lock(mu_);
   const auto it = in_use_.find(pointer);
   CHECK(it != in_use_.end(), "freed memory that is not in use");
   Block* block = it->second;
   in_use_.erase(it);
   stats_.bytes_in_use -= block->bytes;
+  void* const owner = block->owner;
   block->touched = block->bytes;
   block = JoinNeighbours(block);
   if (stats_.bytes_cached + block->touched > trim_at_) Trim();
-  if (block->touched > options_.cached_bytes_max && Release(block)) return;
+  if (block->touched > options_.cached_bytes_max && Release(block)) return owner;
   AddFree(block);
+  return owner;
 }
 
 Arena::Stats Arena::stats() const {

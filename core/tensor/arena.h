@@ -53,8 +53,13 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  void* Allocate(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  void Deallocate(void* pointer) ABSL_LOCKS_EXCLUDED(mu_);
+  // `owner` is kept with the block. Memory in use and cached together stays below `physical_max`:
+  // what is cached is returned to the source first. The caller sees to it that what is in use
+  // alone does.
+  void* Allocate(size_t bytes, void* owner = nullptr, size_t physical_max = SIZE_MAX)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the block's owner.
+  void* Deallocate(void* pointer) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns all memory that is free to the source, whatever cached_bytes_max says.
   void ReturnFree() ABSL_LOCKS_EXCLUDED(mu_);
   // What Allocate makes of `bytes`.
@@ -69,6 +74,7 @@ class Arena {
     Block *before, *after;          // neighbours in the region; null at its ends
     Block *bin_before, *bin_after;  // in the list of free blocks of the class
     bool free;
+    void* owner;  // of a block in use
   };
   static constexpr int kBinsPerDoubling = 8;
   static constexpr int kNumBins = 64 * kBinsPerDoubling;

@@ -130,6 +130,33 @@ TEST(Arena, UnusedRegionsMakeRoomForALargerRequest) {
   arena.Deallocate(c);
 }
 
+TEST(Arena, KeepsTheOwnerOfABlock) {
+  FakeSource source;
+  Arena arena(source, TestOptions());
+  int owner = 0;
+  void* const owned = arena.Allocate(5000, &owner);
+  void* const other = arena.Allocate(5000);
+  EXPECT_EQ(arena.Deallocate(owned), &owner);
+  EXPECT_EQ(arena.Deallocate(other), nullptr);
+}
+
+TEST(Arena, ReturnsWhatIsCachedRatherThanExceedTheMaximum) {
+  FakeSource source;
+  Arena arena(source, TestOptions());
+  void* const small = arena.Allocate(kRegion);
+  arena.Deallocate(small);
+  EXPECT_EQ(arena.stats().bytes_cached, kRegion);
+  // Does not fit into what is cached, and both together are too much.
+  void* const large = arena.Allocate(2 * kRegion, nullptr, 2 * kRegion);
+  ASSERT_NE(large, nullptr);
+  EXPECT_EQ(arena.stats().bytes_cached, 0);
+  EXPECT_EQ(source.regions.size(), 1);
+  arena.Deallocate(large);
+  void* const again = arena.Allocate(2 * kRegion, nullptr, 2 * kRegion);
+  EXPECT_EQ(again, large) << "what is cached is used";
+  arena.Deallocate(again);
+}
+
 TEST(Arena, LimitHolds) {
   FakeSource source;
   Arena::Options options = TestOptions();

@@ -144,33 +144,55 @@ void CachingAllocator::Deallocate(void* pointer, size_t bytes) {
 }
 
 void* CachingAllocator::AllocateSlowly(size_t bytes) {
-  if (bytes > kSmallBytesMax) {
-    void* pointer = arena_.Allocate(bytes);
-    if (pointer == nullptr) return nullptr;
-    allocations_.fetch_add(1, std::memory_order_relaxed);
-    Publish(arena_.RoundUp(bytes));
-    return pointer;
-  }
+  if (bytes > kSmallBytesMax) return AllocateLarge(bytes);
   if (AttachThread() != nullptr) return Allocate(bytes);
   const size_t rounded = ClassBytes(ClassOf(bytes));
   void* pointer = aligned_alloc(kAlignment, rounded);
   if (pointer == nullptr) return nullptr;
-  small_bytes_.fetch_add(rounded, std::memory_order_relaxed);
+  CountSmall(rounded);
   allocations_.fetch_add(1, std::memory_order_relaxed);
   Publish(rounded);
   return pointer;
 }
 
 void CachingAllocator::DeallocateSlowly(void* pointer, size_t bytes) {
-  if (bytes > kSmallBytesMax) {
-    Publish(-static_cast<int64_t>(arena_.RoundUp(bytes)));
-    return arena_.Deallocate(pointer);
-  }
+  if (bytes > kSmallBytesMax) return DeallocateLarge(pointer, bytes);
   if (AttachThread() != nullptr) return Deallocate(pointer, bytes);
   const size_t rounded = ClassBytes(ClassOf(bytes));
   Publish(-static_cast<int64_t>(rounded));
-  small_bytes_.fetch_sub(rounded, std::memory_order_relaxed);
+  CountSmall(-static_cast<int64_t>(rounded));
   free(pointer);
+}
+
+void* CachingAllocator::AllocateLarge(size_t bytes) {
+  const int64_t rounded = static_cast<int64_t>(arena_.RoundUp(bytes));
+  MemoryAccount& account = ChargedAccount::current();
+  if (rounded <= 0 || !account.Charge(rounded)) return nullptr;
+  const int64_t limit = MemoryAccount::Task().limit();
+  const size_t most = limit > 0 ? static_cast<size_t>(limit) : SIZE_MAX;
+  void* const pointer = arena_.Allocate(bytes, &account, most);
+  if (pointer == nullptr) {
+    account.Return(rounded);
+    SetRefusal(": the system has no more");
+    return nullptr;
+  }
+  account.Ref();
+  allocations_.fetch_add(1, std::memory_order_relaxed);
+  Publish(rounded);
+  return pointer;
+}
+
+void CachingAllocator::DeallocateLarge(void* pointer, size_t bytes) {
+  const int64_t rounded = static_cast<int64_t>(arena_.RoundUp(bytes));
+  Publish(-rounded);
+  auto* const account = static_cast<MemoryAccount*>(arena_.Deallocate(pointer));
+  account->Return(rounded);
+  account->Unref();
+}
+
+void CachingAllocator::CountSmall(int64_t bytes) {
+  small_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  MemoryAccount::Task().ChargeAlways(bytes);
 }
 
 bool CachingAllocator::Refill(ThreadCache& cache, int size_class) {
@@ -194,7 +216,7 @@ bool CachingAllocator::Refill(ThreadCache& cache, int size_class) {
     if (pointer == nullptr) break;
     list.Push(pointer);
   }
-  small_bytes_.fetch_add(list.count * bytes, std::memory_order_relaxed);
+  CountSmall(list.count * bytes);
   return list.count > 0;
 }
 
@@ -212,7 +234,7 @@ void CachingAllocator::Give(int size_class, Batch batch) {
 
 void CachingAllocator::Free(int size_class, Batch batch) {
   const int64_t bytes = batch.count * static_cast<int64_t>(ClassBytes(size_class));
-  small_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  CountSmall(-bytes);
   for (FreeBlock *block = batch.first, *next; block != nullptr; block = next) {
     next = block->next;
     free(block);

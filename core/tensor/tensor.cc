@@ -2,11 +2,34 @@
 #include "core/tensor/tensor.h"
 
 #include <cstring>
+#include <new>
 
+#include "core/tensor/caching_allocator.h"
 #include "core/tensor/resource_handle.h"
 #include "core/tensor/variant.h"
 
 namespace penstock {
+
+namespace {
+
+// Guarded makes ResourceExhausted of it.
+class NoMemoryForTensor final : public std::bad_alloc {
+ public:
+  explicit NoMemoryForTensor(std::string text) : text_(std::move(text)) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  const std::string text_;
+};
+
+std::string NoMemory(DType dtype, const Shape& shape, const Allocator& allocator) {
+  const double bytes = static_cast<double>(shape.num_elements()) * SizeOf(dtype);
+  return StrCat("no memory for a tensor ", Name(dtype), shape.ToString(), " of ",
+                bytes < 9e18 ? StrCat(static_cast<int64_t>(bytes)) : StrCat(bytes), " bytes on ",
+                allocator.name(), TakeRefusal());
+}
+
+}  // namespace
 
 void Tensor::WrongType(DType wanted) const {
   CHECK(dtype_ == wanted, "tensor is ", Name(dtype_), ", accessed as ", Name(wanted));
@@ -19,16 +42,13 @@ StatusOr<Tensor> Tensor::Make(Allocator& allocator, DType dtype, const Shape& sh
     return InvalidArgument("a tensor of type ", Name(dtype), " cannot live in ", allocator.name());
   }
   Buffer* buffer = Buffer::New(allocator, dtype, shape.num_elements());
-  if (buffer == nullptr) {
-    return ResourceExhausted("no memory for a tensor ", Name(dtype), shape.ToString(), " on ",
-                             allocator.name());
-  }
+  if (buffer == nullptr) return ResourceExhausted(NoMemory(dtype, shape, allocator));
   return FromBuffer(dtype, shape, buffer);
 }
 
 Tensor::Tensor(DType dtype, const Shape& shape)
     : shape_(shape), buffer_(Buffer::New(CpuAllocator(), dtype, shape.num_elements())) {
-  CHECK(buffer_ != nullptr, "no memory for a tensor ", Name(dtype), shape.ToString());
+  if (buffer_ == nullptr) throw NoMemoryForTensor(NoMemory(dtype, shape, CpuAllocator()));
   data_ = buffer_->data();
   dtype_ = dtype;
 }
@@ -98,7 +118,7 @@ StatusOr<Tensor> Tensor::TryCloneInItsMemory() const {
 
 Tensor Tensor::Clone() const {
   StatusOr<Tensor> copy = TryClone();
-  CHECK_OK(copy.status());
+  if (!copy.ok()) throw NoMemoryForTensor(std::string(copy.status().message()));
   return *std::move(copy);
 }
 

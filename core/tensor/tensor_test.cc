@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/tensor.h"
 
+#include <new>
 #include <thread>
 
 #include "core/tensor/resource_handle.h"
@@ -114,7 +115,10 @@ TEST(Tensor, TooLargeIsAnError) {
       Tensor::Make(CpuAllocator(), DType::kFloat, {int64_t{1} << 40, int64_t{1} << 20});
   EXPECT_EQ(tensor.status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(tensor.status().message(),
-            "no memory for a tensor float[1099511627776,1048576] on CPU memory");
+            "no memory for a tensor float[1099511627776,1048576] of 4611686018427387904 bytes on "
+            "CPU memory: the system has no more");
+  // Guarded makes ResourceExhausted of what constructors throw.
+  EXPECT_THROW(Tensor(DType::kFloat, {int64_t{1} << 40}), std::bad_alloc);
   // So many elements that their bytes do not fit in 64 bits.
   EXPECT_EQ(Tensor::Make(CpuAllocator(), DType::kComplex128, {INT64_MAX}).status().code(),
             StatusCode::kResourceExhausted);

@@ -16,6 +16,7 @@
 #include "core/base/join.h"
 #include "core/base/mutex.h"
 #include "core/base/thread_pool.h"
+#include "core/tensor/caching_allocator.h"
 #include "distributed/insight/status_server.h"
 #include "distributed/insight/task_report.h"
 #include "distributed/rpc/calls/channel.h"
@@ -169,7 +170,8 @@ Status Server::State::MakeTask() {
       .create_timeout_ms = options.create_session_timeout_ms,
       .idle_timeout_ms = options.session_idle_timeout_ms,
       .connected_clients = ConnectedClients,
-      .return_memory = ReturnFreeMemory};
+      .return_memory = ReturnFreeMemory,
+      .memory = {.session = options.session_memory_limit, .step = options.step_memory_limit}};
   ASSIGN_OR_RETURN(parts.devices, MakeDevices({.task = name,
                                                .incarnation = self.incarnation,
                                                .gpus_max = options.gpus_max,
@@ -233,6 +235,7 @@ void Server::State::SetServing(bool serving) {
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
+  if (options.memory_limit > 0) MemoryAccount::Task().set_limit(options.memory_limit);
   std::unique_ptr<Server> server(new Server(std::make_unique<State>(options)));
   RETURN_IF_ERROR(server->state_->master_service.SetDefaultConfig(options.default_session_config));
   RETURN_IF_ERROR(server->state_->Bind());
@@ -288,6 +291,8 @@ Status Server::Start() {
 void Server::Join() { state_->task->Join(); }
 void Server::RequestShutdown(const std::string& reason) { state_->task->RequestShutdown(reason); }
 std::string Server::shutdown_reason() const { return state_->task->shutdown_reason(); }
+
+int64_t Server::memory_limit() { return MemoryAccount::Task().limit(); }
 
 bool Server::in_use() const { return state_->task->in_use(); }
 

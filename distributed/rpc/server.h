@@ -41,6 +41,12 @@ struct ServerOptions {
   // A session is closed when its client has had no connection to this task for so long, and none of
   // its steps was running. 0: never. Clients in this process are not meant.
   int64_t session_idle_timeout_ms = 3'600'000;
+  // How many bytes of tensors this process may hold, for all its servers together; 0: what it is
+  // now, at first DefaultMemoryLimit(). What each session, and each of its steps, may hold here; 0:
+  // no limit of its own.
+  int64_t memory_limit = 0;
+  int64_t session_memory_limit = 0;
+  int64_t step_memory_limit = 0;
   // A ConfigProto in text form: what a client leaves out of its own. Fields that are not known are
   // ignored, as in what clients send.
   std::string default_session_config = {};
@@ -93,6 +99,9 @@ class Server {
   // Ends what runs and closes the port. Takes a few seconds at most, unless a kernel does not
   // return.
   void Stop();
+
+  // How many bytes of tensors this process may hold.
+  static int64_t memory_limit();
 
   // What is there now: all zero in a server that nobody uses.
   struct Counts {

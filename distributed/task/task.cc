@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "core/base/timeout.h"
+#include "core/tensor/caching_allocator.h"
+#include "core/tensor/huge_pages.h"
 
 namespace penstock {
 namespace {
@@ -11,6 +13,12 @@ namespace {
 constexpr int64_t kHousekeepingNanos = 5'000'000'000;
 // How often is looked whether steps have ended.
 constexpr int64_t kPollNanos = 20'000'000;
+
+// Set by whoever made the server, else what is sensible on this machine.
+void LimitMemory() {
+  MemoryAccount& account = MemoryAccount::Task();
+  if (account.limit() == 0) account.set_limit(DefaultMemoryLimit());
+}
 
 }  // namespace
 
@@ -21,8 +29,10 @@ Task::Task(Parts parts)
                .devices = std::move(parts_.devices),
                .threads = parts_.scheduler,
                .env = parts_.env,
-               .timer = parts_.timer}),
+               .timer = parts_.timer,
+               .memory = parts_.memory}),
       changed_(*parts_.scheduler, "a task to be told to end") {
+  LimitMemory();
   worker_.set_transport(parts_.transport);
 }
 

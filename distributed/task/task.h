@@ -60,6 +60,7 @@ class Task {
     // Called after sessions have ended. `tensors`: no session is left that would use memory again
     // that the allocator of tensors keeps. May be null.
     std::function<void(bool tensors)> return_memory = nullptr;
+    MemoryLimits memory = {};  // Worker::Options::memory
   };
   explicit Task(Parts parts);
   ~Task();

@@ -62,7 +62,8 @@ Worker::Worker(Options options)
       threads_(*options.threads),
       env_(*options.env),
       timer_(*options.timer),
-      steps_(name_, env_, timer_) {}
+      steps_(name_, env_, timer_),
+      memory_(options.memory) {}
 
 Worker::~Worker() = default;
 
@@ -83,6 +84,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
   if (refusing_) return Unavailable(self_.ToString(), " is shutting down");
   auto session = std::make_shared<Session>();
   session->options = options;
+  session->memory = std::make_shared<SessionMemory>(options.handle, memory_);
   for (const TaskId& task : options.tasks) {
     ASSIGN_OR_RETURN(TaskName name, TaskName::Parse(task.name));
     session->tasks[std::move(name)] = task;
@@ -206,7 +208,7 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
   if (parts.empty()) return InvalidArgument("a graph without partitions for ", self_.name);
   return std::make_shared<WorkerGraph>(
       std::move(parts), std::vector<TaskName>(traffic.producers.begin(), traffic.producers.end()),
-      traffic.communicates);
+      traffic.communicates, session.memory);
 }
 
 void Worker::DeregisterGraph(const std::string& handle, uint64_t graph) {

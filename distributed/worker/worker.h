@@ -65,6 +65,7 @@ class Worker {
     Scheduler* threads = nullptr;  // borrowed, as are the following
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
+    MemoryLimits memory = {};  // of each session and of each of its steps
   };
   explicit Worker(Options options);
   ~Worker();
@@ -130,6 +131,7 @@ class Worker {
     WorkerSessionOptions options;
     absl::flat_hash_map<TaskName, TaskId> tasks;
     std::map<std::string, std::shared_ptr<ResourceStore>> isolated;  // by device
+    std::shared_ptr<const SessionMemory> memory;
     KernelCache kernels;
     absl::flat_hash_map<uint64_t, std::shared_ptr<WorkerGraph>> graphs;
     int64_t last_sign_ns = 0;
@@ -156,6 +158,7 @@ class Worker {
   std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> deleted_{false};
   std::atomic<bool> refusing_{false};
+  const MemoryLimits memory_;
 };
 
 }  // namespace penstock

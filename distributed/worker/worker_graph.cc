@@ -31,12 +31,16 @@ class LastPart {
 
 void WorkerGraph::RunAsync(const StepArgs& args, Done done) {
   const auto self = shared_from_this();
-  auto last = std::make_shared<LastPart>(
-      parts_.size(), args.cancellation,
-      Done([self, done = std::move(done)](Status s) mutable { std::move(done)(std::move(s)); }));
+  StepMemory memory(*memory_, args.step_id);
+  MemoryAccount* const account = memory.account();
+  auto last =
+      std::make_shared<LastPart>(parts_.size(), args.cancellation,
+                                 Done([self, memory = std::move(memory), done = std::move(done)](
+                                          Status s) mutable { std::move(done)(std::move(s)); }));
   for (const Part& part : parts_) {
     StepArgs part_args = args;
     part_args.resources = part.resources;
+    part_args.memory = account;
     part.executor->RunAsync(part_args,
                             Done([last](Status status) { LastPart::Ended(last, status); }));
   }

@@ -6,14 +6,70 @@
 // so that it may be deregistered at any time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/done.h"
 #include "core/op/task_name.h"
 #include "core/runtime/executor.h"
+#include "core/tensor/caching_allocator.h"
 
 namespace penstock {
+
+// In bytes; 0: no limit but the task's.
+struct MemoryLimits {
+  int64_t session = 0;
+  int64_t step = 0;
+};
+
+// What the tensors of one session's steps are charged to in a task, and how much a session and each
+// of its steps may hold. Tensors count from when a kernel of the session makes them until they are
+// freed, wherever they are meanwhile: in a variable, in a queue, on their way to a client. What is
+// not counted: core/tensor/caching_allocator.h. Immutable; held by shared pointers.
+class SessionMemory {
+ public:
+  SessionMemory(const std::string& handle, const MemoryLimits& limits)
+      : step_limit_(limits.step),
+        account_(*MemoryAccount::New(StrCat("session ", handle, " (--session_memory_limit)"),
+                                     limits.session, MemoryAccount::Task())) {}
+  ~SessionMemory() { account_.Unref(); }
+  SessionMemory(const SessionMemory&) = delete;
+  SessionMemory& operator=(const SessionMemory&) = delete;
+
+  MemoryAccount& account() const { return account_; }
+  int64_t step_limit() const { return step_limit_; }
+
+ private:
+  const int64_t step_limit_;
+  MemoryAccount& account_;
+};
+
+// What one step is charged to. Keeps the account while the step runs.
+class StepMemory {
+ public:
+  // Without a limit for steps it is the session's account, and nothing is allocated.
+  StepMemory(const SessionMemory& session, int64_t step_id) : account_(&session.account()) {
+    if (session.step_limit() > 0) {
+      account_ = MemoryAccount::New(StrCat("step ", step_id, " (--step_memory_limit)"),
+                                    session.step_limit(), session.account());
+    } else {
+      account_->Ref();
+    }
+  }
+  StepMemory(StepMemory&& other) noexcept : account_(std::exchange(other.account_, nullptr)) {}
+  StepMemory& operator=(StepMemory&&) = delete;
+  ~StepMemory() {
+    if (account_ != nullptr) account_->Unref();
+  }
+
+  MemoryAccount* account() const { return account_; }
+
+ private:
+  MemoryAccount* account_;
+};
 
 class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
  public:
@@ -24,9 +80,13 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
   };
 
   // `producers`: other tasks that it receives tensors from. `communicates`: it has a _Send or
-  // _Recv, so a step needs a rendezvous.
-  WorkerGraph(std::vector<Part> parts, std::vector<TaskName> producers, bool communicates)
-      : parts_(std::move(parts)), producers_(std::move(producers)), communicates_(communicates) {}
+  // _Recv, so a step needs a rendezvous. `memory`: what its steps are charged to.
+  WorkerGraph(std::vector<Part> parts, std::vector<TaskName> producers, bool communicates,
+              std::shared_ptr<const SessionMemory> memory)
+      : parts_(std::move(parts)),
+        producers_(std::move(producers)),
+        communicates_(communicates),
+        memory_(std::move(memory)) {}
 
   const std::vector<TaskName>& producers() const { return producers_; }
   bool communicates() const { return communicates_; }
@@ -39,6 +99,8 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
   // On this thread. REQUIRES one_part().
   Status Run(StepArgs args) {
     args.resources = parts_[0].resources;
+    const StepMemory memory(*memory_, args.step_id);
+    args.memory = memory.account();
     return parts_[0].executor->Run(args);
   }
 
@@ -46,6 +108,7 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
   const std::vector<Part> parts_;
   const std::vector<TaskName> producers_;
   const bool communicates_;
+  const std::shared_ptr<const SessionMemory> memory_;
 };
 
 }  // namespace penstock

@@ -13,6 +13,27 @@ namespace {
 
 using testing::HasSubstr;
 
+// Makes a tensor of `bytes` bytes.
+class LargeKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override { return node.Attr("bytes", &bytes_); }
+  Status Compute(KernelContext& ctx) override {
+    Tensor* y;
+    return ctx.Allocate(0, {bytes_}, &y);
+  }
+
+ private:
+  int64_t bytes_ = 0;
+};
+OP(TestLarge) {
+  return {
+      .outputs = {{"y", "uint8"}},
+      .attrs = {{"bytes", 0}},
+      .stateful = true,
+  };
+}
+KERNEL_DEF({.op = "TestLarge", .make = Make<LargeKernel>});
+
 class WorkerGraphTest : public testing::Test {
  protected:
   void Add(TestGraph g) { parts_.push_back({.executor = task_.Make(g.Take())}); }
@@ -27,8 +48,18 @@ class WorkerGraphTest : public testing::Test {
     g.AddSum(op, {}, std::move(attrs));
     Add(std::move(g));
   }
-  Status Run(TestStep& step) {
-    graph_ = std::make_shared<WorkerGraph>(std::move(parts_), std::vector<TaskName>(), false);
+  // Fetch `index` is a tensor of so many bytes.
+  void AddLarge(int64_t bytes, int index) {
+    TestGraph g;
+    Node* const large = *g.graph().AddNode(
+        {.name = StrCat("large", index), .op = "TestLarge", .attrs = {{"bytes", bytes}}});
+    g.Fetch(large, index);
+    Add(std::move(g));
+  }
+  Status Run(TestStep& step, const MemoryLimits& limits = {}) {
+    memory_ = std::make_shared<SessionMemory>("7", limits);
+    graph_ =
+        std::make_shared<WorkerGraph>(std::move(parts_), std::vector<TaskName>(), false, memory_);
     Wait wait(task_.threads, "the parts of a graph");
     graph_->RunAsync(step.Args(), wait.done());
     return wait.Get();
@@ -36,8 +67,40 @@ class WorkerGraphTest : public testing::Test {
 
   TestTask task_;
   std::vector<WorkerGraph::Part> parts_;
+  std::shared_ptr<const SessionMemory> memory_;
   std::shared_ptr<WorkerGraph> graph_;
 };
+
+TEST_F(WorkerGraphTest, TensorsCountForTheSessionUntilTheyAreFreed) {
+  AddLarge(1 << 20, 0);
+  {
+    TestStep step(1);
+    ASSERT_EQ(Run(step), OkStatus());
+    EXPECT_EQ(memory_->account().in_use(), 1 << 20);
+  }
+  EXPECT_EQ(memory_->account().in_use(), 0);
+}
+
+TEST_F(WorkerGraphTest, AStepThatNeedsMoreThanItsSessionMayHoldFails) {
+  AddLarge(1 << 20, 0);
+  AddLarge(2 << 20, 1);
+  TestStep step(2);
+  const Status status = Run(step, {.session = (2 << 20) + 4096});
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("{{node large"), HasSubstr(" bytes on CPU memory: "),
+                             HasSubstr("session 7 (--session_memory_limit) may hold 2101248 bytes "
+                                       "and holds ")));
+}
+
+TEST_F(WorkerGraphTest, AStepThatNeedsMoreThanStepsMayHoldFails) {
+  AddLarge(1 << 20, 0);
+  TestStep step(1);
+  const Status status = Run(step, {.session = 8 << 20, .step = 1 << 19});
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("(--step_memory_limit) may hold 524288 bytes and holds 0"));
+}
 
 TEST_F(WorkerGraphTest, AllPartsRun) {
   for (int i = 0; i < 3; ++i) AddNumber(i);
@@ -70,7 +133,8 @@ TEST_F(WorkerGraphTest, ACancelledStepIsTheSameForAllParts) {
 TEST_F(WorkerGraphTest, WhoRunsItKeepsIt) {
   AddOne("TestStall");
   AddOne("TestStall");
-  graph_ = std::make_shared<WorkerGraph>(std::move(parts_), std::vector<TaskName>(), false);
+  graph_ = std::make_shared<WorkerGraph>(std::move(parts_), std::vector<TaskName>(), false,
+                                         std::make_shared<SessionMemory>("test", MemoryLimits{}));
   TestStep step;
   Wait wait(task_.threads, "the parts of a graph");
   graph_->RunAsync(step.Args(), wait.done());
@@ -84,7 +148,8 @@ TEST_F(WorkerGraphTest, WhoRunsItKeepsIt) {
 TEST_F(WorkerGraphTest, SaysWhatItNeeds) {
   AddNumber(0);
   const std::vector<TaskName> producers = {{"ps", 0, 1}};
-  const WorkerGraph graph(std::move(parts_), producers, true);
+  const WorkerGraph graph(std::move(parts_), producers, true,
+                          std::make_shared<SessionMemory>("test", MemoryLimits{}));
   EXPECT_TRUE(graph.one_part());
   EXPECT_TRUE(graph.communicates());
   EXPECT_EQ(graph.producers(), producers);

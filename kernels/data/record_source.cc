@@ -6,6 +6,7 @@
 
 #include "core/record/input_stream.h"
 #include "core/record/record_reader.h"
+#include "core/tensor/caching_allocator.h"
 
 namespace penstock {
 namespace {
@@ -23,6 +24,12 @@ class OneRecordSource final : public RecordSource {
     if (env_ == nullptr) {
       record->value = work_;
     } else {
+      ASSIGN_OR_RETURN(const auto file, env_->OpenFile(work_));
+      const int64_t available = MemoryAccount::Task().available();
+      if (file->size() > available) {
+        return ResourceExhausted("file '", work_, "' has ", file->size(),
+                                 " bytes, and this task (--memory_limit) has ", available, " left");
+      }
       ASSIGN_OR_RETURN(record->value, env_->ReadFile(work_));
     }
     done_ = true;

@@ -9,15 +9,26 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/caching_allocator.h"
 #include "kernels/io/file_kernel.h"
 
 namespace penstock {
 namespace {
 
+// The characters of strings are in no account.
+Status CheckMemoryFor(const std::string& filename, int64_t bytes) {
+  const int64_t available = MemoryAccount::Task().available();
+  if (bytes <= available) return OkStatus();
+  return ResourceExhausted("file '", filename, "' has ", bytes,
+                           " bytes, and this task (--memory_limit) has ", available, " left");
+}
+
 class ReadFileKernel : public FileKernel {
  protected:
   Status Run(KernelContext& ctx) const override {
     ASSIGN_OR_RETURN(const std::string filename, StringInput(ctx, 0, "filename"));
+    ASSIGN_OR_RETURN(const auto file, ctx.step().env->OpenFile(filename));
+    RETURN_IF_ERROR(CheckMemoryFor(filename, file->size()));
     ASSIGN_OR_RETURN(std::string contents, ctx.step().env->ReadFile(filename));
     Tensor* output = nullptr;
     RETURN_IF_ERROR(ctx.Allocate(0, {}, &output));

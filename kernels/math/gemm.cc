@@ -107,16 +107,49 @@ constexpr double kSpeed = std::is_same_v<T, float> ? 100
                           : std::is_integral_v<T>  ? 4
                                                    : 40;
 
+constexpr int64_t kGrain = 16;  // rows and columns that the libraries' own kernels take at once
+
+// A long product goes in tiles of c of about kTileNanos: a step that ends need not wait for the
+// whole. On tiles of kTileMin and more the libraries are as fast as on whole matrices.
+constexpr double kTileNanos = 50e6;
+constexpr int64_t kTileMin = 512;
+
+template <class T>
+void MultiplyTiles(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
+  const auto nanos = [&p](int64_t rows, int64_t columns) {
+    return 2.0 * static_cast<double>(rows) * columns * p.k / kSpeed<T>;
+  };
+  int64_t rows = p.m, columns = p.n;
+  while (nanos(rows, columns) > kTileNanos && std::max(rows, columns) > kTileMin) {
+    int64_t& longer = rows >= columns ? rows : columns;
+    longer = ((longer + 1) / 2 + kGrain - 1) / kGrain * kGrain;
+  }
+  const int64_t tiles_down = (p.m + rows - 1) / rows, tiles_across = (p.n + columns - 1) / columns;
+  const int64_t lda = p.a == Side::kPlain ? p.k : p.m, ldb = p.b == Side::kPlain ? p.n : p.k;
+  const int64_t a_step = p.a == Side::kPlain ? lda : 1, b_step = p.b == Side::kPlain ? 1 : ldb;
+  threads.ParallelFor(
+      tiles_down * tiles_across, nanos(rows, columns), [&](int64_t begin, int64_t end) {
+        for (int64_t tile = begin; tile < end; ++tile) {
+          const int64_t row = tile / tiles_across * rows;
+          const int64_t column = tile % tiles_across * columns;
+          Block block = {p, lda, ldb, p.n};
+          block.p.m = std::min(rows, p.m - row);
+          block.p.n = std::min(columns, p.n - column);
+          MultiplyBlock(block, a + row * a_step, b + column * b_step, c + row * p.n + column);
+        }
+      });
+}
+
 // Pieces of the longer side of c, since each packs the other side's matrix for itself.
 template <class T>
 void SplitAndMultiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
-  constexpr int64_t kGrain = 16;  // rows and columns that the libraries' own kernels take at once
   const bool by_rows = p.m >= p.n;
   const int64_t length = by_rows ? p.m : p.n;
   const int64_t grains = (length + kGrain - 1) / kGrain;
   const int64_t pieces = std::min<int64_t>(threads.num_threads(), grains);
   const int64_t lda = p.a == Side::kPlain ? p.k : p.m, ldb = p.b == Side::kPlain ? p.n : p.k;
   const double nanos = 2.0 * p.m * p.n * p.k / kSpeed<T>;
+  if (nanos > pieces * kTileNanos) return MultiplyTiles(threads, p, a, b, c);
   threads.ParallelFor(pieces, nanos / pieces, [&](int64_t begin, int64_t end) {
     const int64_t first = grains * begin / pieces * kGrain;
     const int64_t last = std::min(length, grains * end / pieces * kGrain);

@@ -32,6 +32,16 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
                          "--worker_hosts, or in TF_CONFIG");
 }
 
+// An option of a number of bytes above 0, with a unit.
+void AddBytes(CLI::App* app, const char* name, int64_t* bytes, const char* description) {
+  app->add_option_function<uint64_t>(
+         name, [bytes](const uint64_t& value) { *bytes = static_cast<int64_t>(value); },
+         description)
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 62))
+      ->type_name("BYTES");
+}
+
 // Returns at the end of standard input: when whoever started this process has ended or says so.
 void ReadToTheEnd() {
   char skipped[256];
@@ -85,6 +95,8 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   if (!server->status_url().empty()) {
     std::printf("%s shows its state at %s\n", server->task().c_str(), server->status_url().c_str());
   }
+  std::printf("%s may hold %lld MiB of tensors\n", server->task().c_str(),
+              static_cast<long long>(Server::memory_limit() >> 20));
   std::fflush(stdout);
   server->Join();
   stop.cancellation().Deregister(token);
@@ -139,6 +151,16 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
                    "0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
+  auto options = std::make_shared<ServerOptions>();
+  AddBytes(server, "--memory_limit", &options->memory_limit,
+           "How many bytes of tensors the task may hold, such as 512m or 8g: what needs more fails "
+           "with RESOURCE_EXHAUSTED. By default what the machine or the control group has, less "
+           "an eighth");
+  AddBytes(server, "--session_memory_limit", &options->session_memory_limit,
+           "How many bytes the tensors of one session may take here; by default no limit of its "
+           "own");
+  AddBytes(server, "--step_memory_limit", &options->step_memory_limit,
+           "How many bytes the tensors of one step may take here; by default no limit of its own");
   auto serve = std::make_shared<ServeOptions>();
   server
       ->add_option("--grace_seconds", serve->grace_seconds,
@@ -148,13 +170,15 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
   server->add_flag("--until_stdin_ends", serve->until_stdin_ends,
                    "Also end when standard input does: with the process that started this one");
-  server->callback([server, flags, config, idle_timeout, serve, exit_code] {
-    const StatusOr<TaskConfig> task = FindTask(*server, *flags);
-    const Status served = task.ok() ? Serve({.task = *task,
-                                             .session_idle_timeout_ms = *idle_timeout * 1000,
-                                             .default_session_config = *config},
-                                            *serve)
-                                    : task.status();
+  server->callback([server, flags, config, idle_timeout, options, serve, exit_code] {
+    StatusOr<TaskConfig> task = FindTask(*server, *flags);
+    Status served = task.status();
+    if (task.ok()) {
+      options->task = *std::move(task);
+      options->session_idle_timeout_ms = *idle_timeout * 1000;
+      options->default_session_config = *config;
+      served = Serve(*options, *serve);
+    }
     *exit_code = ExitCodeOf(served);
     // Wrong flags, and an address that cannot be bound, are the command line's fault.
     if (served.code() == StatusCode::kInvalidArgument) *exit_code = 2;

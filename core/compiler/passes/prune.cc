@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "core/base/error_origin.h"
 #include "core/compiler/pass/feeds.h"
 #include "core/compiler/passes/passes.h"
@@ -41,11 +40,17 @@ Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions&
   return OkStatus();
 }
 
+// Made of a Const when a GraphDef is read (core/graph/graph_proto.cc).
+constexpr char kFilledConstOp[] = "_FilledConst";
+
 // Copies the needed part of a graph, sources before their users.
 class Pruner {
  public:
   Pruner(const Graph& from, FeedMap feeds, const CompileOptions& options)
-      : to_(from.registry()), feeds_(std::move(feeds)), options_(options) {}
+      : to_(from.registry()),
+        feeds_(std::move(feeds)),
+        options_(options),
+        copies_(from.max_id(), nullptr) {}
 
   Status Need(Node* root) {
     RETURN_IF_ERROR(Visit(root));
@@ -56,7 +61,7 @@ class Pruner {
       for (const auto& [node, input] : edges) {
         const Endpoint source = ReadBy(node->input(input), feeds_);
         RETURN_IF_ERROR(Visit(source.node));
-        RETURN_IF_ERROR(to_.SetInput(copies_.at(node), input, Copied(source)));
+        RETURN_IF_ERROR(to_.SetInput(CopyOf(node), input, Copied(source)));
       }
     }
     return OkStatus();
@@ -82,15 +87,18 @@ class Pruner {
   Graph Take() && { return std::move(to_); }
 
  private:
-  bool Fed(const Endpoint& e) const { return feeds_.count({e.node->id(), e.index}) > 0; }
-  bool Copyable(const Endpoint& e) const { return Fed(e) || copies_.count(e.node) > 0; }
+  bool Fed(const Endpoint& e) const {
+    return !feeds_.empty() && feeds_.count({e.node->id(), e.index}) > 0;
+  }
+  Node* CopyOf(const Node* node) const { return copies_[node->id()]; }
+  bool Copyable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
 
   // Depth first without recursion: graphs are deeper than stacks.
   Status Visit(Node* root) {
     std::vector<Node*> stack = {root};
     while (!stack.empty()) {
       Node* node = stack.back();
-      if (copies_.count(node) > 0) {
+      if (CopyOf(node) != nullptr) {
         stack.pop_back();
         continue;
       }
@@ -109,14 +117,14 @@ class Pruner {
       if (!Copyable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
     }
     for (Node* control : node->control_inputs()) {
-      if (copies_.count(control) == 0 && !IsFedPlaceholder(*control, feeds_))
+      if (CopyOf(control) == nullptr && !IsFedPlaceholder(*control, feeds_))
         stack->push_back(control);
     }
     return stack->size() > before;
   }
 
   Status Copy(Node* node) {
-    if (node->op_name()[0] == '_') {
+    if (node->op_name()[0] == '_' && node->op_name() != kFilledConstOp) {
       return InNode(InvalidArgument("op ", node->op_name(),
                                     " is the runtime's own and cannot be used in programs"),
                     node->name());
@@ -136,11 +144,11 @@ class Pruner {
         RETURN_IF_ERROR(AddFeed({control, 0}));
         spec.control_inputs.push_back(feed_nodes_.at({control->id(), 0}));
       } else {
-        spec.control_inputs.push_back(copies_.at(control));
+        spec.control_inputs.push_back(CopyOf(control));
       }
     }
     ASSIGN_OR_RETURN(Node * copy, to_.AddNode(std::move(spec)));
-    copies_[node] = copy;
+    copies_[node->id()] = copy;
     return OkStatus();
   }
 
@@ -175,15 +183,17 @@ class Pruner {
   }
 
   Endpoint Copied(const Endpoint& e) const {
-    const auto feed = feed_nodes_.find({e.node->id(), e.index});
-    if (feed != feed_nodes_.end()) return {feed->second, 0};
-    return {copies_.at(e.node), e.index};
+    if (!feed_nodes_.empty()) {
+      const auto feed = feed_nodes_.find({e.node->id(), e.index});
+      if (feed != feed_nodes_.end()) return {feed->second, 0};
+    }
+    return {CopyOf(e.node), e.index};
   }
 
   Graph to_;
   const FeedMap feeds_;
   const CompileOptions& options_;
-  absl::flat_hash_map<const Node*, Node*> copies_;
+  std::vector<Node*> copies_;  // by the original's id; null: not copied yet
   std::map<std::pair<int, int>, Node*> feed_nodes_;
   std::vector<std::pair<Node*, int>> back_edges_;  // (original node, input) to connect at the end
 };
