@@ -122,6 +122,14 @@ std::map<std::string, int> ReceivedByDevice(const RunMetadata& metadata) {
   return received;
 }
 
+int CountNodes(const RunMetadata& metadata, const char* label) {
+  int count = 0;
+  for (const DeviceStats& device : metadata.step_stats) {
+    for (const NodeStats& node : device.nodes) count += absl::StrContains(node.label, label);
+  }
+  return count;
+}
+
 TEST_P(EmbeddingClusterTest, TwoWorkersTrainATableOnTwoServers) {
   const auto& [method, strategy] = GetParam();
   Worker alone(method, std::nullopt, strategy);
@@ -155,6 +163,9 @@ TEST_P(EmbeddingClusterTest, TwoWorkersTrainATableOnTwoServers) {
   ASSERT_TRUE(want.ok() && got.ok()) << want.status() << got.status();
   EXPECT_EQ(got->ToString(10'000), want->ToString(10'000));
 
+  // The shape of rows is known, so no server is asked for it.
+  EXPECT_EQ(CountNodes(metadata, "= VariableShape("), 0);
+  EXPECT_GT(CountNodes(metadata, "= ResourceGather("), 0);
   for (const auto& [device, count] : ReceivedByDevice(metadata)) {
     // A worker receives the rows of each server; a server the ids, and the gradient's rows.
     EXPECT_EQ(count, 2) << device;

@@ -22,7 +22,7 @@ struct EmbeddingLookupOptions {
   double max_norm = 0;
 };
 
-// Of shape ids.shape + table.shape[1:]. `ids` are int32 or int64, of any shape.
+// Returns a tensor of shape ids.shape + table.shape[1:]. `ids` are int32 or int64, of any shape.
 Output EmbeddingLookup(const PartitionedVariable& table, Output ids,
                        const EmbeddingLookupOptions& options = {});
 
@@ -50,7 +50,8 @@ struct EmbeddingLookupSparseOptions {
   double max_norm = 0;  // of each row, before it is combined
 };
 
-// Of shape [count] + table.shape[1:]. Zeros for an example without ids, or whose divisor is 0.
+// Returns a tensor of shape [count] + table.shape[1:]: zeros for an example without ids, or whose
+// divisor is 0.
 Output EmbeddingLookupSparse(const PartitionedVariable& table, const IdLists& lists,
                              const EmbeddingLookupSparseOptions& options = {});
 

@@ -45,9 +45,9 @@ class PartitionedVariable {
                       const Initializer& initializer, const Options& options = {});
   PartitionedVariable(const Variable& whole);  // NOLINT: a variable is its only part
 
-  // In checkpoints.
+  // Its name in checkpoints.
   const std::string& name() const { return name_; }
-  // Of the whole. Of a plain variable: unknown dimensions stay unknown.
+  // The shape of the whole. Dimensions that a plain variable does not know stay unknown.
   const PartialShape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   PartitionStrategy strategy() const { return strategy_; }

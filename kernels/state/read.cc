@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading variables through handles: whole, their shape, some of their rows.
+#include <algorithm>
 #include <limits>
 
 #include "core/op/gradient.h"
@@ -124,14 +125,27 @@ Status GatherShape(ShapeScope& s) {
 
 std::vector<Gradient> ReadGradient(const GradientScope& g) { return {g.raw_dy()}; }
 
+// The shape of a row. If it is known, the variable's device is not asked for it in each step.
+Output RowShape(const GradientScope& g, Output variable_shape) {
+  const PartialShape rows = g.y().shape(), indices = g.x(1).shape();
+  if (rows.known_rank() && indices.known_rank()) {
+    const auto dims = rows.dims().subspan(indices.rank());
+    const bool known = std::all_of(dims.begin(), dims.end(), [](int64_t d) {
+      return d >= 0 && d <= std::numeric_limits<int32_t>::max();
+    });
+    if (known) return g.Const(Tensor::Vector<int32_t>({dims.begin(), dims.end()}));
+  }
+  return Call("Slice", {variable_shape, g.Const(Tensor::Vector<int32_t>({1})),
+                        g.Const(Tensor::Vector<int32_t>({-1}))});
+}
+
 // Row k of dy adds to row indices[k] of the variable.
 std::vector<Gradient> GatherGradient(const GradientScope& g) {
   if (!g.has_dy()) return {Gradient(), Gradient()};
   const Output handle = g.x(0);
   const Output shape = Call("VariableShape", {handle}, {{"out_type", DType::kInt32}});
   const Output count = ExpandDims(SizeOf(g.x(1)), g.Const<int32_t>(0));
-  const Output row = Call("Slice", {shape, g.Const(Tensor::Vector<int32_t>({1})),
-                                    g.Const(Tensor::Vector<int32_t>({-1}))});
+  const Output row = RowShape(g, shape);
   const Output values = Reshape(g.dy(), ConcatV2({count, row}, g.Const<int32_t>(0)));
   return {Gradient(values, Reshape(g.x(1), count), shape), Gradient()};
 }
