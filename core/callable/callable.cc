@@ -17,8 +17,8 @@ class Run {
  public:
   Run(const CallPlace& place, std::vector<Tensor> args, size_t results)
       : place_(place), args_(std::move(args)), results_(results) {
-    registered_ = place.cancellation->Register([this](const Status& why) { own_.Cancel(why); },
-                                               &token_);
+    registered_ =
+        place.cancellation->Register([this](const Status& why) { own_.Cancel(why); }, &token_);
     if (!registered_) own_.Cancel(place.cancellation->status());
   }
   ~Run() {
@@ -68,8 +68,7 @@ class GraphCall final : public Callable::Call {
     std::vector<Tensor> results;
     const Status status = CheckArgs(args);
     if (!status.ok() || PassOn(args, &results)) return ended(status, std::move(results));
-    auto run =
-        std::make_shared<penstock::Run>(place, std::move(args), of_->result_types().size());
+    auto run = std::make_shared<penstock::Run>(place, std::move(args), of_->result_types().size());
     const StepArgs step = run->Args();
     executor_->RunAsync(
         step, Done([run = std::move(run), ended = std::move(ended)](Status status) mutable {
@@ -208,8 +207,7 @@ class GraphCallable final : public Callable {
 
 StatusOr<std::shared_ptr<const Callable>> Callable::Make(const Spec& spec) {
   auto made = std::make_shared<GraphCallable>(spec);
-  RETURN_IF_ERROR(
-      Annotate(made->Init(spec), StrCat("function '", spec.function.name, "'")));
+  RETURN_IF_ERROR(Annotate(made->Init(spec), StrCat("function '", spec.function.name, "'")));
   return std::shared_ptr<const Callable>(std::move(made));
 }
 

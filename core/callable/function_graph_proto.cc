@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/callable/function_graph.h"
-
 #include <utility>
 
+#include "core/callable/function_graph.h"
 #include "core/graph/graph_proto.h"
 #include "core/wire/attr_proto.h"
 #include "proto/tensorflow/graph.pb.h"
@@ -26,8 +25,7 @@ StatusOr<DType> TypeOf(const ArgProto& arg, const Attrs& parameters) {
   proto.set_type(arg.type());
   if (arg.type() == tensorflow::DT_INVALID) {
     const auto found = parameters.find(arg.type_attr());
-    const EdgeType* type =
-        found == parameters.end() ? nullptr : found->second.get<EdgeType>();
+    const EdgeType* type = found == parameters.end() ? nullptr : found->second.get<EdgeType>();
     if (type == nullptr) return InvalidArgument("the type of '", arg.name(), "' is not known");
     return type->dtype;
   }

@@ -96,10 +96,10 @@ TEST(InlineFunctions, ANodeThatHoldsAFunctionCarriesAllThatItNeeds) {
       ret { key: 'y' value: 'a:y:0' }
     }
     function { signature { name: 'unused' } })";
-  const tensorflow::GraphDef graph = FromText(
-      std::string(kX) + R"(node { name: 'holds' op: 'NoOp' input: '^x'
+  const tensorflow::GraphDef graph =
+      FromText(std::string(kX) + R"(node { name: 'holds' op: 'NoOp' input: '^x'
                          attr { key: 'f' value { func { name: 'twice' } } } })" +
-      Library(kDouble + twice));
+               Library(kDouble + twice));
   ASSERT_TRUE(CallsFunctions(graph));
   tensorflow::GraphDef out;
   ASSERT_TRUE(InlineFunctions(graph, TestOps(), 1000, &out).ok());

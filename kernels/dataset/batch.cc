@@ -81,11 +81,10 @@ OP(BatchDataset) {
 }
 
 OP(BatchDatasetV2) {
-  return DatasetOp{.doc = kDoc,
-                   .inputs = {{"input_dataset", "variant"},
-                              {"batch_size", "int64"},
-                              {"drop_remainder", "bool"}},
-                   .attrs = {{"parallel_copy", false}}};
+  return DatasetOp{
+      .doc = kDoc,
+      .inputs = {{"input_dataset", "variant"}, {"batch_size", "int64"}, {"drop_remainder", "bool"}},
+      .attrs = {{"parallel_copy", false}}};
 }
 
 // Batches come one after the other, in order; what makes elements in parallel is below.

@@ -18,8 +18,8 @@ Status CheckTypes(const ElementSpec& expected, const ElementSpec& received) {
 
 Status CheckShapes(const ElementSpec& expected, const ElementSpec& received) {
   if (expected.shapes.size() != received.shapes.size()) {
-    return InvalidArgument("Number of components does not match: expected ",
-                           expected.shapes.size(), " shapes but got ", received.shapes.size(), ".");
+    return InvalidArgument("Number of components does not match: expected ", expected.shapes.size(),
+                           " shapes but got ", received.shapes.size(), ".");
   }
   for (size_t i = 0; i < expected.shapes.size(); ++i) {
     if (expected.shapes[i].Compatible(received.shapes[i])) continue;

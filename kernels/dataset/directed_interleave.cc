@@ -86,8 +86,7 @@ class DirectedInterleaveDataset final : public Dataset {
       }
       const int64_t chosen = selected[0].scalar<int64_t>();
       if (chosen < 0 || chosen >= static_cast<int64_t>(inputs_.size()) - 1) {
-        return InvalidArgument("Selector index out of range: ", chosen, " >= ",
-                               inputs_.size() - 1);
+        return InvalidArgument("Selector index out of range: ", chosen, " >= ", inputs_.size() - 1);
       }
       return static_cast<size_t>(chosen) + 1;
     }

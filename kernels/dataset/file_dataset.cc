@@ -86,8 +86,7 @@ class FileDataset final : public Dataset {
 
 DatasetPtr NewFileDataset(const char* name, std::vector<std::string> files,
                           std::vector<int64_t> offsets, OpenPieces open) {
-  return std::make_shared<FileDataset>(name, std::move(files), std::move(offsets),
-                                       std::move(open));
+  return std::make_shared<FileDataset>(name, std::move(files), std::move(offsets), std::move(open));
 }
 
 StatusOr<std::vector<std::string>> FilesInput(const KernelContext& ctx, int i) {

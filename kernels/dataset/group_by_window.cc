@@ -150,10 +150,10 @@ class GroupByWindowDataset final : public Dataset {
       return BeginFlushed(ctx);
     }
     Status BeginFlushed(const IteratorContext& ctx) {
-      ASSIGN_OR_RETURN(const DatasetPtr made,
-                       reduce_.NewDataset(ctx, {Tensor::Scalar(flushed_key_),
-                                                ElementsTensor(dataset_->input().spec(),
-                                                               flushed_)}));
+      ASSIGN_OR_RETURN(
+          const DatasetPtr made,
+          reduce_.NewDataset(ctx, {Tensor::Scalar(flushed_key_),
+                                   ElementsTensor(dataset_->input().spec(), flushed_)}));
       RETURN_IF_ERROR(CheckTypes(dataset_->spec(), made->spec()));
       ASSIGN_OR_RETURN(current_, made->NewIterator(ctx));
       return OkStatus();
@@ -199,20 +199,21 @@ class GroupByWindowKernel final : public DatasetKernel {
 };
 
 DatasetOp GroupOp(bool metadata) {
-  return {.doc = "Gathers elements by key; every so many of one key become a dataset, whose "
-                 "elements are given.",
-          .inputs = {{"input_dataset", "variant"},
-                     {"key_func_other_arguments", List("Tkey_func_other_arguments")},
-                     {"reduce_func_other_arguments", List("Treduce_func_other_arguments")},
-                     {"window_size_func_other_arguments",
-                      List("Twindow_size_func_other_arguments")}},
-          .attrs = {{"key_func", Functions{}},
-                    {"reduce_func", Functions{}},
-                    {"window_size_func", Functions{}},
-                    TypesAttr("Tkey_func_other_arguments", 0),
-                    TypesAttr("Treduce_func_other_arguments", 0),
-                    TypesAttr("Twindow_size_func_other_arguments", 0)},
-          .metadata = metadata};
+  return {
+      .doc =
+          "Gathers elements by key; every so many of one key become a dataset, whose "
+          "elements are given.",
+      .inputs = {{"input_dataset", "variant"},
+                 {"key_func_other_arguments", List("Tkey_func_other_arguments")},
+                 {"reduce_func_other_arguments", List("Treduce_func_other_arguments")},
+                 {"window_size_func_other_arguments", List("Twindow_size_func_other_arguments")}},
+      .attrs = {{"key_func", Functions{}},
+                {"reduce_func", Functions{}},
+                {"window_size_func", Functions{}},
+                TypesAttr("Tkey_func_other_arguments", 0),
+                TypesAttr("Treduce_func_other_arguments", 0),
+                TypesAttr("Twindow_size_func_other_arguments", 0)},
+      .metadata = metadata};
 }
 OP(GroupByWindowDataset) { return GroupOp(true); }
 OP(ExperimentalGroupByWindowDataset) { return GroupOp(false); }

@@ -130,8 +130,7 @@ class FlatMapKernel final : public NestingKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
     ASSIGN_OR_RETURN(CapturedFunction function, function_.Capture(ctx, 1));
-    return std::make_shared<InterleaveDataset>(spec(), std::move(input), std::move(function), 1,
-                                               1);
+    return std::make_shared<InterleaveDataset>(spec(), std::move(input), std::move(function), 1, 1);
   }
 };
 
@@ -143,8 +142,8 @@ class InterleaveKernel final : public NestingKernel {
     ASSIGN_OR_RETURN(const int64_t cycle, CycleLength(ctx, after));
     ASSIGN_OR_RETURN(const int64_t block, ScalarInput<int64_t>(ctx, after + 1, "block_length"));
     if (block <= 0) return InvalidArgument("block_length must be greater than zero.");
-    return std::make_shared<InterleaveDataset>(spec(), std::move(input), std::move(function),
-                                               cycle, block);
+    return std::make_shared<InterleaveDataset>(spec(), std::move(input), std::move(function), cycle,
+                                               block);
   }
 };
 
@@ -157,8 +156,9 @@ OP(FlatMapDataset) {
 
 OP(InterleaveDataset) {
   return DatasetOp{
-      .doc = "The elements of the datasets that a function makes of elements, `cycle_length` of "
-             "them in turns of `block_length` elements.",
+      .doc =
+          "The elements of the datasets that a function makes of elements, `cycle_length` of "
+          "them in turns of `block_length` elements.",
       .inputs = {{"input_dataset", "variant"},
                  {"other_arguments", List("Targuments")},
                  {"cycle_length", "int64"},

@@ -94,9 +94,9 @@ class ToStringKernel final : public Kernel {
     if (!stored.ok()) {
       return Unimplemented("iterator '", handle.name, "' is anonymous: it has no string handle");
     }
-    ctx.SetOutput(0, Tensor::Scalar<std::string>(StrCat(kStringHandle, "\n", ctx.device_name(),
-                                                        "\n", handle.container, "\n",
-                                                        handle.name)));
+    ctx.SetOutput(0,
+                  Tensor::Scalar<std::string>(StrCat(kStringHandle, "\n", ctx.device_name(), "\n",
+                                                     handle.container, "\n", handle.name)));
     return OkStatus();
   }
 };

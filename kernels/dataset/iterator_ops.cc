@@ -128,10 +128,10 @@ class DeserializeKernel final : public IteratorKernel {
   Status Work(KernelContext& ctx, const IteratorResource& iterator, const IteratorContext& context,
               IteratorResource::Content& content) const override {
     const Tensor& input = ctx.input(1);
-    const auto* state = input.num_elements() == 1 && input.dtype() == DType::kVariant
-                            ? dynamic_cast<const SerializedIterator*>(
-                                  input.data<Variant>()->value.get())
-                            : nullptr;
+    const auto* state =
+        input.num_elements() == 1 && input.dtype() == DType::kVariant
+            ? dynamic_cast<const SerializedIterator*>(input.data<Variant>()->value.get())
+            : nullptr;
     if (state == nullptr) {
       return InvalidArgument("serialized must be the state of an iterator, is ", input.ToString());
     }

@@ -157,8 +157,7 @@ void IteratorResource::Run(const IteratorContext& ctx, Task task, Done done) {
 void IteratorResource::StartThread() {
   MutexLock lock(state_->mu);
   if (state_->stopped || state_->thread != nullptr) return;
-  state_->thread =
-      threads_.StartThread("penstock_iter", [state = state_] { state->Serve(); });
+  state_->thread = threads_.StartThread("penstock_iter", [state = state_] { state->Serve(); });
 }
 
 bool IteratorResource::TryRunHere(const IteratorContext& ctx, const Task& task, Status* status) {

@@ -52,8 +52,7 @@ Tensor Range(int64_t stop) {
   return Must(Dataset1("RangeDataset").In(Int(0)).In(Int(stop)).In(Int(1)).Run1());
 }
 Tensor Shuffle(const Tensor& input, int64_t size, int64_t seed) {
-  return Must(
-      Dataset1("ShuffleDataset").In(input).In(Int(size)).In(Int(seed)).In(Int(0)).Run1());
+  return Must(Dataset1("ShuffleDataset").In(input).In(Int(size)).In(Int(seed)).In(Int(0)).Run1());
 }
 Tensor Repeat(const Tensor& input, int64_t count) {
   return Must(Dataset1("RepeatDataset").In(input).In(Int(count)).Run1());
@@ -214,8 +213,8 @@ class TestDataset final : public Dataset {
 };
 
 Tensor Faulty(int64_t stops_at, int64_t fails_at) {
-  return Tensor::Scalar(Variant{std::make_shared<DatasetValue>(
-      std::make_shared<TestDataset>(stops_at, fails_at), 1)});
+  return Tensor::Scalar(Variant{
+      std::make_shared<DatasetValue>(std::make_shared<TestDataset>(stops_at, fails_at), 1)});
 }
 
 TEST(Iterator, TheEndStays) {
@@ -334,10 +333,10 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
     }
   }
   StateReader other(Save(place, *NewIterator(place, Range(3))));
-  EXPECT_THAT(std::string(
-                  NewIterator(place, Window(Range(3), 1, 1))->Restore(place.Context(), &other)
-                      .message()),
-              HasSubstr("saved by another pipeline"));
+  EXPECT_THAT(
+      std::string(
+          NewIterator(place, Window(Range(3), 1, 1))->Restore(place.Context(), &other).message()),
+      HasSubstr("saved by another pipeline"));
 }
 
 TEST(IteratorResource, GivesElementsAndTellsThatItHasNoDataset) {

@@ -31,8 +31,7 @@ int64_t CountOf(const Part& part, int64_t input) {
 
 class PartDataset final : public Dataset {
  public:
-  PartDataset(DatasetPtr input, const Part& part)
-      : Dataset(input->spec(), {input}), part_(part) {}
+  PartDataset(DatasetPtr input, const Part& part) : Dataset(input->spec(), {input}), part_(part) {}
   const char* Name() const override { return part_.name; }
   int64_t Cardinality() const override { return CountOf(part_, input().Cardinality()); }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
@@ -124,8 +123,8 @@ class ShardKernel final : public DatasetKernel {
     ASSIGN_OR_RETURN(const int64_t shards, ScalarInput<int64_t>(ctx, 1, "num_shards"));
     ASSIGN_OR_RETURN(const int64_t index, ScalarInput<int64_t>(ctx, 2, "index"));
     if (shards <= 0) {
-      return InvalidArgument("Number of shards must be greater than zero (currently num_shards = ",
-                             shards, ").");
+      return InvalidArgument(
+          "Number of shards must be greater than zero (currently num_shards = ", shards, ").");
     }
     if (index < 0 || index >= shards) {
       return InvalidArgument("Index must be between 0 and ", shards - 1,

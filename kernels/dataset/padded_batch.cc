@@ -98,8 +98,7 @@ class PaddedBatchDataset final : public Dataset {
   int64_t Cardinality() const override {
     const int64_t elements = input().Cardinality();
     if (elements < 0) return elements;
-    return elements / padding_.size +
-           (!padding_.drop_remainder && elements % padding_.size != 0);
+    return elements / padding_.size + (!padding_.drop_remainder && elements % padding_.size != 0);
   }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));

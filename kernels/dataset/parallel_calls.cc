@@ -44,7 +44,8 @@ void ParallelCalls::Begin(const IteratorContext& ctx, Element args) {
                        call->status = std::move(status);
                        call->results = std::move(results);
                        call->ended.store(true, std::memory_order_release);
-                       // Notified under the lock: the destructor may free the condition right after.
+                       // Notified under the lock: the destructor may free the condition right
+                       // after.
                        MutexLock lock(mu_);
                        --running_;
                        ended_.NotifyAll();

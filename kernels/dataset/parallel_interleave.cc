@@ -85,8 +85,7 @@ class ParallelInterleaveDataset final : public Dataset {
         RETURN_IF_ERROR(FillSlots(ctx));
         // `ready` looks for the slot whose turn it is, and leaves `at_` there.
         RETURN_IF_ERROR(CancellableWait(
-            ctx, mu_, changed_,
-            [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return FindReady(); }));
+            ctx, mu_, changed_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return FindReady(); }));
         MutexLock lock(mu_);
         Slot& slot = slots_[at_];
         *end = !slot.used;
@@ -111,11 +110,10 @@ class ParallelInterleaveDataset final : public Dataset {
         MutexLock lock(mu_);
         paused_ = true;
       }
-      Status status =
-          CancellableWait(ctx, mu_, changed_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-            return std::none_of(slots_.begin(), slots_.end(),
-                                [](const Slot& slot) { return slot.busy; });
-          });
+      Status status = CancellableWait(ctx, mu_, changed_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        return std::none_of(slots_.begin(), slots_.end(),
+                            [](const Slot& slot) { return slot.busy; });
+      });
       if (status.ok()) status = SaveSlots(ctx, writer);
       {
         MutexLock lock(mu_);
@@ -168,8 +166,7 @@ class ParallelInterleaveDataset final : public Dataset {
         return true;
       }
       // In order, an unused slot at at_ says that there is none.
-      return std::none_of(slots_.begin(), slots_.end(),
-                          [](const Slot& slot) { return slot.used; });
+      return std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.used; });
     }
 
     void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -339,8 +336,8 @@ class ParallelInterleaveKernel : public DatasetKernel {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
     ASSIGN_OR_RETURN(CapturedFunction function, function_.Capture(ctx, 1));
     const int after = 1 + function_.num_captured();
-    Cycle cycle{.threads = ctx.threads().num_threads(), .buffered = kBuffered,
-                .in_order = in_order_};
+    Cycle cycle{
+        .threads = ctx.threads().num_threads(), .buffered = kBuffered, .in_order = in_order_};
     ASSIGN_OR_RETURN(cycle.length, CycleLength(ctx, after));
     ASSIGN_OR_RETURN(cycle.block_length, ScalarInput<int64_t>(ctx, after + 1, "block_length"));
     if (cycle.block_length <= 0) return InvalidArgument("`block_length` must be > 0");
@@ -384,9 +381,10 @@ using V4Kernel = Version<-1, 2, 4>;
 
 DatasetOp InterleaveOp(std::vector<ArgDef> more, std::vector<AttrDef> first,
                        std::vector<AttrDef> last, bool metadata = true) {
-  DatasetOp op{.doc = "The elements of the datasets that a function makes of elements, "
-                      "`cycle_length` of them in turns of `block_length` elements; they are read "
-                      "in parallel.",
+  DatasetOp op{.doc =
+                   "The elements of the datasets that a function makes of elements, "
+                   "`cycle_length` of them in turns of `block_length` elements; they are read "
+                   "in parallel.",
                .inputs = {{"input_dataset", "variant"},
                           {"other_arguments", List("Targuments")},
                           {"cycle_length", "int64"},
@@ -405,9 +403,8 @@ DatasetOp InterleaveOp(std::vector<ArgDef> more, std::vector<AttrDef> first,
 
 const std::vector<ArgDef> kBuffers = {{"buffer_output_elements", "int64"},
                                       {"prefetch_input_elements", "int64"}};
-const std::vector<ArgDef> kSloppyAndBuffers = {{"sloppy", "bool"},
-                                               {"buffer_output_elements", "int64"},
-                                               {"prefetch_input_elements", "int64"}};
+const std::vector<ArgDef> kSloppyAndBuffers = {
+    {"sloppy", "bool"}, {"buffer_output_elements", "int64"}, {"prefetch_input_elements", "int64"}};
 const std::vector<ArgDef> kCalls = {{"num_parallel_calls", "int64"}};
 const std::vector<ArgDef> kBuffersAndCalls = {{"buffer_output_elements", "int64"},
                                               {"prefetch_input_elements", "int64"},
@@ -422,9 +419,7 @@ OP(LegacyParallelInterleaveDatasetV2) {
   return InterleaveOp(kBuffers, {{"deterministic", "default"}}, {});
 }
 OP(ParallelInterleaveDatasetV2) { return InterleaveOp(kCalls, {}, {{"sloppy", false}}); }
-OP(ParallelInterleaveDatasetV3) {
-  return InterleaveOp(kCalls, {{"deterministic", "default"}}, {});
-}
+OP(ParallelInterleaveDatasetV3) { return InterleaveOp(kCalls, {{"deterministic", "default"}}, {}); }
 OP(ParallelInterleaveDatasetV4) {
   return InterleaveOp(kBuffersAndCalls, {{"deterministic", "default"}}, {});
 }

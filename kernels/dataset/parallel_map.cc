@@ -109,8 +109,7 @@ class ParallelMapKernel final : public DatasetKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
     ASSIGN_OR_RETURN(CapturedFunction function, function_.Capture(ctx, 1));
-    ASSIGN_OR_RETURN(const int64_t parallel,
-                     ParallelCallsInput(ctx, 1 + function_.num_captured()));
+    ASSIGN_OR_RETURN(const int64_t parallel, ParallelCallsInput(ctx, 1 + function_.num_captured()));
     return NewParallelMapDataset(spec(), std::move(input), std::move(function), parallel,
                                  keeps_count_);
   }

@@ -136,12 +136,9 @@ class ParseExampleKernel final : public DatasetKernel {
  private:
   Status MakeParser() {
     ASSIGN_OR_RETURN(const OpDef* const op, Registry::Global().GetOp("ParseExampleV2"));
-    Attrs attrs = {{"Tdense", features_.dense_types},
-                   {"num_sparse", features_.num_sparse()},
-                   {"sparse_types", features_.sparse_types},
-                   {"ragged_value_types", EmptyList()},
-                   {"ragged_split_types", EmptyList()},
-                   {"dense_shapes", dense_shapes_}};
+    Attrs attrs = {{"Tdense", features_.dense_types},        {"num_sparse", features_.num_sparse()},
+                   {"sparse_types", features_.sparse_types}, {"ragged_value_types", EmptyList()},
+                   {"ragged_split_types", EmptyList()},      {"dense_shapes", dense_shapes_}};
     RETURN_IF_ERROR(CompleteAttrs(*op, &attrs));
     std::vector<EdgeType> inputs;
     for (const ArgDef& arg : op->inputs) RETURN_IF_ERROR(AppendArgTypes(arg, attrs, &inputs));
@@ -175,8 +172,9 @@ class ParseExampleKernel final : public DatasetKernel {
 const DTypes kFeatureTypes = {DType::kFloat, DType::kInt64, DType::kString};
 
 DatasetOp ParseOp(AttrDef order, bool ragged) {
-  DatasetOp op{.doc = "The features of batches of serialized Examples, as components that are "
-                      "sorted by key.",
+  DatasetOp op{.doc =
+                   "The features of batches of serialized Examples, as components that are "
+                   "sorted by key.",
                .inputs = {{"input_dataset", "variant"},
                           {"num_parallel_calls", "int64"},
                           {"dense_defaults", List("Tdense")}},
@@ -192,10 +190,9 @@ DatasetOp ParseOp(AttrDef order, bool ragged) {
                .metadata = false};
   if (!ragged) return op;
   op.attrs.push_back({"ragged_keys", StringList{}, EmptyList()});
+  op.attrs.push_back({"ragged_value_types", TypeList{.allowed = kFeatureTypes}, EmptyList()});
   op.attrs.push_back(
-      {"ragged_value_types", TypeList{.allowed = kFeatureTypes}, EmptyList()});
-  op.attrs.push_back({"ragged_split_types",
-                      TypeList{.allowed = {DType::kInt32, DType::kInt64}}, EmptyList()});
+      {"ragged_split_types", TypeList{.allowed = {DType::kInt32, DType::kInt64}}, EmptyList()});
   return op;
 }
 

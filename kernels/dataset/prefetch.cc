@@ -107,8 +107,7 @@ class PrefetchDataset final : public Dataset {
    private:
     void StartThread() {
       if (thread_ == nullptr) {
-        thread_ =
-            background_.threads->StartThread("penstock_prefetch", [this] { ReadAhead(); });
+        thread_ = background_.threads->StartThread("penstock_prefetch", [this] { ReadAhead(); });
       }
     }
 

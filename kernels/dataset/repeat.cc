@@ -12,8 +12,7 @@ namespace {
 
 class RepeatDataset final : public Dataset {
  public:
-  RepeatDataset(DatasetPtr input, int64_t count)
-      : Dataset(input->spec(), {input}), count_(count) {}
+  RepeatDataset(DatasetPtr input, int64_t count) : Dataset(input->spec(), {input}), count_(count) {}
   const char* Name() const override { return "Repeat"; }
   int64_t Cardinality() const override {
     const int64_t once = input().Cardinality();

@@ -15,8 +15,8 @@ namespace penstock {
 // REQUIRES rank >= 1 and a valid index.
 StatusOr<Tensor> CopyRow(const Tensor& tensor, int64_t index);
 
-// One element whose components are those of `elements`, each with a new dimension 0. InvalidArgument
-// where the shapes of a component differ. REQUIRES at least one element.
+// One element whose components are those of `elements`, each with a new dimension 0.
+// InvalidArgument where the shapes of a component differ. REQUIRES at least one element.
 StatusOr<Element> StackElements(const std::vector<Element>& elements);
 
 // The spec of such batches. `count` is kUnknown where batches may be smaller.

@@ -102,8 +102,9 @@ class ScanKernel final : public DatasetKernel {
 };
 
 DatasetOp ScanOp(bool experimental) {
-  DatasetOp op{.doc = "A dataset of what a function makes of a state and each element; it also "
-                      "gives the next state.",
+  DatasetOp op{.doc =
+                   "A dataset of what a function makes of a state and each element; it also "
+                   "gives the next state.",
                .inputs = {{"input_dataset", "variant"},
                           {"initial_state", List("Tstate")},
                           {"other_arguments", List("Targuments")}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops of tf.data as TensorFlow 2.15 defines them: testdata/tensorflow_2.15_ops.txt has a line for
-// each. An op is here, and equal, or it is listed below.
+// The ops of tf.data as TensorFlow 2.15 defines them: testdata/tensorflow_2.15_ops.txt has a line
+// for each. An op is here, and equal, or it is listed below.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -21,75 +21,75 @@ namespace {
 // execution.
 const std::set<std::string>& NotHere() {
   static const std::set<std::string> names = {"AnonymousMultiDeviceIterator",
-      "AnonymousMultiDeviceIteratorV3",
-      "AutoShardDataset",
-      "CSVDataset",
-      "CSVDatasetV2",
-      "ChooseFastestBranchDataset",
-      "ChooseFastestDataset",
-      "DataServiceDataset",
-      "DataServiceDatasetV2",
-      "DataServiceDatasetV3",
-      "DataServiceDatasetV4",
-      "DatasetFingerprint",
-      "DatasetFromGraph",
-      "DatasetToGraph",
-      "DatasetToGraphV2",
-      "DatasetToTFRecord",
-      "DeleteMultiDeviceIterator",
-      "DenseToSparseBatchDataset",
-      "ExperimentalAutoShardDataset",
-      "ExperimentalCSVDataset",
-      "ExperimentalChooseFastestDataset",
-      "ExperimentalDatasetToTFRecord",
-      "ExperimentalDenseToSparseBatchDataset",
-      "ExperimentalGroupByReducerDataset",
-      "ExperimentalIteratorGetDevice",
-      "ExperimentalLMDBDataset",
-      "ExperimentalMatchingFilesDataset",
-      "ExperimentalRebatchDataset",
-      "ExperimentalSetStatsAggregatorDataset",
-      "ExperimentalSleepDataset",
-      "ExperimentalSlidingWindowDataset",
-      "ExperimentalSqlDataset",
-      "ExperimentalThreadPoolDataset",
-      "FilterByLastComponentDataset",
-      "GlobalShuffleDataset",
-      "GroupByReducerDataset",
-      "IndexFlatMapDataset",
-      "InitializeTableFromDataset",
-      "IteratorGetDevice",
-      "IteratorGetModelProto",
-      "LMDBDataset",
-      "ListDataset",
-      "ListSnapshotChunksDataset",
-      "LoadDataset",
-      "MatchingFilesDataset",
-      "MultiDeviceIterator",
-      "MultiDeviceIteratorFromStringHandle",
-      "MultiDeviceIteratorGetNextFromShard",
-      "MultiDeviceIteratorInit",
-      "MultiDeviceIteratorToStringHandle",
-      "RebatchDataset",
-      "RebatchDatasetV2",
-      "RegisterDataset",
-      "RegisterDatasetV2",
-      "RewriteDataset",
-      "SaveDataset",
-      "SaveDatasetV2",
-      "SetStatsAggregatorDataset",
-      "SleepDataset",
-      "SlidingWindowDataset",
-      "SnapshotChunkDataset",
-      "SnapshotDataset",
-      "SnapshotDatasetReader",
-      "SnapshotDatasetV2",
-      "SnapshotNestedDatasetReader",
-      "SqlDataset",
-      "ThreadPoolDataset",
-      "UnwrapDatasetVariant",
-      "WeightedFlatMapDataset",
-      "WrapDatasetVariant"};
+                                              "AnonymousMultiDeviceIteratorV3",
+                                              "AutoShardDataset",
+                                              "CSVDataset",
+                                              "CSVDatasetV2",
+                                              "ChooseFastestBranchDataset",
+                                              "ChooseFastestDataset",
+                                              "DataServiceDataset",
+                                              "DataServiceDatasetV2",
+                                              "DataServiceDatasetV3",
+                                              "DataServiceDatasetV4",
+                                              "DatasetFingerprint",
+                                              "DatasetFromGraph",
+                                              "DatasetToGraph",
+                                              "DatasetToGraphV2",
+                                              "DatasetToTFRecord",
+                                              "DeleteMultiDeviceIterator",
+                                              "DenseToSparseBatchDataset",
+                                              "ExperimentalAutoShardDataset",
+                                              "ExperimentalCSVDataset",
+                                              "ExperimentalChooseFastestDataset",
+                                              "ExperimentalDatasetToTFRecord",
+                                              "ExperimentalDenseToSparseBatchDataset",
+                                              "ExperimentalGroupByReducerDataset",
+                                              "ExperimentalIteratorGetDevice",
+                                              "ExperimentalLMDBDataset",
+                                              "ExperimentalMatchingFilesDataset",
+                                              "ExperimentalRebatchDataset",
+                                              "ExperimentalSetStatsAggregatorDataset",
+                                              "ExperimentalSleepDataset",
+                                              "ExperimentalSlidingWindowDataset",
+                                              "ExperimentalSqlDataset",
+                                              "ExperimentalThreadPoolDataset",
+                                              "FilterByLastComponentDataset",
+                                              "GlobalShuffleDataset",
+                                              "GroupByReducerDataset",
+                                              "IndexFlatMapDataset",
+                                              "InitializeTableFromDataset",
+                                              "IteratorGetDevice",
+                                              "IteratorGetModelProto",
+                                              "LMDBDataset",
+                                              "ListDataset",
+                                              "ListSnapshotChunksDataset",
+                                              "LoadDataset",
+                                              "MatchingFilesDataset",
+                                              "MultiDeviceIterator",
+                                              "MultiDeviceIteratorFromStringHandle",
+                                              "MultiDeviceIteratorGetNextFromShard",
+                                              "MultiDeviceIteratorInit",
+                                              "MultiDeviceIteratorToStringHandle",
+                                              "RebatchDataset",
+                                              "RebatchDatasetV2",
+                                              "RegisterDataset",
+                                              "RegisterDatasetV2",
+                                              "RewriteDataset",
+                                              "SaveDataset",
+                                              "SaveDatasetV2",
+                                              "SetStatsAggregatorDataset",
+                                              "SleepDataset",
+                                              "SlidingWindowDataset",
+                                              "SnapshotChunkDataset",
+                                              "SnapshotDataset",
+                                              "SnapshotDatasetReader",
+                                              "SnapshotDatasetV2",
+                                              "SnapshotNestedDatasetReader",
+                                              "SqlDataset",
+                                              "ThreadPoolDataset",
+                                              "UnwrapDatasetVariant",
+                                              "WeightedFlatMapDataset",
+                                              "WrapDatasetVariant"};
   return names;
 }
 
@@ -107,7 +107,9 @@ struct KindText {
   std::string operator()(const Shapes&) const { return "shape"; }
   std::string operator()(const Tensors&) const { return "tensor"; }
   std::string operator()(const Functions&) const { return "func"; }
-  std::string operator()(const IntList& kind) const { return AtLeast("list(int)", kind.min_length); }
+  std::string operator()(const IntList& kind) const {
+    return AtLeast("list(int)", kind.min_length);
+  }
   std::string operator()(const FloatList&) const { return "list(float)"; }
   std::string operator()(const BoolList&) const { return "list(bool)"; }
   std::string operator()(const StringList&) const { return "list(string)"; }
@@ -135,9 +137,8 @@ std::string DefaultText(const AttrDef& attr) {
 
 std::string Text(const OpDef& op) {
   const auto join = [](const std::vector<ArgDef>& args) {
-    return absl::StrJoin(args, ", ", [](std::string* out, const ArgDef& arg) {
-      out->append(ArgText(arg));
-    });
+    return absl::StrJoin(args, ", ",
+                         [](std::string* out, const ArgDef& arg) { out->append(ArgText(arg)); });
   };
   std::map<std::string, std::string> attrs;
   for (const TypeAttrDef& type : op.types) attrs[type.name] = "type";

@@ -25,13 +25,12 @@ class AnonymousKernel final : public Kernel {
       ASSIGN_OR_RETURN(reshuffles, ScalarInput<bool>(ctx, 2, "reshuffle"));
     }
     static std::atomic<int64_t> last{0};
-    ctx.SetOutput(
-        0, Tensor::Scalar(ResourceHandle{
-               .device = ctx.device_name(),
-               .container = kDefaultContainer,
-               .name = StrCat("AnonymousSeedGenerator", ++last),
-               .type = SeedGenerator::kType,
-               .resource = std::make_shared<SeedGenerator>(seeds, reshuffles, *ctx.step().env)}));
+    ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
+                                                   .container = kDefaultContainer,
+                                                   .name = StrCat("AnonymousSeedGenerator", ++last),
+                                                   .type = SeedGenerator::kType,
+                                                   .resource = std::make_shared<SeedGenerator>(
+                                                       seeds, reshuffles, *ctx.step().env)}));
     ctx.SetOutput(1, Tensor::Scalar(Variant()));
     return OkStatus();
   }

@@ -219,19 +219,18 @@ using RepeatV1 = Version<2, 4, -1>;
 using RepeatV2 = Version<2, 4, 5>;
 
 DatasetOp ShuffleOp(std::vector<ArgDef> inputs, std::vector<AttrDef> attrs, bool stateful) {
-  DatasetOp op{.doc = "The elements of a dataset, each chosen at random from `buffer_size` of them.",
-               .inputs = {{"input_dataset", "variant"}, {"buffer_size", "int64"}},
-               .attrs = std::move(attrs),
-               .stateful = stateful};
+  DatasetOp op{
+      .doc = "The elements of a dataset, each chosen at random from `buffer_size` of them.",
+      .inputs = {{"input_dataset", "variant"}, {"buffer_size", "int64"}},
+      .attrs = std::move(attrs),
+      .stateful = stateful};
   op.inputs.insert(op.inputs.end(), inputs.begin(), inputs.end());
   return op;
 }
 
 const std::vector<AttrDef> kReshuffle = {{"reshuffle_each_iteration", true}};
 
-OP(ShuffleDataset) {
-  return ShuffleOp({{"seed", "int64"}, {"seed2", "int64"}}, kReshuffle, false);
-}
+OP(ShuffleDataset) { return ShuffleOp({{"seed", "int64"}, {"seed2", "int64"}}, kReshuffle, false); }
 OP(ShuffleDatasetV2) { return ShuffleOp({{"seed_generator", "resource"}}, {}, true); }
 OP(ShuffleDatasetV3) {
   return ShuffleOp({{"seed", "int64"}, {"seed2", "int64"}, {"seed_generator", "resource"}},
@@ -248,11 +247,9 @@ OP(ShuffleAndRepeatDataset) {
   return op;
 }
 OP(ShuffleAndRepeatDatasetV2) {
-  return ShuffleOp({{"seed", "int64"},
-                    {"seed2", "int64"},
-                    {"count", "int64"},
-                    {"seed_generator", "resource"}},
-                   kReshuffle, true);
+  return ShuffleOp(
+      {{"seed", "int64"}, {"seed2", "int64"}, {"count", "int64"}, {"seed_generator", "resource"}},
+      kReshuffle, true);
 }
 
 KERNEL_ANY_TYPE(ShuffleDataset, ShuffleV1);

@@ -59,9 +59,7 @@ class SparseSlicesDataset final : public Dataset {
     int64_t next_ = 0;  // the first value that was not given
   };
 
-  int64_t RowOf(int64_t value) const {
-    return indices_.data<int64_t>()[value * indices_.dim(1)];
-  }
+  int64_t RowOf(int64_t value) const { return indices_.data<int64_t>()[value * indices_.dim(1)]; }
 
   // Values [begin, end).
   Status MakeRow(int64_t begin, int64_t end, Element* element) const {
@@ -97,9 +95,10 @@ class SparseSlicesKernel final : public DatasetKernel {
                              shape.shape().ToString());
     }
     if (indices.dim(0) != values.dim(0) || indices.dim(1) != shape.dim(0)) {
-      return InvalidArgument("Number of values and indices must be equal, and each index must have ",
-                             "as many parts as the shape. Got: ", indices.shape().ToString(), ", ",
-                             values.shape().ToString(), " and ", shape.shape().ToString());
+      return InvalidArgument(
+          "Number of values and indices must be equal, and each index must have ",
+          "as many parts as the shape. Got: ", indices.shape().ToString(), ", ",
+          values.shape().ToString(), " and ", shape.shape().ToString());
     }
     int64_t previous = 0;
     for (int64_t i = 0; i < indices.dim(0); ++i) {
@@ -111,9 +110,9 @@ class SparseSlicesKernel final : public DatasetKernel {
       previous = row;
     }
     const int64_t rank = shape.dim(0) - 1;
-    ElementSpec made{.types = {DType::kInt64, values.dtype(), DType::kInt64},
-                     .shapes = {PartialShape({-1, rank}), PartialShape({-1}),
-                                PartialShape({rank})}};
+    ElementSpec made{
+        .types = {DType::kInt64, values.dtype(), DType::kInt64},
+        .shapes = {PartialShape({-1, rank}), PartialShape({-1}), PartialShape({rank})}};
     return std::make_shared<SparseSlicesDataset>(std::move(made), indices, values, shape);
   }
 };

@@ -26,14 +26,14 @@ class TextLineKernel final : public DatasetKernel {
     ASSIGN_OR_RETURN(std::vector<std::string> files, FilesInput(ctx, 0));
     ASSIGN_OR_RETURN(const Compression compression, CompressionInput(ctx, 1));
     RETURN_IF_ERROR(CheckBufferSize(ctx, 2));
-    return NewFileDataset(
-        "TextLine", std::move(files), {},
-        [compression](Env& env, const std::string& path,
-                      int64_t offset) -> StatusOr<std::unique_ptr<FilePieces>> {
-          ASSIGN_OR_RETURN(auto stream, InputStream::Open(env, path, compression));
-          RETURN_IF_ERROR(stream->Skip(offset));
-          return std::make_unique<Lines>(std::move(stream));
-        });
+    return NewFileDataset("TextLine", std::move(files), {},
+                          [compression](Env& env, const std::string& path,
+                                        int64_t offset) -> StatusOr<std::unique_ptr<FilePieces>> {
+                            ASSIGN_OR_RETURN(auto stream,
+                                             InputStream::Open(env, path, compression));
+                            RETURN_IF_ERROR(stream->Skip(offset));
+                            return std::make_unique<Lines>(std::move(stream));
+                          });
   }
 };
 

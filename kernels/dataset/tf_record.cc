@@ -39,14 +39,14 @@ class TFRecordKernel final : public DatasetKernel {
         if (offset < 0) return InvalidArgument("`byte_offsets` must be >= 0, one is ", offset);
       }
     }
-    return NewFileDataset(
-        "TFRecord", std::move(files), std::move(offsets),
-        [compression](Env& env, const std::string& path,
-                      int64_t offset) -> StatusOr<std::unique_ptr<FilePieces>> {
-          ASSIGN_OR_RETURN(RecordReader reader, RecordReader::Open(env, path, compression));
-          RETURN_IF_ERROR(reader.SkipTo(offset));
-          return std::make_unique<Records>(std::move(reader));
-        });
+    return NewFileDataset("TFRecord", std::move(files), std::move(offsets),
+                          [compression](Env& env, const std::string& path,
+                                        int64_t offset) -> StatusOr<std::unique_ptr<FilePieces>> {
+                            ASSIGN_OR_RETURN(RecordReader reader,
+                                             RecordReader::Open(env, path, compression));
+                            RETURN_IF_ERROR(reader.SkipTo(offset));
+                            return std::make_unique<Records>(std::move(reader));
+                          });
   }
 };
 

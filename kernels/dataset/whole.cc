@@ -35,8 +35,8 @@ class ReadingKernel : public AsyncKernel {
   }
 
  protected:
-  virtual Status Read(KernelContext& ctx, const IteratorContext& context,
-                      DatasetIterator& iterator, Element* results) const = 0;
+  virtual Status Read(KernelContext& ctx, const IteratorContext& context, DatasetIterator& iterator,
+                      Element* results) const = 0;
 
  private:
   Status SetOutputs(KernelContext& ctx, Element results) const {

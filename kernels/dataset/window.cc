@@ -117,9 +117,9 @@ class WindowDataset final : public Dataset {
         for (int64_t i = 0; i < held; i += windows.stride) {
           elements.push_back({buffer_[i][component]});
         }
-        element->push_back(ElementsTensor(
-            {.types = {spec.types[component]}, .shapes = {spec.shapes[component]}},
-            std::move(elements)));
+        element->push_back(
+            ElementsTensor({.types = {spec.types[component]}, .shapes = {spec.shapes[component]}},
+                           std::move(elements)));
       }
     }
 

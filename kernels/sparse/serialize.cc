@@ -76,8 +76,8 @@ class SerializeManySparseKernel final : public Kernel {
   }
 };
 
-// The sparse tensors of a tensor of strings or variants [..., 3] stacked along as many dimensions in front; the
-// shape is the least that holds them all.
+// The sparse tensors of a tensor of strings or variants [..., 3] stacked along as many dimensions
+// in front; the shape is the least that holds them all.
 template <bool kMatrix>
 class DeserializeSparseKernel final : public Kernel {
  public:
@@ -191,7 +191,8 @@ OpDef SerializeOp(const char* doc, ShapeFn shape) {
       .doc = doc,
       .inputs = SparseArgs("sparse"),
       .outputs = {{"serialized_sparse", "out_type"}},
-      .types = {{"T", Serializable()}, {"out_type", {DType::kString, DType::kVariant}, DType::kString}},
+      .types = {{"T", Serializable()},
+                {"out_type", {DType::kString, DType::kVariant}, DType::kString}},
       .shape = std::move(shape),
       .examples = {{.inputs = SparseExample()}},
   };
@@ -221,7 +222,8 @@ OP(DeserializeSparse) {
       .outputs = {{"sparse_indices", "int64"},
                   {"sparse_values", "dtype"},
                   {"sparse_shape", "int64"}},
-      .types = {{"dtype", Serializable()}, {"Tserialized", {DType::kString, DType::kVariant}, DType::kString}},
+      .types = {{"dtype", Serializable()},
+                {"Tserialized", {DType::kString, DType::kVariant}, DType::kString}},
       .shape = DeserializeShape,
       .not_alone = "reads what another op wrote: kernels/sparse has its tests",
   };

@@ -2,6 +2,8 @@
 //
 // Optionals: some tensors, or nothing, as a value: what one side of a conditional hands to its
 // gradient. OptionalFromValue, OptionalNone, OptionalHasValue, OptionalGetValue.
+#include "kernels/tensor_list/optional.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -9,7 +11,6 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
-#include "kernels/tensor_list/optional.h"
 
 namespace penstock {
 namespace {

@@ -315,8 +315,8 @@ void Iterators() {
   named["container"] = "";
   const Tensor range =
       scene.Watch("RangeDataset", {.inputs = {Long(0), Long(9), Long(1)}, .attrs = spec})[0];
-  const auto seeds = scene.Watch("AnonymousSeedGenerator",
-                                 {.inputs = {Long(1), Long(2), Tensor::Scalar(true)}});
+  const auto seeds =
+      scene.Watch("AnonymousSeedGenerator", {.inputs = {Long(1), Long(2), Tensor::Scalar(true)}});
   scene.Watch("ShuffleDatasetV2", {{range, Long(3), seeds[0]}, spec});
   scene.Watch("ShuffleDatasetV3", {{range, Long(3), Long(1), Long(2), seeds[0]}, spec});
   scene.Watch("ShuffleAndRepeatDatasetV2",
