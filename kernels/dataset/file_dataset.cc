@@ -103,9 +103,9 @@ StatusOr<Compression> CompressionInput(const KernelContext& ctx, int i) {
   return InvalidArgument("Unsupported compression_type: ", name, ".");
 }
 
-Status CheckBufferSize(const KernelContext& ctx, int i) {
+Status CheckBufferSize(const KernelContext& ctx, int i, int64_t min) {
   ASSIGN_OR_RETURN(const int64_t bytes, ScalarInput<int64_t>(ctx, i, "buffer_size"));
-  if (bytes >= 0) return OkStatus();
+  if (bytes >= min) return OkStatus();
   return InvalidArgument("`buffer_size` must be >= 0 (0 == default)");
 }
 
