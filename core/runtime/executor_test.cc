@@ -497,7 +497,8 @@ TEST_P(ExecutorTest, ExpensiveNodesAreShared) {
       for (const NodeStats& node : devices[0].nodes) threads.insert(node.thread);
       threads_max = std::max(threads_max, threads.size());
     }
-    EXPECT_EQ(threads_max, 2u) << (declared ? "declared" : "learned");
+    // Two at a time; one that has yielded may go on on another.
+    EXPECT_GE(threads_max, 2u) << (declared ? "declared" : "learned");
   }
 }
 
