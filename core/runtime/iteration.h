@@ -33,9 +33,9 @@ struct NodeWait {
   const Executable::Item* item = nullptr;
   std::optional<KernelContext> context;
   std::unique_ptr<Tensor[]> outputs;
-  int64_t start_ns = 0;               // 0 unless the step is observed
+  int64_t start_ns = 0;              // 0 unless the step is observed
   std::atomic<int64_t> since_ns{0};  // when the kernel began; 0: the node waits for copies
-  bool copied = false;  // the inputs are in the memory that the kernel wants
+  bool copied = false;               // the inputs are in the memory that the kernel wants
   std::atomic<uint32_t> copies_left{0};
   std::atomic<bool> in_flight{false};
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepCounters: how the steps of a master's sessions have ended, for monitoring. Thread-safe; counting
-// takes no lock.
+// StepCounters: how the steps of a master's sessions have ended, for monitoring. Thread-safe;
+// counting takes no lock.
 #pragma once
 
 #include <array>

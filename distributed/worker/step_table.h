@@ -93,7 +93,7 @@ class StepTable final : public TaskSteps {
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<TaskName, int64_t> sent_bytes_ ABSL_GUARDED_BY(mu_);  // by steps that have ended
-  std::deque<Parked> parked_ ABSL_GUARDED_BY(mu_);  // oldest first
+  std::deque<Parked> parked_ ABSL_GUARDED_BY(mu_);               // oldest first
   absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
   bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;                   // while something is parked
   std::optional<DeadlineTimer::Token> expiry_ ABSL_GUARDED_BY(mu_);  // the last one
