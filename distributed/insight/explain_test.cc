@@ -180,6 +180,36 @@ TEST_F(ExplainTest, ATransferFollowsFromWhatItsSourceWaitsFor) {
               "'take/_1' (_Recv) waits, for 4 s, for the tensor 'take:0' from /job:ps/task:0"))));
 }
 
+// Tensors that go to a task and come back wait for each other's tasks, but never in a cycle.
+TEST_F(ExplainTest, TensorsThatGoToAndFroAreNoCycle) {
+  Add(kA, R"(part { step_id: 7 age_ms: 5000
+                    wait { node: 'r1' op: '_Recv' age_ms: 4500 tensor: 'take:0'
+                           from_device: '$B/device:CPU:0' } })");
+  Add(kB, absl::StrReplaceAll(kDequeues, {{"wait { node", R"(
+      wait { node: 'r2' op: '_Recv' age_ms: 4500 tensor: 'sum:0' from_device: '$A/device:CPU:0' }
+      wait { node)"}}));
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("Nobody fills")));
+}
+
+// The two queues are filled by what comes back from another task.
+TEST_F(ExplainTest, ACycleMayLeadThroughOtherTasks) {
+  const auto part = [](int step, const char* take, const char* put) {
+    return absl::StrReplaceAll(
+        R"(part { step_id: $step
+             wait { node: 'take' kind: TAKE age_ms: 3000 resource $Q($take) }
+             wait { node: 'recv' age_ms: 3000 tensor: 't' from_device: '$A/device:CPU:0' }
+             use { node: 'take' kind: TAKE state: WAITS resource $Q($take) }
+             use { node: 'put' kind: PUT state: HELD_UP behind: 'recv' resource $Q($put) } })",
+        {{"$step", absl::StrCat(step)}, {"$take", take}, {"$put", put}});
+  };
+  Add(kB, part(7, "right", "left") + part(8, "left", "right"));
+  Add(kA, R"(
+      part { step_id: 7 wait { node: 'r' age_ms: 3000 from_device: '$B/device:CPU:0' } }
+      part { step_id: 8 wait { node: 'r' age_ms: 3000 from_device: '$B/device:CPU:0' } })");
+  EXPECT_THAT(Findings(), ElementsAre(AllOf(HasSubstr("in a cycle"), HasSubstr("'left'"),
+                                            HasSubstr("'right'"))));
+}
+
 TEST_F(ExplainTest, ATaskThatDoesNotAnswer) {
   Add(kA, R"(session { handle: 's' step { step_id: 7 age_ms: 5000 running_in: '$B' } }
              new_session { age_ms: 9000 task: '$B' }

@@ -68,7 +68,8 @@ std::vector<size_t> WaitGraph::WaitsOf(const std::string& task, uint64_t step_id
   return found == waits_of_.end() ? std::vector<size_t>() : found->second;
 }
 
-// The part that sends is known as a whole only: any of its waits may hold the tensor up.
+// Which nodes a tensor comes from is not known across tasks. Transfers within one step never form a
+// cycle, so what may hold one up in the end is any wait of the step that is not for a tensor.
 void WaitGraph::AddTransfer(Wait* wait) {
   const uint64_t step_id = wait->part->step_id();
   Way way{.task = TaskOf(wait->wait->from_device()), .step_id = step_id};
@@ -79,8 +80,10 @@ void WaitGraph::AddTransfer(Wait* wait) {
   } else if (part == nullptr) {
     wait->missing = Missing::kNotRunning;
   } else {
-    for (const size_t i : WaitsOf(way.task, step_id)) {
-      if (&waits_[i] != wait) way.behind.push_back(i);
+    for (const auto& [task, known] : tasks_) {
+      for (const size_t i : WaitsOf(task, step_id)) {
+        if (waits_[i].wait->from_device().empty()) way.behind.push_back(i);
+      }
     }
     way.open = part->computing() || way.behind.empty();
   }

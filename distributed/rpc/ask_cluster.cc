@@ -29,10 +29,10 @@ StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t time
   wire::ClusterReport report;
   const Status status = FromGrpc(stub.GetCluster(&context, request, &report), "");
   if (status.ok()) return report;
-  if (absl::IsDeadlineExceeded(status)) {
-    return DeadlineExceeded("the task at ", address, " has not answered within ",
-                            timeout_ms + kOwnMs, " ms: it is stopped, or cannot be reached; ask ",
-                            "another task of the cluster");
+  if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
+    return WithMessage(status, StrCat("the task at ", address, " does not answer: it is dead, ",
+                                      "stopped or cannot be reached; another task of the cluster ",
+                                      "may tell more (", status.message(), ")"));
   }
   if (absl::IsUnimplemented(status)) {
     return Unimplemented("the server at ", address, " is not a Penstock task of this version");

@@ -71,8 +71,10 @@ class StatusTest(StuckCluster):
 
     def test_metrics(self):
         client = self.hang("steps")
-        text = self.until(lambda: self.get("/metrics")[1],
-                          'penstock_peer_alive{peer="/job:ps/replica:0/task:0"} 1')
+        self.until(lambda: self.get("/metrics")[1],
+                   'penstock_peer_alive{peer="/job:ps/replica:0/task:0"} 1')
+        counted = re.compile(r"^penstock_step_seconds_count [1-9]", re.M)
+        self.until(lambda: str(counted.search(self.get("/metrics")[1])), "match")
         kind, text = self.get("/metrics")
         self.assertIn("version=0.0.4", kind)
         values = dict(re.findall(r"^(penstock_[^ ]*) ([^ ]+)$", text, re.M))

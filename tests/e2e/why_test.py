@@ -74,7 +74,8 @@ class WhyTest(StuckCluster):
                              timeout=60)
         self.assertLess(time.monotonic() - begun, 5)
         self.assertEqual(ran.returncode, 1)
-        self.assertIn("has not answered", ran.stderr)
+        address = self.target.replace("grpc://", "")
+        self.assertIn("the task at %s does not answer" % address, ran.stderr)
 
 
 if __name__ == "__main__":
