@@ -103,7 +103,7 @@ TEST(InlineFunctions, ANodeThatHoldsAFunctionCarriesAllThatItNeeds) {
                Library(kDouble + twice));
   ASSERT_TRUE(CallsFunctions(graph));
   tensorflow::GraphDef out;
-  ASSERT_TRUE(InlineFunctions(graph, TestOps(), 1000, &out).ok());
+  ASSERT_TRUE(InlineFunctions(graph, TestOps(), 1000, 1 << 20, &out).ok());
   ASSERT_EQ(out.node_size(), 2);
   EXPECT_TRUE(out.node(0).attr().empty());
   tensorflow::FunctionDefLibrary carried;

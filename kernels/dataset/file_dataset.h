@@ -37,8 +37,8 @@ DatasetPtr NewFileDataset(const char* name, std::vector<std::string> files,
 StatusOr<std::vector<std::string>> FilesInput(const KernelContext& ctx, int i);
 // Input `i`: compression_type.
 StatusOr<Compression> CompressionInput(const KernelContext& ctx, int i);
-// Input `i`: buffer_size, which is checked to be at least `min`; files are read in blocks of our own
-// size.
+// Input `i`: buffer_size, which is checked to be at least `min`; files are read in blocks of our
+// own size.
 Status CheckBufferSize(const KernelContext& ctx, int i, int64_t min = 0);
 
 }  // namespace penstock
