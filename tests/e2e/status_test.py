@@ -82,9 +82,6 @@ class StatusTest(StuckCluster):
         self.assertGreaterEqual(float(values['penstock_step_seconds_bucket{le="+Inf"}']), 1)
         self.assertEqual(values["penstock_sessions"], "1")
         self.assertGreater(float(values["penstock_memory_bytes"]), 1e6)
-        sent = ('penstock_sent_bytes_total{from="/job:worker/replica:0/task:0",'
-                'to="/job:ps/replica:0/task:0"}')
-        self.assertGreaterEqual(float(values[sent]), 4)
         for line in text.splitlines():  # as a scraper reads it
             self.assertRegex(line, r"^(# (HELP|TYPE) penstock_\w+ .+|penstock_\w+(\{.*\})? \S+)$")
         self.tasks["ps", 0].kill()
