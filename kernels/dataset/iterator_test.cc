@@ -227,7 +227,8 @@ TEST(Iterator, TheEndStays) {
 TEST(Iterator, FunctionsMapAndNest) {
   EXPECT_THAT(All(Map(Range(3), "plus")), ElementsAre("1", "2", "3", "end"));
   EXPECT_THAT(All(ParallelMap(Range(4), "plus", 2)), ElementsAre("1", "2", "3", "4", "end"));
-  EXPECT_THAT(All(Interleave(Range(4), 2, 1)), ElementsAre("0", "0", "0", "1", "1", "2", "end"));
+  // As TensorFlow 2.15: an iterator that has ended gives its turn to the next input.
+  EXPECT_THAT(All(Interleave(Range(4), 2, 1)), ElementsAre("0", "0", "1", "0", "1", "2", "end"));
 }
 
 TEST(Iterator, ReadInParallelHasTheSameOrder) {
