@@ -54,6 +54,17 @@ class FixedRecords final : public FilePieces {
   std::string ahead_;
 };
 
+// Before the first record is read; the size of a compressed file is not known.
+Status CheckBody(Env& env, const std::string& path, const Lengths& lengths) {
+  ASSIGN_OR_RETURN(const auto file, env.OpenFile(path));
+  const int64_t body = file->size() - lengths.header - lengths.footer;
+  if (body >= 0 && body % lengths.record == 0) return OkStatus();
+  return InvalidArgument("Excluding the header (", lengths.header, " bytes) and footer (",
+                         lengths.footer, " bytes), input file \"", path, "\" has body length ",
+                         body, " bytes, which is not an exact multiple of the record length (",
+                         lengths.record, " bytes).");
+}
+
 StatusOr<int64_t> Bytes(const KernelContext& ctx, int i, const char* name, int64_t min) {
   ASSIGN_OR_RETURN(const int64_t bytes, ScalarInput<int64_t>(ctx, i, name));
   if (bytes >= min && bytes <= InputStream::kPieceBytesMax) return bytes;
@@ -78,6 +89,9 @@ class FixedLengthKernel final : public DatasetKernel {
         "FixedLengthRecord", std::move(files), {},
         [compression, lengths](Env& env, const std::string& path,
                                int64_t offset) -> StatusOr<std::unique_ptr<FilePieces>> {
+          if (compression == Compression::kNone) {
+            RETURN_IF_ERROR(CheckBody(env, path, lengths));
+          }
           ASSIGN_OR_RETURN(auto stream, InputStream::Open(env, path, compression));
           RETURN_IF_ERROR(stream->Skip(lengths.header));
           RETURN_IF_ERROR(stream->Skip(offset));

@@ -51,6 +51,7 @@ OP(ExperimentalAssertNextDataset) { return HintOp({{"transformations", "string"}
 OP(AssertPrevDataset) { return HintOp({{"transformations", "string"}}); }
 OP(BytesProducedStatsDataset) { return HintOp({{"tag", "string"}}); }
 OP(ExperimentalBytesProducedStatsDataset) { return HintOp({{"tag", "string"}}); }
+OP(RewriteDataset) { return HintOp({{"rewrite_name", "string"}}); }
 OP(LatencyStatsDataset) { return HintOp({{"tag", "string"}}); }
 OP(ExperimentalLatencyStatsDataset) { return HintOp({{"tag", "string"}}); }
 
@@ -70,6 +71,7 @@ KERNEL_ANY_TYPE(ExperimentalAssertNextDataset, HintKernel);
 KERNEL_ANY_TYPE(AssertPrevDataset, HintKernel);
 KERNEL_ANY_TYPE(BytesProducedStatsDataset, HintKernel);
 KERNEL_ANY_TYPE(ExperimentalBytesProducedStatsDataset, HintKernel);
+KERNEL_ANY_TYPE(RewriteDataset, HintKernel);
 KERNEL_ANY_TYPE(LatencyStatsDataset, HintKernel);
 KERNEL_ANY_TYPE(ExperimentalLatencyStatsDataset, HintKernel);
 

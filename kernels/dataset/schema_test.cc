@@ -74,7 +74,6 @@ const std::set<std::string>& NotHere() {
                                               "RebatchDatasetV2",
                                               "RegisterDataset",
                                               "RegisterDatasetV2",
-                                              "RewriteDataset",
                                               "SaveDataset",
                                               "SaveDatasetV2",
                                               "SetStatsAggregatorDataset",

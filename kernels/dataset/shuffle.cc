@@ -55,7 +55,7 @@ class ShuffleDataset final : public Dataset {
       RETURN_IF_ERROR(Fill(ctx));
       *end = buffer_.empty();
       if (*end) return OkStatus();
-      while (left_.front() == 0) left_.pop_front();
+      while (left_.front() == 0) EndRound();
       const int64_t chosen = int64_t{numbers_()} % left_.front();
       ++drawn_;
       *element = std::move(buffer_[chosen]);
@@ -73,7 +73,7 @@ class ShuffleDataset final : public Dataset {
       const int64_t count = dataset_->count_;
       while (static_cast<int64_t>(buffer_.size()) < dataset_->buffer_size_) {
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
-        while (left_.size() > 1 && left_.front() == 0) left_.pop_front();
+        while (left_.size() > 1 && left_.front() == 0) EndRound();
         if (left_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
         if (!open_) {
           if (count >= 0 && round_ >= count) return OkStatus();
@@ -91,6 +91,14 @@ class ShuffleDataset final : public Dataset {
         empty_ = false;
       }
       return OkStatus();
+    }
+
+    // The oldest round has been given out: the next one has random numbers of its own.
+    void EndRound() {
+      left_.pop_front();
+      seeds_ = dataset_->seeds_->Next();
+      numbers_ = PhiloxNumbers(seeds_.Stream());
+      drawn_ = 0;
     }
 
     Status BeginRound(const IteratorContext& ctx) {

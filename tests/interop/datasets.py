@@ -287,25 +287,6 @@ def optionals_and_cardinalities(cluster):
 
 
 @program("resource", "v2")
-def saved_iterators(cluster):
-    with tf.device("/job:worker/task:0"):
-        dataset = Dataset.range(12).shuffle(5, seed=7).map(lambda x: x * 2, 2).batch(2).prefetch(2)
-        iterator = v1.data.make_initializable_iterator(dataset)
-        element = iterator.get_next()
-        saver = v1.train.Saver(
-            [tf.data.experimental.make_saveable_from_iterator(iterator)])
-    path = os.path.join(cluster.folder, "iterator")
-    with cluster.session() as session:
-        session.run(iterator.initializer)
-        before = [session.run(element) for _ in range(2)]
-        saver.save(session, path, write_meta_graph=False)
-        after = [session.run(element) for _ in range(4)]
-        session.run(iterator.initializer)
-        saver.restore(session, path)
-        return before, after, [session.run(element) for _ in range(4)]
-
-
-@program("resource", "v2")
 def parsed_examples(cluster):
     name = os.path.join(cluster.folder, "examples")
     with tf.io.TFRecordWriter(name) as writer:
