@@ -152,8 +152,6 @@ def shuffled_as_the_seeds_say(cluster):
             tf.data.experimental.shuffle_and_repeat(7, count=3, seed=8)),
         without_a_seed_of_its_own=lambda: Dataset.range(15).shuffle(15),
         mapped=lambda: options(Dataset.range(15).shuffle(15, seed=4).batch(4)),
-        random_map=lambda: Dataset.range(3).map(
-            lambda x: tf.random.uniform([], seed=6)).repeat(2),
         chosen=lambda: tf.data.experimental.choose_from_datasets(
             [Dataset.from_tensors("a").repeat(3), Dataset.from_tensors("b").repeat(3)],
             Dataset.from_tensor_slices(np.array([0, 1, 1, 0, 1, 0], np.int64))),
