@@ -155,9 +155,6 @@ def shuffled_as_the_seeds_say(cluster):
         chosen=lambda: tf.data.experimental.choose_from_datasets(
             [Dataset.from_tensors("a").repeat(3), Dataset.from_tensors("b").repeat(3)],
             Dataset.from_tensor_slices(np.array([0, 1, 1, 0, 1, 0], np.int64))),
-        sampled=lambda: tf.data.experimental.sample_from_datasets(
-            [Dataset.from_tensors("a").repeat(9), Dataset.from_tensors("b").repeat(9)],
-            [0.3, 0.7], seed=2),
     )
 
 
