@@ -14,8 +14,8 @@
 
 namespace penstock::client {
 
-// What an initializer fills: a variable, or the rows of a partitioned one that one part holds. An
-// initializer that takes a Shape gets that of the part.
+// The shape that an initializer fills: that of a variable, or of the rows that one part of a
+// partitioned variable holds. An initializer that takes a Shape gets that of the part.
 struct InitialShape {
   InitialShape(const Shape& shape) : shape(shape), whole(shape) {}  // NOLINT
   InitialShape(const Shape& shape, const Shape& whole, int64_t start)

@@ -41,7 +41,7 @@ std::vector<Method> Methods() {
   };
 }
 
-// What one worker's program is; all make the same variables.
+// The program of one worker; all workers make the same variables.
 struct Worker {
   Worker(const Method& method, const std::optional<int>& task, PartitionStrategy strategy) {
     std::optional<GraphBuilder::Scope> placed;

@@ -14,7 +14,7 @@ Output Vector(GraphSink& sink, std::vector<int32_t> values) {
   return Constant(sink, Tensor::Vector<int32_t>(std::move(values)));
 }
 
-// Where the row of each of some ids is.
+// The places of some ids' rows, an element for each id.
 struct Places {
   Output part;  // int32
   Output row;   // in the part

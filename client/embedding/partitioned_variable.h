@@ -22,7 +22,7 @@
 
 namespace penstock::client {
 
-// Which part holds the row of an id. Both are TensorFlow's.
+// Decides which part holds the row of an id. Both strategies are TensorFlow's.
 enum class PartitionStrategy {
   kDiv,  // ids that follow each other are in one part
   // Ids take turns: id i is row i / parts of part i mod parts. Spreads frequent ids that are near

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What parts hold and where they are; checkpoints from some parts to others, and from TensorFlow.
+// Tests the values and devices of parts, and checkpoints from some parts to others and from
+// TensorFlow.
 #include "client/embedding/partitioned_variable.h"
 
 #include <optional>

@@ -29,8 +29,8 @@ struct Ratings {
 // is not as expected.
 StatusOr<Ratings> ReadRatings(Env& env, const std::string& directory);
 
-// What a model is fed: int64[batch] users and films, their genres as a ragged tensor, and
-// float[batch], 1 for liked.
+// One batch that a model is fed: int64[batch] users and films, the genres of the films as a ragged
+// tensor, and float[batch], 1 for liked.
 struct RatingBatch {
   Tensor users, films, genres, genre_splits, liked;
   std::vector<Tensor> tensors() const { return {users, films, genres, genre_splits, liked}; }

@@ -16,7 +16,8 @@
 
 namespace penstock::client {
 
-// What makes logits of hidden units: weights [classes, units] and biases [classes].
+// The last layer of a classifier, which turns hidden units into logits: weights [classes, units]
+// and biases [classes].
 struct ClassTable {
   PartitionedVariable weights, biases;
 };

@@ -7,7 +7,7 @@
 //   while (...) session->Execute(auc.update, feeds);
 //   session->Fetch(auc.value)
 //
-// What they count is in local variables: each worker has its own, which is not saved. Mistakes
+// Their counts are local variables: each worker has its own, and they are not saved. Mistakes
 // become the program's error.
 #pragma once
 

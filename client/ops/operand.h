@@ -68,7 +68,7 @@ struct TypedInput {
   DType dtype;
 };
 
-// What generated functions call: the inputs of `op`, with numbers made constants of `graph` (null:
+// Returns the inputs of `op`, for generated functions: numbers become constants of `graph` (null:
 // of the graph that an operand knows).
 std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
                                 std::initializer_list<TypedInput> inputs);

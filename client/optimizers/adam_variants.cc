@@ -4,7 +4,7 @@
 namespace penstock::client {
 namespace {
 
-// What Adam::Prepare puts before the gradient.
+// The positions of the hyperparameters that Adam::Prepare puts before the gradient.
 enum Position { kBeta1Power, kBeta2Power, kRate, kBeta1, kBeta2, kEpsilon };
 
 Output Length(Output x) {

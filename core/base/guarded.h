@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// What fn() returns, a Status. Where it throws: the status of a LoopEnded, else ResourceExhausted
-// or Internal.
+// Returns the Status that fn() returns. If fn() throws: the status of a LoopEnded, else
+// ResourceExhausted or Internal.
 template <class Fn>
 Status Guarded(Fn&& fn) {
   try {

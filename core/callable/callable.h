@@ -28,7 +28,7 @@
 
 namespace penstock {
 
-// What a call runs in. Borrowed until it has ended.
+// The resources, the cancellation and the step of a call. Borrowed until the call has ended.
 struct CallPlace {
   ResourceStore* resources = nullptr;
   Cancellation* cancellation = nullptr;

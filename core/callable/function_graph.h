@@ -16,7 +16,7 @@ struct FunctionGraph {
   // `library` is a serialized FunctionDefLibrary, from outside. InvalidArgument names the function.
   static StatusOr<FunctionGraph> Make(const std::string& library, const FunctionName& function);
 
-  // Of parameter `i`.
+  // Returns the name of the node of parameter `i`.
   static std::string Parameter(int i) { return StrCat("arg", i); }
   static constexpr char kResults[] = "call";
 

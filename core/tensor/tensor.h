@@ -62,8 +62,9 @@ class Buffer {
 class Tensor {
  public:
   Tensor() = default;  // invalid: dtype kInvalid, no buffer
-  // CHECKs where there is no memory: for small tensors of our own making. Anything whose size comes
-  // from outside goes through Make.
+  // Throws std::bad_alloc where there is no memory, of which core/base/guarded.h makes
+  // ResourceExhausted: for small tensors of our own making. Anything whose size comes from outside
+  // goes through Make.
   Tensor(DType dtype, const Shape& shape);
   static StatusOr<Tensor> Make(Allocator& allocator, DType dtype, const Shape& shape);
   // Takes over one reference of `buffer`, whose memory must hold the tensor.
@@ -159,8 +160,8 @@ class Tensor {
   Tensor Reshaped(const Shape& shape) const;
   // The same bytes under another dtype of equal element size (Bitcast; q types).
   Tensor Reinterpreted(DType dtype, const Shape& shape) const;
-  // A copy with a buffer of its own, on the CPU. CHECKs where there is no memory; the other form
-  // says ResourceExhausted. REQUIRES host memory.
+  // A copy with a buffer of its own, on the CPU. Throws std::bad_alloc where there is no memory;
+  // TryClone says ResourceExhausted. REQUIRES host memory.
   Tensor Clone() const;
   StatusOr<Tensor> TryClone() const;
   // As TryClone, in the memory where this tensor lives, which may be a device's: its allocator
