@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/insight_service.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,12 @@
 #include "distributed/rpc/calls/unary_call.h"
 
 namespace penstock {
+namespace {
+
+// Callers ask for as much as they like; their calls are held no longer.
+constexpr int64_t kTimeoutMsMax = 60'000;
+
+}  // namespace
 
 void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue& queue) {
   options_ = options;
@@ -28,7 +35,9 @@ void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue&
       &service_, &Service::RequestGetCluster, options.loop, &queue, [this](auto call) {
         const Status begun = call_threads_.Run([this, call] {
           const int64_t timeout_ms = call->request().timeout_ms();
-          AskCluster(timeout_ms > 0 ? timeout_ms : kTimeoutMs, [call](wire::ClusterReport report) {
+          const int64_t limit_ms =
+              timeout_ms > 0 ? std::min(timeout_ms, kTimeoutMsMax) : kTimeoutMs;
+          AskCluster(limit_ms, [call](wire::ClusterReport report) {
             call->response() = std::move(report);
             call->Finish(OkStatus());
           });
