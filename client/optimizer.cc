@@ -2,6 +2,7 @@
 #include "client/optimizer.h"
 
 #include "absl/strings/str_join.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock::client {
 namespace {

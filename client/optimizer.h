@@ -103,11 +103,10 @@ class Optimizer {
   std::map<std::string, std::vector<Variable>> slots_by_variable_;
 };
 
-// The same rows with each index once, and what belonged together summed.
+// Returns a gradient in which each index stands once, with the sum of the rows that had it.
 Gradient SumRepeatedRows(const Gradient& gradient);
-// Present on a node no output of which holds a value twice. Written by client/embedding.
-inline constexpr char kDistinctAttr[] = "_distinct";
-// The same; the gradient as it is where kDistinctAttr says that no index repeats.
+// Returns `gradient` itself if kDistinctAttr (core/op/private_attrs.h) says that no index repeats;
+// else SumRepeatedRows(gradient).
 Gradient DistinctRows(GraphBuilder& graph, const Gradient& gradient);
 
 }  // namespace penstock::client

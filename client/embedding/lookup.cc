@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "client/optimizer.h"
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 
 namespace penstock::client {
 namespace {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/examples/task.h"
 
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "client/exit_deadline.h"
@@ -42,6 +46,33 @@ void Serve(Server& server) {
   std::fprintf(stderr, "%s ends: %s\n", server.task().c_str(), server.shutdown_reason().c_str());
 }
 
+// While it lives, a request to end the server (`penstock shutdown`) is one to end the process, as
+// SIGTERM is: the training loop finishes its step and saves.
+class EndWithServer {
+ public:
+  explicit EndWithServer(Server& server) : server_(server), watcher_([this] { Watch(); }) {}
+  ~EndWithServer() {
+    over_ = true;
+    server_.RequestShutdown("training has ended");
+    watcher_.join();
+  }
+  EndWithServer(const EndWithServer&) = delete;
+  EndWithServer& operator=(const EndWithServer&) = delete;
+
+ private:
+  void Watch() {
+    server_.Join();
+    if (over_) return;
+    std::fprintf(stderr, "%s ends: %s\n", server_.task().c_str(),
+                 server_.shutdown_reason().c_str());
+    raise(SIGTERM);
+  }
+
+  Server& server_;
+  std::atomic<bool> over_{false};
+  std::thread watcher_;
+};
+
 // The workers that have only served the chief have nothing left to do.
 void ShutdownServingWorkers(const TaskRole& role) {
   for (const auto& [job, tasks] : role.task.cluster.jobs()) {
@@ -60,6 +91,7 @@ Status Play(const TaskRole& role, Server& server,
     Serve(server);
     return OkStatus();
   }
+  const EndWithServer end_with_server(server);
   RETURN_IF_ERROR(train(server.target()));
   if (role.chief_drives) ShutdownServingWorkers(role);
   return OkStatus();

@@ -36,6 +36,10 @@ inline constexpr char kRepeatableAttr[] = "_repeatable";
 // Written by client/variable.h, read by client/device_setter.h.
 inline constexpr char kLocalAttr[] = "_local";
 
+// Present on a node that gives no value twice, in all its outputs together. Written by
+// client/embedding, read by client/optimizer.h, which then need not look for repeated indices.
+inline constexpr char kDistinctAttr[] = "_distinct";
+
 // The container of a resource that belongs to one node of one session. A queue or a reader without
 // shared_name is not shared: two sessions of the same program must not meet in it. On a server
 // whose resources outlive sessions, the worker gives such a node a container of its session, by

@@ -152,9 +152,8 @@ class Examination {
                  " of the worker protocol, this program ", kProtocolVersion),
           "install one version of Penstock on all hosts");
     } else if (probe.version != kVersion) {
-      const std::string version = probe.version.empty() ? "an older version" : probe.version;
       Add(Level::kWarning, SubjectOf(task),
-          StrCat("is of ", version, ", this program of ", kVersion),
+          StrCat("is of version ", probe.version, ", this program of ", kVersion),
           "install one version of Penstock on all hosts");
     }
     if (probe.protocol == config_.protocol) return;

@@ -9,6 +9,8 @@
 #include "distributed/insight/task_report.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/protocol.h"
+#include "distributed/rpc/value_proto.h"
 
 namespace penstock {
 namespace {
@@ -26,7 +28,7 @@ void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue&
   TaskCall::Listen(std::make_shared<const TaskCall::Endpoint>(TaskCall::Endpoint{
       &service_, &Service::RequestGetTask, options.loop, &queue, [this](auto call) {
         const Status begun = call_threads_.Run([this, call] {
-          call->response() = ReportTask(*options_.task, *options_.env);
+          call->response() = Report();
           call->Finish(OkStatus());
         });
         if (!begun.ok()) call->Finish(begun);
@@ -44,6 +46,15 @@ void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue&
         });
         if (!begun.ok()) call->Finish(begun);
       }}));
+}
+
+wire::TaskReport InsightService::Report() const {
+  wire::TaskReport report = ReportTask(*options_.task, *options_.env);
+  report.set_protocol_version(kProtocolVersion);
+  report.set_protocol(std::string(options_.task->worker().protocol()));
+  ToProto(options_.task->master().cluster(), report.mutable_cluster());
+  report.set_clock_us(options_.env->WallMicros());
+  return report;
 }
 
 void InsightService::AskCluster(int64_t timeout_ms, ClusterAnswer answer) {
@@ -65,7 +76,7 @@ void InsightService::AskCluster(int64_t timeout_ms, ClusterAnswer answer) {
   for (wire::ClusterTask& task : *report->mutable_task()) {
     Done part = Join::Part(join);
     if (task.name() == self.name) {
-      *task.mutable_report() = ReportTask(*options_.task, *options_.env);
+      *task.mutable_report() = Report();
       std::move(part)(OkStatus());
       continue;
     }

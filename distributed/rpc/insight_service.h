@@ -37,6 +37,9 @@ class InsightService {
   void WaitForCalls() { call_threads_.Wait(); }
 
  private:
+  // Returns what this task says of itself now.
+  wire::TaskReport Report() const;
+
   Options options_;
   wire::Insight::AsyncService service_;
   CallThreads call_threads_;

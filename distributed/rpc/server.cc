@@ -7,7 +7,9 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -18,6 +20,7 @@
 #include "core/base/thread_pool.h"
 #include "core/tensor/caching_allocator.h"
 #include "distributed/insight/status_server.h"
+#include "distributed/insight/stuck_watch.h"
 #include "distributed/insight/task_report.h"
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/connections.h"
@@ -37,6 +40,8 @@ namespace {
 // It only hands work on. A second one would be woken for each event that the first is busy with:
 // with three, a stream of 64 MB moved at 0.55 to 0.75 of the rate.
 constexpr int kPollingThreads = 1;
+// How often the master looks for steps that make no progress.
+constexpr int64_t kWatchNanos = 5'000'000'000;
 // For answers that are on their way; everything that runs has been aborted before.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
 
@@ -58,6 +63,7 @@ struct Server::State {
         keepalive{.time_ms = static_cast<int>(o.keepalive_ms),
                   .timeout_ms = static_cast<int>(o.keepalive_timeout_ms)},
         channels(keepalive),
+        stop_requested(Scheduler::Real(), "a server to be stopped"),
         threads("penstock", o.num_threads) {}
 
   const ServerOptions options;
@@ -75,11 +81,13 @@ struct Server::State {
   std::optional<CompletionLoop> loop;
   std::optional<Task> task;
   std::unique_ptr<StatusServer> status;
+  std::unique_ptr<Thread> stuck_watch;
 
   Mutex mu;
   bool started ABSL_GUARDED_BY(mu) = false;
   bool stopped ABSL_GUARDED_BY(mu) = false;
   Status start_error ABSL_GUARDED_BY(mu);  // what Start says if it is called again
+  Condition stop_requested;                // `stopped` has changed
 
   // Destroyed first: what it still runs uses the others.
   ThreadPool threads;
@@ -90,7 +98,9 @@ struct Server::State {
   Status MakeTask();
   void Listen();
   StatusOr<HostPort> StatusAddress() const;
+  wire::ClusterReport AskCluster();
   Status ShowStatus();
+  void WatchSteps();
   void SetServing(bool serving);
 };
 
@@ -186,7 +196,6 @@ void Server::State::Listen() {
        .threads = &threads,
        .env = options.env,
        .registry = &Registry::Global(),
-       .cluster = &cluster,
        .shutdown = [this](const std::string& reason) { task->RequestShutdown(reason); }},
       *loop, *grpc_host.queue);
   master_service.Listen(task->master(), threads, *loop, *grpc_host.queue);
@@ -205,24 +214,43 @@ StatusOr<HostPort> Server::State::StatusAddress() const {
   return address;
 }
 
+wire::ClusterReport Server::State::AskCluster() {
+  wire::ClusterReport report;
+  Wait wait(Scheduler::Real(), "the reports of the tasks of a cluster");
+  insight_service.AskCluster(InsightService::kTimeoutMs,
+                             [&, done = wait.done()](wire::ClusterReport answer) mutable {
+                               report = std::move(answer);
+                               std::move(done)(OkStatus());
+                             });
+  (void)wait.Get();
+  return report;
+}
+
 Status Server::State::ShowStatus() {
   if (options.task.status_port == 0) return OkStatus();
   ASSIGN_OR_RETURN(const HostPort address, StatusAddress());
-  const auto ask_task = [this] { return ReportTask(*task, *options.env); };
-  const auto ask_cluster = [this] {
-    wire::ClusterReport report;
-    Wait wait(Scheduler::Real(), "the reports of the tasks of a cluster");
-    insight_service.AskCluster(InsightService::kTimeoutMs,
-                               [&, done = wait.done()](wire::ClusterReport answer) mutable {
-                                 report = std::move(answer);
-                                 std::move(done)(OkStatus());
-                               });
-    (void)wait.Get();
-    return report;
-  };
-  ASSIGN_OR_RETURN(status,
-                   StatusServer::Create(address, {.task = ask_task, .cluster = ask_cluster}));
+  ASSIGN_OR_RETURN(status, StatusServer::Create(
+                               address, {.task = [this] { return ReportTask(*task, *options.env); },
+                                         .cluster = [this] { return AskCluster(); }}));
   return OkStatus();
+}
+
+void Server::State::WatchSteps() {
+  StuckWatch watch({.patience_ms = options.stuck_after_ms,
+                    .ask_task = [this] { return ReportTask(*task, *options.env); },
+                    .ask_cluster = [this] { return AskCluster(); },
+                    .say =
+                        [this](const std::string& text) {
+                          std::fprintf(stderr, "%s: %s", self.name.c_str(), text.c_str());
+                        }});
+  const int64_t interval_ns = std::min(kWatchNanos, options.stuck_after_ms * 1'000'000);
+  MutexLock lock(mu);
+  const auto is_stopped = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return stopped; };
+  while (!stop_requested.WaitUntil(mu, options.env->NowNanos() + interval_ns, is_stopped)) {
+    lock.Unlock();
+    watch.Look();
+    lock.Lock();
+  }
 }
 
 void Server::State::SetServing(bool serving) {
@@ -283,9 +311,15 @@ Status Server::Start() {
   }
   state_->Listen();
   const Status shown = state_->ShowStatus();
-  if (shown.ok()) return OkStatus();
-  MutexLock lock(state_->mu);
-  return state_->start_error = shown;
+  if (!shown.ok()) {
+    MutexLock lock(state_->mu);
+    return state_->start_error = shown;
+  }
+  if (state_->options.stuck_after_ms > 0) {
+    state_->stuck_watch =
+        Scheduler::Real().StartThread("stuck watch", [s = state_.get()] { s->WatchSteps(); });
+  }
+  return OkStatus();
 }
 
 void Server::Join() { state_->task->Join(); }
@@ -314,7 +348,9 @@ void Server::Stop() {
   {
     MutexLock lock(s.mu);
     if (std::exchange(s.stopped, true)) return;
+    s.stop_requested.NotifyAll();
   }
+  s.stuck_watch = nullptr;
   if (!s.loop.has_value()) return;  // was not bound
   s.status = nullptr;
   if (s.grpc_server != nullptr) {

@@ -47,6 +47,9 @@ struct ServerOptions {
   int64_t memory_limit = 0;
   int64_t session_memory_limit = 0;
   int64_t step_memory_limit = 0;
+  // The master says on standard error which of its steps have made no progress for so long, and
+  // why (insight/stuck_watch.h). 0: never.
+  int64_t stuck_after_ms = 60'000;
   // A ConfigProto in text form: what a client leaves out of its own. Fields that are not known are
   // ignored, as in what clients send.
   std::string default_session_config = {};

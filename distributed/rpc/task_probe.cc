@@ -20,7 +20,7 @@
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/value_proto.h"
-#include "proto/penstock/worker.grpc.pb.h"
+#include "proto/penstock/insight.grpc.pb.h"
 
 namespace penstock {
 namespace {
@@ -100,29 +100,27 @@ TaskProbe Reach(const HostPort& to, int timeout_ms) {
 }
 
 TaskProbe Ask(const std::string& address, int64_t timeout_ms, Env& env) {
-  const auto stub = wire::Worker::NewStub(NewChannel(address, KeepaliveOptions()));
+  const auto stub = wire::Insight::NewStub(NewChannel(address, KeepaliveOptions()));
   grpc::ClientContext context;
   SetTimeout(timeout_ms, &context);
-  wire::GetStatusRequest request;
-  request.set_want_description(true);
-  wire::GetStatusResponse response;
+  wire::TaskReport report;
   const int64_t begin_ns = env.NowNanos(), begin_us = env.WallMicros();
-  const grpc::Status status = stub->GetStatus(&context, request, &response);
+  const grpc::Status status = stub->GetTask(&context, {}, &report);
   const double took_ms = static_cast<double>(env.NowNanos() - begin_ns) / 1e6;
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return Failed(Outcome::kSilent, StrCat("no answer for ", timeout_ms, " ms"));
   }
   if (!status.ok()) return Failed(Outcome::kForeign, status.error_message());
-  const double their_us = static_cast<double>(response.clock_us());
+  const double their_us = static_cast<double>(report.clock_us());
   const double our_us = static_cast<double>(begin_us) + took_ms * 1e3 / 2;
-  const bool tells_time = response.clock_us() != 0;
+  const bool tells_time = report.clock_us() != 0;
   return {.outcome = Outcome::kServes,
-          .name = response.self().task(),
-          .incarnation = response.self().incarnation(),
-          .version = response.version(),
-          .protocol_version = response.protocol_version(),
-          .protocol = response.protocol(),
-          .cluster = FromProto(response.cluster()).value_or(ClusterSpec()),
+          .name = report.self().task(),
+          .incarnation = report.self().incarnation(),
+          .version = report.version(),
+          .protocol_version = report.protocol_version(),
+          .protocol = report.protocol(),
+          .cluster = FromProto(report.cluster()).value_or(ClusterSpec()),
           .round_trip_ms = took_ms,
           .clock_ahead_s = tells_time ? (their_us - our_us) / 1e6 : 0};
 }

@@ -28,10 +28,10 @@ struct TaskProbe {
   // The rest is what a task says of itself.
   std::string name;  // "/job:ps/replica:0/task:0"
   uint64_t incarnation = 0;
-  std::string version;  // "" if it is older than this question
+  std::string version;
   int protocol_version = 0;
   std::string protocol;  // that tensors travel by
-  ClusterSpec cluster;   // that it was started with; empty if it is older than this question
+  ClusterSpec cluster;   // that it was started with
   double round_trip_ms = 0;
   double clock_ahead_s = 0;  // of this host's wall clock, give or take the round trip
 };

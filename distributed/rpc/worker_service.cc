@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/timeout.h"
-#include "core/base/version.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
@@ -121,11 +120,6 @@ Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
       ToProto(device, response->add_device());
       response->add_device_lanes(device.lanes);
     }
-  }
-  if (request.want_description()) {
-    response->set_version(kVersion);
-    response->set_clock_us(options_.env->WallMicros());
-    ToProto(*options_.cluster, response->mutable_cluster());
   }
   const auto& handles = request.session_handle();
   for (const std::string& unknown :

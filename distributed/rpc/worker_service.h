@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 
-#include "distributed/cluster/cluster_spec.h"
 #include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/run_graph_stream.h"
@@ -22,7 +21,6 @@ class WorkerService {
     Scheduler* threads = nullptr;
     Env* env = nullptr;
     const Registry* registry = nullptr;
-    const ClusterSpec* cluster = nullptr;
     // Called, on any thread, when somebody asks for the end of the process.
     std::function<void(const std::string& reason)> shutdown;
   };

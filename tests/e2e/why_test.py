@@ -78,5 +78,20 @@ class WhyTest(StuckCluster):
         self.assertIn("the task at %s does not answer" % address, ran.stderr)
 
 
+class LogTest(StuckCluster):
+    def test_the_master_says_so_by_itself(self):
+        master = ("worker", 0)
+        self.start_servers({master: ["--stuck_after_seconds=1"]})
+        self.hang("dequeue")
+        said = []
+        for line in self.tasks[master].stdout:
+            said.append(line)
+            if "Nobody fills" in line:
+                break
+        said = "".join(said)
+        self.assertRegex(said, "no progress: step -?[0-9]+, for [12] s")
+        self.assertIn("Nobody fills FIFOQueue 'input' on /job:ps/task:0 (0 of 10 elements)", said)
+
+
 if __name__ == "__main__":
     main()

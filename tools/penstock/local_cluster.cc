@@ -117,6 +117,9 @@ void LocalCluster::Exec(const Task& task, int output) {
   arguments.push_back(StrCat("--worker_hosts=", worker_hosts_));
   arguments.push_back(StrCat("--job_name=", task.job));
   arguments.push_back(StrCat("--task_index=", task.index));
+  if (options_.status_port != 0 && task.job == "worker" && task.index == 0) {
+    arguments.push_back(StrCat("--status_port=", options_.status_port));
+  }
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

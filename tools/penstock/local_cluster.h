@@ -31,6 +31,8 @@ struct LocalClusterOptions {
   int grace_seconds = 30;
   // When the workers are done, the ps go on serving until `stop` is set.
   bool keep_running = false;
+  // Given to worker 0, as --status_port: its page shows the whole cluster. 0: to no task.
+  int status_port = 0;
 };
 
 class LocalCluster {

@@ -50,6 +50,15 @@ TEST(LocalClusterTest, TasksGetTheirFlagsAndPsEndWithTheWorkers) {
   EXPECT_THAT(output, HasSubstr("--job_name=worker --task_index=1"));
 }
 
+TEST(LocalClusterTest, OneTaskShowsTheStatusPage) {
+  LocalClusterOptions options = Scripts(std::string(kPsWaits) + "echo $3 $4 $5.");
+  options.status_port = 8123;
+  std::string output;
+  EXPECT_EQ(RunCluster(options, &output), 0);
+  EXPECT_THAT(output, HasSubstr("--job_name=worker --task_index=0 --status_port=8123."));
+  EXPECT_THAT(output, HasSubstr("--job_name=worker --task_index=1 ."));
+}
+
 TEST(LocalClusterTest, AKilledTaskIsStartedAgainWhileRestartsAreLeft) {
   // Worker 1 kills itself the first time: a file remembers.
   const std::string file = testing::TempDir() + "/killed_once";

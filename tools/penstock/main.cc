@@ -28,6 +28,8 @@ int Main(int argc, char** argv) {
   AddStatusCommand(app, &exit_code);
   AddTopCommand(app, &exit_code);
   AddWhyCommand(app, &exit_code);
+  AddResetCommand(app, &exit_code);
+  AddShutdownCommand(app, &exit_code);
   AddOpsCommand(app, &exit_code);
   AddGraphCommand(app, &exit_code);
   AddPlaceCommand(app, &exit_code);

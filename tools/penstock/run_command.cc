@@ -41,6 +41,10 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str();
   run->add_flag("--keep_running", options->keep_running,
                 "When the workers are done, let the ps go on serving until Ctrl-C");
+  run->add_option("--status_port", options->status_port,
+                  "Have worker 0 show the cluster's status page at this port. (After the --, every "
+                  "task would want the same port)")
+      ->check(CLI::Range(1, 65535));
   run->add_option("command", options->command, "-- then the program and its arguments")->required();
   run->callback([options, exit_code] {
     struct sigaction action = {};

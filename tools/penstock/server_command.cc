@@ -151,6 +151,14 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
                    "0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
+  auto stuck_after = std::make_shared<int64_t>(60);
+  server
+      ->add_option(
+          "--stuck_after_seconds", *stuck_after,
+          "Say on standard error which steps of this task's sessions have made no progress "
+          "for so long, and why, as `penstock why` does; again at twice the age. 0: never")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
   auto options = std::make_shared<ServerOptions>();
   AddBytes(server, "--memory_limit", &options->memory_limit,
            "How many bytes of tensors the task may hold, such as 512m or 8g: what needs more fails "
@@ -170,12 +178,13 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
   server->add_flag("--until_stdin_ends", serve->until_stdin_ends,
                    "Also end when standard input does: with the process that started this one");
-  server->callback([server, flags, config, idle_timeout, options, serve, exit_code] {
+  server->callback([server, flags, config, idle_timeout, stuck_after, options, serve, exit_code] {
     StatusOr<TaskConfig> task = FindTask(*server, *flags);
     Status served = task.status();
     if (task.ok()) {
       options->task = *std::move(task);
       options->session_idle_timeout_ms = *idle_timeout * 1000;
+      options->stuck_after_ms = *stuck_after * 1000;
       options->default_session_config = *config;
       served = Serve(*options, *serve);
     }
