@@ -32,6 +32,8 @@ class FakeWorkerClient final : public WorkerClient {
   void AnswerHeld() {
     for (StatusAnswer& answer : std::exchange(held_, {})) std::move(answer)(status);
   }
+  // The answers to CreateSession and RegisterGraph.
+  Status create_answer, register_answer;
   // What a step ends with when it begins; OK: it runs until EndStep.
   Status run_fails;
   void EndStep(int64_t step_id, const Status& with) {
@@ -55,14 +57,16 @@ class FakeWorkerClient final : public WorkerClient {
   }
   void CreateSession(const WorkerSessionOptions& session, const CallOptions& options,
                      Done done) override {
-    Log(std::move(done), "CreateSession ", session.handle);
+    log.push_back(StrCat("CreateSession ", session.handle));
+    std::move(done)(create_answer);
   }
   void DeleteSession(const std::string& session, const CallOptions& options, Done done) override {
     Log(std::move(done), "DeleteSession ", session);
   }
   void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
                      const CallOptions& options, Done done) override {
-    Log(std::move(done), "RegisterGraph ", session, " ", graph);
+    log.push_back(StrCat("RegisterGraph ", session, " ", graph));
+    std::move(done)(register_answer);
   }
   void DeregisterGraph(const std::string& session, uint64_t graph, const CallOptions& options,
                        Done done) override {
