@@ -8,7 +8,7 @@
 
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/bundle_writer.h"
-#include "core/checkpoint/test_tensors.h"
+#include "core/checkpoint/testing/test_tensors.h"
 
 namespace penstock {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/checkpoint/checkpoints.h"
 #include "core/checkpoint/merge_bundles.h"
-#include "core/checkpoint/test_tensors.h"
+#include "core/checkpoint/testing/test_tensors.h"
 
 namespace penstock {
 namespace {

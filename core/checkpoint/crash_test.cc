@@ -10,7 +10,7 @@
 #include "core/checkpoint/bundle_writer.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/checkpoint/checkpoints.h"
-#include "core/checkpoint/crash_env.h"
+#include "core/checkpoint/testing/crash_env.h"
 #include "core/checkpoint/merge_bundles.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 
 #include "core/base/env.h"
 #include "core/checkpoint/checkpoints.h"
-#include "core/checkpoint/test_tensors.h"
+#include "core/checkpoint/testing/test_tensors.h"
 #include "core/op/testing/op_runner.h"
 
 namespace penstock {

@@ -2,7 +2,7 @@
 //
 // A TFRecord file: the first byte says how it is compressed.
 #include "core/base/check.h"
-#include "core/checkpoint/crash_env.h"
+#include "core/checkpoint/testing/crash_env.h"
 #include "core/record/record_reader.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/checkpoint/checkpoint_writer.h"
-#include "core/checkpoint/test_tensors.h"
+#include "core/checkpoint/testing/test_tensors.h"
 
 namespace penstock {
 

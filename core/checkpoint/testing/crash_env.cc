@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/checkpoint/crash_env.h"
+#include "core/checkpoint/testing/crash_env.h"
 
 #include <cstring>
 

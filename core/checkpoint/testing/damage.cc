@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/checkpoint/damage.h"
+#include "core/checkpoint/testing/damage.h"
 
 #include <gtest/gtest.h>
 
