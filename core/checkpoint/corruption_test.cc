@@ -9,9 +9,9 @@
 #include "core/base/crc32c.h"
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/bundle_writer.h"
+#include "core/checkpoint/table.h"
 #include "core/checkpoint/testing/crash_env.h"
 #include "core/checkpoint/testing/damage.h"
-#include "core/checkpoint/table.h"
 #include "core/checkpoint/testing/test_tensors.h"
 #include "core/checkpoint/varint.h"
 

@@ -10,8 +10,8 @@
 #include "core/checkpoint/bundle_writer.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/checkpoint/checkpoints.h"
-#include "core/checkpoint/testing/crash_env.h"
 #include "core/checkpoint/merge_bundles.h"
+#include "core/checkpoint/testing/crash_env.h"
 
 namespace penstock {
 namespace {

@@ -7,8 +7,8 @@
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/bundle_writer.h"
 #include "core/checkpoint/checkpoints.h"
-#include "core/checkpoint/testing/golden_tensors.h"
 #include "core/checkpoint/merge_bundles.h"
+#include "core/checkpoint/testing/golden_tensors.h"
 
 namespace penstock {
 namespace {

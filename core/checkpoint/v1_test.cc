@@ -11,10 +11,10 @@
 #include <random>
 
 #include "core/base/crc32c.h"
+#include "core/checkpoint/table.h"
 #include "core/checkpoint/testing/crash_env.h"
 #include "core/checkpoint/testing/damage.h"
 #include "core/checkpoint/testing/golden_tensors.h"
-#include "core/checkpoint/table.h"
 #include "core/checkpoint/v1_reader.h"
 #include "core/checkpoint/v1_writer.h"
 #include "core/checkpoint/varint.h"

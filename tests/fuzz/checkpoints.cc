@@ -12,8 +12,8 @@
 
 #include "core/base/check.h"
 #include "core/checkpoint/bundle_reader.h"
-#include "core/checkpoint/testing/crash_env.h"
 #include "core/checkpoint/table.h"
+#include "core/checkpoint/testing/crash_env.h"
 #include "core/checkpoint/v1_reader.h"
 #include "tests/fuzz/fuzz_target.h"
 
