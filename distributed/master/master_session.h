@@ -141,6 +141,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Compiles `step` and sets what it says of feeds, costs and placement. `placement` may be null.
   StatusOr<std::vector<Partition>> CompileNew(PreparedStep* step, PlacementReport* placement);
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
+  void LogPlacement(const std::vector<Partition>& partitions) const;
   Status AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata);
   // Has the pool place the step again. It goes on as it is until the new one is ready.
   void PlaceAnew(const Prepared& step);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a session prepares a step: compile it, have each task register its part.
+#include <cstdio>
 #include <map>
 #include <utility>
 
@@ -56,6 +57,7 @@ StatusOr<std::vector<Partition>> MasterSession::CompileNew(PreparedStep* step,
   step->costs = costs_.Get();
   CompileReport report;
   ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileStep(*step, &report));
+  if (options_.session.log_device_placement) LogPlacement(partitions);
   if (places_automatically_) step->placed = PlacementIn(report.placement);
   if (step->partial()) {
     ASSIGN_OR_RETURN(step->feeds_of_fetches, FeedsOfFetches(*step));
@@ -182,6 +184,18 @@ StatusOr<std::vector<std::vector<int>>> MasterSession::FeedsOfFetches(
   ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(step));
   ReaderMutexLock lock(graph_mu_);
   return penstock::FeedsOfFetches(graph_, options);
+}
+
+// In the form in which TensorFlow logs it. The compiler's own nodes begin with "_".
+void MasterSession::LogPlacement(const std::vector<Partition>& partitions) const {
+  std::string text;
+  for (const Partition& partition : partitions) {
+    for (const Node* const node : partition.graph.nodes()) {
+      if (node->op().name.starts_with('_')) continue;
+      StrAppend(&text, node->name(), ": (", node->op().name, "): ", partition.device, "\n");
+    }
+  }
+  std::fputs(text.c_str(), stderr);
 }
 
 Status MasterSession::AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata) {

@@ -167,7 +167,20 @@ Status MasterService::ReadNewSession(NewSession* wanted) {
   tensorflow::ConfigProto config = default_config_;
   config.MergeFrom(request.config());
   ASSIGN_OR_RETURN(wanted->options, OptionsOf(config, master_->cluster()));
+  TellOfOptions(config);
   return ImportGraph(request.graph_def(), &wanted->graph);
+}
+
+// Says once of each option of clients that it means nothing here.
+void MasterService::TellOfOptions(const tensorflow::ConfigProto& config) {
+  for (const std::string& option : OptionsWithoutEffect(config)) {
+    MutexLock lock(told_mu_);
+    if (!told_.insert(option).second) continue;
+    std::fprintf(stderr,
+                 "%s: a client sets ConfigProto.%s, which has no effect here "
+                 "(docs/session_options.md)\n",
+                 master_->self().name.c_str(), option.c_str());
+  }
 }
 
 void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,11 @@ class MasterService {
   void Begin(const StepCall& call, std::function<void()> begin);
   void Answer(const MasterSession::AsyncRun& run, std::function<void()> answer);
 
+  void TellOfOptions(const tensorflow::ConfigProto& config);
+
   tensorflow::ConfigProto default_config_;
+  Mutex told_mu_;
+  std::set<std::string> told_ ABSL_GUARDED_BY(told_mu_);  // options without effect
   Master* master_ = nullptr;
   Scheduler* threads_ = nullptr;
   AsyncService service_;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "core/base/timeout.h"
 #include "proto/tensorflow/config.pb.h"
 
@@ -41,11 +42,53 @@ std::string PlacementOf(const RewriterConfig& config) {
   return placement;
 }
 
+// The fields that mean something, by path. A message that stands here does so as a whole.
+bool HasEffect(const std::string& path) {
+  static constexpr const char* kEffective[] = {
+      "allow_soft_placement",
+      "cluster_def",  // refused with an error where it is not the server's
+      "device_filters",
+      "graph_options.optimizer_options.do_common_subexpression_elimination",  // as it always is
+      "graph_options.optimizer_options.do_constant_folding",
+      "graph_options.optimizer_options.do_function_inlining",
+      "graph_options.optimizer_options.opt_level",
+      "graph_options.rewrite_options",
+      "isolate_session_state",
+      "log_device_placement",
+      "operation_timeout_in_ms",
+  };
+  return absl::c_linear_search(kEffective, path);
+}
+
+void AddWithoutEffect(const google::protobuf::Message& message, const std::string& prefix,
+                      std::vector<std::string>* found) {
+  using Field = google::protobuf::FieldDescriptor;
+  const auto& reflection = *message.GetReflection();
+  std::vector<const Field*> set;
+  reflection.ListFields(message, &set);
+  for (const Field* const field : set) {
+    const std::string path = prefix + field->name();
+    if (HasEffect(path)) continue;
+    if (field->cpp_type() == Field::CPPTYPE_MESSAGE && !field->is_repeated()) {
+      AddWithoutEffect(reflection.GetMessage(message, field), path + ".", found);
+    } else {
+      found->push_back(path);
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> OptionsWithoutEffect(const tensorflow::ConfigProto& config) {
+  std::vector<std::string> found;
+  AddWithoutEffect(config, "", &found);
+  return found;
+}
 
 void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
   config->set_operation_timeout_in_ms(options.operation_timeout_ms);
   config->set_allow_soft_placement(options.allow_soft_placement);
+  config->set_log_device_placement(options.log_device_placement);
   config->set_isolate_session_state(options.isolate_state);
   for (const std::string& filter : options.device_filters) config->add_device_filters(filter);
   tensorflow::GraphOptions& graph = *config->mutable_graph_options();
@@ -66,6 +109,7 @@ SessionOptions FromProto(const tensorflow::ConfigProto& config) {
   const auto level = config.graph_options().optimizer_options().opt_level();
   return {.operation_timeout_ms = LimitTimeout(config.operation_timeout_in_ms()),
           .allow_soft_placement = config.allow_soft_placement(),
+          .log_device_placement = config.log_device_placement(),
           .optimize = level != tensorflow::OptimizerOptions::L0,
           .disabled_passes = DisabledPasses(config.graph_options().rewrite_options()),
           .placement = PlacementOf(config.graph_options().rewrite_options()),

@@ -3,6 +3,9 @@
 // SessionOptions as the ConfigProto of TensorFlow's session protocol, and back.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "distributed/session/session.h"
 
 namespace tensorflow {
@@ -17,5 +20,8 @@ void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config);
 // Beside that, `constant_folding` and `common_subgraph_elimination` OFF disable "fold" and "merge",
 // and opt_level L0 all optional passes. Custom optimizers of other names are another runtime's.
 SessionOptions FromProto(const tensorflow::ConfigProto& config);
+// Returns the fields that `config` sets and that have no effect here, by their paths
+// ("graph_options.enable_recv_scheduling"), in order. docs/session_options.md says why.
+std::vector<std::string> OptionsWithoutEffect(const tensorflow::ConfigProto& config);
 
 }  // namespace penstock

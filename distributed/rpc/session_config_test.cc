@@ -15,6 +15,7 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
   tensorflow::ConfigProto config;
   ToProto({.operation_timeout_ms = 7,
            .allow_soft_placement = true,
+           .log_device_placement = true,
            .optimize = false,
            .disabled_passes = {"merge", "sweep"},
            .placement = "auto",
@@ -24,6 +25,7 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
   const SessionOptions options = FromProto(config);
   EXPECT_EQ(options.operation_timeout_ms, 7);
   EXPECT_TRUE(options.allow_soft_placement);
+  EXPECT_TRUE(options.log_device_placement);
   EXPECT_FALSE(options.optimize);
   EXPECT_THAT(options.disabled_passes, ElementsAre("merge", "sweep"));
   EXPECT_EQ(options.placement, "auto");
@@ -49,6 +51,29 @@ TEST(SessionConfigTest, TogglesOfRewritesDisablePasses) {
   rewrites.set_constant_folding(tensorflow::RewriterConfig::ON);
   rewrites.set_common_subgraph_elimination(tensorflow::RewriterConfig::OFF);
   EXPECT_THAT(FromProto(config).disabled_passes, ElementsAre("merge"));
+}
+
+TEST(SessionConfigTest, OptionsThatMeanNothingAreNamed) {
+  tensorflow::ConfigProto config;
+  ToProto({.operation_timeout_ms = 7,
+           .allow_soft_placement = true,
+           .log_device_placement = true,
+           .optimize = false,
+           .disabled_passes = {"merge"},
+           .placement = "auto",
+           .isolate_state = true,
+           .device_filters = {"/job:ps"}},
+          &config);
+  EXPECT_THAT(OptionsWithoutEffect(config), IsEmpty());
+  auto& graph = *config.mutable_graph_options();
+  graph.set_enable_recv_scheduling(true);
+  graph.mutable_optimizer_options()->set_do_constant_folding(true);
+  graph.mutable_optimizer_options()->set_global_jit_level(tensorflow::OptimizerOptions::ON_1);
+  (*config.mutable_device_count())["CPU"] = 2;
+  config.mutable_gpu_options();  // empty: nothing is set
+  EXPECT_THAT(OptionsWithoutEffect(config),
+              ElementsAre("device_count", "graph_options.enable_recv_scheduling",
+                          "graph_options.optimizer_options.global_jit_level"));
 }
 
 }  // namespace

@@ -35,6 +35,9 @@ struct SessionOptions {
   int64_t operation_timeout_ms = 0;
   // A device constraint that cannot be met is relaxed.
   bool allow_soft_placement = false;
+  // Prints, when a step is prepared, on which device each of its nodes runs: to standard error of
+  // the process that the session's master is in.
+  bool log_device_placement = false;
   // False: of the compiler's passes only those run without which no step does.
   bool optimize = true;
   // Optional passes of the compiler that are left out, by name: "fold", "merge", "sweep", ...
