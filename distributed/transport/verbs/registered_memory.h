@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RegisteredMemory: an allocator whose memory is registered with the RDMA device, in regions of 64
+// RegisteredMemory: an allocator whose memory is registered with the RDMA device, in regions of 16
 // MiB and more that stay registered for as long as they are kept. Large tensors are received into
 // it and live there until their last user frees them, even if the transport has ended.
 //
@@ -38,7 +38,7 @@ class RegisteredMemory final : public Allocator,
   };
   using Register = std::function<StatusOr<Registration>(void* memory, size_t bytes)>;
 
-  static constexpr size_t kRegionBytes = size_t{64} << 20;
+  static constexpr size_t kRegionBytes = size_t{16} << 20;
   // Free memory is kept up to this, so that the next step finds it registered.
   static constexpr size_t kCachedBytesMax = size_t{512} << 20;
 
