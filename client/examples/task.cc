@@ -17,6 +17,7 @@
 #include "client/stop_signal.h"
 #include "core/base/check.h"
 #include "distributed/rpc/server.h"
+#include "distributed/transport/verbs/flags.h"
 
 namespace penstock::examples {
 namespace {
@@ -160,8 +161,9 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
                  "interface for a task at localhost or a loopback address");
   app.add_option("--protocol", flags->protocol,
                  "how tensors move between tasks: auto (shared memory where two tasks can have it, "
-                 "else gRPC), shm or grpc; the same in all of them")
+                 "else RDMA, else gRPC), shm, verbs (RDMA) or grpc; the same in all of them")
       ->capture_default_str();
+  AddVerbsFlags(app);
   app.add_option("--status_port", flags->status_port,
                  "show a status page of the cluster, and /metrics for Prometheus, at this port; 0: "
                  "nowhere")

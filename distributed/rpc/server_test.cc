@@ -53,7 +53,7 @@ TEST(ServerTest, MistakesAreOneLine) {
   ServerOptions rdma = At("127.0.0.1:0");
   rdma.task.protocol = "rdma";
   const std::pair<ServerOptions, std::string> cases[] = {
-      {rdma, "--protocol: 'rdma' is not known; write one of auto, grpc, local, shm"},
+      {rdma, "--protocol: 'rdma' is not known; write one of auto, grpc, local, shm, verbs"},
       {At((*first)->address()), "Address already in use; is this task running already?"},
       {ListeningAt("a:2222", "no-such-host.invalid"), "cannot listen on no-such-host.invalid:2222"},
       {ListeningAt("a:2222", "192.0.2.1"),

@@ -49,10 +49,18 @@ Status Task::Start(const ClusterSpec& cluster) {
       .create_timeout_ms = parts_.create_timeout_ms,
       .idle_timeout_ms = parts_.idle_timeout_ms});
   sessions_.emplace(self().address, *master_, *parts_.scheduler);
-  RETURN_IF_ERROR(parts_.transport->Serve(self(), worker_.steps()));
+  RETURN_IF_ERROR(ServeTransport());
   master_->SampleSteps();
   housekeeping_ = parts_.scheduler->StartThread("housekeeping", [this] { RunHousekeeping(); });
   return OkStatus();
+}
+
+Status Task::ServeTransport() {
+  const Status served = parts_.transport->Serve(self(), worker_.steps());
+  if (!absl::IsFailedPrecondition(served) && !absl::IsResourceExhausted(served)) return served;
+  return Status(served.code(),
+                StrCat("--protocol=", parts_.transport->protocol(), ": ", served.message(),
+                       "; or choose --protocol=auto or grpc in all tasks"));
 }
 
 void Task::RunHousekeeping() {

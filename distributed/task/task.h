@@ -105,6 +105,8 @@ class Task {
   void WaitForSteps();
 
  private:
+  // Has the transport serve. An error names the protocol, and says which others there are.
+  Status ServeTransport();
   void RunHousekeeping();
   Status ShuttingDown() const;
 

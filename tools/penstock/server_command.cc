@@ -11,6 +11,7 @@
 #include "client/exit_deadline.h"
 #include "client/stop_signal.h"
 #include "distributed/rpc/server.h"
+#include "distributed/transport/verbs/flags.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {
@@ -133,8 +134,9 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       ->add_option(
           "--protocol", flags->protocol,
           "How tensors move between tasks, the same in all of them: auto (shared memory where "
-          "two tasks can have it, else gRPC), shm or grpc")
+          "two tasks can have it, else RDMA, else gRPC), shm, verbs (RDMA) or grpc")
       ->capture_default_str();
+  AddVerbsFlags(*server);
   server
       ->add_option("--status_port", flags->status_port,
                    "Show a status page of the cluster, and /metrics for Prometheus, at this port, "

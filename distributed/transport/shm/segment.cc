@@ -32,10 +32,6 @@ Status NoMemory(const char* what) {
 
 }  // namespace
 
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) close(fd_);
-}
-
 StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Map(UniqueFd fd) {
   void* const base = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return NoMemory("mmap");

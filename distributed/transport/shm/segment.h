@@ -18,29 +18,10 @@
 
 #include "core/base/mutex.h"
 #include "core/base/status.h"
-#include "distributed/transport/shm/ring.h"
+#include "distributed/transport/loop/ring.h"
+#include "distributed/transport/loop/unique_fd.h"
 
 namespace penstock {
-
-// A file descriptor that is closed with its owner. Move-only.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~UniqueFd();
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  void Close() { UniqueFd(std::exchange(fd_, -1)); }
-
- private:
-  int fd_ = -1;
-};
 
 // A flag that one end raises before it looks a last time and waits; the other end takes it down
 // after a change and rings the bell.

@@ -18,7 +18,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "core/base/mutex.h"
 #include "core/tensor/arena.h"
-#include "distributed/transport/shm/loop.h"
+#include "distributed/transport/loop/loop.h"
 #include "distributed/transport/shm/segment.h"
 #include "distributed/transport/shm/tensor_record_writer.h"
 #include "distributed/transport/shm/unix_socket.h"
@@ -31,7 +31,7 @@ namespace penstock {
 inline constexpr uint64_t kUnreadBytesMax = uint64_t{32} << 20;
 
 class ShmSink final : public TensorSink,
-                      public ShmLoop::End,
+                      public TransportLoop::End,
                       public std::enable_shared_from_this<ShmSink> {
  public:
   // The connection `socket` has been accepted. `steps` is borrowed until Close.

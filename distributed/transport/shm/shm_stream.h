@@ -14,7 +14,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "core/base/mutex.h"
-#include "distributed/transport/shm/loop.h"
+#include "distributed/transport/loop/loop.h"
 #include "distributed/transport/shm/segment.h"
 #include "distributed/transport/shm/tensor_record_reader.h"
 #include "distributed/transport/shm/unix_socket.h"
@@ -22,7 +22,7 @@
 
 namespace penstock {
 
-class ShmStream final : public ShmLoop::End, public std::enable_shared_from_this<ShmStream> {
+class ShmStream final : public TransportLoop::End, public std::enable_shared_from_this<ShmStream> {
  public:
   // Called when the stream is lost, without locks.
   using Lost = std::function<void(const ShmStream*)>;

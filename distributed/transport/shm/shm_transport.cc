@@ -16,7 +16,7 @@ using MeetCall = UnaryCall<wire::SharedMemory::AsyncService, wire::MeetRequest, 
 
 }  // namespace
 
-ShmTransport::ShmTransport(GrpcHost& host) : host_(host), loop_(Env::Real()) {
+ShmTransport::ShmTransport(GrpcHost& host) : host_(host), loop_(Env::Real(), "penstock-shm") {
   host_.builder->RegisterService(&service_);
 }
 

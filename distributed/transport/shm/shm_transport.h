@@ -11,8 +11,8 @@
 
 #include "core/base/mutex.h"
 #include "distributed/rpc/calls/grpc_host.h"
+#include "distributed/transport/loop/loop.h"
 #include "distributed/transport/shm/handshake.h"
-#include "distributed/transport/shm/loop.h"
 #include "distributed/transport/shm/shm_stream.h"
 #include "distributed/transport/transport.h"
 #include "proto/penstock/shm.grpc.pb.h"
@@ -56,7 +56,7 @@ class ShmTransport final : public Transport {
   TaskSteps* steps_ = nullptr;
   HostIdentity identity_;
   std::string socket_name_;
-  ShmLoop loop_;
+  TransportLoop loop_;
   Mutex mu_;  // locked before a stream's
   std::map<std::string, std::shared_ptr<ShmStream>> streams_ ABSL_GUARDED_BY(mu_);  // by task name
 };

@@ -15,9 +15,9 @@
 #include "absl/functional/function_ref.h"
 #include "core/runtime/rendezvous.h"
 #include "distributed/transport/key_numbers.h"
+#include "distributed/transport/loop/ring.h"
 #include "distributed/transport/received.h"
 #include "distributed/transport/shm/received_memory.h"
-#include "distributed/transport/shm/ring.h"
 #include "distributed/transport/shm/tensor_record.h"
 #include "distributed/transport/tensor_encoding.h"
 

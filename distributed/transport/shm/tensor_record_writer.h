@@ -11,7 +11,7 @@
 
 #include "core/base/status.h"
 #include "distributed/transport/key_numbers.h"
-#include "distributed/transport/shm/ring.h"
+#include "distributed/transport/loop/ring.h"
 #include "distributed/transport/shm/tensor_record.h"
 #include "distributed/transport/tensor_encoding.h"
 

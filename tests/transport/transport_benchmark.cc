@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors from one process to another through shared memory, beside gRPC and beside memcpy within
-// one process. All take turns, so only the ratios of one run mean something.
+// Tensors from one process to another by one protocol, beside gRPC and beside memcpy within one
+// process. All take turns, so only the ratios of one run mean something.
 //
-//   bazel run //distributed/transport/shm:shm_benchmark [-- ROUNDS]
+//   bazel run //tests/transport:transport_benchmark [-- PROTOCOL [ROUNDS [BYTES_MAX]]]
+//
+// Defaults: shm, 15 rounds, up to 256 MB.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +16,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "core/base/env.h"
@@ -23,11 +27,19 @@
 namespace penstock {
 namespace {
 
-constexpr const char* kProtocols[] = {"shm", "grpc"};
-constexpr int64_t kBytesMin = int64_t{1} << 10, kBytesMax = int64_t{256} << 20;
+constexpr int64_t kBytesMin = int64_t{1} << 10;
 
-// How many tensors a step sends: enough for about 64 MB, so that a round takes some milliseconds.
-int64_t CountOf(int64_t bytes) { return std::clamp<int64_t>((int64_t{64} << 20) / bytes, 1, 2000); }
+struct Options {
+  std::string protocol = "shm";
+  int rounds = 15;
+  int64_t bytes_max = int64_t{256} << 20;
+
+  std::vector<std::string> protocols() const { return {protocol, "grpc"}; }
+  // How many tensors a step sends: enough for about 64 MB, so that a round takes some milliseconds.
+  int64_t CountOf(int64_t bytes) const {
+    return std::clamp<int64_t>(std::min(bytes_max, int64_t{64} << 20) / bytes, 1, 2000);
+  }
+};
 
 HashedKey Key() {
   return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
@@ -78,7 +90,7 @@ class Receiver final : public TaskSteps {
 
 // One end of one transport.
 struct End {
-  End(const char* protocol, const char* job, TaskSteps& steps)
+  End(const std::string& protocol, const char* job, TaskSteps& steps)
       : transport(*TransportFactory::Global().Make(protocol, {.grpc = &host.host()})) {
     host.Start();
     id = {StrCat("/job:", job, "/replica:0/task:0"), host.address(), Env::Real().RandomU64() | 1};
@@ -94,10 +106,10 @@ struct End {
 };
 
 // Serves until `parent` closes its pipe.
-void RunProducer(int to, int from) {
+void RunProducer(const Options& options, int to, int from) {
   Sender steps;
   std::vector<std::unique_ptr<End>> ends;
-  for (const char* const protocol : kProtocols) {
+  for (const std::string& protocol : options.protocols()) {
     ends.push_back(std::make_unique<End>(protocol, "ps", steps));
     const std::string line =
         StrCat(ends.back()->id.address, " ", ends.back()->id.incarnation, "\n");
@@ -110,7 +122,7 @@ void RunProducer(int to, int from) {
 
 class Consumer {
  public:
-  Consumer(const char* protocol, FILE* from) : end_(protocol, "worker", steps_) {
+  Consumer(const std::string& protocol, FILE* from) : end_(protocol, "worker", steps_) {
     char address[256];
     unsigned long long incarnation = 0;
     CHECK(std::fscanf(from, "%255s %llu", address, &incarnation) == 2);
@@ -149,18 +161,19 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void Measure(FILE* from, int rounds) {
-  Consumer shm(kProtocols[0], from), grpc(kProtocols[1], from);
-  const std::vector<char> source(kBytesMax, 1);
-  std::vector<char> target(kBytesMax, 2);
-  std::printf("%10s %12s %9s %9s %9s %9s %9s %10s %9s\n", "bytes", "messages/s", "shm GB/s",
-              "grpc GB/s", "memcpy", "shm/grpc", "shm/mcpy", "one, us", "grpc, us");
-  for (int64_t bytes = kBytesMin; bytes <= kBytesMax; bytes *= 4) {
-    const int64_t count = CountOf(bytes);
+void Measure(const Options& options, FILE* from) {
+  Consumer measured(options.protocol, from), grpc("grpc", from);
+  const std::vector<char> source(static_cast<size_t>(options.bytes_max), 1);
+  std::vector<char> target(static_cast<size_t>(options.bytes_max), 2);
+  std::printf("%s beside grpc\n", options.protocol.c_str());
+  std::printf("%10s %12s %9s %9s %9s %9s %9s %10s %9s\n", "bytes", "messages/s", "GB/s",
+              "grpc GB/s", "memcpy", "/grpc", "/memcpy", "one, us", "grpc, us");
+  for (int64_t bytes = kBytesMin; bytes <= options.bytes_max; bytes *= 4) {
+    const int64_t count = options.CountOf(bytes);
     std::vector<double> a, b, c, one_a, one_b;
-    for (int i = -1; i < rounds; ++i) {  // the first warms up
-      const double times[] = {shm.Receive(bytes, count), grpc.Receive(bytes, count),
-                              Copy(source, &target, bytes, count), shm.Receive(bytes, 1),
+    for (int i = -1; i < options.rounds; ++i) {  // the first warms up
+      const double times[] = {measured.Receive(bytes, count), grpc.Receive(bytes, count),
+                              Copy(source, &target, bytes, count), measured.Receive(bytes, 1),
                               grpc.Receive(bytes, 1)};
       if (i < 0) continue;
       a.push_back(times[0]);
@@ -182,20 +195,22 @@ void Measure(FILE* from, int rounds) {
 }  // namespace penstock
 
 int main(int argc, char** argv) {
-  using penstock::Measure;
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
+  penstock::Options options;
+  if (argc > 1) options.protocol = argv[1];
+  if (argc > 2) options.rounds = std::max(1, std::atoi(argv[2]));
+  if (argc > 3) options.bytes_max = std::max(penstock::kBytesMin, std::atol(argv[3]));
   int there[2], back[2];
   CHECK(pipe(there) == 0 && pipe(back) == 0);
   const pid_t producer = fork();  // before there are threads
   if (producer == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(there[1]);
-    penstock::RunProducer(back[1], there[0]);
+    penstock::RunProducer(options, back[1], there[0]);
     _exit(0);
   }
   close(there[0]);
   FILE* const from = fdopen(back[0], "r");
-  Measure(from, std::max(1, rounds));
+  penstock::Measure(options, from);
   close(there[1]);
   waitpid(producer, nullptr, 0);
   std::fclose(from);

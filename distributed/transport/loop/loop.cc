@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/transport/shm/loop.h"
+#include "distributed/transport/loop/loop.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,7 +11,6 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "distributed/transport/shm/unix_socket.h"
 
 namespace penstock {
 namespace {
@@ -32,24 +32,24 @@ bool Watch(int epoll, int fd, uint64_t id) {
 
 }  // namespace
 
-Status ShmLoop::Start(UniqueFd listener, std::function<void(UniqueFd)> accepted) {
+Status TransportLoop::Start(UniqueFd listener, std::function<void(UniqueFd)> accepted) {
   listener_ = std::move(listener);
   accepted_ = std::move(accepted);
   epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   wake_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!Watch(epoll_.get(), wake_.get(), kWakeId) ||
-      !Watch(epoll_.get(), listener_.get(), kListenerId)) {
+      (listener_.valid() && !Watch(epoll_.get(), listener_.get(), kListenerId))) {
     return FailedPrecondition("epoll: ", std::strerror(errno));
   }
   {
     MutexLock lock(mu_);
     stopped_ = false;
   }
-  thread_ = Scheduler::Real().StartThread("penstock-shm", [this] { Run(); });
+  thread_ = Scheduler::Real().StartThread(name_, [this] { Run(); });
   return OkStatus();
 }
 
-bool ShmLoop::Add(std::shared_ptr<End> end) {
+bool TransportLoop::Add(std::shared_ptr<End> end) {
   MutexLock lock(mu_);
   if (stopped_) return false;
   added_.push_back(std::move(end));
@@ -58,7 +58,7 @@ bool ShmLoop::Add(std::shared_ptr<End> end) {
   return true;
 }
 
-void ShmLoop::Stop() {
+void TransportLoop::Stop() {
   std::vector<std::shared_ptr<End>> left;
   {
     MutexLock lock(mu_);
@@ -75,7 +75,7 @@ void ShmLoop::Stop() {
   listener_.Close();
 }
 
-void ShmLoop::Run() {
+void TransportLoop::Run() {
   for (int round = 0; !stopping_; ++round) {
     TakeAdded();
     bool worked = false;
@@ -89,7 +89,7 @@ void ShmLoop::Run() {
   }
 }
 
-void ShmLoop::TakeAdded() {
+void TransportLoop::TakeAdded() {
   if (!has_added_) return;
   std::vector<std::shared_ptr<End>> added;
   {
@@ -107,7 +107,7 @@ void ShmLoop::TakeAdded() {
   }
 }
 
-bool ShmLoop::AnyHasMore() {
+bool TransportLoop::AnyHasMore() {
   if (stopping_ || has_added_) return true;
   for (const auto& [id, end] : ends_) {
     if (end->HasMore()) return true;
@@ -115,13 +115,13 @@ bool ShmLoop::AnyHasMore() {
   return false;
 }
 
-void ShmLoop::Sleep() {
+void TransportLoop::Sleep() {
   for (const auto& [id, end] : ends_) end->FallAsleep();
   Poll(AnyHasMore() ? 0 : kTickMillis);
   for (const auto& [id, end] : ends_) end->WakeUp();
 }
 
-void ShmLoop::Poll(int timeout_ms) {
+void TransportLoop::Poll(int timeout_ms) {
   epoll_event events[kEventsMax];
   const int count = epoll_wait(epoll_.get(), events, kEventsMax, timeout_ms);
   for (int i = 0; i < count; ++i) {
@@ -137,8 +137,8 @@ void ShmLoop::Poll(int timeout_ms) {
   }
 }
 
-void ShmLoop::Accept() {
-  UniqueFd accepted = AcceptConnection(listener_.get());
+void TransportLoop::Accept() {
+  UniqueFd accepted(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (accepted.valid()) return accepted_(std::move(accepted));
   if (errno != EMFILE && errno != ENFILE) return;
   // Whoever connects waits until the next tick, which may find descriptors: the event would come
@@ -146,7 +146,7 @@ void ShmLoop::Accept() {
   accepting_ = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr) != 0;
 }
 
-void ShmLoop::TickAll() {
+void TransportLoop::TickAll() {
   const int64_t now_ns = env_.NowNanos();
   if (now_ns - ticked_ns_ < kTickNanos) return;
   ticked_ns_ = now_ns;
@@ -158,7 +158,7 @@ void ShmLoop::TickAll() {
   for (const uint64_t id : ended) Remove(id);
 }
 
-void ShmLoop::Remove(uint64_t id) {
+void TransportLoop::Remove(uint64_t id) {
   const auto end = std::move(ends_.at(id));
   ends_.erase(id);
   end->Close();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShmLoop: the thread of a shared memory transport. It serves the ends of all connections of a
-// task: looks into their rings, receives their messages, and notices when a process has gone.
+// TransportLoop: the thread of a transport that polls. It serves the ends of all connections of a
+// task: has them look for work, receives what their descriptors announce, and notices when a peer
+// has gone.
 //
 // After work it spins for kSpin at most, where that has been worth it lately (core/base/spin.h).
-// Then it sleeps until a peer rings the bell, which is a message of one byte on the connection's
-// socket, and peers ring only if they find it asleep.
+// Then the ends say that they sleep, and it sleeps until the descriptor of one of them is readable.
 #pragma once
 
 #include <atomic>
@@ -14,17 +14,19 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "core/base/spin.h"
-#include "distributed/transport/shm/segment.h"
+#include "distributed/transport/loop/unique_fd.h"
 
 namespace penstock {
 
-class ShmLoop {
+class TransportLoop {
  public:
   static constexpr auto kSpin = std::chrono::microseconds(50);
 
@@ -48,11 +50,13 @@ class ShmLoop {
     virtual void Close() = 0;
   };
 
-  explicit ShmLoop(Env& env) : env_(env) {}
-  ~ShmLoop() { Stop(); }
+  // `name`: of the thread, as debuggers show it.
+  TransportLoop(Env& env, std::string name) : env_(env), name_(std::move(name)) {}
+  ~TransportLoop() { Stop(); }
 
-  // `accepted` takes each connection to `listener`, on the loop's thread. Once.
-  Status Start(UniqueFd listener, std::function<void(UniqueFd)> accepted);
+  // Starts the thread. `accepted` takes each connection to `listener`, on the loop's thread; an
+  // invalid listener accepts none. Once.
+  Status Start(UniqueFd listener = {}, std::function<void(UniqueFd)> accepted = nullptr);
   // False, and nothing has happened, once the loop is being stopped.
   [[nodiscard]] bool Add(std::shared_ptr<End> end);
   // Ends the thread, then closes all ends.
@@ -69,6 +73,7 @@ class ShmLoop {
   void Remove(uint64_t id);
 
   Env& env_;
+  const std::string name_;
   UniqueFd listener_;
   UniqueFd epoll_;
   UniqueFd wake_;

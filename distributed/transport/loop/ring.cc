@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/transport/shm/ring.h"
+#include "distributed/transport/loop/ring.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// UniqueFd: owns a file descriptor.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace penstock {
+
+// A file descriptor that is closed with its owner. Move-only.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  void Close() { UniqueFd(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace penstock

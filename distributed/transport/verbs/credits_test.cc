@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/transport/verbs/credits.h"
+
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+TEST(ImmediateTest, ComesBackAsItWas) {
+  for (const auto kind :
+       {Immediate::kPublished, Immediate::kConfirmed, Immediate::kPing, Immediate::kGoodbye}) {
+    const Immediate sent{kind, Immediate::kMessagesMax, Immediate::kBytesMax - 1};
+    const Immediate back = Immediate::Decode(sent.Encode());
+    EXPECT_EQ(back.kind, kind);
+    EXPECT_EQ(back.messages, sent.messages);
+    EXPECT_EQ(back.bytes, sent.bytes);
+  }
+}
+
+TEST(MessageCreditsTest, ASenderStopsUntilMessagesAreConfirmed) {
+  MessageCredits credits(64);
+  EXPECT_EQ(credits.messages_max(), 24);
+  for (int i = 0; i < 24; ++i) {
+    ASSERT_TRUE(credits.CanSend());
+    credits.Sent();
+  }
+  EXPECT_FALSE(credits.CanSend());
+  EXPECT_TRUE(credits.Confirmed(1).ok());
+  EXPECT_TRUE(credits.CanSend());
+  EXPECT_EQ(credits.Confirmed(24).code(), StatusCode::kDataLoss);
+}
+
+TEST(MessageCreditsTest, AReceiverConfirmsAQuarter) {
+  MessageCredits credits(64);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(credits.Received().ok());
+  EXPECT_FALSE(credits.ShouldConfirm(0, 1000));
+  EXPECT_TRUE(credits.ShouldConfirm(250, 1000));
+  ASSERT_TRUE(credits.Received().ok());
+  EXPECT_TRUE(credits.ShouldConfirm(0, 1000));
+  EXPECT_EQ(credits.TakeReceived(), 6);
+  EXPECT_FALSE(credits.ShouldConfirm(249, 1000));
+}
+
+TEST(MessageCreditsTest, ASenderThatIgnoresItsLimitIsNoticed) {
+  MessageCredits credits(64);
+  for (int i = 0; i < 24; ++i) ASSERT_TRUE(credits.Received().ok());
+  EXPECT_EQ(credits.Received().code(), StatusCode::kDataLoss);
+}
+
+// Whatever the depth, both directions and the pings fit into the receives.
+TEST(MessageCreditsTest, AllFitsIntoTheReceives) {
+  for (const int depth : {64, 65, 256, 1024}) {
+    const MessageCredits credits(depth);
+    EXPECT_LE(2 * credits.messages_max() + MessageCredits::kReserve, depth);
+    EXPECT_LE(credits.messages_max(), Immediate::kMessagesMax);
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VerbsDevice: an RDMA device that has been opened, with the port that this task uses.
+// MemoryRegion: memory that has been registered with it, which pins the memory unless the device
+// takes page faults (ODP).
+//
+// Thread-safe. Regions and queue pairs hold the device.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+#include "distributed/transport/verbs/settings.h"
+
+namespace penstock {
+
+class VerbsDevice;
+
+class MemoryRegion {
+ public:
+  MemoryRegion(ibv_mr* region, std::shared_ptr<VerbsDevice> device)
+      : region_(region), device_(std::move(device)) {}
+  MemoryRegion(const MemoryRegion&) = delete;
+  ~MemoryRegion() { ibv_dereg_mr(region_); }
+
+  uint32_t local_key() const { return region_->lkey; }
+  uint32_t remote_key() const { return region_->rkey; }
+
+ private:
+  ibv_mr* const region_;
+  const std::shared_ptr<VerbsDevice> device_;
+};
+
+class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
+ public:
+  // What the port is, as the other end has to know it.
+  struct Port {
+    int number = 0;
+    int gid_index = 0;
+    ibv_gid gid = {};
+    uint16_t lid = 0;
+    int mtu = 0;              // bytes
+    bool is_ethernet = true;  // RoCE, else InfiniBand
+    bool is_routable = true;  // RoCE v2, else v1
+  };
+
+  // FailedPrecondition if there is no device, port or address as `settings` want it, or this
+  // process may not use it: one line that names the setting and what to do.
+  static StatusOr<std::shared_ptr<VerbsDevice>> Open(const VerbsSettings& settings);
+  VerbsDevice(const VerbsDevice&) = delete;
+  ~VerbsDevice();
+
+  const std::string& name() const { return name_; }
+  const Port& port() const { return port_; }
+  ibv_context* context() const { return context_; }
+  ibv_pd* domain() const { return domain_; }
+  // How many reads of one queue pair the device has under way at once.
+  int reads_max() const { return reads_max_; }
+  bool takes_page_faults() const { return takes_page_faults_; }
+  // Returns one line: the settings as they are used.
+  std::string Describe() const;
+
+  // `access`: flags of ibv_reg_mr. ResourceExhausted names the limit of locked memory.
+  StatusOr<std::unique_ptr<MemoryRegion>> Register(void* memory, size_t bytes, int access);
+
+ private:
+  VerbsDevice(const VerbsSettings& settings, ibv_context* context);
+  Status Prepare();
+  Status FindPort();
+  Status FindAddress();
+  void QueryDevice();
+
+  const VerbsSettings settings_;
+  ibv_context* const context_;
+  const std::string name_;
+  ibv_pd* domain_ = nullptr;
+  Port port_;
+  int ports_ = 0;
+  int gids_ = 0;
+  int reads_max_ = 1;
+  bool takes_page_faults_ = false;
+};
+
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ExposedTensor: the bytes of a large tensor where the other end may read them.
+//
+//   memory that is registered already   stays where it is (tensors that were received over RDMA)
+//   up to kStagedBytesMax               is copied into registered memory
+//   larger                              is registered in place, for as long as this object lives
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+#include "distributed/transport/tensor_encoding.h"
+#include "distributed/transport/verbs/device.h"
+#include "distributed/transport/verbs/registered_memory.h"
+
+namespace penstock {
+
+// Below it a copy costs less than to register memory and to give it back, which is some 100 us of
+// system calls.
+inline constexpr size_t kStagedBytesMax = size_t{256} << 10;
+
+class ExposedTensor {
+ public:
+  // ResourceExhausted if there is no memory that can be registered.
+  static StatusOr<ExposedTensor> Make(const OutgoingTensor& tensor, VerbsDevice& device,
+                                      RegisteredMemory& memory);
+
+  uint64_t address() const { return reinterpret_cast<uint64_t>(bytes_.raw_data()); }
+  uint32_t key() const { return key_; }
+  // True if the tensor itself is not needed any more.
+  bool is_copy() const { return is_copy_; }
+
+ private:
+  static StatusOr<ExposedTensor> Copy(const OutgoingTensor& tensor, RegisteredMemory& memory);
+
+  Tensor bytes_;  // of which the memory is exposed; ends after the region
+  std::unique_ptr<MemoryRegion> region_;
+  uint32_t key_ = 0;
+  bool is_copy_ = false;
+};
+
+}  // namespace penstock

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RegisteredMemory: an allocator whose memory is registered with the RDMA device, in regions of 16
+// MiB and more that stay registered for as long as they are kept. Large tensors are received into
+// it and live there until their last user frees them, even if the transport has ended.
+//
+// What it hands out counts for the task (MemoryAccount). Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "core/tensor/allocator.h"
+#include "core/tensor/arena.h"
+#include "distributed/transport/verbs/device.h"
+
+namespace penstock {
+
+struct MemoryKeys {
+  uint32_t local = 0;
+  uint32_t remote = 0;
+};
+
+class RegisteredMemory final : public Allocator,
+                               public std::enable_shared_from_this<RegisteredMemory> {
+ public:
+  // A region that has been registered: its keys, and what unregisters it when it ends.
+  struct Registration {
+    MemoryKeys keys;
+    std::shared_ptr<void> holder;
+  };
+  using Register = std::function<StatusOr<Registration>(void* memory, size_t bytes)>;
+
+  static constexpr size_t kRegionBytes = size_t{16} << 20;
+  // Free memory is kept up to this, so that the next step finds it registered.
+  static constexpr size_t kCachedBytesMax = size_t{512} << 20;
+
+  explicit RegisteredMemory(Register register_memory);
+  // Registers with the device, for reads and writes of both ends.
+  static std::shared_ptr<RegisteredMemory> Of(std::shared_ptr<VerbsDevice> device);
+
+  // Registers the first region, which shows whether that is allowed.
+  Status Warm();
+  // Returns the keys of the region that holds all of the range, or nothing.
+  std::optional<MemoryKeys> Find(const void* begin, size_t bytes);
+  // Returns what is not in use to the system.
+  void ReturnFree() { arena_.ReturnFree(); }
+
+  // Allocator.
+  const std::string& name() const override { return name_; }
+  void* Allocate(size_t bytes) override;
+  void Deallocate(void* pointer, size_t bytes) override;
+  AllocatorStats stats() const override;
+
+ private:
+  // Maps regions of huge pages, and registers them.
+  class Source final : public MemorySource {
+   public:
+    explicit Source(Register register_memory) : register_(std::move(register_memory)) {}
+    void* Map(size_t bytes) override;
+    void Unmap(void* region, size_t bytes) override;
+    std::optional<MemoryKeys> Find(const char* begin, size_t bytes);
+    Status last_error();
+
+   private:
+    struct Region {
+      size_t bytes;
+      Registration registration;
+    };
+    const Register register_;
+    Mutex mu_;
+    std::map<const char*, Region> regions_ ABSL_GUARDED_BY(mu_);  // by their begin
+    Status error_ ABSL_GUARDED_BY(mu_);
+  };
+
+  const std::string name_ = "registered memory";
+  Source source_;
+  Arena arena_;
+  mutable Mutex mu_;
+  int64_t blocks_ ABSL_GUARDED_BY(mu_) = 0;  // in use
+  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::shared_ptr<RegisteredMemory> self_ ABSL_GUARDED_BY(mu_);  // while blocks are in use
+};
+
+}  // namespace penstock

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/transport/verbs/verbs_stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/env.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kMessagesPerCall = 64;
+
+// The two tasks are there, and have no RDMA between them.
+bool HasNoWay(const Status& why) {
+  return absl::IsFailedPrecondition(why) || absl::IsResourceExhausted(why);
+}
+
+}  // namespace
+
+// Asks the consumer, and takes the CPU's memory to mean any memory of the CPU.
+class VerbsStream::InRegistered final : public Landing {
+ public:
+  InRegistered(Allocator& memory, Landing& landing) : memory_(memory), landing_(landing) {}
+
+  Allocator& AllocatorFor(int64_t step_id, const HashedKey& key, DType dtype,
+                          const Shape& shape) override {
+    Allocator& wanted = landing_.AllocatorFor(step_id, key, dtype, shape);
+    in_place_ = &wanted == &CpuAllocator();
+    return in_place_ ? memory_ : wanted;
+  }
+  bool in_place() const { return in_place_; }
+
+ private:
+  Allocator& memory_;
+  Landing& landing_;
+  bool in_place_ = false;
+};
+
+VerbsStream::VerbsStream(std::unique_ptr<QueuePair> pair, const TaskId& producer, TaskSteps& steps,
+                         std::shared_ptr<RegisteredMemory> memory, Lost lost)
+    : VerbsEnd(std::move(pair)),
+      producer_(producer),
+      steps_(steps),
+      memory_(std::move(memory)),
+      when_lost_(std::move(lost)) {
+  MutexLock lock(mu_);
+  reader_.emplace(pair_->in_ring(), steps_);
+  commands_.emplace(pair_->out_ring());
+}
+
+VerbsStream::~VerbsStream() {
+  MutexLock lock(mu_);
+  pair_.reset();  // before the memory of what is being read
+}
+
+VerbsEndpoint VerbsStream::endpoint() {
+  MutexLock lock(mu_);
+  return pair_ == nullptr ? VerbsEndpoint{} : pair_->own();
+}
+
+Status VerbsStream::Connect(const VerbsEndpoint& other, int64_t now_ns) {
+  MutexLock lock(mu_);
+  if (pair_ == nullptr) return lost_;
+  connected_ns_ = now_ns;
+  RETURN_IF_ERROR(pair_->Connect(other, now_ns));
+  RETURN_IF_ERROR(pair_->Ping(now_ns));
+  return FlushCommands();
+}
+
+void VerbsStream::WhenOpen(Transport::Reached opened) {
+  Status status;
+  {
+    MutexLock lock(mu_);
+    status = lost_;  // between two streams: the caller may ask again
+    if (status.ok() && !is_open_) {
+      opened_.push_back(std::move(opened));
+      return;
+    }
+  }
+  std::move(opened)(status);
+}
+
+bool VerbsStream::Subscribe(int64_t step_id) {
+  MutexLock lock(mu_);
+  if (!lost_.ok()) return false;
+  wanted_.insert(step_id);
+  waiting_.push_back({VerbsCommand::kSubscribe, static_cast<uint64_t>(step_id)});
+  const Status flushed = FlushCommands();
+  if (!flushed.ok()) broken_ = flushed;
+  return true;
+}
+
+void VerbsStream::Unsubscribe(int64_t step_id) {
+  MutexLock lock(mu_);
+  wanted_.erase(step_id);
+}
+
+bool VerbsStream::Wants(int64_t step_id) {
+  MutexLock lock(mu_);
+  return wanted_.contains(step_id);
+}
+
+void VerbsStream::Say(const VerbsCommand& command) {
+  MutexLock lock(mu_);
+  waiting_.push_back(command);
+}
+
+Status VerbsStream::FlushCommands() {
+  if (pair_ == nullptr) return OkStatus();
+  while (!waiting_.empty()) {
+    ASSIGN_OR_RETURN(const size_t room, commands_->Room());
+    if (room < sizeof(VerbsCommand)) break;  // until the producer has confirmed some
+    commands_->Append(&waiting_.front(), sizeof(VerbsCommand));
+    waiting_.pop_front();
+  }
+  commands_->Publish();
+  return pair_->Flush();
+}
+
+bool VerbsStream::Advance() {
+  StatusOr<int> ended = 0;
+  bool worked = false, heard = false;
+  {
+    MutexLock lock(mu_);
+    if (pair_ == nullptr) return false;
+    worked = pair_->HasEvents();
+    if (worked) ended = pair_->Poll(Env::Real().NowNanos());
+    if (!ended.ok()) broken_ = ended.status();
+    heard = pair_->has_heard();
+  }
+  if (heard && !std::exchange(open_, true)) MarkOpen();
+  // Even if the connection has broken: what the producer has sent before counts.
+  const StatusOr<bool> read = ReadMessages();
+  if (read.ok() && *read) worked = true;
+  if (ended.ok()) EndReads(*ended);
+  Status status = read.ok() && ended.ok() ? StartReads() : read.status();
+  {
+    MutexLock lock(mu_);
+    if (status.ok()) status = broken_;
+    if (status.ok() && worked) status = pair_->Confirm();
+    if (status.ok() && worked) status = FlushCommands();
+  }
+  if (!status.ok()) MarkLost(status);
+  return worked && status.ok();
+}
+
+void VerbsStream::MarkOpen() {
+  std::vector<Transport::Reached> opened;
+  {
+    MutexLock lock(mu_);
+    is_open_ = true;
+    opened.swap(opened_);
+  }
+  for (Transport::Reached& call : opened) std::move(call)(OkStatus());
+}
+
+StatusOr<bool> VerbsStream::ReadMessages() {
+  const auto wants = [this](int64_t step_id) { return Wants(step_id); };
+  VerbsMessageReader::Messages messages;
+  int count = 0;
+  for (; count < kMessagesPerCall; ++count) {
+    ASSIGN_OR_RETURN(const bool read, reader_->Read(wants, &messages));
+    if (!read) break;
+    for (auto& t : messages.tensors) {
+      steps_.Deliver(t.step_id, t.key, std::move(t.value), t.is_dead);
+    }
+    for (const auto& r : messages.refused) steps_.Fail(r.step_id, r.why);
+    for (auto& offer : messages.offers) offers_.push_back(std::move(offer));
+    messages = {};
+  }
+  return count > 0;
+}
+
+Status VerbsStream::StartReads() {
+  while (true) {
+    if (readings_.empty() || readings_.back().begun == readings_.back().offer.fields.bytes) {
+      ASSIGN_OR_RETURN(const bool begun, BeginReading());
+      if (!begun) return OkStatus();
+    }
+    Reading& reading = readings_.back();
+    const VerbsTensorFields& fields = reading.offer.fields;
+    const uint64_t bytes =
+        std::min<uint64_t>(QueuePair::kReadBytesMax, fields.bytes - reading.begun);
+    MutexLock lock(mu_);
+    if (!pair_->CanRead()) return OkStatus();
+    RETURN_IF_ERROR(pair_->Read(reading.to + reading.begun, reading.local_key,
+                                fields.address + reading.begun, fields.address_key, bytes));
+    reading.begun += bytes;
+  }
+}
+
+StatusOr<bool> VerbsStream::BeginReading() {
+  while (!offers_.empty()) {
+    const uint64_t bytes = offers_.front().fields.bytes;
+    if (!readings_.empty() && reading_bytes_ + bytes > kReadingBytesMax) return false;
+    TensorOffer offer = std::move(offers_.front());
+    offers_.pop_front();
+    const VerbsCommand taken{VerbsCommand::kTaken, offer.fields.offer};
+    if (!Wants(offer.fields.step_id)) {
+      Say(taken);
+      continue;
+    }
+    StatusOr<Reading> reading = MakeReading(offer);
+    if (!reading.ok()) {
+      FailReceiving(offer, reading.status());
+      Say(taken);
+      continue;
+    }
+    reading_bytes_ += bytes;
+    readings_.push_back(*std::move(reading));
+    return true;
+  }
+  return false;
+}
+
+StatusOr<VerbsStream::Reading> VerbsStream::MakeReading(TensorOffer offer) {
+  const size_t bytes = offer.fields.bytes;
+  InRegistered landing(*memory_, steps_);
+  ASSIGN_OR_RETURN(IncomingTensor tensor,
+                   IncomingTensor::Begin(offer.fields.step_id, offer.key, offer.header(), landing));
+  Reading reading{std::move(offer), std::move(tensor), Tensor(), nullptr, 0};
+  if (landing.in_place()) {
+    reading.to = reading.tensor.Next(bytes);
+  } else {
+    const Shape shape({static_cast<int64_t>(bytes)});
+    ASSIGN_OR_RETURN(reading.bounce, Tensor::Make(*memory_, DType::kUint8, shape));
+    reading.to = static_cast<char*>(reading.bounce.mutable_raw_data());
+  }
+  const auto keys = memory_->Find(reading.to, bytes);
+  CHECK(keys.has_value(), "registered memory without a key");
+  reading.local_key = keys->local;
+  return reading;
+}
+
+void VerbsStream::EndReads(int count) {
+  for (; count > 0; --count) {
+    CHECK(!readings_.empty());
+    Reading& reading = readings_.front();
+    const uint64_t bytes = reading.offer.fields.bytes;
+    reading.ended += std::min<uint64_t>(QueuePair::kReadBytesMax, bytes - reading.ended);
+    if (reading.ended < bytes) continue;
+    reading_bytes_ -= bytes;
+    Reading whole = std::move(reading);
+    readings_.pop_front();
+    Finish(std::move(whole));
+  }
+}
+
+void VerbsStream::Finish(Reading reading) {
+  const VerbsTensorFields& fields = reading.offer.fields;
+  Say({VerbsCommand::kTaken, fields.offer});
+  if (!Wants(fields.step_id)) return;
+  if (reading.bounce.valid()) {
+    std::memcpy(reading.tensor.Next(fields.bytes), reading.to, fields.bytes);
+  }
+  const bool is_dead = reading.tensor.is_dead();
+  StatusOr<Tensor> value = std::move(reading.tensor).Finish();
+  if (!value.ok()) return FailReceiving(reading.offer, value.status());
+  steps_.Deliver(fields.step_id, reading.offer.key, *std::move(value), is_dead);
+}
+
+void VerbsStream::FailReceiving(const TensorOffer& offer, const Status& why) {
+  steps_.Fail(offer.fields.step_id,
+              Annotate(why, StrCat("receiving '", offer.key.key().tensor, "'")));
+}
+
+bool VerbsStream::Tick(int64_t now_ns) {
+  Status status;
+  {
+    MutexLock lock(mu_);
+    if (pair_ == nullptr) return false;
+    status = broken_;
+    if (status.ok() && !pair_->HasEvents()) status = pair_->KeepAlive(now_ns);
+  }
+  if (!open_ && now_ns - connected_ns_ > kFirstWordNanosMax) {
+    status = Unavailable("no answer within ", kFirstWordNanosMax / 1'000'000'000, " s");
+  }
+  if (!status.ok()) MarkLost(status);
+  return status.ok();
+}
+
+Status VerbsStream::Describe(const Status& why) const {
+  if (HasNoWay(why)) {
+    return FailedPrecondition("--protocol=verbs: no RDMA with ", producer_.ToString(), ": ",
+                              why.message(), "; or choose --protocol=auto or grpc in all tasks");
+  }
+  const bool keeps = absl::IsAborted(why) || absl::IsDataLoss(why);
+  return Status(keeps ? why.code() : StatusCode::kUnavailable,
+                StrCat("lost the connection to ", producer_.ToString(), ": ", why.message()));
+}
+
+void VerbsStream::MarkLost(const Status& why) {
+  const auto self = shared_from_this();
+  Status reason = why;
+  if (connected_ns_ != 0 && !open_ && absl::IsUnavailable(why)) {
+    // It has answered over gRPC.
+    reason = FailedPrecondition("RDMA packets do not reach it (", why.message(),
+                                "): check --verbs_device and --verbs_gid_index in both tasks");
+  }
+  const Status status = Describe(reason);
+  when_lost_(this);
+  std::unique_ptr<QueuePair> pair;
+  std::set<int64_t> steps;
+  std::vector<Transport::Reached> opened;
+  {
+    MutexLock lock(mu_);
+    if (!lost_.ok()) return;
+    lost_ = status;
+    steps.swap(wanted_);
+    opened.swap(opened_);
+    waiting_.clear();
+    commands_.reset();
+    pair = std::move(pair_);
+  }
+  if (pair != nullptr && absl::IsCancelled(why)) pair->SayGoodbye();
+  reader_.reset();
+  pair.reset();  // the device writes no more to the memory of what is being read
+  readings_.clear();
+  offers_.clear();
+  for (const int64_t step_id : steps) steps_.Fail(step_id, status);
+  const Status reached = HasNoWay(reason) ? FailedPrecondition(reason.message()) : status;
+  for (Transport::Reached& call : opened) std::move(call)(reached);
+}
+
+void VerbsStream::Close() {
+  Status why;
+  {
+    MutexLock lock(mu_);
+    why = broken_;
+  }
+  MarkLost(why.ok() ? Cancelled("this task is shutting down") : why);
+}
+
+}  // namespace penstock

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VerbsStream: the consumer's end of one connection: subscribes to steps, reads the large tensors
+// that are offered, and hands on what comes.
+//
+// Made before it is connected: what is subscribed meanwhile is told to the producer when it is.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/base/mutex.h"
+#include "distributed/transport/transport.h"
+#include "distributed/transport/verbs/message_reader.h"
+#include "distributed/transport/verbs/registered_memory.h"
+#include "distributed/transport/verbs/verbs_end.h"
+
+namespace penstock {
+
+// A read that is under way: at most so many bytes, or one tensor.
+inline constexpr uint64_t kReadingBytesMax = uint64_t{32} << 20;
+// The producer has to answer over RDMA within so long.
+inline constexpr int64_t kFirstWordNanosMax = 5'000'000'000;
+
+class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<VerbsStream> {
+ public:
+  // Called when the stream is lost, without locks.
+  using Lost = std::function<void(const VerbsStream*)>;
+
+  // `steps` is borrowed until Close.
+  VerbsStream(std::unique_ptr<QueuePair> pair, const TaskId& producer, TaskSteps& steps,
+              std::shared_ptr<RegisteredMemory> memory, Lost lost);
+  ~VerbsStream() override;
+
+  const TaskId& producer() const { return producer_; }
+  VerbsEndpoint endpoint();
+  // Connects to the producer's end. Then the stream belongs to a loop.
+  Status Connect(const VerbsEndpoint& other, int64_t now_ns);
+  // Calls `opened` once: when the producer has answered over RDMA, or with the error if it does
+  // not.
+  void WhenOpen(Transport::Reached opened);
+  // False when the stream is lost.
+  bool Subscribe(int64_t step_id);
+  void Unsubscribe(int64_t step_id);
+  // Ends the stream and fails its steps. `why` is FailedPrecondition where the tasks have no RDMA
+  // between them. On the loop's thread, or before a loop has the stream.
+  void MarkLost(const Status& why);
+
+  // End.
+  bool Advance() override;
+  bool Tick(int64_t now_ns) override;
+  void Close() override;
+
+ private:
+  // A large tensor that is being read.
+  struct Reading {
+    TensorOffer offer;
+    IncomingTensor tensor;
+    Tensor bounce;  // where the bytes land that the tensor cannot take directly; else not valid
+    char* to;
+    uint32_t local_key;
+    uint64_t begun = 0, ended = 0;  // bytes
+  };
+  class InRegistered;
+
+  Status Describe(const Status& why) const;
+  bool Wants(int64_t step_id);
+  void MarkOpen();
+  // Hands on what the ring has. Returns whether there was anything.
+  StatusOr<bool> ReadMessages();
+  // Reads what was offered, as far as the queue pair takes reads.
+  Status StartReads();
+  // Takes memory for the next offer. Returns false if there is none, or enough is being read.
+  StatusOr<bool> BeginReading();
+  StatusOr<Reading> MakeReading(TensorOffer offer);
+  void EndReads(int count);
+  void Finish(Reading reading);
+  void FailReceiving(const TensorOffer& offer, const Status& why);
+  void Say(const VerbsCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
+  Status FlushCommands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const TaskId producer_;
+  TaskSteps& steps_;
+  const std::shared_ptr<RegisteredMemory> memory_;
+  const Lost when_lost_;
+  // Of the loop's thread.
+  std::optional<VerbsMessageReader> reader_;  // of the pair's ring
+  std::deque<TensorOffer> offers_;            // not begun
+  std::deque<Reading> readings_;
+  uint64_t reading_bytes_ = 0;
+  int64_t connected_ns_ = 0;
+  bool open_ = false;
+
+  std::optional<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // of the pair's ring
+  std::deque<VerbsCommand> waiting_ ABSL_GUARDED_BY(mu_);    // until there is room
+  std::set<int64_t> wanted_ ABSL_GUARDED_BY(mu_);            // steps
+  std::vector<Transport::Reached> opened_ ABSL_GUARDED_BY(mu_);
+  bool is_open_ ABSL_GUARDED_BY(mu_) = false;
+  Status broken_ ABSL_GUARDED_BY(mu_);  // why the loop is to end the stream
+  Status lost_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/transport/verbs/verbs_transport.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "core/base/env.h"
+#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/transport/transport_factory.h"
+#include "distributed/transport/verbs/verbs_sink.h"
+
+namespace penstock {
+namespace {
+
+using ConnectCall =
+    UnaryCall<wire::Verbs::AsyncService, wire::VerbsConnectRequest, wire::VerbsConnectResponse>;
+
+constexpr int64_t kConnectMillisMax = 10'000;
+
+}  // namespace
+
+VerbsTransport::VerbsTransport(GrpcHost& host, const VerbsSettings& settings, Log log)
+    : host_(host), settings_(settings), log_(std::move(log)), loop_(Env::Real(), "penstock-verbs") {
+  host_.builder->RegisterService(&service_);
+}
+
+VerbsTransport::~VerbsTransport() { Stop(); }
+
+Status VerbsTransport::Serve(const TaskId& self, TaskSteps& steps) {
+  self_ = self;
+  steps_ = &steps;
+  serves_ = OpenDevice();
+  // Consumers that ask are answered in any case.
+  ConnectCall::Listen(std::make_shared<const ConnectCall::Endpoint>(ConnectCall::Endpoint{
+      &service_, &Service::RequestConnect, host_.loop, host_.queue,
+      [this](auto call) { call->Finish(AnswerConnect(call->request(), &call->response())); }}));
+  return serves_;
+}
+
+Status VerbsTransport::OpenDevice() {
+  ASSIGN_OR_RETURN(device_, VerbsDevice::Open(settings_));
+  memory_ = RegisteredMemory::Of(device_);
+  RETURN_IF_ERROR(memory_->Warm());
+  RETURN_IF_ERROR(loop_.Start());
+  log_(StrCat("RDMA: ", device_->Describe()));
+  return OkStatus();
+}
+
+Status VerbsTransport::AnswerConnect(const wire::VerbsConnectRequest& request,
+                                     wire::VerbsConnectResponse* response) {
+  if (request.incarnation() != self_.incarnation) {
+    return Aborted(self_.ToString(), " has restarted");
+  }
+  if (!serves_.ok()) return FailedPrecondition("it has no RDMA: ", serves_.message());
+  if (request.consumer().empty()) return InvalidArgument("a consumer without a name");
+  ASSIGN_OR_RETURN(const VerbsEndpoint other, VerbsEndpoint::Parse(request.endpoint()));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<QueuePair> pair,
+      QueuePair::Create(device_, settings_, kVerbsTensorRingBytes, kVerbsCommandRingBytes));
+  RETURN_IF_ERROR(pair->Connect(other, Env::Real().NowNanos()));
+  pair->own().ToProto(response->mutable_endpoint());
+  const bool added = loop_.Add(
+      std::make_shared<VerbsSink>(std::move(pair), request.consumer(), *steps_, device_, memory_));
+  return added ? OkStatus() : Unavailable(self_.ToString(), " is shutting down");
+}
+
+StatusOr<std::shared_ptr<VerbsStream>> VerbsTransport::StreamTo(const TaskId& producer,
+                                                                bool* opened) {
+  *opened = false;
+  RETURN_IF_ERROR(serves_);
+  const auto found = streams_.find(producer.name);
+  // A stream to another incarnation serves only the steps that began with it.
+  if (found != streams_.end() && found->second->producer() == producer) return found->second;
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<QueuePair> pair,
+      QueuePair::Create(device_, settings_, kVerbsCommandRingBytes, kVerbsTensorRingBytes));
+  auto stream = std::make_shared<VerbsStream>(std::move(pair), producer, *steps_, memory_,
+                                              [this](const VerbsStream* lost) { Forget(lost); });
+  streams_[producer.name] = stream;
+  *opened = true;
+  return stream;
+}
+
+void VerbsTransport::Open(const std::shared_ptr<VerbsStream>& stream) {
+  using Call = ClientCall<wire::VerbsConnectResponse>;
+  const TaskId& producer = stream->producer();
+  wire::VerbsConnectRequest request;
+  request.set_incarnation(producer.incarnation);
+  request.set_consumer(self_.name);
+  stream->endpoint().ToProto(request.mutable_endpoint());
+  const auto stub = wire::Verbs::NewStub(host_.channels->To(producer.address));
+  Call::Start(
+      *host_.loop, "", kConnectMillisMax,
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return stub->PrepareAsyncConnect(context, request, queue);
+      },
+      [this, stream](const Status& status, wire::VerbsConnectResponse& response) {
+        const Status joined = status.ok() ? Join(stream, response) : status;
+        if (joined.ok()) return;
+        stream->MarkLost(
+            absl::IsUnimplemented(joined) ? FailedPrecondition("it does not offer RDMA") : joined);
+      });
+}
+
+Status VerbsTransport::Join(const std::shared_ptr<VerbsStream>& stream,
+                            const wire::VerbsConnectResponse& answer) {
+  ASSIGN_OR_RETURN(const VerbsEndpoint other, VerbsEndpoint::Parse(answer.endpoint()));
+  RETURN_IF_ERROR(stream->Connect(other, Env::Real().NowNanos()));
+  return loop_.Add(stream) ? OkStatus() : Cancelled("this task is shutting down");
+}
+
+void VerbsTransport::Reach(const TaskId& producer, Reached reached) {
+  bool is_new = false;
+  StatusOr<std::shared_ptr<VerbsStream>> stream = nullptr;
+  {
+    MutexLock lock(mu_);
+    stream = StreamTo(producer, &is_new);
+  }
+  if (!stream.ok()) return std::move(reached)(FailedPrecondition(stream.status().message()));
+  (*stream)->WhenOpen(std::move(reached));
+  if (is_new) Open(*stream);
+}
+
+void VerbsTransport::Subscribe(const TaskId& producer, int64_t step_id) {
+  bool is_new = false;
+  StatusOr<std::shared_ptr<VerbsStream>> stream = nullptr;
+  {
+    MutexLock lock(mu_);
+    stream = StreamTo(producer, &is_new);
+    if (stream.ok() && !(*stream)->Subscribe(step_id)) {  // it has just been lost
+      streams_.erase(producer.name);
+      stream = StreamTo(producer, &is_new);
+      if (stream.ok()) (*stream)->Subscribe(step_id);
+    }
+  }
+  if (!stream.ok()) {
+    return steps_->Fail(
+        step_id, FailedPrecondition("--protocol=verbs: no RDMA with ", producer.ToString(), ": ",
+                                    stream.status().message()));
+  }
+  if (is_new) Open(*stream);
+}
+
+void VerbsTransport::Unsubscribe(const TaskId& producer, int64_t step_id) {
+  MutexLock lock(mu_);
+  const auto found = streams_.find(producer.name);
+  if (found != streams_.end()) found->second->Unsubscribe(step_id);
+}
+
+void VerbsTransport::Forget(const VerbsStream* stream) {
+  MutexLock lock(mu_);
+  const auto found = streams_.find(stream->producer().name);
+  if (found != streams_.end() && found->second.get() == stream) streams_.erase(found);
+}
+
+void VerbsTransport::Stop() { loop_.Stop(); }
+
+namespace {
+
+void LogToStderr(const std::string& line) { std::fprintf(stderr, "penstock: %s\n", line.c_str()); }
+
+StatusOr<std::unique_ptr<Transport>> Make(const TransportHost& host) {
+  if (host.grpc == nullptr) {
+    return FailedPrecondition("protocol verbs: this process has no server");
+  }
+  ASSIGN_OR_RETURN(const VerbsSettings settings, VerbsSettings::FromEnvironment());
+  return std::make_unique<VerbsTransport>(*host.grpc, settings,
+                                          host.log == nullptr ? LogToStderr : host.log);
+}
+
+const bool added [[maybe_unused]] = TransportFactory::Global().Add("verbs", Make);
+
+}  // namespace
+
+}  // namespace penstock

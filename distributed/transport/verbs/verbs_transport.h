@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VerbsTransport: tensors between tasks over RDMA (libibverbs).
+//
+// One connection per ordered pair of tasks: opened by the consumer when it is first needed, and
+// again after it was lost. The two ends learn of each other over gRPC.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/base/mutex.h"
+#include "distributed/rpc/calls/grpc_host.h"
+#include "distributed/transport/loop/loop.h"
+#include "distributed/transport/transport.h"
+#include "distributed/transport/verbs/device.h"
+#include "distributed/transport/verbs/message.h"
+#include "distributed/transport/verbs/registered_memory.h"
+#include "distributed/transport/verbs/settings.h"
+#include "distributed/transport/verbs/verbs_stream.h"
+#include "proto/penstock/verbs.grpc.pb.h"
+
+namespace penstock {
+
+class VerbsTransport final : public Transport {
+ public:
+  using Log = std::function<void(const std::string& line)>;
+
+  // Registers its service with the host's builder. `host` is borrowed. Destroy the transport when
+  // the host's server and loop have been stopped.
+  VerbsTransport(GrpcHost& host, const VerbsSettings& settings, Log log);
+  ~VerbsTransport() override;
+
+  string_view protocol() const override { return "verbs"; }
+  TransportCapabilities capabilities() const override {
+    return {.inline_bytes_max = kVerbsInlineBytesMax};
+  }
+  // REQUIRES that the host's server has been started. FailedPrecondition or ResourceExhausted says
+  // what keeps this task from RDMA, in one line, and what to do.
+  Status Serve(const TaskId& self, TaskSteps& steps) override;
+  void Reach(const TaskId& producer, Reached reached) override;
+  void Subscribe(const TaskId& producer, int64_t step_id) override;
+  void Unsubscribe(const TaskId& producer, int64_t step_id) override;
+  void Stop() override;
+
+ private:
+  using Service = wire::Verbs::AsyncService;
+
+  Status OpenDevice();
+  // Returns the stream to the producer; `*opened` if it is new, and Open must be called without
+  // the lock.
+  StatusOr<std::shared_ptr<VerbsStream>> StreamTo(const TaskId& producer, bool* opened)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Open(const std::shared_ptr<VerbsStream>& stream);
+  Status Join(const std::shared_ptr<VerbsStream>& stream, const wire::VerbsConnectResponse& answer);
+  Status AnswerConnect(const wire::VerbsConnectRequest& request,
+                       wire::VerbsConnectResponse* response);
+  void Forget(const VerbsStream* stream);
+
+  GrpcHost& host_;
+  const VerbsSettings settings_;
+  const Log log_;
+  Service service_;
+  TaskId self_;  // from Serve on, as are the next
+  TaskSteps* steps_ = nullptr;
+  Status serves_;
+  std::shared_ptr<VerbsDevice> device_;
+  std::shared_ptr<RegisteredMemory> memory_;
+  TransportLoop loop_;
+  Mutex mu_;  // locked before a stream's
+  std::map<std::string, std::shared_ptr<VerbsStream>> streams_ ABSL_GUARDED_BY(mu_);  // by name
+};
+
+}  // namespace penstock
