@@ -58,8 +58,8 @@ std::vector<CollectiveReplicas::Bucket> CollectiveReplicas::MakeBuckets(
                                     "' must be fully known, is ", variable.shape().ToString()));
       return {};
     }
-    const int64_t bytes = variable.shape().ToShape().num_elements() *
-                          static_cast<int64_t>(SizeOf(variable.dtype()));
+    const int64_t bytes =
+        variable.shape().ToShape().num_elements() * static_cast<int64_t>(SizeOf(variable.dtype()));
     const auto found = open.find(variable.dtype());
     if (found == open.end() || buckets[found->second].bytes + bytes > options_.bucket_bytes) {
       open[variable.dtype()] = buckets.size();
@@ -92,9 +92,9 @@ std::vector<VariableGradient> CollectiveReplicas::Average(
     }
     const Output axis = Constant(program_, Tensor::Scalar<int32_t>(0));
     const Output joined = Call("ConcatV2", {flat, axis});
-    const Outputs parts = CallN("SplitV",
-                                {AllReduce(joined, "Div", name), Ints(program_, sizes), axis},
-                                {{"num_split", static_cast<int64_t>(sizes.size())}});
+    const Outputs parts =
+        CallN("SplitV", {AllReduce(joined, "Div", name), Ints(program_, sizes), axis},
+              {{"num_split", static_cast<int64_t>(sizes.size())}});
     if (!program_.status().ok()) return averages;
     for (size_t k = 0; k < sizes.size(); ++k) {
       VariableGradient& average = averages[bucket.gradients[k]];

@@ -273,9 +273,9 @@ Status TrainingLoop::Run() {
                            ": with ExactlyOnce a worker's steps come one after the other: say 1");
   }
   if (options_.agree.valid() && options_.concurrent_steps > 1) {
-    return InvalidArgument("concurrent_steps=", options_.concurrent_steps,
-                           ": replicas that average their gradients take one step at a time: ",
-                           "say 1");
+    return InvalidArgument(
+        "concurrent_steps=", options_.concurrent_steps,
+        ": replicas that average their gradients take one step at a time: ", "say 1");
   }
   const bool has_loss =
       std::any_of(step_.measures.begin(), step_.measures.end(),

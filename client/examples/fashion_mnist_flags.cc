@@ -89,7 +89,8 @@ Status CheckAllReduce(const Flags& flags) {
     const char* instead;
   } mistakes[] = {
       {!flags.distributed(), "", "needs workers; say --worker_hosts as well"},
-      {flags.num_tasks("ps") > 0, " and --ps_hosts", "every worker holds the variables; say --ps=0"},
+      {flags.num_tasks("ps") > 0, " and --ps_hosts",
+       "every worker holds the variables; say --ps=0"},
       {flags.sync, " and --sync", "all-reduced steps are taken together anyway; leave --sync out"},
       {flags.concurrent_steps > 1, " and --concurrent_steps", "one step is taken at a time; say 1"},
       {flags.input != "idx", " and --input", "workers are fed the pictures here; say idx"},

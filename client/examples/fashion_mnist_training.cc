@@ -78,12 +78,10 @@ struct Trainer {
   void BuildReplicaStep() {
     const PictureBatch batch = TowerInputs(0);
     const Measures measures = Measure(model(batch.images), batch.labels);
-    const auto gradients =
-        replicas->Average(optimizer.ComputeGradients(program, measures.loss));
+    const auto gradients = replicas->Average(optimizer.ComputeGradients(program, measures.loss));
     step.train = optimizer.ApplyGradients(program, gradients, program.GlobalStep());
     const Outputs means = CallN(
-        "Unpack",
-        {replicas->Average(Call("Pack", {Outputs{measures.loss, measures.accuracy}}))},
+        "Unpack", {replicas->Average(Call("Pack", {Outputs{measures.loss, measures.accuracy}}))},
         {{"num", 2}});
     if (!program.status().ok()) return;
     step.measures = {{"loss", means[0]}, {"accuracy", means[1]}};
@@ -121,11 +119,10 @@ struct Trainer {
                                          .worker_device = TaskName(flags.task),
                                          .balance = client::Balance::kBytes};
     if (flags.all_reduce()) {
-      replicas.emplace(program,
-                       client::CollectiveReplicas::Options{
-                           .workers = static_cast<int>(Workers(flags.task).size()),
-                           .worker = WorkerIndex(flags.task),
-                           .device = TaskName(flags.task)});
+      replicas.emplace(program, client::CollectiveReplicas::Options{
+                                    .workers = static_cast<int>(Workers(flags.task).size()),
+                                    .worker = WorkerIndex(flags.task),
+                                    .device = TaskName(flags.task)});
     }
     const auto scope = program.DeviceFunctionScope(replicas ? replicas->Devices()
                                                             : client::ReplicaDeviceSetter(devices));

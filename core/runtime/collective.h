@@ -35,8 +35,8 @@ struct CollectiveCall {
   bool is_source = false;  // of a broadcast
   Tensor input;            // not valid at those that receive a broadcast
   DType dtype = DType::kInvalid;
-  Shape shape;  // of the input; of the result of a broadcast
-  double timeout_seconds = 0;  // until all ranks of the group have come; 0: ten minutes
+  Shape shape;                           // of the input; of the result of a broadcast
+  double timeout_seconds = 0;            // until all ranks of the group have come; 0: ten minutes
   Cancellation* cancellation = nullptr;  // of the step; borrowed until the end
 };
 

@@ -53,9 +53,9 @@ class Broadcast : public std::enable_shared_from_this<Broadcast> {
   template <class F>
   void ForEachChunk(const Tensor& whole, F call) const {
     const int64_t elements = whole.num_elements();
-    const int64_t each = std::max<int64_t>(
-        elements / Tag::kChunkMax + 1,
-        args_.chunk_bytes / static_cast<int64_t>(SizeOf(whole.dtype())));
+    const int64_t each =
+        std::max<int64_t>(elements / Tag::kChunkMax + 1,
+                          args_.chunk_bytes / static_cast<int64_t>(SizeOf(whole.dtype())));
     uint32_t chunk = 0;
     for (int64_t at = 0; at < elements; at += each) {
       call(Tag{.chunk = chunk++}, at, std::min(elements, at + each));

@@ -109,8 +109,8 @@ class Doubling : public std::enable_shared_from_this<Doubling> {
         peer, tag, [self = shared_from_this(), peer, then](StatusOr<Tensor> received) {
           Status status = received.status();
           if (status.ok()) {
-            status = CheckReceived(*received, self->output_.dtype(), self->output_.num_elements(),
-                                   peer);
+            status =
+                CheckReceived(*received, self->output_.dtype(), self->output_.num_elements(), peer);
           }
           if (!status.ok()) return self->End(status);
           then(*self, *std::move(received));

@@ -99,8 +99,7 @@ class Exchange::PendingCall {
   std::weak_ptr<FormedGroup> group_ ABSL_GUARDED_BY(mu_);
 };
 
-Exchange::Exchange(Options options)
-    : options_(std::move(options)), links_(options_.self, *this) {}
+Exchange::Exchange(Options options) : options_(std::move(options)), links_(options_.self, *this) {}
 
 Exchange::~Exchange() = default;
 
@@ -111,10 +110,9 @@ void Exchange::Collect(const std::string& session, int64_t step_id, CollectiveCa
   if (!device.ok()) return std::move(collected)(device.status());
   auto pending =
       std::make_shared<PendingCall>(call.cancellation, *options_.timer, std::move(collected));
-  const bool watched =
-      pending->Watch([this, weak = std::weak_ptr(pending)](const Status& why) {
-        if (const auto call = weak.lock()) FailCall(call, why);
-      });
+  const bool watched = pending->Watch([this, weak = std::weak_ptr(pending)](const Status& why) {
+    if (const auto call = weak.lock()) FailCall(call, why);
+  });
   if (!watched) return pending->End(call.cancellation->status());
   if (BeginFormed(key, session, step_id, *device, call, pending)) return;
   const auto tasks = options_.tasks_of(session);
@@ -317,8 +315,7 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
            &actions);
     } else {
       group.joined[*device] = {
-          .rank = {
-              .device = *device, .task = from, .session = join.session, .nonce = join.nonce}};
+          .rank = {.device = *device, .task = from, .session = join.session, .nonce = join.nonce}};
       TryForm(join.group, group, &actions);
     }
   }
@@ -340,8 +337,9 @@ void Exchange::Heard(const TaskName& from, const Leave& leave) {
       if (gone && joined.own) refused.insert(it->first);
       it = gone && !joined.own ? group.joined.erase(it) : std::next(it);
     }
-    FailWaiting(leave.group, group, why,
-                [&](const Waiting& w) { return refused.contains(w.device); }, &actions);
+    FailWaiting(
+        leave.group, group, why, [&](const Waiting& w) { return refused.contains(w.device); },
+        &actions);
     early_.erase(static_cast<uint32_t>(leave.formed));
     const auto found = formed_.find(static_cast<uint32_t>(leave.formed));
     if (leave.formed != 0 && found != formed_.end() && found->second->Has(from)) {
@@ -382,8 +380,8 @@ void Exchange::Lost(const TaskName& task, const Status& why) {
       for (auto it = group.joined.begin(); it != group.joined.end();) {
         it = it->second.rank.task == task ? group.joined.erase(it) : std::next(it);
       }
-      FailWaiting(key, group, lost, [&](const Waiting& w) { return w.tasks.contains(task); },
-                  &actions);
+      FailWaiting(
+          key, group, lost, [&](const Waiting& w) { return w.tasks.contains(task); }, &actions);
     }
     for (const auto& [id, formed] : formed_) {
       if (formed->Has(task) && !formed->HasLeft(task)) ended.push_back(formed);
@@ -404,8 +402,8 @@ void Exchange::FailCall(const std::shared_ptr<PendingCall>& pending, const Statu
   {
     MutexLock lock(mu_);
     for (auto& [key, group] : groups_) {
-      FailWaiting(key, group, why, [&](const Waiting& w) { return w.pending == pending; },
-                  &actions);
+      FailWaiting(
+          key, group, why, [&](const Waiting& w) { return w.pending == pending; }, &actions);
     }
   }
   Do(std::move(actions));
@@ -443,8 +441,8 @@ void Exchange::EndSession(const std::string& session, const Status& why) {
   {
     MutexLock lock(mu_);
     for (auto& [key, group] : groups_) {
-      FailWaiting(key, group, why, [&](const Waiting& w) { return w.session == session; },
-                  &actions);
+      FailWaiting(
+          key, group, why, [&](const Waiting& w) { return w.session == session; }, &actions);
       group.failed.erase(session);
     }
     for (const auto& [id, formed] : formed_) {
@@ -465,8 +463,8 @@ void Exchange::EndSession(const std::string& session, const Status& why) {
   for (auto it = groups_.begin(); it != groups_.end();) {
     Group& group = it->second;
     group.failed.erase(session);
-    const bool unused = group.joined.empty() && group.waiting.empty() &&
-                        group.formed == nullptr && group.failed.empty();
+    const bool unused = group.joined.empty() && group.waiting.empty() && group.formed == nullptr &&
+                        group.failed.empty();
     it = unused ? groups_.erase(it) : std::next(it);
   }
 }

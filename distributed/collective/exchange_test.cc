@@ -134,8 +134,8 @@ TEST(ExchangeTest, RanksOfSeveralDevicesAndTasksAreSummed) {
       Tasks tasks(3);
       for (int64_t round = 1; round <= 3; ++round) {
         std::vector<Result> results;
-        for (const auto& [task, rank] : std::vector<std::pair<int, int>>{
-                 {2, 1}, {0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}}) {
+        for (const auto& [task, rank] :
+             std::vector<std::pair<int, int>>{{2, 1}, {0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}}) {
           results.push_back(tasks.Collect(task, rank, one_session ? "s" : StrCat("s", task),
                                           Sum(6, Ramp(elements, task * 10 + rank)), round));
         }

@@ -409,9 +409,9 @@ void FormedGroup::Receive(const TaskName& from, const Address& address, Tensor v
       foreseen_.emplace(address.execution, std::pair(address.fingerprint, sender));
     } else if (execution->second.fingerprint != address.fingerprint) {
       const CollectiveCall& call = execution->second.parts.begin()->second.call;
-      wrong = InvalidArgument("the ranks of instance ", call.instance_key, " of ",
-                              key().ToString(), " disagree: ", call.device, " brings an ",
-                              Describe(call), ", ", from.ToString(),
+      wrong = InvalidArgument("the ranks of instance ", call.instance_key, " of ", key().ToString(),
+                              " disagree: ", call.device, " brings an ", Describe(call), ", ",
+                              from.ToString(),
                               " a tensor of another type or shape, or another collective");
     }
     const auto [slot, is_new] =

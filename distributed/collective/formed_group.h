@@ -152,10 +152,10 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
 
   const Options options_;
   const uint32_t id_;
-  std::vector<TaskName> tasks_;     // in order of their ranks
-  std::vector<int> first_rank_;     // of each task; tasks + 1 of them
-  std::vector<HashedKey> keys_;     // to each task
-  int self_ = 0;                    // the number of this task
+  std::vector<TaskName> tasks_;  // in order of their ranks
+  std::vector<int> first_rank_;  // of each task; tasks + 1 of them
+  std::vector<HashedKey> keys_;  // to each task
+  int self_ = 0;                 // the number of this task
   bool one_session_ = true;
 
   mutable Mutex mu_;

@@ -46,9 +46,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
     int64_t count() const { return end - begin; }
   };
 
-  int64_t Bytes(int64_t elements) const {
-    return elements * static_cast<int64_t>(SizeOf(dtype_));
-  }
+  int64_t Bytes(int64_t elements) const { return elements * static_cast<int64_t>(SizeOf(dtype_)); }
   int next() const { return (rank_ + 1) % size_; }
   int previous() const { return (rank_ + size_ - 1) % size_; }
   // How far this peer is from the beginning of a segment's chain.
@@ -56,9 +54,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
     const int begin = phase == kReduce ? piece.segment + 1 : piece.segment;
     return (rank_ + 2 * size_ - begin) % size_;
   }
-  bool IsLast(const Piece& piece, Phase phase) const {
-    return Position(piece, phase) == size_ - 1;
-  }
+  bool IsLast(const Piece& piece, Phase phase) const { return Position(piece, phase) == size_ - 1; }
   static Tag TagOf(const Piece& piece, Phase phase) {
     return {.phase = phase, .segment = static_cast<uint32_t>(piece.segment), .chunk = piece.chunk};
   }

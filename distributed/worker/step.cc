@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "core/runtime/waiting_keys.h"
+#include "distributed/collective/exchange.h"
 
 namespace penstock {
 namespace {

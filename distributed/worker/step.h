@@ -22,10 +22,13 @@
 #include "core/op/task_name.h"
 #include "core/runtime/collective.h"
 #include "core/runtime/rendezvous.h"
-#include "distributed/collective/exchange.h"
 #include "distributed/transport/transport.h"
 
 namespace penstock {
+
+namespace collective {
+class Exchange;
+}
 
 class Step final : public Rendezvous,
                    public Collectives,

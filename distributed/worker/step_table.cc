@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error_origin.h"
+#include "distributed/collective/exchange.h"
 #include "distributed/collective/reserved_steps.h"
 
 namespace penstock {

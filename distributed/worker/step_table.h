@@ -20,7 +20,6 @@
 #include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/runtime/deadline_timer.h"
-#include "distributed/collective/exchange.h"
 #include "distributed/worker/step.h"
 
 namespace penstock {

@@ -9,6 +9,7 @@
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/op/private_attrs.h"
+#include "distributed/collective/exchange.h"
 
 namespace penstock {
 namespace {
@@ -62,21 +63,22 @@ Worker::Worker(Options options)
       threads_(*options.threads),
       env_(*options.env),
       timer_(*options.timer),
-      exchange_({.self = name_,
-                 .threads = &threads_,
-                 .env = &env_,
-                 .timer = &timer_,
-                 .tasks_of = [this](const std::string& session) { return TasksOf(session); }}),
+      exchange_(std::make_unique<collective::Exchange>(collective::Exchange::Options{
+          .self = name_,
+          .threads = &threads_,
+          .env = &env_,
+          .timer = &timer_,
+          .tasks_of = [this](const std::string& session) { return TasksOf(session); }})),
       steps_(name_, env_, timer_),
       memory_(options.memory) {
-  steps_.set_exchange(&exchange_);
+  steps_.set_exchange(exchange_.get());
 }
 
 Worker::~Worker() = default;
 
 void Worker::set_transport(Transport* transport) {
   transport_ = transport;
-  exchange_.set_transport(transport);
+  exchange_->set_transport(transport);
 }
 
 std::vector<DeviceInfo> Worker::devices() const {
@@ -122,7 +124,7 @@ void Worker::DeleteSession(const std::string& handle) {
     sessions_.erase(it);
   }
   const Status closed = Cancelled("session ", handle, " was closed");
-  exchange_.EndSession(handle, closed);
+  exchange_->EndSession(handle, closed);
   steps_.AbortSession(handle, closed);
   for (const auto& [device, store] : session->isolated) store->ClearAll();
   for (const auto& device : devices_) {

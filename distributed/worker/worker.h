@@ -27,7 +27,6 @@
 #include "core/runtime/device.h"
 #include "core/runtime/kernel_cache.h"
 #include "core/runtime/step_stats.h"
-#include "distributed/collective/exchange.h"
 #include "distributed/worker/step_table.h"
 #include "distributed/worker/worker_graph.h"
 
@@ -151,7 +150,7 @@ class Worker {
   Scheduler& threads_;
   Env& env_;
   DeadlineTimer& timer_;
-  collective::Exchange exchange_;
+  const std::unique_ptr<collective::Exchange> exchange_;
   StepTable steps_;
   Transport* transport_ = nullptr;
 

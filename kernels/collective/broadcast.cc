@@ -101,12 +101,10 @@ OP(CollectiveBcastRecv) {
 }
 
 OP(CollectiveBcastSendV2) {
-  OpDef op = CollectiveOpV2(
-      "As CollectiveBcastSend, with the group and the instance as inputs.", kBroadcast);
-  op.inputs = {{"input", "T"},
-               {"group_size", "int32"},
-               {"group_key", "int32"},
-               {"instance_key", "int32"}};
+  OpDef op = CollectiveOpV2("As CollectiveBcastSend, with the group and the instance as inputs.",
+                            kBroadcast);
+  op.inputs = {
+      {"input", "T"}, {"group_size", "int32"}, {"group_key", "int32"}, {"instance_key", "int32"}};
   op.shape = SameShape;
   return op;
 }

@@ -50,8 +50,8 @@ class ReducingKernel : public CollectiveKernel {
 };
 
 // Declarations that the ops share.
-OpDef CollectiveOp(std::string doc, DTypes types);      // V1
-OpDef CollectiveOpV2(std::string doc, DTypes types);    // V2, without its inputs
-OpDef WithMerge(OpDef op);                              // adds merge_op and final_op
+OpDef CollectiveOp(std::string doc, DTypes types);    // V1
+OpDef CollectiveOpV2(std::string doc, DTypes types);  // V2, without its inputs
+OpDef WithMerge(OpDef op);                            // adds merge_op and final_op
 
 }  // namespace penstock
