@@ -181,10 +181,18 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
   const double seconds = asked > 0 ? std::min(asked, kSecondsMax) : kFormSeconds;
   const std::string session = waiting.session;
   const DeviceName device = waiting.device;
+  bool formed = false;
   {
     MutexLock lock(mu_);
     if (pending->failed()) return;
-    groups_[key].waiting.push_back(std::move(waiting));
+    Group& group = groups_[key];
+    // Has the group formed meanwhile, for another call of this rank?
+    formed = group.formed != nullptr || group.failed.contains(session);
+    if (!formed) group.waiting.push_back(std::move(waiting));
+  }
+  if (formed) {
+    if (BeginFormed(key, session, waiting.step_id, device, waiting.call, pending)) return;
+    return Wait(key, std::move(waiting), tasks);
   }
   pending->Arm(options_.env->NowNanos() + static_cast<int64_t>(seconds * 1e9),
                [this, key, seconds, weak = std::weak_ptr(pending)] {
@@ -305,6 +313,11 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
   Actions actions;
   {
     MutexLock lock(mu_);
+    for (const auto& [id, each] : formed_) {
+      for (const Rank& rank : each->ranks()) {
+        if (rank.nonce == join.nonce) return;  // heard before
+      }
+    }
     Group& group = groups_[join.group];
     const auto formed = group.formed;
     if (formed != nullptr && formed->RankOf(*device) < 0 && formed->running()) {
@@ -341,9 +354,15 @@ void Exchange::Heard(const TaskName& from, const Leave& leave) {
         leave.group, group, why, [&](const Waiting& w) { return refused.contains(w.device); },
         &actions);
     early_.erase(static_cast<uint32_t>(leave.formed));
-    const auto found = formed_.find(static_cast<uint32_t>(leave.formed));
-    if (leave.formed != 0 && found != formed_.end() && found->second->Has(from)) {
-      formed = found->second;
+    // By its ranks: this task may have taken joins together that the sender did not.
+    for (const auto& [id, each] : formed_) {
+      const auto left = [&](const Rank& r) { return r.task == from && nonces.contains(r.nonce); };
+      if (std::any_of(each->ranks().begin(), each->ranks().end(), left)) formed = each;
+    }
+    if (formed != nullptr) {
+      // Then others have taken this task's joins for a group that does not exist, either.
+      const bool astray = !formed->ended() && leave.formed != formed->id();
+      if (astray) TellLeave(*formed, why, &actions);
       Detach(*formed, why);
     }
   }
@@ -355,15 +374,23 @@ void Exchange::Connected(const TaskName& task) {
   Actions actions;
   {
     MutexLock lock(mu_);
+    const auto tell = [&](const GroupKey& key, const Rank& rank) {
+      const Join join{.group = key,
+                      .device = rank.device.ToString(),
+                      .session = rank.session,
+                      .nonce = rank.nonce};
+      Tell({task}, join, &actions);
+    };
     for (const auto& [key, group] : groups_) {
       for (const auto& [device, joined] : group.joined) {
-        if (!joined.own) continue;
-        Tell({task},
-             Join{.group = key,
-                  .device = device.ToString(),
-                  .session = joined.rank.session,
-                  .nonce = joined.rank.nonce},
-             &actions);
+        if (joined.own) tell(key, joined.rank);
+      }
+    }
+    // A group may have formed here already, and the task not have heard of all ranks.
+    for (const auto& [id, formed] : formed_) {
+      if (!formed->Has(task) || formed->ended()) continue;
+      for (const Rank& rank : formed->ranks()) {
+        if (rank.task == options_.self) tell(formed->key(), rank);
       }
     }
   }
@@ -494,24 +521,27 @@ void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
     MutexLock lock(mu_);
     if (!formed.ended()) {
       Detach(formed, why);
-      Leave leave{.group = formed.key(),
-                  .formed = formed.id(),
-                  .completed = formed.completed(),
-                  .why = why};
-      std::vector<TaskName> others;
-      for (const TaskName& task : formed.tasks()) {
-        if (task != options_.self) others.push_back(task);
-      }
-      for (const Rank& rank : formed.ranks()) {
-        if (rank.task == options_.self) leave.nonces.push_back(rank.nonce);
-      }
-      Tell(others, leave, &actions);
+      TellLeave(formed, why, &actions);
     }
     actions.calls.push_back([keep, why] { keep->End(why); });
   }
   Do(std::move(actions));
   MutexLock lock(mu_);
   Sweep();
+}
+
+// This task's ranks leave the group.
+void Exchange::TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const {
+  Leave leave{
+      .group = formed.key(), .formed = formed.id(), .completed = formed.completed(), .why = why};
+  std::vector<TaskName> others;
+  for (const TaskName& task : formed.tasks()) {
+    if (task != options_.self) others.push_back(task);
+  }
+  for (const Rank& rank : formed.ranks()) {
+    if (rank.task == options_.self) leave.nonces.push_back(rank.nonce);
+  }
+  Tell(others, leave, actions);
 }
 
 void Exchange::Tell(const std::vector<TaskName>& tasks, const Message& message,
@@ -527,7 +557,7 @@ void Exchange::Do(Actions actions) {
       number = next_message_++;
     }
     const HashedKey key = KeyBetween(options_.self, task, kMessageKey).In(1, number);
-    links_.Send(task, key, ToTensor(message), [] {});
+    links_.Tell(task, key, ToTensor(message));
   }
   for (const auto& call : actions.calls) call();
 }

@@ -119,6 +119,7 @@ class Exchange final : public LinkListener {
   void EndFormed(FormedGroup& formed, const Status& why);
   void Detach(FormedGroup& formed, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const;
   void Tell(const std::vector<TaskName>& tasks, const Message& message, Actions* actions) const;
   void Do(Actions actions);
   std::string WhoHasCome(const GroupKey& key);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tasks of this process, with some ranks each, on the transport "local".
+// Tasks of this process, with some ranks each, on each of the transports.
 #include "distributed/collective/exchange.h"
 
 #include <chrono>
@@ -12,8 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributed/collective/reserved_steps.h"
-#include "distributed/transport/transport_factory.h"
+#include "distributed/collective/testing/exchange_task.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -24,67 +23,29 @@ using testing::HasSubstr;
 
 using Result = std::future<StatusOr<Tensor>>;
 
-// Has nothing but reserved steps.
-class ReservedSteps final : public TaskSteps {
- public:
-  explicit ReservedSteps(TaskSteps& steps) : steps_(steps) {}
-  void Subscribe(const std::string& consumer, int64_t step_id,
-                 std::shared_ptr<TensorSink> sink) override {
-    ASSERT_TRUE(IsReservedStep(step_id));
-    steps_.Subscribe(consumer, step_id, std::move(sink));
-  }
-  void Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) override {
-    steps_.Deliver(step_id, key, std::move(value), is_dead);
-  }
-  void Fail(int64_t step_id, const Status& why) override { steps_.Fail(step_id, why); }
-
- private:
-  TaskSteps& steps_;
-};
-
 class Tasks {
  public:
-  explicit Tasks(int count) {
-    for (int i = 0; i < count; ++i) ids_.push_back(IdOf(i, 1));
+  Tasks(const std::string& protocol, int count) : protocol_(protocol) {
     for (int i = 0; i < count; ++i) Start(i);
   }
   ~Tasks() {
-    for (auto& task : tasks_) Stop(task.first);
+    for (auto& [i, task] : tasks_) task->Stop();
   }
   void Start(int i) {
-    Task& task = tasks_[i];
-    const StatusOr<TaskName> name = TaskName::Parse(ids_[i].name);
-    CHECK_OK(name.status());
-    task.exchange = std::make_unique<Exchange>(Exchange::Options{
-        .self = *name,
-        .threads = &Scheduler::Real(),
-        .env = &Env::Real(),
-        .timer = &DeadlineTimer::Real(),
-        .tasks_of = [this](const std::string&) -> StatusOr<std::vector<TaskId>> { return ids_; }});
-    task.steps = std::make_unique<ReservedSteps>(task.exchange->steps());
-    auto transport = TransportFactory::Global().Make("local", {});
-    CHECK_OK(transport.status());
-    task.transport = *std::move(transport);
-    task.exchange->set_transport(task.transport.get());
-    CHECK_OK(task.transport->Serve(ids_[i], *task.steps));
+    tasks_[i] = std::make_unique<ExchangeTask>(
+        protocol_, i, [this](const std::string&) -> StatusOr<std::vector<TaskId>> {
+          std::vector<TaskId> ids;
+          for (const auto& [number, task] : tasks_) ids.push_back(task->id());
+          return ids;
+        });
   }
   // As if its process had died.
-  void Stop(int i) {
-    if (tasks_[i].transport != nullptr) tasks_[i].transport->Stop();
-    tasks_[i].transport = nullptr;
-  }
-  void Restart(int i, uint64_t incarnation) {
-    ids_[i] = IdOf(i, incarnation);
-    Start(i);
-  }
-  Exchange& exchange(int i) { return *tasks_[i].exchange; }
+  void Stop(int i) { tasks_[i]->Stop(); }
+  Exchange& exchange(int i) { return tasks_[i]->exchange(); }
 
-  static std::string Device(int task, int rank) {
-    return StrCat("/job:worker/replica:0/task:", task, "/device:CPU:", rank);
-  }
   Result Collect(int task, int rank, const std::string& session, CollectiveCall call,
                  int64_t step_id = 1) {
-    call.device = Device(task, rank);
+    call.device = ExchangeTask::Device(task, rank);
     if (call.input.valid()) {
       call.dtype = call.input.dtype();
       call.shape = call.input.shape();
@@ -97,18 +58,8 @@ class Tasks {
   }
 
  private:
-  struct Task {
-    std::unique_ptr<Exchange> exchange;
-    std::unique_ptr<ReservedSteps> steps;
-    std::unique_ptr<Transport> transport;
-  };
-  static TaskId IdOf(int i, uint64_t incarnation) {
-    return {.name = StrCat("/job:worker/replica:0/task:", i),
-            .address = StrCat("exchange_test:", i),
-            .incarnation = incarnation};
-  }
-  std::vector<TaskId> ids_;
-  std::map<int, Task> tasks_;
+  const std::string protocol_;
+  std::map<int, std::unique_ptr<ExchangeTask>> tasks_;
 };
 
 StatusOr<Tensor> Get(Result& result) {
@@ -128,10 +79,12 @@ Tensor Ramp(int64_t count, int64_t first) {
   return t;
 }
 
-TEST(ExchangeTest, RanksOfSeveralDevicesAndTasksAreSummed) {
+class ExchangeTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ExchangeTest, RanksOfSeveralDevicesAndTasksAreSummed) {
   for (const int64_t elements : {0, 5, 100'000}) {
     for (const bool one_session : {true, false}) {
-      Tasks tasks(3);
+      Tasks tasks(GetParam(), 3);
       for (int64_t round = 1; round <= 3; ++round) {
         std::vector<Result> results;
         for (const auto& [task, rank] :
@@ -150,8 +103,8 @@ TEST(ExchangeTest, RanksOfSeveralDevicesAndTasksAreSummed) {
   }
 }
 
-TEST(ExchangeTest, GatherScatterAndBroadcast) {
-  Tasks tasks(2);
+TEST_P(ExchangeTest, GatherScatterAndBroadcast) {
+  Tasks tasks(GetParam(), 2);
   std::vector<Result> gathered, scattered, sent;
   for (int r = 3; r >= 0; --r) {
     CollectiveCall gather = Sum(4, Tensor::Of<float>({1, 2}, {r * 1.f, r + 0.5f}), 1);
@@ -178,8 +131,8 @@ TEST(ExchangeTest, GatherScatterAndBroadcast) {
   }
 }
 
-TEST(ExchangeTest, RanksThatDisagreeAreToldSo) {
-  Tasks tasks(2);
+TEST_P(ExchangeTest, RanksThatDisagreeAreToldSo) {
+  Tasks tasks(GetParam(), 2);
   Result a = tasks.Collect(0, 0, "a", Sum(2, Ramp(5, 0)));
   Result b = tasks.Collect(1, 0, "b", Sum(2, Ramp(6, 0)));
   for (Result* result : {&a, &b}) {
@@ -189,13 +142,13 @@ TEST(ExchangeTest, RanksThatDisagreeAreToldSo) {
   }
 }
 
-TEST(ExchangeTest, ATaskThatIsLostEndsTheCollectiveForAllAndIsNamed) {
-  Tasks tasks(3);
+TEST_P(ExchangeTest, ATaskThatIsLostEndsTheCollectiveForAllAndIsNamed) {
+  Tasks tasks(GetParam(), 3);
   for (int round = 0; round < 2; ++round) {  // before the group has formed, and after
     const std::string era = StrCat("era", round, "-");
     std::vector<Result> results;
     if (round == 1) {
-      tasks.Restart(2, 2);
+      tasks.Start(2);  // another incarnation
       for (int t = 0; t < 3; ++t) {
         results.push_back(tasks.Collect(t, 0, StrCat(era, t), Sum(3, Ramp(1000, 0))));
       }
@@ -217,8 +170,8 @@ TEST(ExchangeTest, ATaskThatIsLostEndsTheCollectiveForAllAndIsNamed) {
   }
 }
 
-TEST(ExchangeTest, AFailureIsAnErrorOfTheSessionsNextCollectives) {
-  Tasks tasks(2);
+TEST_P(ExchangeTest, AFailureIsAnErrorOfTheSessionsNextCollectives) {
+  Tasks tasks(GetParam(), 2);
   const auto both = [&](const std::string& era) {
     Result a = tasks.Collect(0, 0, era + "a", Sum(2, Ramp(3, 0)));
     Result b = tasks.Collect(1, 0, era + "b", Sum(2, Ramp(3, 0)));
@@ -243,8 +196,8 @@ TEST(ExchangeTest, AFailureIsAnErrorOfTheSessionsNextCollectives) {
   EXPECT_EQ(both("2"), std::pair(OkStatus(), OkStatus()));
 }
 
-TEST(ExchangeTest, ASessionThatEndsInGoodOrderEndsTheOthersOutOfRange) {
-  Tasks tasks(2);
+TEST_P(ExchangeTest, ASessionThatEndsInGoodOrderEndsTheOthersOutOfRange) {
+  Tasks tasks(GetParam(), 2);
   Result a = tasks.Collect(0, 0, "a", Sum(2, Ramp(3, 0)));
   Result b = tasks.Collect(1, 0, "b", Sum(2, Ramp(3, 0)));
   ASSERT_TRUE(Get(a).ok() && Get(b).ok());
@@ -256,8 +209,8 @@ TEST(ExchangeTest, ASessionThatEndsInGoodOrderEndsTheOthersOutOfRange) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("session b was closed"));
 }
 
-TEST(ExchangeTest, AGroupThatDoesNotFormSaysWhoHasCome) {
-  Tasks tasks(2);
+TEST_P(ExchangeTest, AGroupThatDoesNotFormSaysWhoHasCome) {
+  Tasks tasks(GetParam(), 2);
   CollectiveCall call = Sum(2, Ramp(3, 0));
   call.timeout_seconds = 0.05;
   Result result = tasks.Collect(1, 0, "a", call);
@@ -268,10 +221,10 @@ TEST(ExchangeTest, AGroupThatDoesNotFormSaysWhoHasCome) {
 }
 
 // Any order of steps on any rank, and cancellations: nothing hangs, and what ends well is right.
-TEST(ExchangeTest, RandomCancellationsNeitherHangNorLie) {
+TEST_P(ExchangeTest, RandomCancellationsNeitherHangNorLie) {
   std::mt19937_64 random(1);
-  Tasks tasks(3);
-  for (int64_t step = 1; step <= 300; ++step) {
+  Tasks tasks(GetParam(), 3);
+  for (int64_t step = 1; step <= 200; ++step) {
     Cancellation cancellation;
     const bool cancels = random() % 4 == 0;
     std::vector<Result> results;
@@ -299,6 +252,8 @@ TEST(ExchangeTest, RandomCancellationsNeitherHangNorLie) {
     for (int t = 0; t < 3; ++t) tasks.exchange(t).EndSession("s", Cancelled("begin anew"));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Transports, ExchangeTest, testing::Values("local", "grpc", "shm", "auto"));
 
 }  // namespace
 }  // namespace penstock::collective

@@ -56,6 +56,19 @@ void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
   }
 }
 
+void TaskLinks::Tell(const TaskName& task, const HashedKey& key, Tensor value) {
+  std::shared_ptr<TensorSink> sink;
+  int64_t step_id = 0;
+  {
+    MutexLock lock(mu_);
+    const auto link = links_.find(task);
+    if (link == links_.end()) return;
+    sink = link->second.sink;
+    step_id = link->second.sink_step_id;
+  }
+  if (sink != nullptr) sink->Send(step_id, key, std::move(value), /*is_dead=*/false, [] {});
+}
+
 void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
                           std::shared_ptr<TensorSink> sink) {
   const StatusOr<TaskName> name = TaskName::Parse(consumer);

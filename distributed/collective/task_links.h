@@ -3,9 +3,8 @@
 // TaskLinks: a task's ways to other tasks that outlive steps. They are subscriptions to a reserved
 // step id, over the same transport as the tensors of steps.
 //
-// A task hears another one from the time that it has connected to it. What is sent to a task that
-// has not connected yet waits here. Thread-safe; no lock is held while the transport, a sink or
-// the listener is called.
+// A task hears another one from the time that it has connected to it. Thread-safe; no lock is held
+// while the transport, a sink or the listener is called.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +45,12 @@ class TaskLinks final : public TaskSteps {
 
   // Hears `task` from now on, in this incarnation. Does nothing if that is so already.
   void Connect(const TaskId& task);
-  // `handed_over` as TensorSink's.
+  // What is sent to a task that has not connected to this one waits here. `handed_over` as
+  // TensorSink's.
   void Send(const TaskName& task, const HashedKey& key, Tensor value,
             TensorSink::HandedOver handed_over);
+  // The same for what LinkListener::Connected repeats: it is dropped if the task has not connected.
+  void Tell(const TaskName& task, const HashedKey& key, Tensor value);
 
   // TaskSteps, for reserved step ids.
   void Subscribe(const std::string& consumer, int64_t step_id,
