@@ -180,7 +180,11 @@ Status TrainingLoop::NewSession() {
 Status TrainingLoop::TryConnect() {
   RETURN_IF_ERROR(NewSession());
   if (!program_.locals().empty()) RETURN_IF_ERROR(session_->Execute(initialize_locals_));
-  RETURN_IF_ERROR(options_.is_chief ? InitializeOrRestore() : WaitForVariables());
+  if (options_.agree.valid()) {
+    RETURN_IF_ERROR(AgreeOnVariables());
+  } else {
+    RETURN_IF_ERROR(options_.is_chief ? InitializeOrRestore() : WaitForVariables());
+  }
   ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
   global_step_ = step.scalar<int64_t>();
   prepared_ = true;
@@ -230,6 +234,24 @@ Status TrainingLoop::InitializeOrRestore() {
   return saver_ ? Save() : OkStatus();
 }
 
+// Of replicas: all get the chief's variables.
+Status TrainingLoop::AgreeOnVariables() {
+  if (!options_.is_chief) {
+    RETURN_IF_ERROR(session_->Execute(initialize_));
+  } else if (prepared_ && saver_) {
+    // The others may have lost their last steps, or have taken one more.
+    bool restored = false;
+    RETURN_IF_ERROR(RestoreNewest(&restored));
+    if (!restored) RETURN_IF_ERROR(InitializeOrRestore());
+  } else {
+    RETURN_IF_ERROR(InitializeOrRestore());
+  }
+  RunOptions run{.timeout_ms = Millis(options_.step_seconds)};
+  if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
+  ASSIGN_OR_RETURN(const Callable agree, session_->MakeCallable({}, {}, {options_.agree}));
+  return agree({}, run).status();
+}
+
 Status TrainingLoop::RestoreNewest(bool* restored) {
   ASSIGN_OR_RETURN(const NewestGood found,
                    saver_->RestoreNewestGood(*session_, options_.checkpoint_dir));
@@ -249,6 +271,11 @@ Status TrainingLoop::Run() {
   if (step_.once != nullptr && options_.concurrent_steps > 1) {
     return InvalidArgument("concurrent_steps=", options_.concurrent_steps,
                            ": with ExactlyOnce a worker's steps come one after the other: say 1");
+  }
+  if (options_.agree.valid() && options_.concurrent_steps > 1) {
+    return InvalidArgument(
+        "concurrent_steps=", options_.concurrent_steps,
+        ": replicas that average their gradients take one step at a time: ", "say 1");
   }
   const bool has_loss =
       std::any_of(step_.measures.begin(), step_.measures.end(),
@@ -284,6 +311,9 @@ Status TrainingLoop::Train() {
     if (!status.ok()) continue;
     failures_in_a_row_ = 0;
     status = SaveIfDue();
+  }
+  if (options_.agree.valid() && absl::IsOutOfRange(status)) {
+    Say(StrCat("ends after step ", global_step_, ": ", status.message()));
   }
   // The data have ended; or a signal has ended the waiting or the step.
   const auto in_order = [this](const Status& s) {

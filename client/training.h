@@ -12,6 +12,11 @@
 // restores the last checkpoint if variables were lost with it, and goes on where it was otherwise.
 // Updates of a step that failed may have been applied in part, as in any asynchronous training.
 //
+// Replicas that hold all variables themselves (collective_replicas.h) each initialise their own,
+// and then take over the chief's, at the start and after each failure; the chief then goes back to
+// the last checkpoint, so that a training that was interrupted has the same bits as one that was
+// not. If one of them ends, because its data have, the others end in good order, too, and say so.
+//
 // Training ends with an error if a loss is NaN or infinite (the error names the node or variable
 // where it begins), or if the train op never raises the global step.
 //
@@ -74,6 +79,9 @@ struct TrainingOptions {
   std::string target = "";  // "" is this process
   SessionOptions session = {};
   bool is_chief = true;
+  // CollectiveReplicas::Agree of a program that every worker runs by itself; not valid: variables
+  // are shared. concurrent_steps must be 1 then.
+  Output agree = {};
   std::string chief = "/job:worker/task:0";  // its name, for those who wait for it
 
   std::string checkpoint_dir = "";  // "": nothing is saved, and lost variables end the training
@@ -146,6 +154,7 @@ class TrainingLoop {
   Status NewSession();
   void EndSession();
   Status InitializeOrRestore();
+  Status AgreeOnVariables();
   Status RestoreNewest(bool* restored);
   Status WaitForVariables();
   StatusOr<std::vector<std::string>> Uninitialized();

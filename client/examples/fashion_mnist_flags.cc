@@ -25,6 +25,10 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
       ->capture_default_str();
   app.add_option("--learning_rate", flags.learning_rate)->capture_default_str();
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
+  app.add_option("--strategy", flags.strategy,
+                 "ps: variables are on parameter servers; allreduce: every worker holds them, and "
+                 "all take each step together, averaging their gradients; there is no ps")
+      ->capture_default_str();
   app.add_option("--concurrent_steps", flags.concurrent_steps,
                  "steps of this task that are under way at the same time")
       ->capture_default_str();
@@ -68,8 +72,32 @@ Status CheckNumbers(const Flags& flags) {
   if (flags.model != "mlp" && flags.model != "convnet") {
     return InvalidArgument("--model=", flags.model, ": expected mlp or convnet");
   }
+  if (flags.strategy != "ps" && flags.strategy != "allreduce") {
+    return InvalidArgument("--strategy=", flags.strategy, ": expected ps or allreduce");
+  }
   if (flags.input != "idx" && flags.input != "tfrecord") {
     return InvalidArgument("--input=", flags.input, ": expected idx or tfrecord");
+  }
+  return OkStatus();
+}
+
+Status CheckAllReduce(const Flags& flags) {
+  if (!flags.all_reduce()) return OkStatus();
+  const struct {
+    bool given;
+    const char* flag;
+    const char* instead;
+  } mistakes[] = {
+      {!flags.distributed(), "", "needs workers; say --worker_hosts as well"},
+      {flags.num_tasks("ps") > 0, " and --ps_hosts",
+       "every worker holds the variables; say --ps=0"},
+      {flags.sync, " and --sync", "all-reduced steps are taken together anyway; leave --sync out"},
+      {flags.concurrent_steps > 1, " and --concurrent_steps", "one step is taken at a time; say 1"},
+      {flags.input != "idx", " and --input", "workers are fed the pictures here; say idx"},
+  };
+  for (const auto& mistake : mistakes) {
+    if (!mistake.given) continue;
+    return InvalidArgument("--strategy=allreduce", mistake.flag, ": ", mistake.instead);
   }
   return OkStatus();
 }
@@ -93,6 +121,7 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   }
   RETURN_IF_ERROR(CheckNumbers(flags));
   ASSIGN_OR_RETURN(flags.task, FindTask(app, cluster));
+  RETURN_IF_ERROR(CheckAllReduce(flags));
   for (const auto& [flag, given] :
        {std::pair("--sync", flags.sync), std::pair("--server", !flags.server.empty())}) {
     if (given && !flags.distributed()) {

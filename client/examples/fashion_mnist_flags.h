@@ -20,6 +20,7 @@ struct Flags {
   int64_t batch_size = 128;
   double learning_rate = 0.001;
   bool sync = false;
+  std::string strategy = "ps";  // or allreduce
   int concurrent_steps = 1;
   std::string trace_file;  // "": nothing is traced
   std::string checkpoint_dir;
@@ -30,6 +31,7 @@ struct Flags {
   int64_t seed = 1;
   double wait_seconds = 300;
 
+  bool all_reduce() const { return strategy == "allreduce"; }
   bool distributed() const { return !task.cluster.empty(); }
   int num_tasks(const std::string& job) const;
 };

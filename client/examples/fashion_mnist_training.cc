@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "client/collective_replicas.h"
 #include "client/device_setter.h"
 #include "client/exactly_once.h"
 #include "client/examples/fashion_mnist_data.h"
@@ -73,8 +74,23 @@ struct Trainer {
     return *batch;
   }
 
+  // A step of all workers together, each of which holds the variables.
+  void BuildReplicaStep() {
+    const PictureBatch batch = TowerInputs(0);
+    const Measures measures = Measure(model(batch.images), batch.labels);
+    const auto gradients = replicas->Average(optimizer.ComputeGradients(program, measures.loss));
+    step.train = optimizer.ApplyGradients(program, gradients, program.GlobalStep());
+    const Outputs means = CallN(
+        "Unpack", {replicas->Average(Call("Pack", {Outputs{measures.loss, measures.accuracy}}))},
+        {{"num", 2}});
+    if (!program.status().ok()) return;
+    step.measures = {{"loss", means[0]}, {"accuracy", means[1]}};
+    agree = replicas->Agree();
+  }
+
   // A step of this task alone, or of all workers together.
   void BuildStep() {
+    if (replicas) return BuildReplicaStep();
     const std::vector<std::string> devices = Towers();
     Outputs accuracies;
     const auto towers = BuildTowers(program, optimizer, devices, [&](int tower) {
@@ -102,7 +118,14 @@ struct Trainer {
     const client::ReplicaDevices devices{.ps_tasks = flags.num_tasks("ps"),
                                          .worker_device = TaskName(flags.task),
                                          .balance = client::Balance::kBytes};
-    const auto scope = program.DeviceFunctionScope(client::ReplicaDeviceSetter(devices));
+    if (flags.all_reduce()) {
+      replicas.emplace(program, client::CollectiveReplicas::Options{
+                                    .workers = static_cast<int>(Workers(flags.task).size()),
+                                    .worker = WorkerIndex(flags.task),
+                                    .device = TaskName(flags.task)});
+    }
+    const auto scope = program.DeviceFunctionScope(replicas ? replicas->Devices()
+                                                            : client::ReplicaDeviceSetter(devices));
     ASSIGN_OR_RETURN(model, MakeModel(program, flags.model, flags.seed));
     BuildStep();
     test = FedPictures(program);
@@ -129,6 +152,8 @@ struct Trainer {
   client::QueueRunners runners{program};
   Outputs taken;  // from queues, by a step
   std::optional<client::ExactlyOnce> once;
+  std::optional<client::CollectiveReplicas> replicas;
+  Output agree;
   Model model;
   TrainingStep step;
   PictureBatch test;
@@ -149,16 +174,17 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                   .say = [&](const std::string& line) { progress.Say(line); }};
   // A worker that trains by itself needs nobody but the parameter servers: it neither waits for
   // the others nor notices when they are gone.
-  if (flags.distributed() && !flags.sync) {
+  if (flags.distributed() && !flags.sync && !flags.all_reduce()) {
     options.session.device_filters = {"/job:ps", TaskName(flags.task)};
   }
   return options;
 }
 
-// For all towers of a step.
-StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t towers) {
+// For `count` of a step's towers, from number `first` on.
+StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t towers,
+                                       int64_t first, int64_t count) {
   std::vector<Tensor> fed;
-  for (int64_t tower = 0; tower < towers; ++tower) {
+  for (int64_t tower = first; tower < first + count; ++tower) {
     Pictures batch = batches.Get(step * towers + tower);
     fed.push_back(std::move(batch.images));
     fed.push_back(std::move(batch.labels));
@@ -171,7 +197,11 @@ StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t t
 Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   Trainer trainer(flags);
   RETURN_IF_ERROR(trainer.Build());
-  const auto towers = static_cast<int64_t>(trainer.Towers().size());
+  // What a step trains on, and this task's part of it.
+  const int64_t own_towers = static_cast<int64_t>(trainer.Towers().size());
+  const int64_t towers =
+      flags.all_reduce() ? static_cast<int64_t>(Workers(flags.task).size()) : own_towers;
+  const int64_t first_tower = flags.all_reduce() ? WorkerIndex(flags.task) : 0;
   FashionMnist data;
   std::optional<Batches> batches;
   if (trainer.fed()) {
@@ -180,9 +210,13 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
       return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ",
                              data.train.size(), " pictures");
     }
-    // Each worker sees the pictures in an order of its own.
-    batches.emplace(data.train, flags.batch_size, flags.seed * 1000 + flags.task.task);
-    trainer.step.next_batch = [&](int64_t step) { return FedBatch(*batches, step, towers); };
+    // Each worker sees the pictures in an order of its own; those that take steps together share
+    // one order, so that a step is that of one big batch.
+    const int64_t order = flags.all_reduce() ? 0 : flags.task.task;
+    batches.emplace(data.train, flags.batch_size, flags.seed * 1000 + order);
+    trainer.step.next_batch = [&](int64_t step) {
+      return FedBatch(*batches, step, towers, first_tower, own_towers);
+    };
   } else {
     ASSIGN_OR_RETURN(data.test, ReadTestRecords(Env::Real(), flags.data_dir));
   }
@@ -191,6 +225,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
                              .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);
   client::TrainingOptions options = LoopOptions(flags, target, progress);
+  options.agree = trainer.agree;
   client::StepTrace trace({.first_step = std::min(kFirstTracedStep, flags.steps / 2)});
   if (options.is_chief && !flags.trace_file.empty()) options.trace = &trace;
   client::TrainingLoop loop(trainer.program, trainer.step, options);

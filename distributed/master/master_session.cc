@@ -11,6 +11,7 @@
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/compiler/compile.h"
+#include "distributed/collective/reserved_steps.h"
 #include "distributed/master/health.h"
 
 namespace penstock {
@@ -120,7 +121,8 @@ int64_t MasterSession::DeadlineOf(const RunOptions& options, bool several_tasks)
 
 int64_t MasterSession::NextStepId() {
   const uint64_t id = Mix(step_id_base_ + steps_begun_.fetch_add(1, std::memory_order_relaxed));
-  return id != 0 ? static_cast<int64_t>(id) : NextStepId();
+  const auto step_id = static_cast<int64_t>(id);
+  return id != 0 && !collective::IsReservedStep(step_id) ? step_id : NextStepId();
 }
 
 StatusOr<int64_t> MasterSession::Extend(int64_t expected_version,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "core/runtime/waiting_keys.h"
+#include "distributed/collective/exchange.h"
 
 namespace penstock {
 namespace {
@@ -17,11 +18,13 @@ string_view TensorOf(string_view edge) {
 
 }  // namespace
 
-Step::Step(int64_t id, TaskName task, std::string session, int64_t begun_ns)
+Step::Step(int64_t id, TaskName task, std::string session, int64_t begun_ns,
+           collective::Exchange* exchange)
     : id_(id),
       task_(std::move(task)),
       session_(std::move(session)),
       begun_ns_(begun_ns),
+      exchange_(exchange),
       local_(NewLocalRendezvous()) {}
 
 Step::~Step() { CHECK(!when_sent_.has_value(), "step ", id_, " ended before its tensors left"); }
@@ -49,6 +52,14 @@ Status Step::Send(const HashedKey& key, Tensor value, bool is_dead) {
 }
 
 void Step::Recv(const HashedKey& key, Received received) { local_->Recv(key, std::move(received)); }
+
+void Step::Collect(CollectiveCall call, Collected collected) {
+  if (exchange_ == nullptr) {
+    return std::move(collected)(
+        FailedPrecondition(task_.ToString(), " takes part in no collectives"));
+  }
+  exchange_->Collect(session_, id_, std::move(call), std::move(collected));
+}
 
 void Step::Deliver(const HashedKey& key, Tensor value, bool is_dead) {
   const Status sent = local_->Send(key, std::move(value), is_dead);

@@ -5,6 +5,7 @@
 // cancelled, and the resources that live no longer than it.
 //
 // Tensors from other tasks arrive through Deliver and meet their receivers in the local rendezvous.
+// Kernels of collectives find their Collectives here, too; what these exchange belongs to no step.
 // Thread-safe. Held by shared pointers: the StepTable's, and those of tensors on their way out.
 #pragma once
 
@@ -19,16 +20,24 @@
 #include "core/base/mutex.h"
 #include "core/op/resource.h"
 #include "core/op/task_name.h"
+#include "core/runtime/collective.h"
 #include "core/runtime/rendezvous.h"
 #include "distributed/transport/transport.h"
 
 namespace penstock {
 
-class Step final : public Rendezvous, public std::enable_shared_from_this<Step> {
+namespace collective {
+class Exchange;
+}
+
+class Step final : public Rendezvous,
+                   public Collectives,
+                   public std::enable_shared_from_this<Step> {
  public:
   // `task`: the task that this is; `session`: whose step it is; `begun_ns`: when, by the Env's
-  // clock.
-  Step(int64_t id, TaskName task, std::string session, int64_t begun_ns = 0);
+  // clock. `exchange`: the task's part in collectives, borrowed; null: it has none.
+  Step(int64_t id, TaskName task, std::string session, int64_t begun_ns = 0,
+       collective::Exchange* exchange = nullptr);
   ~Step() override;
 
   int64_t id() const { return id_; }
@@ -41,6 +50,9 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
   Status Send(const HashedKey& key, Tensor value, bool is_dead) override;
   void Recv(const HashedKey& key, Received received) override;
   void Abort(const Status& why) override;
+
+  // Collectives.
+  void Collect(CollectiveCall call, Collected collected) override;
 
   // Cancels whatever runs or waits in the step.
   void Cancel(const Status& why);
@@ -80,6 +92,7 @@ class Step final : public Rendezvous, public std::enable_shared_from_this<Step> 
   const TaskName task_;
   const std::string session_;
   const int64_t begun_ns_;
+  collective::Exchange* const exchange_;
   Cancellation cancellation_;
   ResourceStore resources_;
   const std::unique_ptr<Rendezvous> local_;

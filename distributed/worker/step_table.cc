@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "core/base/error_origin.h"
+#include "distributed/collective/exchange.h"
+#include "distributed/collective/reserved_steps.h"
 
 namespace penstock {
 
@@ -24,7 +26,7 @@ StepTable::~StepTable() {
 }
 
 StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::string& session) {
-  auto step = std::make_shared<Step>(step_id, task_, session, env_.NowNanos());
+  auto step = std::make_shared<Step>(step_id, task_, session, env_.NowNanos(), exchange_);
   std::vector<Parked> waiting;
   {
     MutexLock lock(mu_);
@@ -94,8 +96,16 @@ void StepTable::CancelAll(const std::vector<std::shared_ptr<Step>>& steps, const
   for (const auto& step : steps) step->Cancel(why);
 }
 
+TaskSteps* StepTable::Reserved(int64_t step_id) const {
+  const bool reserved = collective::IsReservedStep(step_id) && exchange_ != nullptr;
+  return reserved ? &exchange_->steps() : nullptr;
+}
+
 void StepTable::Subscribe(const std::string& name, int64_t step_id,
                           std::shared_ptr<TensorSink> sink) {
+  if (TaskSteps* const other = Reserved(step_id)) {
+    return other->Subscribe(name, step_id, std::move(sink));
+  }
   const StatusOr<TaskName> parsed = TaskName::Parse(name);
   if (!parsed.ok()) return sink->Refuse(step_id, Annotate(parsed.status(), "the consumer"));
   const TaskName& consumer = *parsed;
@@ -126,11 +136,15 @@ void StepTable::Subscribe(const std::string& name, int64_t step_id,
 }
 
 void StepTable::Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) {
+  if (TaskSteps* const other = Reserved(step_id)) {
+    return other->Deliver(step_id, key, std::move(value), is_dead);
+  }
   const auto step = Find(step_id);
   if (step != nullptr) step->Deliver(key, std::move(value), is_dead);
 }
 
 void StepTable::Fail(int64_t step_id, const Status& why) {
+  if (TaskSteps* const other = Reserved(step_id)) return other->Fail(step_id, why);
   const auto step = Find(step_id);
   if (step != nullptr) step->Cancel(Explain(step_id, why));
 }

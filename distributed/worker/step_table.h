@@ -34,6 +34,10 @@ class StepTable final : public TaskSteps {
   StepTable(TaskName task, Env& env, DeadlineTimer& timer);
   ~StepTable();
 
+  // The task's part in collectives: steps that begin from now on use it, and it gets what comes for
+  // reserved step ids. Borrowed. Before the transport serves.
+  void set_exchange(collective::Exchange* exchange) { exchange_ = exchange; }
+
   // AlreadyExists where the step runs here, Aborted where it has ended or was aborted before it
   // could begin.
   StatusOr<std::shared_ptr<Step>> Begin(int64_t step_id, const std::string& session);
@@ -83,9 +87,13 @@ class StepTable final : public TaskSteps {
   void Expire();
   void ArmExpiry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // Where what comes for a reserved step id goes; null: it is another id.
+  TaskSteps* Reserved(int64_t step_id) const;
+
   const TaskName task_;
   Env& env_;
   DeadlineTimer& timer_;
+  collective::Exchange* exchange_ = nullptr;
 
   mutable Mutex mu_;  // locked before the timer's
   std::map<int64_t, std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mu_);

@@ -9,6 +9,7 @@
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/op/private_attrs.h"
+#include "distributed/collective/exchange.h"
 
 namespace penstock {
 namespace {
@@ -62,10 +63,23 @@ Worker::Worker(Options options)
       threads_(*options.threads),
       env_(*options.env),
       timer_(*options.timer),
+      exchange_(std::make_unique<collective::Exchange>(collective::Exchange::Options{
+          .self = name_,
+          .threads = &threads_,
+          .env = &env_,
+          .timer = &timer_,
+          .tasks_of = [this](const std::string& session) { return TasksOf(session); }})),
       steps_(name_, env_, timer_),
-      memory_(options.memory) {}
+      memory_(options.memory) {
+  steps_.set_exchange(exchange_.get());
+}
 
 Worker::~Worker() = default;
+
+void Worker::set_transport(Transport* transport) {
+  transport_ = transport;
+  exchange_->set_transport(transport);
+}
 
 std::vector<DeviceInfo> Worker::devices() const {
   std::vector<DeviceInfo> infos;
@@ -109,7 +123,9 @@ void Worker::DeleteSession(const std::string& handle) {
     session = std::move(it->second);
     sessions_.erase(it);
   }
-  steps_.AbortSession(handle, Cancelled("session ", handle, " was closed"));
+  const Status closed = Cancelled("session ", handle, " was closed");
+  exchange_->EndSession(handle, closed);
+  steps_.AbortSession(handle, closed);
   for (const auto& [device, store] : session->isolated) store->ClearAll();
   for (const auto& device : devices_) {
     device->resources().ClearContainer(PrivateContainer(handle));
@@ -168,6 +184,11 @@ StatusOr<std::shared_ptr<Worker::Session>> Worker::FindSession(const std::string
                    "; it may have been restarted");
   }
   return it->second;
+}
+
+StatusOr<std::vector<TaskId>> Worker::TasksOf(const std::string& handle) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
+  return session->options.tasks;
 }
 
 Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,

@@ -71,7 +71,7 @@ class Worker {
   ~Worker();
 
   // How tensors of other tasks are asked for. Before any session with several tasks.
-  void set_transport(Transport* transport) { transport_ = transport; }
+  void set_transport(Transport* transport);
   // How it moves tensors to and from other tasks; "" without a transport.
   string_view protocol() const { return transport_ == nullptr ? "" : transport_->protocol(); }
 
@@ -138,6 +138,7 @@ class Worker {
   };
   Device* FindDevice(string_view name) const;
   StatusOr<std::shared_ptr<Session>> FindSession(const std::string& handle) const;
+  StatusOr<std::vector<TaskId>> TasksOf(const std::string& session) const;
   StatusOr<std::shared_ptr<WorkerGraph>> MakeGraph(Session& session,
                                                    std::vector<Partition> partitions) const;
   StatusOr<std::vector<TaskId>> ProducersOf(const std::string& session,
@@ -149,6 +150,7 @@ class Worker {
   Scheduler& threads_;
   Env& env_;
   DeadlineTimer& timer_;
+  const std::unique_ptr<collective::Exchange> exchange_;
   StepTable steps_;
   Transport* transport_ = nullptr;
 

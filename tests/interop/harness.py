@@ -146,10 +146,17 @@ def _run(function, servers):
             return function(cluster)
 
 
+def _tensorflow_server(*args, **kwargs):
+    # Its tasks have to be told who brings the ranks of collectives together.
+    config = v1.ConfigProto()
+    config.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
+    return v1.train.Server(*args, config=config, **kwargs)
+
+
 class Programs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.theirs = _start_servers(v1.train.Server)
+        cls.theirs = _start_servers(_tensorflow_server)
         cls.ours = _start_servers(tf_server.Server)
 
 

@@ -5,6 +5,7 @@
 import harness  # first: it goes over to the Python that has TensorFlow
 
 import checkpoints  # noqa: F401
+import collectives  # noqa: F401
 import control_flow  # noqa: F401
 import datasets  # noqa: F401
 import embeddings  # noqa: F401

@@ -133,6 +133,24 @@ StatusOr<Round> MeasuredCluster::PrepareTransfer(const std::string& size) {
   });
 }
 
+StatusOr<Round> MeasuredCluster::PrepareAllReduce(const std::string& size_and_workers) {
+  const size_t slash = size_and_workers.find('/');
+  int workers = 0;
+  if (slash == std::string::npos ||
+      !absl::SimpleAtoi(size_and_workers.substr(slash + 1), &workers) || workers < 1 ||
+      workers > 99) {
+    return InvalidArgument("all_reduce/", size_and_workers, ": expected SIZE/WORKERS");
+  }
+  ASSIGN_OR_RETURN(const int64_t bytes, TransferBytes(size_and_workers.substr(0, slash)));
+  RETURN_IF_ERROR(Start(workers));
+  const std::string step = StrCat("all_reduce ", bytes, " ", workers, " ", AllReduceCount(bytes));
+  RETURN_IF_ERROR(Seconds(step).status());  // warms up
+  return Round([this, step]() -> StatusOr<double> {
+    ASSIGN_OR_RETURN(const double seconds, Seconds(step));
+    return seconds * 1e6;
+  });
+}
+
 StatusOr<Round> MeasuredCluster::PrepareIdleServer(const std::string& what) {
   if (what == "start_ms") {
     return Round([this]() -> StatusOr<double> {

@@ -25,6 +25,8 @@ class MeasuredCluster {
   StatusOr<Round> PrepareNullStep(const std::string& workers);
   // GB/s of one tensor of `size` ("4KB") from the ps to a worker.
   StatusOr<Round> PrepareTransfer(const std::string& size);
+  // Microseconds of the sum of one tensor of `size` of each of `workers`, at all of them: "4KB/2".
+  StatusOr<Round> PrepareAllReduce(const std::string& size_and_workers);
   // what "rss_mb": resident memory of a server that has nothing to do; "start_ms": from the start
   // of its process until it serves.
   StatusOr<Round> PrepareIdleServer(const std::string& what);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "client/program.h"
 #include "client/session.h"
+#include "core/base/env.h"
 #include "core/op/gradient.h"
 #include "distributed/rpc/server.h"
 #include "tools/benchmark/measured_cluster.h"
@@ -21,12 +23,64 @@ using client::Variable;
 using Json = nlohmann::json;
 
 // The step that a worker repeats: "null_step" reads one number of the ps and adds one to it,
-// "transfer N" reads N bytes.
+// "transfer N" reads N bytes, "all_reduce N RANKS COUNT" sums N bytes of each worker, COUNT times.
 struct RemoteStep {
   Program program;
   std::unique_ptr<Session> session;
   std::unique_ptr<Callable> run;
+  int64_t count = 0;  // of steps in a round; 0: as many as it has time for
 };
+
+StatusOr<std::vector<int64_t>> Numbers(const std::string& text) {
+  std::vector<int64_t> numbers;
+  for (const auto& word : absl::StrSplit(text, ' ')) {
+    if (!absl::SimpleAtoi(word, &numbers.emplace_back())) {
+      return InvalidArgument("'", text, "': expected numbers");
+    }
+  }
+  return numbers;
+}
+
+// Every worker's own: all have to take as many steps.
+StatusOr<std::unique_ptr<RemoteStep>> PrepareAllReduce(const Server& server,
+                                                       const std::string& what,
+                                                       const std::string& here) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, Numbers(what));
+  if (numbers.size() != 3) return InvalidArgument("all_reduce ", what, ": expected 3 numbers");
+  auto step = std::make_unique<RemoteStep>();
+  step->count = numbers[2];
+  Program& program = step->program;
+  const auto device = program.DeviceScope(here);
+  const Variable v(program, "own", Shape({numbers[0] / 4}), client::Ones(), {.local = true});
+  const Output sum = Call("CollectiveReduce", {v.Read()},
+                          {{"group_key", numbers[0]},
+                           {"group_size", numbers[1]},
+                           {"instance_key", 1},
+                           {"merge_op", "Add"},
+                           {"final_op", "Id"},
+                           {"subdiv_offsets", std::vector<int64_t>{0}}});
+  const Output init = program.Initialize({v});
+  RETURN_IF_ERROR(program.status());
+  ASSIGN_OR_RETURN(step->session, Session::New(program, server.target(), SessionOptions()));
+  RETURN_IF_ERROR(step->session->Execute(init));
+  ASSIGN_OR_RETURN(Callable run, step->session->MakeCallable({}, {}, {sum}));
+  step->run = std::make_unique<Callable>(std::move(run));
+  return step;
+}
+
+// The median time of a step.
+StatusOr<double> Measure(RemoteStep& step) {
+  const auto run = [&] { return (*step.run)().status(); };
+  if (step.count == 0) return MedianSeconds(run);
+  std::vector<double> seconds;
+  for (int64_t i = 0; i < step.count; ++i) {
+    const int64_t begin = Env::Real().NowNanos();
+    RETURN_IF_ERROR(run());
+    seconds.push_back(static_cast<double>(Env::Real().NowNanos() - begin) * 1e-9);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
 
 StatusOr<Output> AddStep(Program& program, const std::string& what, const std::string& here,
                          Output* init) {
@@ -50,6 +104,10 @@ StatusOr<Output> AddStep(Program& program, const std::string& what, const std::s
 
 StatusOr<std::unique_ptr<RemoteStep>> Prepare(const Server& server, const std::string& what,
                                               const std::string& here) {
+  constexpr char kAllReduce[] = "all_reduce ";
+  if (what.rfind(kAllReduce, 0) == 0) {
+    return PrepareAllReduce(server, what.substr(sizeof(kAllReduce) - 1), here);
+  }
   auto step = std::make_unique<RemoteStep>();
   Output init;
   ASSIGN_OR_RETURN(const Output target, AddStep(step->program, what, here, &init));
@@ -103,7 +161,7 @@ Status ServeAndMeasure(const std::string& job, int index) {
       ASSIGN_OR_RETURN(step, Prepare(*server, what, here));
       prepared = what;
     }
-    ASSIGN_OR_RETURN(const double seconds, MedianSeconds([&] { return (*step->run)().status(); }));
+    ASSIGN_OR_RETURN(const double seconds, Measure(*step));
     Say({{"value", seconds}});
   }
   return OkStatus();

@@ -24,6 +24,9 @@ using Json = nlohmann::json;
 StatusOr<Round> Prepare(const std::string& name, MeasuredCluster& cluster) {
   const std::vector<std::string> parts = absl::StrSplit(name, '/');
   if (parts.size() == 3 && parts[0] == "executor") return PrepareExecutor(parts[1], parts[2]);
+  if (parts.size() == 3 && parts[0] == "all_reduce") {
+    return cluster.PrepareAllReduce(StrCat(parts[1], "/", parts[2]));
+  }
   if (parts.size() == 2) {
     if (parts[0] == "calibration") return PrepareCalibration(parts[1]);
     if (parts[0] == "local_step") return PrepareLocalStep(parts[1]);

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's side of tools/bench: the training steps. workloads.serve tells the protocol."""
 
+import multiprocessing
 import os
+import socket
+import time
 
-from workloads import BATCH, THREADS, median_seconds, serve
+from workloads import (  # noqa: E402
+    BATCH, THREADS, TRANSFER_BYTES, all_reduce_count, median_seconds, serve)
 
 # Debian's build multiplies with an OpenBLAS that does not listen to set_num_threads.
 os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
@@ -26,7 +30,56 @@ def convnet():
                          nn.Linear(1024, 10))
 
 
+def rank_process(pipe, port, rank, ranks, size):
+    """A rank of gloo's: sums when told, and answers with the median time of a sum."""
+    from torch import distributed
+    torch.set_num_threads(max(1, THREADS // ranks))
+    distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:%d" % port, rank=rank,
+                                   world_size=ranks)
+    tensor = torch.ones(size // 4)
+    while pipe.recv():
+        times = []
+        for _ in range(all_reduce_count(size)):
+            begin = time.perf_counter()
+            distributed.all_reduce(tensor)
+            times.append(time.perf_counter() - begin)
+        tensor.fill_(1)
+        times.sort()
+        pipe.send(times[len(times) // 2])
+
+
+def prepare_all_reduce(size, ranks):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    context = multiprocessing.get_context("spawn")
+    pipes, processes = [], []
+    for rank in range(ranks):
+        ours, theirs = context.Pipe()
+        process = context.Process(target=rank_process, daemon=True,
+                                  args=(theirs, port, rank, ranks, TRANSFER_BYTES[size]))
+        process.start()
+        pipes.append(ours)
+        processes.append(process)
+
+    def measure():
+        for pipe in pipes:
+            pipe.send(True)
+        return sum(pipe.recv() for pipe in pipes) / ranks * 1e6
+
+    def close():
+        for process in processes:
+            process.kill()
+            process.join()
+
+    measure()  # warms up
+    return measure, close
+
+
 def prepare(name):
+    if name.startswith("all_reduce/"):
+        _, size, ranks = name.split("/")
+        return prepare_all_reduce(size, int(ranks))
     torch.manual_seed(1)
     model = {"training/mlp": mlp, "training/convnet": convnet}[name]()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/benchmark/workloads.h"
 
+#include <algorithm>
 #include <map>
 
 #include "client/initializers.h"
@@ -84,6 +85,10 @@ StatusOr<int64_t> TransferBytes(const std::string& name) {
   const auto it = sizes.find(name);
   if (it == sizes.end()) return InvalidArgument("no transfer size '", name, "'");
   return it->second;
+}
+
+int64_t AllReduceCount(int64_t bytes) {
+  return std::clamp<int64_t>((int64_t{256} << 20) / bytes, 5, 1000);
 }
 
 StatusOr<ExecutorGraph> BuildExecutorGraph(Program& program, const std::string& shape,

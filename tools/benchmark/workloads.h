@@ -19,6 +19,8 @@ inline constexpr int kBatch = 128, kPixels = 28 * 28;
 
 // "4KB" -> 4096.
 StatusOr<int64_t> TransferBytes(const std::string& name);
+// How often a round of all_reduce sums tensors of so many bytes: all ranks have to agree.
+int64_t AllReduceCount(int64_t bytes);
 
 // A graph of `shape` ("chain", "wide", "random") made of scalar additions ("add", with a scalar to
 // feed) or of nodes that do nothing ("noop").

@@ -19,6 +19,11 @@ ROUND_SECONDS = 0.4
 THREADS = len(os.sched_getaffinity(0))
 
 
+def all_reduce_count(size):
+    """How often a round of all_reduce sums tensors of so many bytes: all ranks have to agree."""
+    return min(1000, max(5, (256 << 20) // size))
+
+
 def random_edges():
     """For each layer and node the two nodes of the layer before that it depends on."""
     state = 12345

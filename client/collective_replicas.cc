@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/collective_replicas.h"
+
+#include <map>
+
+#include "client/device_setter.h"
+
+namespace penstock::client {
+namespace {
+
+Output Ints(Program& program, const std::vector<int64_t>& values) {
+  return Constant(program, Tensor::Vector<int64_t>(values));
+}
+
+Output Flat(Program& program, Output value) {
+  return Call("Reshape", {value, Ints(program, {-1})});
+}
+
+}  // namespace
+
+CollectiveReplicas::CollectiveReplicas(Program& program, const Options& options)
+    : program_(program), options_(options) {
+  if (options.workers < 1 || options.worker < 0 || options.worker >= options.workers) {
+    program.Fail(InvalidArgument("collective replicas: there is no worker ", options.worker, " of ",
+                                 options.workers));
+  }
+}
+
+GraphBuilder::DeviceFunction CollectiveReplicas::Devices() const {
+  return OnDevice(options_.device.empty() ? StrCat("/job:worker/task:", options_.worker)
+                                          : options_.device);
+}
+
+Attrs CollectiveReplicas::Keys() {
+  return {{"group_key", options_.group_key},
+          {"group_size", options_.workers},
+          {"instance_key", next_instance_++}};
+}
+
+Output CollectiveReplicas::AllReduce(Output value, const char* final_op, const std::string& name) {
+  Attrs attrs = Keys();
+  attrs["merge_op"] = "Add";
+  attrs["final_op"] = final_op;
+  attrs["subdiv_offsets"] = std::vector<int64_t>{0};
+  return Call("CollectiveReduce", {value}, std::move(attrs), name);
+}
+
+// From the last gradient to the first: the backward pass makes them in that order.
+std::vector<CollectiveReplicas::Bucket> CollectiveReplicas::MakeBuckets(
+    const std::vector<VariableGradient>& gradients) const {
+  std::vector<Bucket> buckets;
+  std::map<DType, size_t> open;  // the bucket that is being filled
+  for (size_t i = gradients.size(); i-- > 0;) {
+    if (gradients[i].gradient.none()) continue;
+    const Variable& variable = gradients[i].variable;
+    if (!variable.shape().fully_known()) {
+      program_.Fail(InvalidArgument("collective replicas: the shape of variable '", variable.name(),
+                                    "' must be fully known, is ", variable.shape().ToString()));
+      return {};
+    }
+    const int64_t bytes =
+        variable.shape().ToShape().num_elements() * static_cast<int64_t>(SizeOf(variable.dtype()));
+    const auto found = open.find(variable.dtype());
+    if (found == open.end() || buckets[found->second].bytes + bytes > options_.bucket_bytes) {
+      open[variable.dtype()] = buckets.size();
+      buckets.emplace_back();
+    }
+    Bucket& bucket = buckets[open[variable.dtype()]];
+    bucket.gradients.push_back(i);
+    bucket.bytes += bytes;
+  }
+  return buckets;
+}
+
+std::vector<VariableGradient> CollectiveReplicas::Average(
+    const std::vector<VariableGradient>& gradients) {
+  const auto names = program_.NameScope("all_reduce");
+  std::vector<VariableGradient> averages = gradients;
+  int number = 0;
+  for (const Bucket& bucket : MakeBuckets(gradients)) {
+    const std::string name = StrCat("bucket_", number++);
+    if (bucket.gradients.size() == 1) {
+      Gradient& gradient = averages[bucket.gradients[0]].gradient;
+      gradient = Gradient(AllReduce(Dense(gradient), "Div", name));
+      continue;
+    }
+    Outputs flat;
+    std::vector<int64_t> sizes;
+    for (const size_t i : bucket.gradients) {
+      flat.push_back(Flat(program_, Dense(gradients[i].gradient)));
+      sizes.push_back(gradients[i].variable.shape().ToShape().num_elements());
+    }
+    const Output axis = Constant(program_, Tensor::Scalar<int32_t>(0));
+    const Output joined = Call("ConcatV2", {flat, axis});
+    const Outputs parts =
+        CallN("SplitV", {AllReduce(joined, "Div", name), Ints(program_, sizes), axis},
+              {{"num_split", static_cast<int64_t>(sizes.size())}});
+    if (!program_.status().ok()) return averages;
+    for (size_t k = 0; k < sizes.size(); ++k) {
+      VariableGradient& average = averages[bucket.gradients[k]];
+      const Shape shape = average.variable.shape().ToShape();
+      const std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+      average.gradient = Gradient(Call("Reshape", {parts[k], Ints(program_, dims)}));
+    }
+  }
+  return averages;
+}
+
+Output CollectiveReplicas::Average(Output value) { return AllReduce(value, "Div", "average"); }
+
+Output CollectiveReplicas::Transfer(const Variable& variable) {
+  Attrs attrs = Keys();
+  attrs["shape"] = variable.shape();
+  if (is_chief()) return Call("CollectiveBcastSend", {variable.Read()}, std::move(attrs));
+  attrs["T"] = variable.dtype();
+  return variable.Assign(CallIn(program_, "CollectiveBcastRecv", {}, std::move(attrs)));
+}
+
+Output CollectiveReplicas::Agree() {
+  const auto scope = program_.DeviceFunctionScope(Devices());
+  const auto names = program_.NameScope("agree");
+  Outputs ops;
+  for (const Variable& variable : program_.globals()) ops.push_back(Transfer(variable));
+  return program_.Group(ops, "agreed");
+}
+
+Output CollectiveReplicas::Barrier() {
+  const auto scope = program_.DeviceFunctionScope(Devices());
+  return AllReduce(Constant(program_, Tensor::Scalar<int32_t>(1)), "Id", "barrier");
+}
+
+}  // namespace penstock::client

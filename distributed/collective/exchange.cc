@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/collective/exchange.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "core/base/error_origin.h"
+
+namespace penstock::collective {
+namespace {
+
+constexpr double kFormSeconds = 600;
+constexpr double kSecondsMax = 365 * 24 * 3600;
+// A group that has formed elsewhere forms here as soon as the same messages have come.
+constexpr int64_t kEarlyNanosMax = 60'000'000'000;
+constexpr size_t kEarlyMax = 100'000;
+
+// What a cause elsewhere means here: this task's step was not cancelled, nor was it too slow.
+Status Elsewhere(const Status& why, const TaskName& task, const GroupKey& group) {
+  const std::string text =
+      StrCat(task.ToString(), " has left ", group.ToString(), ": ", why.message());
+  switch (why.code()) {
+    case StatusCode::kOutOfRange:
+    case StatusCode::kUnavailable:
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kUnimplemented:
+      return WithTask(Status(why.code(), text), task.ToString());
+    default:
+      return WithTask(Aborted(text), task.ToString());
+  }
+}
+
+}  // namespace
+
+// A call, from its beginning to its end: it ends once, whoever ends it first.
+class Exchange::PendingCall {
+ public:
+  PendingCall(Cancellation* cancellation, DeadlineTimer& timer, Collectives::Collected collected)
+      : cancellation_(cancellation), timer_(timer), collected_(std::move(collected)) {}
+
+  // False if the step is cancelled already.
+  bool Watch(Cancellation::Callback cancelled) {
+    return cancellation_ == nullptr || cancellation_->Register(std::move(cancelled), &token_);
+  }
+  void Arm(int64_t deadline_ns, std::function<void()> expired) {
+    MutexLock lock(mu_);
+    if (!formed_) timer_token_ = timer_.Arm(deadline_ns, std::move(expired));
+  }
+  // Its group has formed, or it has ended: the timer stops.
+  void StopTimer() {
+    std::optional<DeadlineTimer::Token> token;
+    {
+      MutexLock lock(mu_);
+      formed_ = true;
+      token = std::exchange(timer_token_, std::nullopt);
+    }
+    if (token.has_value()) timer_.Disarm(*token);
+  }
+  // The timer has rung, and must not be disarmed by what follows.
+  void Expired() {
+    MutexLock lock(mu_);
+    timer_token_.reset();
+  }
+  // From now on it must not take part in anything.
+  void MarkFailed() { failed_ = true; }
+  bool failed() const { return failed_; }
+  // The group it has been handed to.
+  std::weak_ptr<FormedGroup> group() {
+    MutexLock lock(mu_);
+    return group_;
+  }
+  void set_group(const std::shared_ptr<FormedGroup>& group) {
+    MutexLock lock(mu_);
+    group_ = group;
+  }
+
+  void End(StatusOr<Tensor> result) {
+    if (ended_.exchange(true)) return;
+    StopTimer();
+    // A callback that runs, perhaps on this thread, finds that the call has ended.
+    if (cancellation_ != nullptr && !cancellation_->cancelled()) cancellation_->Deregister(token_);
+    Collectives::Collected collected = std::move(collected_);
+    std::move(collected)(std::move(result));
+  }
+
+ private:
+  Cancellation* const cancellation_;
+  DeadlineTimer& timer_;
+  Cancellation::Token token_ = 0;
+  std::atomic<bool> ended_{false}, failed_{false};
+  Collectives::Collected collected_;
+  Mutex mu_;
+  bool formed_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<DeadlineTimer::Token> timer_token_ ABSL_GUARDED_BY(mu_);
+  std::weak_ptr<FormedGroup> group_ ABSL_GUARDED_BY(mu_);
+};
+
+Exchange::Exchange(Options options) : options_(std::move(options)), links_(options_.self, *this) {}
+
+Exchange::~Exchange() = default;
+
+void Exchange::Collect(const std::string& session, int64_t step_id, CollectiveCall call,
+                       Collectives::Collected collected) {
+  const GroupKey key{call.group_key, call.group_size};
+  const StatusOr<DeviceName> device = DeviceName::Parse(call.device);
+  if (!device.ok()) return std::move(collected)(device.status());
+  auto pending =
+      std::make_shared<PendingCall>(call.cancellation, *options_.timer, std::move(collected));
+  const bool watched = pending->Watch([this, weak = std::weak_ptr(pending)](const Status& why) {
+    if (const auto call = weak.lock()) FailCall(call, why);
+  });
+  if (!watched) return pending->End(call.cancellation->status());
+  if (BeginFormed(key, session, step_id, *device, call, pending)) return;
+  const auto tasks = options_.tasks_of(session);
+  if (!tasks.ok()) return pending->End(tasks.status());
+  Waiting waiting{.pending = std::move(pending),
+                  .session = session,
+                  .step_id = step_id,
+                  .device = *device,
+                  .call = std::move(call)};
+  for (const TaskId& task : *tasks) {
+    const StatusOr<TaskName> name = TaskName::Parse(task.name);
+    if (name.ok() && *name != options_.self) waiting.tasks.insert(*name);
+  }
+  Wait(key, std::move(waiting), *tasks);
+}
+
+// Takes part in a group that has formed. False: there is none.
+bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int64_t step_id,
+                           const DeviceName& device, CollectiveCall& call,
+                           const std::shared_ptr<PendingCall>& pending) {
+  std::shared_ptr<FormedGroup> formed;
+  Status failed;
+  int rank = -1;
+  {
+    MutexLock lock(mu_);
+    Group& group = groups_[key];
+    const auto found = group.failed.find(session);
+    if (found != group.failed.end()) failed = found->second;
+    formed = group.formed;
+  }
+  if (!failed.ok()) {
+    pending->End(failed);
+    return true;
+  }
+  if (formed == nullptr) return false;
+  rank = formed->RankOf(device);
+  if (rank < 0 || formed->ranks()[rank].session != session) {
+    if (formed->running()) {
+      pending->End(AlreadyExists(key.ToString(), " has formed of other ranks than ", call.device,
+                                 " of session ", session, ", and they are using it"));
+      return true;
+    }
+    const Status begun_anew = Aborted("session ", session, " uses the group's key");
+    EndFormed(*formed, begun_anew);
+    return false;
+  }
+  pending->set_group(formed);
+  BeginIn(formed, rank, step_id, std::move(call), pending);
+  return true;
+}
+
+void Exchange::BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
+                       CollectiveCall call, const std::shared_ptr<PendingCall>& pending) {
+  formed->Begin(rank, step_id, std::move(call),
+                [pending](StatusOr<Tensor> result) { pending->End(std::move(result)); });
+  // Cancelled before the group was known to the call: the others must not wait for this rank.
+  if (pending->failed()) {
+    const Status why = Cancelled("the step was cancelled");
+    EndFormed(*formed, why);
+  }
+}
+
+void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<TaskId>& tasks) {
+  const auto pending = waiting.pending;
+  const double asked = waiting.call.timeout_seconds;
+  const double seconds = asked > 0 ? std::min(asked, kSecondsMax) : kFormSeconds;
+  const std::string session = waiting.session;
+  const DeviceName device = waiting.device;
+  bool formed = false;
+  {
+    MutexLock lock(mu_);
+    if (pending->failed()) return;
+    Group& group = groups_[key];
+    // Has the group formed meanwhile, for another call of this rank?
+    formed = group.formed != nullptr || group.failed.contains(session);
+    if (!formed) group.waiting.push_back(std::move(waiting));
+  }
+  if (formed) {
+    if (BeginFormed(key, session, waiting.step_id, device, waiting.call, pending)) return;
+    return Wait(key, std::move(waiting), tasks);
+  }
+  pending->Arm(options_.env->NowNanos() + static_cast<int64_t>(seconds * 1e9),
+               [this, key, seconds, weak = std::weak_ptr(pending)] {
+                 const auto call = weak.lock();
+                 if (call == nullptr) return;
+                 call->Expired();
+                 FailCall(call, DeadlineExceeded(key.ToString(), " has not formed within ", seconds,
+                                                 " s; ", WhoHasCome(key)));
+               });
+  // Whoever is lost fails the call; whoever is there hears of it.
+  for (const TaskId& task : tasks) links_.Connect(task);
+  Actions actions;
+  {
+    MutexLock lock(mu_);
+    Group& group = groups_[key];
+    const auto same = std::find_if(group.waiting.begin(), group.waiting.end(),
+                                   [&](const Waiting& w) { return w.pending == pending; });
+    if (same == group.waiting.end()) return;  // has failed, or been handed over, meanwhile
+    Joined& joined = group.joined[device];
+    if (!joined.own || joined.rank.session != session) {
+      joined = {.rank = {.device = device,
+                         .task = options_.self,
+                         .session = session,
+                         .nonce = options_.env->RandomU64()},
+                .own = true};
+      const Join join{.group = key,
+                      .device = device.ToString(),
+                      .session = session,
+                      .nonce = joined.rank.nonce};
+      Tell({same->tasks.begin(), same->tasks.end()}, join, &actions);
+    }
+    TryForm(key, group, &actions);
+  }
+  Do(std::move(actions));
+}
+
+void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
+  if (static_cast<int64_t>(group.joined.size()) < key.size) return;
+  std::vector<Rank> ranks;
+  bool own = false;
+  for (const auto& [device, joined] : group.joined) {
+    ranks.push_back(joined.rank);
+    own |= joined.own;
+  }
+  group.joined.clear();
+  if (!own) return;  // a group of others
+  Sweep();
+  FormedGroup::SortRanks(&ranks);
+  const auto formed = std::make_shared<FormedGroup>(FormedGroup::Options{
+      .key = key,
+      .ranks = std::move(ranks),
+      .self = options_.self,
+      .threads = options_.threads,
+      .send =
+          [this](const TaskName& task, const HashedKey& data, Tensor value,
+                 TensorSink::HandedOver handed_over) {
+            links_.Send(task, data, std::move(value), std::move(handed_over));
+          },
+      .fail = [this](FormedGroup& group, const Status& why) { EndFormed(group, why); }});
+  group.formed = formed;
+  formed_[formed->id()] = formed;
+  auto early = early_.extract(formed->id());
+  if (!early.empty()) {
+    actions->calls.push_back([formed, messages = std::move(early.mapped().messages)] {
+      for (const Early& e : messages) formed->Receive(e.from, e.address, e.value);
+    });
+  }
+  for (Waiting& waiting : group.waiting) {
+    waiting.pending->set_group(formed);
+    const auto shared = std::make_shared<Waiting>(std::move(waiting));
+    actions->calls.push_back([this, formed, shared] {
+      shared->pending->StopTimer();
+      const auto pending = shared->pending;
+      const int rank = formed->RankOf(shared->device);
+      if (rank < 0 || formed->ranks()[rank].session != shared->session) {
+        return pending->End(AlreadyExists(formed->key().ToString(), " has formed without ",
+                                          shared->call.device, " of session ", shared->session));
+      }
+      BeginIn(formed, rank, shared->step_id, std::move(shared->call), pending);
+    });
+  }
+  group.waiting.clear();
+}
+
+void Exchange::Received(const TaskName& from, const HashedKey& key, Tensor value) {
+  if (key.key().tensor == kMessageKey) {
+    const StatusOr<Message> message = ParseMessage(value);
+    if (!message.ok()) return;  // of another version, at best: the group does not form in time
+    std::visit([&](const auto& m) { Heard(from, m); }, *message);
+    return;
+  }
+  const Address address = Address::Of(key);
+  std::shared_ptr<FormedGroup> formed;
+  {
+    MutexLock lock(mu_);
+    const auto found = formed_.find(address.group);
+    if (found != formed_.end()) {
+      formed = found->second;
+    } else {
+      const int64_t now = options_.env->NowNanos();
+      for (auto it = early_.begin(); it != early_.end();) {
+        it = now - it->second.since_ns > kEarlyNanosMax ? early_.erase(it) : std::next(it);
+      }
+      EarlyGroup& early = early_[address.group];
+      if (early.messages.empty()) early.since_ns = now;
+      if (early.messages.size() < kEarlyMax) {
+        early.messages.push_back({from, address, std::move(value)});
+      }
+    }
+  }
+  if (formed != nullptr) formed->Receive(from, address, std::move(value));
+}
+
+void Exchange::Heard(const TaskName& from, const Join& join) {
+  const StatusOr<DeviceName> device = DeviceName::Parse(join.device);
+  const StatusOr<TaskName> task = TaskName::OfDevice(join.device);
+  if (!device.ok() || !task.ok() || *task != from) return;
+  Actions actions;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [id, each] : formed_) {
+      for (const Rank& rank : each->ranks()) {
+        if (rank.nonce == join.nonce) return;  // heard before
+      }
+    }
+    Group& group = groups_[join.group];
+    const auto formed = group.formed;
+    if (formed != nullptr && formed->RankOf(*device) < 0 && formed->running()) {
+      Tell({from},
+           Leave{.group = join.group,
+                 .nonces = {join.nonce},
+                 .why = AlreadyExists("the group has formed already, without ", join.device)},
+           &actions);
+    } else {
+      group.joined[*device] = {
+          .rank = {.device = *device, .task = from, .session = join.session, .nonce = join.nonce}};
+      TryForm(join.group, group, &actions);
+    }
+  }
+  Do(std::move(actions));
+}
+
+void Exchange::Heard(const TaskName& from, const Leave& leave) {
+  std::shared_ptr<FormedGroup> formed;
+  const Status why = Elsewhere(leave.why, from, leave.group);
+  const std::set<uint64_t> nonces(leave.nonces.begin(), leave.nonces.end());
+  Actions actions;
+  {
+    MutexLock lock(mu_);
+    Group& group = groups_[leave.group];
+    std::set<DeviceName> refused;  // ranks of this task that may not join
+    for (auto it = group.joined.begin(); it != group.joined.end();) {
+      const Joined& joined = it->second;
+      const bool gone = nonces.contains(joined.rank.nonce);
+      if (gone && joined.own) refused.insert(it->first);
+      it = gone && !joined.own ? group.joined.erase(it) : std::next(it);
+    }
+    FailWaiting(
+        leave.group, group, why, [&](const Waiting& w) { return refused.contains(w.device); },
+        &actions);
+    early_.erase(static_cast<uint32_t>(leave.formed));
+    // By its ranks: this task may have taken joins together that the sender did not.
+    for (const auto& [id, each] : formed_) {
+      const auto left = [&](const Rank& r) { return r.task == from && nonces.contains(r.nonce); };
+      if (std::any_of(each->ranks().begin(), each->ranks().end(), left)) formed = each;
+    }
+    if (formed != nullptr) {
+      // Then others have taken this task's joins for a group that does not exist, either.
+      const bool astray = !formed->ended() && leave.formed != formed->id();
+      if (astray) TellLeave(*formed, why, &actions);
+      Detach(*formed, why);
+    }
+  }
+  if (formed != nullptr) formed->Left(from, why, leave.completed);
+  Do(std::move(actions));
+}
+
+void Exchange::Connected(const TaskName& task) {
+  Actions actions;
+  {
+    MutexLock lock(mu_);
+    const auto tell = [&](const GroupKey& key, const Rank& rank) {
+      const Join join{.group = key,
+                      .device = rank.device.ToString(),
+                      .session = rank.session,
+                      .nonce = rank.nonce};
+      Tell({task}, join, &actions);
+    };
+    for (const auto& [key, group] : groups_) {
+      for (const auto& [device, joined] : group.joined) {
+        if (joined.own) tell(key, joined.rank);
+      }
+    }
+    // A group may have formed here already, and the task not have heard of all ranks.
+    for (const auto& [id, formed] : formed_) {
+      if (!formed->Has(task) || formed->ended()) continue;
+      for (const Rank& rank : formed->ranks()) {
+        if (rank.task == options_.self) tell(formed->key(), rank);
+      }
+    }
+  }
+  Do(std::move(actions));
+}
+
+void Exchange::Lost(const TaskName& task, const Status& why) {
+  const Status lost = WithTask(why, task.ToString());
+  std::vector<std::shared_ptr<FormedGroup>> ended;
+  Actions actions;
+  {
+    MutexLock lock(mu_);
+    for (auto& [key, group] : groups_) {
+      for (auto it = group.joined.begin(); it != group.joined.end();) {
+        it = it->second.rank.task == task ? group.joined.erase(it) : std::next(it);
+      }
+      FailWaiting(
+          key, group, lost, [&](const Waiting& w) { return w.tasks.contains(task); }, &actions);
+    }
+    for (const auto& [id, formed] : formed_) {
+      if (formed->Has(task) && !formed->HasLeft(task)) ended.push_back(formed);
+    }
+    for (auto it = early_.begin(); it != early_.end();) {
+      std::vector<Early>& messages = it->second.messages;
+      std::erase_if(messages, [&](const Early& e) { return e.from == task; });
+      it = messages.empty() ? early_.erase(it) : std::next(it);
+    }
+  }
+  for (const auto& formed : ended) EndFormed(*formed, lost);
+  Do(std::move(actions));
+}
+
+void Exchange::FailCall(const std::shared_ptr<PendingCall>& pending, const Status& why) {
+  pending->MarkFailed();
+  Actions actions;
+  {
+    MutexLock lock(mu_);
+    for (auto& [key, group] : groups_) {
+      FailWaiting(
+          key, group, why, [&](const Waiting& w) { return w.pending == pending; }, &actions);
+    }
+  }
+  Do(std::move(actions));
+  if (const auto formed = pending->group().lock()) EndFormed(*formed, why);
+  pending->End(why);
+}
+
+void Exchange::FailWaiting(const GroupKey& key, Group& group, const Status& why,
+                           const std::function<bool(const Waiting&)>& fails, Actions* actions) {
+  std::vector<Waiting> kept;
+  std::map<DeviceName, std::set<TaskName>> gone;
+  for (Waiting& waiting : group.waiting) {
+    if (!fails(waiting)) {
+      kept.push_back(std::move(waiting));
+      continue;
+    }
+    gone[waiting.device].insert(waiting.tasks.begin(), waiting.tasks.end());
+    actions->calls.push_back([pending = waiting.pending, why] { pending->End(why); });
+  }
+  group.waiting = std::move(kept);
+  for (const auto& [device, tasks] : gone) {
+    const bool waits = std::any_of(group.waiting.begin(), group.waiting.end(),
+                                   [&, d = device](const Waiting& w) { return w.device == d; });
+    const auto joined = group.joined.find(device);
+    if (waits || joined == group.joined.end() || !joined->second.own) continue;
+    Tell({tasks.begin(), tasks.end()},
+         Leave{.group = key, .nonces = {joined->second.rank.nonce}, .why = why}, actions);
+    group.joined.erase(joined);
+  }
+}
+
+void Exchange::EndSession(const std::string& session, const Status& why) {
+  std::vector<std::shared_ptr<FormedGroup>> ended;
+  Actions actions;
+  {
+    MutexLock lock(mu_);
+    for (auto& [key, group] : groups_) {
+      FailWaiting(
+          key, group, why, [&](const Waiting& w) { return w.session == session; }, &actions);
+      group.failed.erase(session);
+    }
+    for (const auto& [id, formed] : formed_) {
+      const auto own = [&](const Rank& rank) {
+        return rank.task == options_.self && rank.session == session;
+      };
+      const std::vector<Rank>& ranks = formed->ranks();
+      if (std::any_of(ranks.begin(), ranks.end(), own)) ended.push_back(formed);
+    }
+  }
+  Do(std::move(actions));
+  for (const auto& formed : ended) {
+    const Status left =
+        formed->running() ? why : OutOfRange("it takes part in no further step: ", why.message());
+    EndFormed(*formed, left);
+  }
+  MutexLock lock(mu_);
+  for (auto it = groups_.begin(); it != groups_.end();) {
+    Group& group = it->second;
+    group.failed.erase(session);
+    const bool unused = group.joined.empty() && group.waiting.empty() && group.formed == nullptr &&
+                        group.failed.empty();
+    it = unused ? groups_.erase(it) : std::next(it);
+  }
+}
+
+// No new executions: the next call joins anew, or fails.
+void Exchange::Detach(FormedGroup& formed, const Status& why) {
+  Group& group = groups_[formed.key()];
+  if (group.formed.get() == &formed) group.formed = nullptr;
+  if (formed.one_session()) return;
+  for (const Rank& rank : formed.ranks()) {
+    if (rank.task == options_.self) group.failed.emplace(rank.session, why);
+  }
+}
+
+// Forgets groups of which nothing runs any more.
+void Exchange::Sweep() {
+  for (auto it = formed_.begin(); it != formed_.end();) {
+    it = it->second->ended() && !it->second->running() ? formed_.erase(it) : std::next(it);
+  }
+}
+
+// Ends a group for a reason that is found here, and tells the other tasks.
+void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
+  const auto keep = formed.shared_from_this();
+  Actions actions;
+  {
+    MutexLock lock(mu_);
+    if (!formed.ended()) {
+      Detach(formed, why);
+      TellLeave(formed, why, &actions);
+    }
+    actions.calls.push_back([keep, why] { keep->End(why); });
+  }
+  Do(std::move(actions));
+  MutexLock lock(mu_);
+  Sweep();
+}
+
+// This task's ranks leave the group.
+void Exchange::TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const {
+  Leave leave{
+      .group = formed.key(), .formed = formed.id(), .completed = formed.completed(), .why = why};
+  std::vector<TaskName> others;
+  for (const TaskName& task : formed.tasks()) {
+    if (task != options_.self) others.push_back(task);
+  }
+  for (const Rank& rank : formed.ranks()) {
+    if (rank.task == options_.self) leave.nonces.push_back(rank.nonce);
+  }
+  Tell(others, leave, actions);
+}
+
+void Exchange::Tell(const std::vector<TaskName>& tasks, const Message& message,
+                    Actions* actions) const {
+  for (const TaskName& task : tasks) actions->messages.emplace_back(task, message);
+}
+
+void Exchange::Do(Actions actions) {
+  for (const auto& [task, message] : actions.messages) {
+    uint64_t number = 0;
+    {
+      MutexLock lock(mu_);
+      number = next_message_++;
+    }
+    const HashedKey key = KeyBetween(options_.self, task, kMessageKey).In(1, number);
+    links_.Tell(task, key, ToTensor(message));
+  }
+  for (const auto& call : actions.calls) call();
+}
+
+std::string Exchange::WhoHasCome(const GroupKey& key) {
+  std::vector<std::string> come;
+  MutexLock lock(mu_);
+  for (const auto& [device, joined] : groups_[key].joined) come.push_back(device.ToString());
+  return StrCat(come.size(), " of its ranks have come: ", absl::StrJoin(come, ", "));
+}
+
+}  // namespace penstock::collective

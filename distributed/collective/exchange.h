@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exchange: a task's part in collectives: brings ranks together into groups, and hands what they
+// bring to their FormedGroup.
+//
+// How a group forms: a rank tells all tasks of its session that it is there (Join). Every task
+// that has a rank in the group thus hears of all others, in any order, and knows the same ranks
+// when the last has come: the group has formed, without a leader. Leave takes a Join back. A group
+// ends for all its tasks when one of them leaves it: because it has lost another task, because a
+// step was cancelled, or because the session has ended.
+//
+// If the ranks are of several sessions, each of them may have trained on for some steps when it
+// hears of the end. So the end is an error of each session's next collective, and of all that
+// follow: a new session begins anew. Within one session the master ends the step for all.
+//
+// Thread-safe. The transport and the sessions' tasks are borrowed. Destroy it when no step runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/env.h"
+#include "core/base/mutex.h"
+#include "core/base/scheduler.h"
+#include "core/runtime/collective.h"
+#include "core/runtime/deadline_timer.h"
+#include "distributed/collective/formed_group.h"
+#include "distributed/collective/messages.h"
+#include "distributed/collective/task_links.h"
+
+namespace penstock::collective {
+
+class Exchange final : public LinkListener {
+ public:
+  struct Options {
+    TaskName self;
+    Scheduler* threads = nullptr;  // borrowed, as are the following
+    Env* env = nullptr;
+    DeadlineTimer* timer = nullptr;
+    // All tasks of a session, or an error if there is none of this handle.
+    std::function<StatusOr<std::vector<TaskId>>(const std::string& session)> tasks_of;
+  };
+  explicit Exchange(Options options);
+  ~Exchange();
+
+  // Before any Collect of a session with several tasks.
+  void set_transport(Transport* transport) { links_.set_transport(transport); }
+  // What the transport delivers for reserved step ids goes there.
+  TaskSteps& steps() { return links_; }
+
+  // See Collectives.
+  void Collect(const std::string& session, int64_t step_id, CollectiveCall call,
+               Collectives::Collected collected);
+  // The session takes part no longer. In the middle of a collective that is a failure.
+  void EndSession(const std::string& session, const Status& why);
+
+ private:
+  class PendingCall;
+  struct Joined {
+    Rank rank;
+    bool own = false;  // of this task
+  };
+  // A call that waits for its group.
+  struct Waiting {
+    std::shared_ptr<PendingCall> pending;
+    std::string session;
+    int64_t step_id = 0;
+    DeviceName device;
+    CollectiveCall call;
+    std::set<TaskName> tasks;  // of its session
+  };
+  struct Group {
+    std::map<DeviceName, Joined> joined;
+    std::vector<Waiting> waiting;
+    std::shared_ptr<FormedGroup> formed;
+    std::map<std::string, Status> failed;  // by session
+  };
+  // Messages of groups that have formed elsewhere, and not yet here.
+  struct Early {
+    TaskName from;
+    Address address;
+    Tensor value;
+  };
+  struct EarlyGroup {
+    int64_t since_ns = 0;
+    std::vector<Early> messages;
+  };
+  // What is to be done once the lock is free.
+  struct Actions {
+    std::vector<std::pair<TaskName, Message>> messages;
+    std::vector<std::function<void()>> calls;
+  };
+
+  // LinkListener.
+  void Received(const TaskName& from, const HashedKey& key, Tensor value) override;
+  void Connected(const TaskName& task) override;
+  void Lost(const TaskName& task, const Status& why) override;
+
+  bool BeginFormed(const GroupKey& key, const std::string& session, int64_t step_id,
+                   const DeviceName& device, CollectiveCall& call,
+                   const std::shared_ptr<PendingCall>& pending);
+  void BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
+               CollectiveCall call, const std::shared_ptr<PendingCall>& pending);
+  void Wait(const GroupKey& key, Waiting waiting, const std::vector<TaskId>& tasks);
+  void TryForm(const GroupKey& key, Group& group, Actions* actions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Heard(const TaskName& from, const Join& join);
+  void Heard(const TaskName& from, const Leave& leave);
+  void FailCall(const std::shared_ptr<PendingCall>& pending, const Status& why);
+  // Ends calls that wait, if `fails` says so, and takes their Joins back.
+  void FailWaiting(const GroupKey& key, Group& group, const Status& why,
+                   const std::function<bool(const Waiting&)>& fails, Actions* actions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndFormed(FormedGroup& formed, const Status& why);
+  void Detach(FormedGroup& formed, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const;
+  void Tell(const std::vector<TaskName>& tasks, const Message& message, Actions* actions) const;
+  void Do(Actions actions);
+  std::string WhoHasCome(const GroupKey& key);
+
+  const Options options_;
+  TaskLinks links_;
+
+  Mutex mu_;
+  std::map<GroupKey, Group> groups_ ABSL_GUARDED_BY(mu_);
+  std::map<uint32_t, std::shared_ptr<FormedGroup>> formed_ ABSL_GUARDED_BY(mu_);  // by id
+  std::map<uint32_t, EarlyGroup> early_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_message_ ABSL_GUARDED_BY(mu_) = 1;
+};
+
+}  // namespace penstock::collective

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic of reductions, on flat arrays in the host's memory.
+//
+// Integers wrap around. half and bfloat16 are added as floats and rounded after each addition.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "core/runtime/collective.h"
+
+namespace penstock::collective {
+
+// InvalidArgument for types that have no sums.
+Status CheckMergeable(DType dtype);
+
+// to[i] = a[i] OP b[i], for `count` elements. `to` may be `a` or `b`. REQUIRES CheckMergeable.
+void Merge(MergeOp op, DType dtype, int64_t count, const void* a, const void* b, void* to);
+
+// values[i] /= divisor; integers are cut off towards zero. REQUIRES CheckMergeable, divisor > 0.
+void Divide(DType dtype, int64_t count, int64_t divisor, void* values);
+
+}  // namespace penstock::collective

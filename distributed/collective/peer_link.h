@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PeerLink: one execution of a collective, as an algorithm sees it: so many peers, to which tensors
+// can be sent under a tag. The algorithms know nothing else of the network.
+//
+// Thread-safe. Implementations: the network of tasks (exchange.h) and memory (testing/).
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/any_invocable.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock::collective {
+
+// Which of an execution's messages between two peers this is.
+struct Tag {
+  static constexpr uint32_t kPhaseMax = 3, kSegmentMax = 0xfff, kChunkMax = 0x3ffff;
+  // The phase of messages that are received from kAnyPeer.
+  static constexpr uint32_t kFromAny = kPhaseMax;
+
+  uint32_t phase = 0, segment = 0, chunk = 0;
+  uint32_t Number() const { return phase << 30 | segment << 18 | chunk; }
+};
+
+class PeerLink {
+ public:
+  using Received = absl::AnyInvocable<void(StatusOr<Tensor>) &&>;
+  static constexpr int kAnyPeer = -1;
+
+  virtual ~PeerLink() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Never blocks. The tensor's memory must not change afterwards until all peers have ended.
+  virtual void Send(int peer, Tag tag, Tensor value) = 0;
+  // `received` is called exactly once, on any thread, possibly before Recv returns. Any tensor may
+  // come: the caller checks its type and size.
+  virtual void Recv(int peer, Tag tag, Received received) = 0;
+};
+
+}  // namespace penstock::collective

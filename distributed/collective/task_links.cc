@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/collective/task_links.h"
+
+#include <utility>
+
+#include "distributed/collective/reserved_steps.h"
+
+namespace penstock::collective {
+
+TaskLinks::TaskLinks(TaskName self, LinkListener& listener)
+    : self_(std::move(self)), listener_(listener), next_step_id_(kReservedStepsMax) {}
+
+void TaskLinks::Connect(const TaskId& task) {
+  const StatusOr<TaskName> name = TaskName::Parse(task.name);
+  if (!name.ok() || *name == self_ || transport_ == nullptr) return;
+  TaskId before;
+  int64_t before_step = 0, step_id = 0;
+  {
+    MutexLock lock(mu_);
+    Link& link = links_[*name];
+    if (link.heard == task) return;
+    before = std::exchange(link.heard, task);
+    before_step = link.step_id;
+    step_id = link.step_id = next_step_id_;
+    next_step_id_ = next_step_id_ == kReservedStepsMin ? kReservedStepsMax : next_step_id_ - 1;
+  }
+  if (!before.name.empty()) {
+    transport_->Unsubscribe(before, before_step);
+    listener_.Lost(*name, Aborted(before.ToString(), " has restarted"));
+  }
+  transport_->Subscribe(task, step_id);
+}
+
+void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
+                     TensorSink::HandedOver handed_over) {
+  std::shared_ptr<TensorSink> sink;
+  TensorSink::HandedOver dropped;
+  int64_t step_id = 0;
+  {
+    MutexLock lock(mu_);
+    Link& link = links_[task];
+    sink = link.sink;
+    step_id = link.sink_step_id;
+    if (sink == nullptr) {
+      if (link.held.size() >= kHeldMax) {
+        dropped = std::move(link.held.front().handed_over);
+        link.held.pop_front();
+      }
+      link.held.push_back({key, std::move(value), std::move(handed_over)});
+    }
+  }
+  if (sink != nullptr) {
+    sink->Send(step_id, key, std::move(value), /*is_dead=*/false, std::move(handed_over));
+  } else if (dropped) {
+    std::move(dropped)();
+  }
+}
+
+void TaskLinks::Tell(const TaskName& task, const HashedKey& key, Tensor value) {
+  std::shared_ptr<TensorSink> sink;
+  int64_t step_id = 0;
+  {
+    MutexLock lock(mu_);
+    const auto link = links_.find(task);
+    if (link == links_.end()) return;
+    sink = link->second.sink;
+    step_id = link->second.sink_step_id;
+  }
+  if (sink != nullptr) sink->Send(step_id, key, std::move(value), /*is_dead=*/false, [] {});
+}
+
+void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
+                          std::shared_ptr<TensorSink> sink) {
+  const StatusOr<TaskName> name = TaskName::Parse(consumer);
+  if (!name.ok()) return sink->Refuse(step_id, Annotate(name.status(), "the consumer"));
+  std::deque<Held> held;
+  {
+    MutexLock lock(mu_);
+    Link& link = links_[*name];
+    link.sink = sink;
+    link.sink_step_id = step_id;
+    held.swap(link.held);
+  }
+  for (Held& h : held) {
+    sink->Send(step_id, h.key, std::move(h.value), /*is_dead=*/false, std::move(h.handed_over));
+  }
+  listener_.Connected(*name);
+}
+
+void TaskLinks::Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) {
+  const StatusOr<TaskName> from = TaskName::OfDevice(key.key().src_device);
+  if (!from.ok() || is_dead) return;
+  {
+    MutexLock lock(mu_);
+    const auto link = links_.find(*from);
+    // Of a subscription that this one has replaced.
+    if (link == links_.end() || link->second.step_id != step_id) return;
+  }
+  listener_.Received(*from, key, std::move(value));
+}
+
+void TaskLinks::Fail(int64_t step_id, const Status& why) {
+  TaskId lost;
+  {
+    MutexLock lock(mu_);
+    for (auto& [name, link] : links_) {
+      if (link.step_id != step_id || link.heard.name.empty()) continue;
+      lost = std::exchange(link.heard, {});
+      link.step_id = 0;
+      break;
+    }
+  }
+  if (lost.name.empty()) return;
+  transport_->Unsubscribe(lost, step_id);
+  const StatusOr<TaskName> name = TaskName::Parse(lost.name);
+  CHECK_OK(name.status());
+  listener_.Lost(*name, why);
+}
+
+}  // namespace penstock::collective

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CollectiveReduce (all-reduce), its V2, and CollectiveReduceScatterV2.
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "kernels/collective/collective_kernel.h"
+
+namespace penstock {
+namespace {
+
+const DTypes kReduced = {DType::kBfloat16, DType::kFloat, DType::kHalf,
+                         DType::kDouble,   DType::kInt32, DType::kInt64};
+
+template <int kKeysInput>
+class AllReduceKernel final : public ReducingKernel {
+ public:
+  AllReduceKernel() : ReducingKernel(kKeysInput) {}
+
+ private:
+  Status Fill(KernelContext& ctx, CollectiveCall* call) override {
+    call->kind = CollectiveKind::kAllReduce;
+    FillMerge(call);
+    TakeInput(ctx, call);
+    return OkStatus();
+  }
+};
+
+class ReduceScatterKernel final : public ReducingKernel {
+ public:
+  ReduceScatterKernel() : ReducingKernel(1) {}
+
+ private:
+  Status Fill(KernelContext& ctx, CollectiveCall* call) override {
+    call->kind = CollectiveKind::kReduceScatter;
+    FillMerge(call);
+    TakeInput(ctx, call);
+    if (call->shape.rank() < 1 || call->shape.dim(0) % call->group_size != 0) {
+      return InvalidArgument("the first dimension of the input must be a multiple of group_size=",
+                             call->group_size, ", has shape ", call->shape.ToString());
+    }
+    return OkStatus();
+  }
+};
+
+Status FirstDimensionUnknown(ShapeScope& s) {
+  ASSIGN_OR_RETURN(PartialShape shape, s.WithRankAtLeast(0, 1));
+  if (shape.known_rank()) shape.set_dim(0, PartialShape::kUnknown);
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+OpDef ReduceV2(std::string doc) {
+  OpDef op = WithMerge(CollectiveOpV2(std::move(doc), kReduced));
+  op.inputs = {{"input", "T"},
+               {"group_size", "int32"},
+               {"group_key", "int32"},
+               {"instance_key", "int32"},
+               {"ordering_token", Repeat("Nordering_token", "resource")}};
+  op.attrs.push_back({"is_stateless", false});
+  op.attrs.push_back({"Nordering_token", Ints{.min = 0}, int64_t{0}});
+  op.attrs.push_back({"max_subdivs_per_device", int64_t{-1}});
+  return op;
+}
+
+OP(CollectiveReduce) {
+  OpDef op = WithMerge(CollectiveOp(
+      "The tensors of all `group_size` ranks of a group, merged element by element: each rank has "
+      "the same bits. `wait_for` and `subdiv_offsets` are hints of how to run it that change "
+      "nothing here.",
+      kReduced));
+  op.inputs = {{"input", "T"}};
+  op.attrs.push_back({"subdiv_offsets", IntList{}});
+  op.attrs.push_back({"wait_for", IntList{}, std::vector<int64_t>{}});
+  op.shape = SameShape;
+  return op;
+}
+
+OP(CollectiveReduceV2) {
+  OpDef op = ReduceV2(
+      "As CollectiveReduce, with the group and the instance as inputs. `max_subdivs_per_device` "
+      "and `is_stateless` are hints that change nothing here; `ordering_token` only orders.");
+  op.shape = SameShape;
+  return op;
+}
+
+OP(CollectiveReduceScatterV2) {
+  OpDef op = ReduceV2(
+      "The tensors of all ranks, merged element by element, of which each rank gets its part: the "
+      "n-th rank, in order of their devices' names, the n-th part of the first dimension.");
+  op.shape = FirstDimensionUnknown;
+  return op;
+}
+
+KERNEL_ANY_TYPE(CollectiveReduce, AllReduceKernel<-1>);
+KERNEL_ANY_TYPE(CollectiveReduceV2, AllReduceKernel<1>);
+KERNEL_ANY_TYPE(CollectiveReduceScatterV2, ReduceScatterKernel);
+KERNEL_DEF({.op = "CollectiveReduce",
+            .device = "GPU",
+            .host_args = {"input", "data"},
+            .make = Make<AllReduceKernel<-1>>});
+KERNEL_DEF({.op = "CollectiveReduceV2",
+            .device = "GPU",
+            .host_args = {"input", "group_size", "group_key", "instance_key", "data"},
+            .make = Make<AllReduceKernel<1>>});
+KERNEL_DEF({.op = "CollectiveReduceScatterV2",
+            .device = "GPU",
+            .host_args = {"input", "group_size", "group_key", "instance_key", "data"},
+            .make = Make<ReduceScatterKernel>});
+
+}  // namespace
+}  // namespace penstock
