@@ -312,12 +312,11 @@ class ProcessTest : public testing::Test {
     return false;
   }
   // How long a step that fetches what never comes lasts after `fault`.
-  Status TimeToFail(SessionInterface& session, const Output& never, std::function<void()> fault,
-                    int64_t* ms) {
+  Status TimeToFail(const Output& never, const std::function<void()>& fault, int64_t* ms) {
     Status status;
     int64_t end = 0;
     std::thread runner([&] {
-      status = Fetch(session, never);
+      status = Fetch(*session_, never);
       end = Env::Real().NowNanos();
     });
     EXPECT_TRUE(Eventually([this] { return RunsOnPs(); }));
@@ -327,19 +326,26 @@ class ProcessTest : public testing::Test {
     *ms = (end - begin) / kMillis;
     return status;
   }
+  // A ps, a worker and a session that uses both.
+  void Begin() {
+    ps_process_ = Spawn("ps");
+    worker_process_ = Spawn("worker");
+    session_ = NewSession();
+    const Status status = Init(*session_, graphs_);
+    ASSERT_TRUE(status.ok()) << status;
+  }
   std::string ps_, worker_;
   std::vector<pid_t> pids_;
+  pid_t ps_process_ = 0, worker_process_ = 0;
+  const Graphs graphs_;
+  std::unique_ptr<SessionInterface> session_;
 };
 
 TEST_F(ProcessTest, AKilledTaskIsNoticedAtOnce) {
-  const pid_t ps = Spawn("ps");
-  Spawn("worker");
-  auto session = NewSession();
-  Graphs graphs;
-  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_NO_FATAL_FAILURE(Begin());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs.never, [&] { Kill(ps); }, &ms);
+      graphs_.never, [&] { Kill(ps_process_); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at " + ps_));
   EXPECT_THAT(std::string(status.message()), HasSubstr("; step "));
@@ -349,70 +355,58 @@ TEST_F(ProcessTest, AKilledTaskIsNoticedAtOnce) {
   Status again;
   EXPECT_TRUE(Eventually([&] {
     auto later = NewSession();
-    again = Init(*later, graphs);
-    if (again.ok()) again = Fetch(*later, graphs.sum);
+    again = Init(*later, graphs_);
+    if (again.ok()) again = Fetch(*later, graphs_.sum);
     return again.ok();
   })) << again;
 }
 
 TEST_F(ProcessTest, AKilledTaskEndsALoopThatUsesIt) {
-  const pid_t ps = Spawn("ps");
-  Spawn("worker");
-  auto session = NewSession();
-  Graphs graphs;
-  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_NO_FATAL_FAILURE(Begin());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs.endless, [&] { Kill(ps); }, &ms);
+      graphs_.endless, [&] { Kill(ps_process_); }, &ms);
   EXPECT_THAT(status.code(), AnyOf(StatusCode::kUnavailable, StatusCode::kAborted)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0"));
   EXPECT_LT(ms, 1000);
   float five = 0;
-  const Status again = Fetch(*session, graphs.alone, &five);
+  const Status again = Fetch(*session_, graphs_.alone, &five);
   EXPECT_TRUE(again.ok()) << again << ": the worker is free of the loop";
   EXPECT_EQ(five, 5);
 }
 
 TEST_F(ProcessTest, AFrozenTaskIsNoticed) {
-  const pid_t ps = Spawn("ps");
-  Spawn("worker");
-  auto session = NewSession();
-  Graphs graphs;
-  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_NO_FATAL_FAILURE(Begin());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs.never, [&] { kill(ps, SIGSTOP); }, &ms);
+      graphs_.never, [&] { kill(ps_process_, SIGSTOP); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
   EXPECT_LT(ms, 2500);
   // It comes back, as the one it was.
-  kill(ps, SIGCONT);
+  kill(ps_process_, SIGCONT);
   Status again;
   EXPECT_TRUE(Eventually([&] {
-    again = Fetch(*session, graphs.sum);
+    again = Fetch(*session_, graphs_.sum);
     return again.ok();
   })) << again;
 }
 
 TEST_F(ProcessTest, AKilledMasterEndsTheStepsOfItsClients) {
-  const pid_t ps = Spawn("ps");
-  const pid_t worker = Spawn("worker");
-  auto session = NewSession();
-  Graphs graphs;
-  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_NO_FATAL_FAILURE(Begin());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs.never, [&] { Kill(worker); }, &ms);
+      graphs_.never, [&] { Kill(worker_process_); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(StrCat("the master /job:worker/replica:0/task:0 at grpc://", worker_,
-                               ", running a step of '", graphs.never.name(), "': ")));
+                               ", running a step of '", graphs_.never.name(), "': ")));
   EXPECT_LT(ms, 1000);
   EXPECT_TRUE(ShutdownTask(ps_, "end of test", 2000).ok());
   int exit_status = -1;
-  EXPECT_EQ(waitpid(ps, &exit_status, 0), ps);
+  EXPECT_EQ(waitpid(ps_process_, &exit_status, 0), ps_process_);
   EXPECT_TRUE(WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 0) << exit_status;
-  pids_.erase(std::find(pids_.begin(), pids_.end(), ps));
+  pids_.erase(std::find(pids_.begin(), pids_.end(), ps_process_));
 }
 
 }  // namespace

@@ -145,7 +145,9 @@ TEST_F(CallableTest, ItsOptionsHoldForEachRun) {
   tensorflow::MakeCallableRequest request = MakeRequest(block_);
   request.mutable_options()->mutable_run_options()->set_timeout_in_ms(50);
   ASSERT_TRUE(Make(request).ok());
-  EXPECT_EQ(RunCallable(RunRequest(0)).error_code(), grpc::DEADLINE_EXCEEDED);
+  const grpc::Status status = RunCallable(RunRequest(0));
+  EXPECT_EQ(status.error_code(), grpc::DEADLINE_EXCEEDED);
+  EXPECT_THAT(status.error_message(), HasSubstr("TestBlock")) << "the server's words";
 }
 
 class PartialRunTest : public StepServiceTest {

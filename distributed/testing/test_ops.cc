@@ -107,13 +107,11 @@ KERNEL_ANY_TYPE(TestSleep, SleepKernel);
 }  // namespace
 
 bool AwaitBlocked(int64_t count) {
-  constexpr std::chrono::seconds kLimit(30);
-  const auto limit = std::chrono::steady_clock::now() + kLimit;
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   Blocked& blocked = AllBlocked();
   MutexLock lock(blocked.mu);
   while (blocked.count < count) {
-    if (std::chrono::steady_clock::now() > limit) return false;
-    blocked.changed.WaitFor(blocked.mu, kLimit);
+    if (!blocked.changed.WaitUntil(blocked.mu, limit)) return false;
   }
   return true;
 }
