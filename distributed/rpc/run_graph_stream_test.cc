@@ -183,8 +183,9 @@ TEST_F(RunGraphStreamTest, ALostConnectionEndsEveryStep) {
 
 TEST_F(RunGraphStreamTest, NobodyIsThere) {
   stream_ = StreamTo("127.0.0.1:1");
+  auto ended = Run(1);
   stream_->Open();
-  const Status status = Get(Run(1));
+  const Status status = Get(std::move(ended));
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), StartsWith("ps 0: "));
 }
