@@ -6,6 +6,7 @@
 
 #include "core/base/error_origin.h"
 #include "core/graph/builder.h"
+#include "distributed/testing/test_ops.h"
 #include "distributed/testing/two_tasks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -254,7 +255,7 @@ TEST_P(TwoTasksTest, AClientThatGoesAwayEndsItsStep) {
   const Output block = CallIn(g, "TestBlock", {});
   Cancellation cancellation;
   std::thread canceller([&] {
-    Env::Real().SleepForNanos(50'000'000);
+    EXPECT_TRUE(AwaitBlocked());
     cancellation.Cancel(Cancelled("had enough"));
   });
   EXPECT_EQ(Run(*session, g, {}, {block.name()}, {}, {.cancellation = &cancellation}),
@@ -281,10 +282,7 @@ TEST_P(TwoTasksTest, CloseCancelsRunningSteps) {
       EXPECT_THAT(std::string(status.message()), HasSubstr("Session::Close()"));
     });
   }
-  for (int i = 0; i < 200 && cluster_->server("ps", 0).counts().running_steps < 50; ++i) {
-    Env::Real().SleepForNanos(10'000'000);
-  }
-  EXPECT_EQ(cluster_->server("ps", 0).counts().running_steps, 50);
+  EXPECT_TRUE(AwaitBlocked(50));
   // The others are not in the way of a step that does not block.
   auto other = cluster_->NewSession();
   GraphBuilder h;

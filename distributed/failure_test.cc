@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <thread>
 
 #include "core/graph/builder.h"
+#include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/test_cluster.h"
+#include "distributed/testing/test_ops.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,7 +30,14 @@ constexpr char kPs[] = "/job:ps/task:0";
 constexpr char kWorker[] = "/job:worker/task:0";
 constexpr int64_t kMillis = 1'000'000;
 
-void Sleep(int64_t ms) { Env::Real().SleepForNanos(ms * kMillis); }
+// Returns when `holds`; false if it does not within half a minute.
+bool Eventually(const std::function<bool()>& holds) {
+  for (int i = 0; i < 3'000; ++i) {
+    if (holds()) return true;
+    Env::Real().SleepForNanos(10 * kMillis);
+  }
+  return holds();
+}
 
 // A loop that does not end: its condition and variable are on the worker, its body is on the ps.
 Output EndlessLoop(GraphBuilder& g) {
@@ -89,7 +99,7 @@ TEST(FailureTest, AStoppedTaskEndsItsSteps) {
   ASSERT_TRUE(Init(*session, graphs).ok());
   Status status;
   std::thread runner([&] { status = Fetch(*session, graphs.never); });
-  Sleep(100);
+  EXPECT_TRUE(AwaitBlocked());
   cluster.Stop("ps", 0);
   runner.join();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
@@ -114,10 +124,10 @@ TEST(FailureTest, ATaskToldToEndStaysForTheSessionsThatUseIt) {
   const int64_t begin = Env::Real().NowNanos();
   std::thread drain([&] { ps.Drain(60'000); });
   Status refused;
-  for (int i = 0; i < 500 && refused.ok(); ++i) {
+  EXPECT_TRUE(Eventually([&] {
     refused = cluster.NewSession()->Extend(graphs.g.graph());
-    Sleep(10);
-  }
+    return !refused.ok();
+  }));
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
   EXPECT_THAT(std::string(refused.message()), HasSubstr(" is shutting down"));
@@ -136,7 +146,7 @@ TEST(FailureTest, ATaskToldToEndEndsWhenItsGraceIsOver) {
   Status status;
   std::thread runner([&] { status = Fetch(*session, graphs.never); });
   Server& ps = cluster.server("ps", 0);
-  for (int i = 0; i < 500 && ps.counts().running_steps == 0; ++i) Sleep(10);
+  EXPECT_TRUE(AwaitBlocked());
   EXPECT_THAT(ps.DescribeRunning(), HasSubstr("step "));
   ps.Drain(50);
   EXPECT_TRUE(ps.in_use());
@@ -154,10 +164,10 @@ TEST(FailureTest, ARestartedTaskIsAnother) {
   cluster.Restart("ps", 0);
   Status status = Fetch(*session, graphs.sum);
   EXPECT_THAT(status.code(), AnyOf(StatusCode::kAborted, StatusCode::kUnavailable)) << status;
-  for (int i = 0; i < 50 && status.code() != StatusCode::kAborted; ++i) {
-    Sleep(100);
+  Eventually([&] {
     status = Fetch(*session, graphs.sum);
-  }
+    return absl::IsAborted(status);
+  });
   EXPECT_EQ(status.code(), StatusCode::kAborted) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("has restarted"));
   // A new session works with it.
@@ -174,11 +184,11 @@ TEST(FailureTest, ARestartedMasterDoesNotKnowTheSession) {
   Graphs graphs;
   ASSERT_TRUE(Init(*session, graphs).ok());
   cluster.Restart("worker", 0);
-  Status status = Fetch(*session, graphs.sum);
-  for (int i = 0; i < 50 && absl::IsUnavailable(status); ++i) {  // until it connects again
-    Sleep(100);
+  Status status;
+  Eventually([&] {  // until it connects again
     status = Fetch(*session, graphs.sum);
-  }
+    return !absl::IsUnavailable(status);
+  });
   EXPECT_EQ(status.code(), StatusCode::kAborted) << status;
   // The ps has kept the variable.
   auto later = cluster.NewSession();
@@ -202,7 +212,7 @@ TEST(FailureTest, AStoppedMasterOfThisProcess) {
   ASSERT_TRUE(Init(*session, graphs).ok());
   Status status;
   std::thread runner([&] { status = Fetch(*session, graphs.never); });
-  Sleep(100);
+  EXPECT_TRUE(AwaitBlocked());
   cluster.Stop("worker", 0);
   runner.join();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
@@ -292,110 +302,111 @@ class ProcessTest : public testing::Test {
   std::unique_ptr<SessionInterface> NewSession() {
     return *NewRemoteSession(StrCat("grpc://", worker_), {});
   }
+  // Whether a step has begun on the ps.
+  bool RunsOnPs() {
+    const auto report = AskCluster(worker_);
+    CHECK_OK(report.status());
+    for (const wire::ClusterTask& task : report->task()) {
+      if (task.name() == "/job:ps/replica:0/task:0") return task.report().part_size() > 0;
+    }
+    return false;
+  }
   // How long a step that fetches what never comes lasts after `fault`.
-  Status TimeToFail(SessionInterface& session, const Output& never, std::function<void()> fault,
-                    int64_t* ms) {
+  Status TimeToFail(const Output& never, const std::function<void()>& fault, int64_t* ms) {
     Status status;
     int64_t end = 0;
     std::thread runner([&] {
-      status = Fetch(session, never);
+      status = Fetch(*session_, never);
       end = Env::Real().NowNanos();
     });
-    Sleep(200);
+    EXPECT_TRUE(Eventually([this] { return RunsOnPs(); }));
     const int64_t begin = Env::Real().NowNanos();
     fault();
     runner.join();
     *ms = (end - begin) / kMillis;
     return status;
   }
+  // A ps, a worker and a session that uses both.
+  void Begin() {
+    ps_process_ = Spawn("ps");
+    worker_process_ = Spawn("worker");
+    session_ = NewSession();
+    const Status status = Init(*session_, graphs_);
+    ASSERT_TRUE(status.ok()) << status;
+  }
   std::string ps_, worker_;
   std::vector<pid_t> pids_;
+  pid_t ps_process_ = 0, worker_process_ = 0;
+  const Graphs graphs_;
+  std::unique_ptr<SessionInterface> session_;
 };
 
 TEST_F(ProcessTest, AKilledTaskIsNoticedAtOnce) {
-  const pid_t ps = Spawn("ps");
-  Spawn("worker");
-  auto session = NewSession();
-  Graphs graphs;
-  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_NO_FATAL_FAILURE(Begin());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs.never, [&] { Kill(ps); }, &ms);
+      graphs_.never, [&] { Kill(ps_process_); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at " + ps_));
   EXPECT_THAT(std::string(status.message()), HasSubstr("; step "));
   EXPECT_LT(ms, 1000);
   // And training goes on with its successor.
   Spawn("ps");
-  Status again = Unavailable("");
-  for (int i = 0; i < 100 && !again.ok(); ++i) {
+  Status again;
+  EXPECT_TRUE(Eventually([&] {
     auto later = NewSession();
-    again = Init(*later, graphs);
-    if (again.ok()) again = Fetch(*later, graphs.sum);
-    if (!again.ok()) Sleep(50);
-  }
-  EXPECT_TRUE(again.ok()) << again;
+    again = Init(*later, graphs_);
+    if (again.ok()) again = Fetch(*later, graphs_.sum);
+    return again.ok();
+  })) << again;
 }
 
 TEST_F(ProcessTest, AKilledTaskEndsALoopThatUsesIt) {
-  const pid_t ps = Spawn("ps");
-  Spawn("worker");
-  auto session = NewSession();
-  Graphs graphs;
-  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_NO_FATAL_FAILURE(Begin());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs.endless, [&] { Kill(ps); }, &ms);
+      graphs_.endless, [&] { Kill(ps_process_); }, &ms);
   EXPECT_THAT(status.code(), AnyOf(StatusCode::kUnavailable, StatusCode::kAborted)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0"));
   EXPECT_LT(ms, 1000);
   float five = 0;
-  const Status again = Fetch(*session, graphs.alone, &five);
+  const Status again = Fetch(*session_, graphs_.alone, &five);
   EXPECT_TRUE(again.ok()) << again << ": the worker is free of the loop";
   EXPECT_EQ(five, 5);
 }
 
 TEST_F(ProcessTest, AFrozenTaskIsNoticed) {
-  const pid_t ps = Spawn("ps");
-  Spawn("worker");
-  auto session = NewSession();
-  Graphs graphs;
-  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_NO_FATAL_FAILURE(Begin());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs.never, [&] { kill(ps, SIGSTOP); }, &ms);
+      graphs_.never, [&] { kill(ps_process_, SIGSTOP); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
   EXPECT_LT(ms, 2500);
   // It comes back, as the one it was.
-  kill(ps, SIGCONT);
-  Status again = Unavailable("");
-  for (int i = 0; i < 100 && !again.ok(); ++i) {
-    Sleep(50);
-    again = Fetch(*session, graphs.sum);
-  }
-  EXPECT_TRUE(again.ok()) << again;
+  kill(ps_process_, SIGCONT);
+  Status again;
+  EXPECT_TRUE(Eventually([&] {
+    again = Fetch(*session_, graphs_.sum);
+    return again.ok();
+  })) << again;
 }
 
 TEST_F(ProcessTest, AKilledMasterEndsTheStepsOfItsClients) {
-  const pid_t ps = Spawn("ps");
-  const pid_t worker = Spawn("worker");
-  auto session = NewSession();
-  Graphs graphs;
-  ASSERT_TRUE(Init(*session, graphs).ok());
+  ASSERT_NO_FATAL_FAILURE(Begin());
   int64_t ms = 0;
   const Status status = TimeToFail(
-      *session, graphs.never, [&] { Kill(worker); }, &ms);
+      graphs_.never, [&] { Kill(worker_process_); }, &ms);
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(StrCat("the master /job:worker/replica:0/task:0 at grpc://", worker_,
-                               ", running a step of '", graphs.never.name(), "': ")));
+                               ", running a step of '", graphs_.never.name(), "': ")));
   EXPECT_LT(ms, 1000);
   EXPECT_TRUE(ShutdownTask(ps_, "end of test", 2000).ok());
   int exit_status = -1;
-  EXPECT_EQ(waitpid(ps, &exit_status, 0), ps);
+  EXPECT_EQ(waitpid(ps_process_, &exit_status, 0), ps_process_);
   EXPECT_TRUE(WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 0) << exit_status;
-  pids_.erase(std::find(pids_.begin(), pids_.end(), ps));
+  pids_.erase(std::find(pids_.begin(), pids_.end(), ps_process_));
 }
 
 }  // namespace

@@ -198,6 +198,14 @@ TEST_F(LoopsTest, ALoopOverThreeTasks) {
   }
 }
 
+// Returns when a step has begun on the task.
+void AwaitStep(const Server& task) {
+  for (int i = 0; i < 3'000 && task.counts().running_steps == 0; ++i) {
+    Env::Real().SleepForNanos(10'000'000);
+  }
+  EXPECT_EQ(task.counts().running_steps, 1);
+}
+
 TEST_F(LoopsTest, AStoppedTaskEndsALoopThatUsesIt) {
   FlowBuilder b(FlowBuilder::kClient);
   const Endpoint one = b.Sum("TestSum", {}, {{"plus", 1}});
@@ -215,7 +223,8 @@ TEST_F(LoopsTest, AStoppedTaskEndsALoopThatUsesIt) {
     ASSERT_TRUE(session->Extend(graph).ok());
     Status status;
     std::thread runner([&] { status = Run(*session, {}, 1); });
-    Env::Real().SleepForNanos(300'000'000);
+    for (int task = 0; task < kTasks; ++task) AwaitStep(cluster.server("worker", task));
+    Env::Real().SleepForNanos(50'000'000);  // some hundred rounds, which nothing counts
     cluster.Stop("worker", stopped);
     runner.join();
     EXPECT_THAT(status.code(), AnyOf(StatusCode::kUnavailable, StatusCode::kAborted)) << status;

@@ -188,6 +188,7 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   handle = *session->SetUpPartialRun(all);
   Cancellation cancellation;
   std::thread canceller([&] {
+    // Most likely while the instalment waits, which nothing tells; it ends so before, too.
     Env::Real().SleepForNanos(50'000'000);
     cancellation.Cancel(Cancelled("had enough"));
   });

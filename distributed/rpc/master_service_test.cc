@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a TensorFlow client sees on the wire, call by call.
-#include <grpcpp/client_context.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-
 #include <limits>
 #include <thread>
 
 #include "core/graph/builder.h"
 #include "core/graph/graph_proto.h"
 #include "core/wire/tensor_proto.h"
+#include "distributed/rpc/testing/master_client.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,8 +24,7 @@ class MasterServiceTest : public testing::Test {
   static void TearDownTestSuite() { delete cluster_; }
 
   void SetUp() override {
-    stub_ = tensorflow::MasterService::NewStub(
-        grpc::CreateChannel(cluster_->target().substr(7), grpc::InsecureChannelCredentials()));
+    client_ = std::make_unique<MasterClient>(cluster_->target());
     {
       const auto ps = g_.DeviceScope("/job:ps/task:0");
       CallIn(g_, "VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({})}});
@@ -45,22 +41,9 @@ class MasterServiceTest : public testing::Test {
   }
 
   grpc::Status Create(const tensorflow::ConfigProto& config = {}) {
-    tensorflow::CreateSessionRequest request;
-    ExportGraph(g_.graph(), request.mutable_graph_def());
-    *request.mutable_config() = config;
-    tensorflow::CreateSessionResponse response;
-    const grpc::Status status = Send(&Stub::CreateSession, request, &response);
-    handle_ = response.session_handle();
-    version_ = response.graph_version();
-    return status;
+    return client_->Create(g_.graph(), config);
   }
-  tensorflow::RunStepRequest Step(const std::string& fetch) {
-    tensorflow::RunStepRequest request;
-    request.set_session_handle(handle_);
-    request.set_store_errors_in_response_body(true);
-    if (!fetch.empty()) request.add_fetch(fetch);
-    return request;
-  }
+  tensorflow::RunStepRequest Step(const std::string& fetch) { return client_->Step(fetch); }
   // With a feed, in a typed field as small client constants come.
   tensorflow::RunStepRequest FedStep(const std::string& fetch) {
     tensorflow::RunStepRequest request = Step(fetch);
@@ -72,21 +55,16 @@ class MasterServiceTest : public testing::Test {
     return request;
   }
 
-  using Stub = tensorflow::MasterService::Stub;
-  template <class Request, class Response>
-  grpc::Status Send(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                    const Request& request, Response* response) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
-    return (stub_.get()->*method)(&context, request, response);
+  using Stub = MasterClient::Stub;
+  template <class... Args>
+  grpc::Status Send(const Args&... args) {
+    return client_->Send(args...);
   }
 
   static TestCluster* cluster_;
-  std::unique_ptr<Stub> stub_;
+  std::unique_ptr<MasterClient> client_;
   GraphBuilder g_;
   std::string sum_;  // a node
-  std::string handle_;
-  int64_t version_ = 0;
   tensorflow::RunStepResponse answer_;
 };
 TestCluster* MasterServiceTest::cluster_ = nullptr;
@@ -130,8 +108,9 @@ TEST_F(MasterServiceTest, UninitializedIsAWordThatClientsLookFor) {
 }
 
 TEST_F(MasterServiceTest, UnknownSessions) {
-  handle_ = "nope";
-  ASSERT_TRUE(Send(&Stub::RunStep, Step("Identity:0"), &answer_).ok());
+  tensorflow::RunStepRequest run = Step("Identity:0");
+  run.set_session_handle("nope");
+  ASSERT_TRUE(Send(&Stub::RunStep, run, &answer_).ok());
   EXPECT_EQ(answer_.status_code(), tensorflow::error::ABORTED);
   EXPECT_EQ(answer_.status_error_message(), "Session nope is not found.");
   tensorflow::CloseSessionRequest close;
@@ -149,17 +128,17 @@ TEST_F(MasterServiceTest, ExtensionsNameTheVersionTheyExtend) {
   const int sent = g_.graph().max_id();
   const Output more = Call("Neg", {g_.OutputOf(g_.graph().FindNode("Identity"))});
   tensorflow::ExtendSessionRequest request;
-  request.set_session_handle(handle_);
-  request.set_current_graph_version(version_);
+  request.set_session_handle(client_->handle());
+  request.set_current_graph_version(client_->version());
   ExportGraph(g_.graph(), request.mutable_graph_def(), sent);
   tensorflow::ExtendSessionResponse response;
   ASSERT_TRUE(Send(&Stub::ExtendSession, request, &response).ok());
-  EXPECT_EQ(response.new_graph_version(), version_ + 1);
+  EXPECT_EQ(response.new_graph_version(), client_->version() + 1);
   ASSERT_TRUE(Send(&Stub::RunStep, FedStep(more.name()), &answer_).ok());
   EXPECT_EQ(answer_.status_code(), 0) << answer_.status_error_message();
   // The same again: an old version, and nodes that are there.
   EXPECT_EQ(Send(&Stub::ExtendSession, request, &response).error_code(), grpc::ABORTED);
-  request.set_current_graph_version(version_ + 1);
+  request.set_current_graph_version(client_->version() + 1);
   const grpc::Status twice = Send(&Stub::ExtendSession, request, &response);
   EXPECT_EQ(twice.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_THAT(twice.error_message(), HasSubstr("Neg"));
@@ -204,7 +183,7 @@ TEST_F(MasterServiceTest, TimeoutsOfAnyLength) {
     ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
     EXPECT_EQ(answer_.status_code(), 0) << ms << ": " << answer_.status_error_message();
     tensorflow::CloseSessionRequest close;
-    close.set_session_handle(handle_);
+    close.set_session_handle(client_->handle());
     tensorflow::CloseSessionResponse closed;
     EXPECT_TRUE(Send(&Stub::CloseSession, close, &closed).ok());
   }
@@ -216,8 +195,7 @@ TEST_F(MasterServiceTest, ClientsThatWaitForATaskDoNotKeepOthersWaiting) {
   options.create_session_timeout_ms = 60'000;
   TestCluster cluster({{"ps", 1}, {"worker", 1}}, options);
   cluster.Stop("ps", 0);
-  stub_ = tensorflow::MasterService::NewStub(
-      grpc::CreateChannel(cluster.target().substr(7), grpc::InsecureChannelCredentials()));
+  client_ = std::make_unique<MasterClient>(cluster.target());
   struct Waiting {
     grpc::ClientContext context;
     tensorflow::CreateSessionResponse response;
@@ -231,7 +209,7 @@ TEST_F(MasterServiceTest, ClientsThatWaitForATaskDoNotKeepOthersWaiting) {
   for (int i = 0; i < 100; ++i) {
     waiting.push_back(std::make_unique<Waiting>());
     Waiting& w = *waiting.back();
-    w.reader = stub_->AsyncCreateSession(&w.context, request, &queue);
+    w.reader = client_->stub().AsyncCreateSession(&w.context, request, &queue);
     w.reader->Finish(&w.response, &w.status, &w);
   }
   tensorflow::ConfigProto config;
@@ -264,7 +242,7 @@ TEST_F(MasterServiceTest, AClientThatHangsUpEndsItsStep) {
   ASSERT_TRUE(Create().ok());
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
-  const grpc::Status status = stub_->RunStep(&context, Step("TestBlock:0"), &answer_);
+  const grpc::Status status = client_->stub().RunStep(&context, Step("TestBlock:0"), &answer_);
   EXPECT_EQ(status.error_code(), grpc::DEADLINE_EXCEEDED);
   EXPECT_TRUE(cluster_->Idle());
 }
@@ -305,13 +283,13 @@ TEST_F(MasterServiceTest, BadGraphsAndFeedsAreRefused) {
 TEST_F(MasterServiceTest, Callables) {
   ASSERT_TRUE(Create().ok());
   tensorflow::MakeCallableRequest make;
-  make.set_session_handle(handle_);
+  make.set_session_handle(client_->handle());
   make.mutable_options()->add_feed("Placeholder:0");
   make.mutable_options()->add_fetch("Identity:0");
   tensorflow::MakeCallableResponse made;
   ASSERT_TRUE(Send(&Stub::MakeCallable, make, &made).ok());
   tensorflow::RunCallableRequest run;
-  run.set_session_handle(handle_);
+  run.set_session_handle(client_->handle());
   run.set_handle(made.handle());
   *run.add_feed() = FedStep("").feed(0).tensor();
   tensorflow::RunCallableResponse ran;
@@ -319,7 +297,7 @@ TEST_F(MasterServiceTest, Callables) {
   ASSERT_EQ(ran.fetch_size(), 1);
   EXPECT_EQ(TensorFromProto(ran.fetch(0))->flat<float>()[1], 42);
   tensorflow::ReleaseCallableRequest release;
-  release.set_session_handle(handle_);
+  release.set_session_handle(client_->handle());
   release.set_handle(made.handle());
   tensorflow::ReleaseCallableResponse released;
   EXPECT_TRUE(Send(&Stub::ReleaseCallable, release, &released).ok());
@@ -360,7 +338,7 @@ TEST_F(MasterServiceTest, TracesAndGraphs) {
 TEST_F(MasterServiceTest, PartialRuns) {
   ASSERT_TRUE(Create().ok());
   tensorflow::PartialRunSetupRequest setup;
-  setup.set_session_handle(handle_);
+  setup.set_session_handle(client_->handle());
   const tensorflow::RunStepRequest all = FedStep("Identity:0");
   for (const auto& feed : all.feed()) setup.add_feed(feed.name());
   setup.add_fetch("Identity:0");

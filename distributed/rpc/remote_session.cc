@@ -209,8 +209,9 @@ class RemoteSession final : public SessionInterface {
     std::vector<DeviceInfo> devices;
     for (const auto* list : {&response.local_device(), &response.remote_device()}) {
       for (const tensorflow::DeviceAttributes& proto : *list) {
-        ASSIGN_OR_RETURN(DeviceInfo device, FromProto(proto));
-        devices.push_back(std::move(device));
+        StatusOr<DeviceInfo> device = FromProto(proto);
+        RETURN_IF_ERROR(BrokenAnswer(device.status()));
+        devices.push_back(*std::move(device));
       }
     }
     return devices;
@@ -268,14 +269,15 @@ class RemoteSession final : public SessionInterface {
 
     tensorflow::RunStepResponse response;
     std::vector<std::pair<std::string, Tensor>> tensors;
-    RETURN_IF_ERROR(ReadTensorMessage(&answer, kFetch, &response, &tensors));
+    RETURN_IF_ERROR(BrokenAnswer(ReadTensorMessage(&answer, kFetch, &response, &tensors)));
     if (response.status_code() != 0) {
       return WithPayloadBytes(
           Status(static_cast<StatusCode>(response.status_code()), response.status_error_message()),
           payloads);
     }
-    RETURN_IF_ERROR(ReadMetadata(response.metadata(), metadata));
-    return TakeOutputs(std::move(tensors), fetches, outputs);
+    RETURN_IF_ERROR(
+        Annotate(ReadMetadata(response.metadata(), metadata), StrCat(master_, ": metadata")));
+    return BrokenAnswer(TakeOutputs(std::move(tensors), fetches, outputs));
   }
 
   Status Create(const Graph* graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -341,8 +343,8 @@ class RemoteSession final : public SessionInterface {
     ASSIGN_OR_RETURN(grpc::ByteBuffer answer, CallStep("RunCallable", names, options, &writer));
     tensorflow::RunCallableResponse response;
     std::vector<std::pair<std::string, Tensor>> tensors;
-    RETURN_IF_ERROR(ReadTensorMessage(&answer, kCallableFetch, &response, &tensors));
-    RETURN_IF_ERROR(CheckCount(tensors.size(), num_fetches));
+    RETURN_IF_ERROR(BrokenAnswer(ReadTensorMessage(&answer, kCallableFetch, &response, &tensors)));
+    RETURN_IF_ERROR(BrokenAnswer(CheckCount(tensors.size(), num_fetches)));
     for (auto& [name, value] : tensors) outputs->push_back(std::move(value));
     return OkStatus();
   }
@@ -434,6 +436,12 @@ class RemoteSession final : public SessionInterface {
     return names.empty() ? "" : text;
   }
 
+  // Blames an answer that cannot be used on the master. A tensor that there is no memory for is a
+  // limit of this process.
+  Status BrokenAnswer(const Status& status) const {
+    if (status.ok() || absl::IsResourceExhausted(status)) return status;
+    return Internal(master_, ": the answer is broken: ", status.message());
+  }
   static Status CheckCount(size_t tensors, size_t fetches) {
     if (tensors == fetches) return OkStatus();
     return Internal("asked for ", fetches, " tensors, got ", tensors);

@@ -2,6 +2,7 @@
 #include "distributed/rpc/run_graph_stream.h"
 
 #include <utility>
+#include <vector>
 
 #include "distributed/rpc/calls/status_proto.h"
 
@@ -61,24 +62,26 @@ void RunGraphStream::Read(bool ok) {
   if (!ok) return Finish();
   wire::RunGraphResponses answers;
   answers.Swap(&incoming_);
-  stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
-  for (wire::RunGraphResponse& answer : *answers.mutable_ended()) {
-    Ended ended;
-    {
-      MutexLock lock(mu_);
+  std::vector<std::pair<Ended, wire::RunGraphResponse*>> answered;
+  {
+    // Before the next read: if that finds the end of the stream, on another thread, these steps
+    // have nevertheless ended with their answers.
+    MutexLock lock(mu_);
+    for (wire::RunGraphResponse& answer : *answers.mutable_ended()) {
       const auto found = running_.find(static_cast<int64_t>(answer.step_id()));
       if (found == running_.end()) continue;  // abandoned
-      ended = std::move(found->second);
+      answered.emplace_back(std::move(found->second), &answer);
       running_.erase(found);
     }
-    std::move(ended)(OkStatus(), answer);
   }
+  stream_->Read(&incoming_, read_.TagFor(shared_from_this()));
+  for (auto& [ended, answer] : answered) std::move(ended)(OkStatus(), *answer);
 }
 
 void RunGraphStream::Finished(bool) {
-  Status why = FromGrpc(status_, task_);
-  if (why.ok()) why = Unavailable(task_, " is shutting down");
-  MarkLost(why);
+  // Whatever the code: the stream has failed, and with it the task.
+  const Status why = Annotate(FromGrpc(status_, ""), task_);
+  MarkLost(why.ok() ? Unavailable(task_, " is shutting down") : why);
   loop_.End(this);
 }
 

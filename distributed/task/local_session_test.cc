@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <thread>
 
-#include "core/base/env.h"
 #include "core/graph/builder.h"
 #include "distributed/session/session.h"
+#include "distributed/testing/test_ops.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -178,7 +178,7 @@ TEST_F(LocalSessionTest, TheCallerCanCancel) {
   const Output block = CallIn(g, "TestBlock", {});
   Cancellation cancellation;
   std::thread canceller([&] {
-    Env::Real().SleepForNanos(30'000'000);
+    EXPECT_TRUE(AwaitBlocked());
     cancellation.Cancel(Cancelled("had enough"));
   });
   EXPECT_EQ(Run({}, {block.name()}, {}, {.cancellation = &cancellation}), Cancelled("had enough"));
@@ -195,7 +195,7 @@ TEST_F(LocalSessionTest, CloseCancelsRunningSteps) {
     std::vector<Tensor> outputs;
     status = session->Run({}, {}, {block.name()}, {}, &outputs, nullptr);
   });
-  Env::Real().SleepForNanos(30'000'000);
+  EXPECT_TRUE(AwaitBlocked());
   EXPECT_TRUE(session->Close().ok());
   runner.join();
   EXPECT_EQ(status, Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));

@@ -1,14 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Ops for the tests of this folder: one that waits until its step ends, one that fails, one that
-// takes its time.
+#include "distributed/testing/test_ops.h"
+
+#include <chrono>
+
+#include "core/base/cond_var.h"
 #include "core/base/env.h"
+#include "core/base/mutex.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 
 namespace penstock {
 namespace {
+
+// How many kernels block.
+struct Blocked {
+  Mutex mu;
+  CondVar changed;
+  int64_t count ABSL_GUARDED_BY(mu) = 0;
+
+  void Add(int64_t kernels) {
+    MutexLock lock(mu);
+    count += kernels;
+    changed.NotifyAll();
+  }
+};
+Blocked& AllBlocked() {
+  static Blocked& blocked = *new Blocked;
+  return blocked;
+}
 
 class BlockKernel final : public AsyncKernel {
  public:
@@ -19,7 +39,9 @@ class BlockKernel final : public AsyncKernel {
     };
     auto* const waiting = new Waiting(std::move(done));
     Cancellation::Token token;
+    AllBlocked().Add(1);
     const auto cancelled = [waiting](const Status& why) {
+      AllBlocked().Add(-1);
       std::move(waiting->done)(why);
       delete waiting;
     };
@@ -83,4 +105,15 @@ OP(TestSleep) {
 KERNEL_ANY_TYPE(TestSleep, SleepKernel);
 
 }  // namespace
+
+bool AwaitBlocked(int64_t count) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  Blocked& blocked = AllBlocked();
+  MutexLock lock(blocked.mu);
+  while (blocked.count < count) {
+    if (!blocked.changed.WaitUntil(blocked.mu, limit)) return false;
+  }
+  return true;
+}
+
 }  // namespace penstock

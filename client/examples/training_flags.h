@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a program that trains begins: the flags that all of them have, and the task that they name.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+
+#include "client/examples/task.h"
+
+namespace penstock::examples {
+
+// An option of at least 1.
+void AddCount(CLI::App& app, const char* name, int64_t& value, const char* about);
+
+// How long to train, and where to save. `flags` has a field for each.
+template <class Flags>
+void AddTrainingFlags(CLI::App& app, Flags& flags) {
+  AddCount(app, "--steps", flags.steps, "updates, of all workers together");
+  app.add_option("--checkpoint_dir", flags.checkpoint_dir, "where to save, and to go on from");
+  app.add_option("--save_every_seconds", flags.save_every_seconds, "0: not by time")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--wait_seconds", flags.wait_seconds, "for tasks that are lost or not there yet")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+}
+
+// Adds the flags of a cluster to those of `app`, parses the command line and finds the task that
+// this process is. Returns the exit code where the program ends with that: after --help, or after a
+// mistake, which it reports.
+std::optional<int> ParseFlags(const char* program, CLI::App& app, int argc, char** argv,
+                              TaskConfig* task);
+
+}  // namespace penstock::examples
