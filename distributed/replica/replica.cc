@@ -56,7 +56,12 @@ void Replica::Stop() {
   }
   options_.log->Refuse(Unavailable(options_.task, " is shutting down"));
   options_.log->Wake();
+  if (thread_ == nullptr) return;
   thread_ = nullptr;
+  const ReplicaLog::Counts counts = options_.log->counts();
+  if (counts.fed_bytes == 0) return;
+  Say(StrCat("fed its followers ", counts.fed_bytes, " bytes of changes in ", counts.pushes,
+             " messages"));
 }
 
 bool Replica::stopped() const {

@@ -240,6 +240,7 @@ bool ReplicaLog::TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch)
     batch->whole = whole_;
     if (taken.empty() && batch->committed <= sent_committed_ && !becomes_whole) return false;
     sent_committed_ = batch->committed;
+    ++counts_.pushes;
   }
   for (KeptChange& change : taken) {
     if (KeepForFollower(&change)) batch->changes.push_back(std::move(change));

@@ -76,6 +76,7 @@ class ReplicaLog final : public StateLog, public StepGate {
     int64_t fed_bytes = 0;      // of values handed to TakeBatch
     uint64_t forced_cuts = 0;   // amid a step
     int64_t waiting_steps = 0;  // for the follower
+    int64_t pushes = 0;         // batches taken
   };
   Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
 

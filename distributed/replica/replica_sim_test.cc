@@ -336,18 +336,20 @@ Process::Process(World& w, int i)
 class ReplicaSimTest : public testing::TestWithParam<int> {};
 
 TEST_P(ReplicaSimTest, NoAcknowledgedStepIsLost) {
-  constexpr int kSeeds = 25;
+  // REPLICA_SIM_SEEDS=1000 for a night of it.
+  const char* const seeds = std::getenv("REPLICA_SIM_SEEDS");
+  const int num_seeds = seeds == nullptr ? 8 : std::atoi(seeds);
   int take_overs = 0, lost_answers = 0;
-  for (int i = 0; i < kSeeds && !HasFailure(); ++i) {
-    const int seed = GetParam() * kSeeds + i;
+  for (int i = 0; i < num_seeds && !HasFailure(); ++i) {
+    const int seed = GetParam() * num_seeds + i;
     SCOPED_TRACE(StrCat("seed ", seed));
     World world(seed);
     world.Run();
     take_overs += world.take_overs();
     lost_answers += world.lost_answers();
   }
-  EXPECT_GT(take_overs, 2 * kSeeds);
-  EXPECT_GT(lost_answers, kSeeds) << "hardly a step was under way when its server died";
+  EXPECT_GT(take_overs, 2 * num_seeds);
+  EXPECT_GT(lost_answers, num_seeds) << "hardly a step was under way when its server died";
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ReplicaSimTest, testing::Range(0, 4));
