@@ -156,6 +156,12 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
   app.add_option("--task_index", flags->task_index, "which one of them, from 0");
   app.add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
   app.add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
+  app.add_option("--ps_replica_hosts", flags->ps_replica_hosts,
+                 "host:port,... of a second process for each ps, which follows the first one and "
+                 "takes over when that dies; the same in all tasks");
+  app.add_option("--replica_index", flags->replica_index,
+                 "of a ps with --ps_replica_hosts: 0, at --ps_hosts, or 1, at --ps_replica_hosts")
+      ->capture_default_str();
   app.add_option("--listen_address", flags->listen_address,
                  "host or host:port to listen at; by default all interfaces, and the loopback "
                  "interface for a task at localhost or a loopback address");
@@ -184,6 +190,7 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
     ASSIGN_OR_RETURN(task, TaskConfigFromJson(tf_config));
     task.listen_address = flags.listen_address;
     task.status_port = flags.status_port;
+    RETURN_IF_ERROR(AddReplicas(flags, &task));
   }
   if (task.cluster.empty() && !flags.listen_address.empty()) {
     return InvalidArgument("--listen_address: a process that is no task of a cluster does not ",

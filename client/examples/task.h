@@ -35,8 +35,8 @@ struct TaskRole {
 // Plays the role; `train` gets the address of the session to use. Returns the exit code.
 int RunTask(const TaskRole& role, const std::function<Status(const std::string& target)>& train);
 
-// --job_name, --task_index, --ps_hosts, --worker_hosts, --listen_address, --protocol,
-// --status_port.
+// --job_name, --task_index, --ps_hosts, --worker_hosts, --ps_replica_hosts, --replica_index,
+// --listen_address, --protocol, --status_port.
 void AddClusterFlags(CLI::App& app, ClusterFlags* flags);
 // What the flags say, or TF_CONFIG in the environment where they say nothing. InvalidArgument names
 // the flag.

@@ -40,6 +40,14 @@ Status AddHosts(string_view flag, const std::string& job, const std::string& hos
   return OkStatus();
 }
 
+std::string Find(const std::map<std::string, ClusterSpec::Tasks>& jobs, const std::string& job,
+                 int index) {
+  const auto found = jobs.find(job);
+  if (found == jobs.end()) return "";
+  const auto task = found->second.find(index);
+  return task == found->second.end() ? "" : task->second;
+}
+
 std::string IndexRange(const ClusterSpec::Tasks& tasks) {
   if (tasks.size() == 1) return StrCat("only task ", tasks.begin()->first);
   return StrCat("tasks ", tasks.begin()->first, " to ", tasks.rbegin()->first);
@@ -87,25 +95,45 @@ Status ClusterSpec::AddTask(const std::string& job, int index, const std::string
                            kTaskIndexMax);
   }
   ASSIGN_OR_RETURN(const HostPort parsed, HostPort::Parse(address));
-  for (const auto& [other_job, tasks] : jobs_) {
-    for (const auto& [other, other_address] : tasks) {
-      if (parsed.port != 0 && other_address == parsed.ToString()) {
-        return InvalidArgument("'", address, "' is the address of both ", other_job, " ", other,
-                               " and ", job, " ", index, "; give each task its own");
-      }
-    }
-  }
+  RETURN_IF_ERROR(CheckAddress(job, index, parsed));
   if (!jobs_[job].emplace(index, parsed.ToString()).second) {
     return InvalidArgument("task ", index, " of job '", job, "' is given twice");
   }
   return OkStatus();
 }
 
+Status ClusterSpec::CheckAddress(const std::string& job, int index, const HostPort& address) const {
+  for (const auto* const all : {&jobs_, &replicas_}) {
+    for (const auto& [other_job, tasks] : *all) {
+      for (const auto& [other, other_address] : tasks) {
+        if (address.port == 0 || other_address != address.ToString()) continue;
+        return InvalidArgument("'", address.ToString(), "' is the address of both ", other_job, " ",
+                               other, " and ", job, " ", index, "; give each task its own");
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status ClusterSpec::AddReplica(const std::string& job, int index, const std::string& address) {
+  if (Address(job, index).empty()) {
+    return InvalidArgument("'", address, "' is for ", job, " ", index, ", which there is not");
+  }
+  ASSIGN_OR_RETURN(const HostPort parsed, HostPort::Parse(address));
+  if (parsed.port == 0) {
+    return InvalidArgument("'", address, "': a replica needs a port that the others know");
+  }
+  RETURN_IF_ERROR(CheckAddress(job, index, parsed));
+  replicas_[job][index] = parsed.ToString();
+  return OkStatus();
+}
+
 std::string ClusterSpec::Address(const std::string& job, int index) const {
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return "";
-  const auto task = found->second.find(index);
-  return task == found->second.end() ? "" : task->second;
+  return Find(jobs_, job, index);
+}
+
+std::string ClusterSpec::ReplicaAddress(const std::string& job, int index) const {
+  return Find(replicas_, job, index);
 }
 
 std::string ClusterSpec::ToString() const {
@@ -154,7 +182,39 @@ StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags) {
     return InvalidArgument("--task_index: ", flags.task_index, " is out of range; ", hosts, " has ",
                            IndexRange(tasks->second));
   }
+  RETURN_IF_ERROR(AddReplicas(flags, &config));
   return config;
+}
+
+Status AddReplicas(const ClusterFlags& flags, TaskConfig* config) {
+  if (flags.replica_index != 0 && flags.replica_index != 1) {
+    return InvalidArgument("--replica_index: ", flags.replica_index, ", must be 0 or 1");
+  }
+  if (flags.replica_index == 1 && (flags.ps_replica_hosts.empty() || config->job != "ps")) {
+    return InvalidArgument(
+        "--replica_index: only a ps has two replicas, and --ps_replica_hosts "
+        "says where they are");
+  }
+  config->replica = flags.replica_index;
+  if (flags.ps_replica_hosts.empty()) return OkStatus();
+  const auto jobs = config->cluster.jobs();
+  const size_t ps = jobs.count("ps") == 0 ? 0 : jobs.at("ps").size();
+  const std::vector<std::string> hosts = absl::StrSplit(flags.ps_replica_hosts, ',');
+  if (hosts.size() != ps) {
+    return InvalidArgument("--ps_replica_hosts: ", hosts.size(), " addresses for ", ps,
+                           " parameter servers; give one for each of --ps_hosts");
+  }
+  if (jobs.size() < 2) {
+    return InvalidArgument(
+        "--ps_replica_hosts: replicas need a worker in the cluster, which "
+        "decides between them when they lose each other");
+  }
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    const Status added = config->cluster.AddReplica(
+        "ps", static_cast<int>(i), std::string(absl::StripAsciiWhitespace(hosts[i])));
+    if (!added.ok()) return InvalidArgument("--ps_replica_hosts: ", added.message());
+  }
+  return OkStatus();
 }
 
 }  // namespace penstock

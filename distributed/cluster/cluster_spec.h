@@ -16,6 +16,8 @@
 
 namespace penstock {
 
+struct HostPort;
+
 class ClusterSpec {
  public:
   // Task index -> "host:port". Indices may have gaps.
@@ -25,16 +27,24 @@ class ClusterSpec {
   // another task's, or the task is there already. Port 0, "any free one", may be given many times.
   Status AddTask(const std::string& job, int index, const std::string& address);
 
+  // Names the process that is the other replica of a task which there is already. InvalidArgument
+  // as for AddTask.
+  Status AddReplica(const std::string& job, int index, const std::string& address);
+
   const std::map<std::string, Tasks>& jobs() const { return jobs_; }
   bool empty() const { return jobs_.empty(); }
   // "" where there is no such task.
   std::string Address(const std::string& job, int index) const;
+  // Of its other replica; "" where it has none.
+  std::string ReplicaAddress(const std::string& job, int index) const;
   bool operator==(const ClusterSpec&) const = default;
   // "ps: 0=a:2222 1=b:2222; worker: 0=c:2222".
   std::string ToString() const;
 
  private:
-  std::map<std::string, Tasks> jobs_;
+  Status CheckAddress(const std::string& job, int index, const HostPort& address) const;
+
+  std::map<std::string, Tasks> jobs_, replicas_;
 };
 
 struct TaskConfig {
@@ -49,8 +59,14 @@ struct TaskConfig {
   std::string protocol = "auto";
   // Where the task shows its status page and its metrics; 0: nowhere. Not a part of TF_CONFIG.
   int status_port = 0;
+  // Which of the task's two replicas this process is: 0, at Address, or 1, at ReplicaAddress. Not a
+  // part of TF_CONFIG.
+  int replica = 0;
 
-  std::string address() const { return cluster.Address(job, task); }
+  // Of this process.
+  std::string address() const {
+    return replica == 0 ? cluster.Address(job, task) : cluster.ReplicaAddress(job, task);
+  }
   // "/job:ps/replica:0/task:1".
   std::string name() const;
   // The task that initialises, saves and writes summaries: the chief (or master) where there is
@@ -67,7 +83,12 @@ struct ClusterFlags {
   std::string listen_address;  // "host" or "host:port"
   std::string protocol = "auto";
   int status_port = 0;
+  std::string ps_replica_hosts;  // as ps_hosts; "" or one for each
+  int replica_index = 0;
 };
+// Adds --ps_replica_hosts and --replica_index to what is known of the task. InvalidArgument names
+// the flag.
+Status AddReplicas(const ClusterFlags& flags, TaskConfig* config);
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags);
 // The lists of hosts alone, whichever task this is.
 StatusOr<ClusterSpec> ClusterSpecFromFlags(const ClusterFlags& flags);

@@ -52,6 +52,53 @@ TEST(ClusterSpecTest, MistakesInFlagsAreOneLineThatNamesTheFlag) {
   }
 }
 
+TEST(ClusterSpecTest, AParameterServerMayHaveAReplica) {
+  ClusterFlags flags{.ps_hosts = "a:1,b:1",
+                     .worker_hosts = "c:1",
+                     .job_name = "ps",
+                     .task_index = 1,
+                     .ps_replica_hosts = "d:1, e:1"};
+  StatusOr<TaskConfig> config = TaskConfigFromFlags(flags);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->address(), "b:1");
+  EXPECT_EQ(config->cluster.ReplicaAddress("ps", 1), "e:1");
+  EXPECT_EQ(config->cluster.ReplicaAddress("worker", 0), "");
+  EXPECT_EQ(config->cluster.jobs().at("ps").size(), 2);
+  flags.replica_index = 1;
+  config = TaskConfigFromFlags(flags);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->address(), "e:1");
+  EXPECT_EQ(config->name(), "/job:ps/replica:0/task:1");
+}
+
+TEST(ClusterSpecTest, MistakesInReplicasNameTheFlag) {
+  const struct {
+    std::string hosts;
+    int index;
+    std::string job, workers;
+    const char* error;
+  } cases[] = {
+      {"d:1", 0, "ps", "c:1", "--ps_replica_hosts: 1 addresses for 2 parameter servers"},
+      {"d:1,b:1", 0, "ps", "c:1", "--ps_replica_hosts: 'b:1' is the address of both ps 1"},
+      {"d:1,e:0", 0, "ps", "c:1", "--ps_replica_hosts: 'e:0': a replica needs a port"},
+      {"d:1,e", 0, "ps", "c:1", "--ps_replica_hosts: 'e' is not host:port"},
+      {"d:1,e:1", 0, "ps", "", "--ps_replica_hosts: replicas need a worker"},
+      {"d:1,e:1", 2, "ps", "c:1", "--replica_index: 2, must be 0 or 1"},
+      {"d:1,e:1", 1, "worker", "c:1", "--replica_index: only a ps has two replicas"},
+      {"", 1, "ps", "c:1", "--replica_index: only a ps has two replicas"},
+  };
+  for (const auto& c : cases) {
+    const Status status = TaskConfigFromFlags({.ps_hosts = "a:1,b:1",
+                                               .worker_hosts = c.workers,
+                                               .job_name = c.job,
+                                               .ps_replica_hosts = c.hosts,
+                                               .replica_index = c.index})
+                              .status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << c.error;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.error));
+  }
+}
+
 TEST(ClusterSpecTest, AnyNumberOfTasksMayAskForAFreePort) {
   ClusterSpec cluster;
   EXPECT_TRUE(cluster.AddTask("ps", 0, "127.0.0.1:0").ok());

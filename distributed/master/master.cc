@@ -104,9 +104,30 @@ std::vector<TaskId> Master::MatchingTasks(const std::vector<DeviceName>& filters
 
 std::shared_ptr<WorkerClient> Master::ClientOf(const TaskId& task) {
   MutexLock lock(mu_);
-  std::shared_ptr<WorkerClient>& client = clients_[task.name];
+  std::shared_ptr<WorkerClient>& client = clients_[task.address];
   if (client == nullptr) client = options_.connect(task);
   return client;
+}
+
+// Without an address where the task has one replica.
+TaskId Master::OtherReplica(const TaskId& task) const {
+  for (const auto& [job, tasks] : options_.cluster.jobs()) {
+    for (const auto& [index, address] : tasks) {
+      if (address != task.address) continue;
+      return {.name = task.name, .address = options_.cluster.ReplicaAddress(job, index)};
+    }
+  }
+  return {};
+}
+
+std::vector<TaskWait::Task> Master::WaitsFor(const std::vector<DeviceName>& filters) {
+  std::vector<TaskWait::Task> waits;
+  for (const TaskId& task : MatchingTasks(filters)) {
+    TaskWait::Task wait{.id = task, .client = ClientOf(task), .other = OtherReplica(task)};
+    if (!wait.other.address.empty()) wait.other_client = ClientOf(wait.other);
+    waits.push_back(std::move(wait));
+  }
+  return waits;
 }
 
 std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, TasksFound found) {
@@ -127,10 +148,7 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
       .pause_ms = kContactPauseMs + static_cast<int64_t>(waiting) * kContactPauseMsPerWait,
       .env = options_.services.env,
       .timer = options_.services.timer};
-  for (TaskId& task : MatchingTasks(*filters)) {
-    auto client = ClientOf(task);
-    wanted.tasks.push_back({.id = std::move(task), .client = std::move(client)});
-  }
+  wanted.tasks = WaitsFor(*filters);
   const auto self = std::make_shared<std::weak_ptr<TaskWait>>();  // known when it has been made
   const auto wait = std::make_shared<TaskWait>(
       wanted, [this, self, tasks = wanted.tasks, filters = *std::move(filters),
@@ -180,6 +198,10 @@ StatusOr<std::vector<SessionTask>> Master::SessionTasksOf(const std::vector<Task
                                 answers[i].protocol, "', ", options_.worker->self().ToString(),
                                 " by '", options_.worker->protocol(),
                                 "': start both with the same --protocol");
+    }
+    if (tasks[i].other_client != nullptr && answers[i].self.address == tasks[i].other.address) {
+      task.id = tasks[i].other;
+      task.client = tasks[i].other_client;
     }
     task.id.incarnation = answers[i].self.incarnation;
     for (DeviceInfo& device : answers[i].devices) {
@@ -272,26 +294,57 @@ std::vector<std::shared_ptr<MasterSession>> Master::TakeSessions() {
 Status Master::Reset(const std::vector<std::string>& containers,
                      const std::vector<std::string>& device_filters) {
   ASSIGN_OR_RETURN(const std::vector<DeviceName> filters, ParseFilters(device_filters));
+  if (!options_.worker->serving()) {
+    return Unavailable(options_.worker->self().ToString(), " does not serve");
+  }
   for (const auto& session : TakeSessions()) (void)session->Close();
   closed_ = true;
   options_.worker->Reset(containers);
   Wait wait(*options_.services.threads, "the tasks to be reset");
   {
     auto join = std::make_shared<Join>(wait.done());
-    for (const TaskId& task : MatchingTasks(filters)) {
-      const auto client = ClientOf(task);
-      // Of any incarnation.
-      client->GetStatus(
-          {}, {.timeout_ms = kResetTimeoutMs},
-          [client, containers, part = Join::Part(join)](StatusOr<TaskStatus> answer) mutable {
-            if (!answer.ok()) return std::move(part)(answer.status());
-            client->Reset(containers,
-                          {.incarnation = answer->self.incarnation, .timeout_ms = kResetTimeoutMs},
-                          std::move(part));
-          });
+    for (const TaskWait::Task& task : WaitsFor(filters)) {
+      if (task.other_client == nullptr) {
+        ResetTask(task.client, containers, nullptr, Join::Part(join));
+      } else {
+        ResetReplicas(task, containers, Join::Part(join));
+      }
     }
   }
   return wait.Get();
+}
+
+// Whichever of the two serves.
+void Master::ResetReplicas(const TaskWait::Task& task, const std::vector<std::string>& containers,
+                           Done done) {
+  const auto serves = std::make_shared<std::atomic<bool>>(false);
+  const auto both = std::make_shared<Join>(
+      Done([serves, name = task.id.name, done = std::move(done)](Status status) mutable {
+        if (status.ok() && !*serves) status = Unavailable("neither replica of ", name, " serves");
+        std::move(done)(std::move(status));
+      }));
+  for (const auto& client : {task.client, task.other_client}) {
+    ResetTask(client, containers, serves, Join::Part(both));
+  }
+}
+
+// In any incarnation. With `serves`, one that does not serve is passed over.
+void Master::ResetTask(const std::shared_ptr<WorkerClient>& client,
+                       const std::vector<std::string>& containers,
+                       std::shared_ptr<std::atomic<bool>> serves, Done done) {
+  client->GetStatus({}, {.timeout_ms = kResetTimeoutMs},
+                    [client, containers, serves = std::move(serves),
+                     done = std::move(done)](StatusOr<TaskStatus> answer) mutable {
+                      if (serves != nullptr) {
+                        if (!answer.ok() || !answer->serving) return std::move(done)(OkStatus());
+                        *serves = true;
+                      }
+                      if (!answer.ok()) return std::move(done)(answer.status());
+                      client->Reset(
+                          containers,
+                          {.incarnation = answer->self.incarnation, .timeout_ms = kResetTimeoutMs},
+                          std::move(done));
+                    });
 }
 
 void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected) {

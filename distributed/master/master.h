@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
+#include "core/base/done.h"
 #include "core/base/mutex.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/master/health.h"
@@ -100,6 +101,13 @@ class Master {
   Status AddWait(const std::shared_ptr<TaskWait>& wait);
   void RemoveWait(const std::shared_ptr<TaskWait>& wait);
   std::vector<TaskId> MatchingTasks(const std::vector<DeviceName>& filters) const;
+  std::vector<TaskWait::Task> WaitsFor(const std::vector<DeviceName>& filters);
+  TaskId OtherReplica(const TaskId& task) const;
+  static void ResetReplicas(const TaskWait::Task& task, const std::vector<std::string>& containers,
+                            Done done);
+  static void ResetTask(const std::shared_ptr<WorkerClient>& client,
+                        const std::vector<std::string>& containers,
+                        std::shared_ptr<std::atomic<bool>> serves, Done done);
   std::shared_ptr<WorkerClient> ClientOf(const TaskId& task);
   std::vector<std::shared_ptr<MasterSession>> TakeSessions();
   bool stopped() const;
@@ -111,8 +119,7 @@ class Master {
   HealthMonitor health_;
 
   mutable Mutex mu_;
-  std::map<std::string, std::shared_ptr<WorkerClient>> clients_
-      ABSL_GUARDED_BY(mu_);  // by task name
+  std::map<std::string, std::shared_ptr<WorkerClient>> clients_ ABSL_GUARDED_BY(mu_);  // by address
   std::map<std::string, std::shared_ptr<MasterSession>> sessions_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_set<std::shared_ptr<TaskWait>> waits_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

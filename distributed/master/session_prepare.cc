@@ -96,7 +96,8 @@ void MasterSession::EndPreparing(const Prepared& step, Status status) {
     auto graph = worker->FindGraph(handle(), step->parts[0].graph);
     if (!graph.ok()) {
       status = graph.status();
-    } else if ((*graph)->one_part() && !(*graph)->communicates()) {
+    } else if ((*graph)->one_part() && !(*graph)->communicates() &&
+               worker->step_gate() == nullptr) {
       step->local = *std::move(graph);
     }
   }

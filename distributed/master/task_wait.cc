@@ -14,8 +14,9 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// How long one question may take.
-constexpr int64_t kQuestionMs = 2'000;
+// How long one question may take. Of two replicas one may be on a host that is down: the other one
+// is not to be kept waiting for.
+constexpr int64_t kQuestionMs = 2'000, kReplicaQuestionMs = 500;
 
 }  // namespace
 
@@ -24,21 +25,52 @@ TaskWait::TaskWait(Options options, Answered answered)
       begun_ns_(options_.env->NowNanos()),
       deadline_ns_(begun_ns_ + TimeoutNanos(options_.timeout_ms)),
       answered_(std::move(answered)),
-      answers_(options_.tasks.size(), Unavailable("was not asked")) {}
+      answers_(options_.tasks.size(), Unavailable("was not asked")),
+      other_answers_(answers_) {}
 
 void TaskWait::Ask() {
   const int64_t left_ms = (deadline_ns_ - options_.env->NowNanos()) / kNanosPerMilli;
-  const CallOptions call{.timeout_ms = std::clamp<int64_t>(left_ms, 1, kQuestionMs)};
+  const auto call = [left_ms](int64_t limit_ms) {
+    return CallOptions{.timeout_ms = std::clamp<int64_t>(left_ms, 1, limit_ms)};
+  };
   const auto self = shared_from_this();
   const auto round = std::make_shared<Join>(Done([self](const Status&) { self->RoundEnded(); }));
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i].ok()) continue;
-    options_.tasks[i].client->GetStatus(
-        {.want_devices = true}, call,
-        [self, i, part = Join::Part(round)](StatusOr<TaskStatus> answer) mutable {
-          self->answers_[i] = std::move(answer);
-          std::move(part)(OkStatus());
-        });
+    const bool replicated = options_.tasks[i].other_client != nullptr;
+    const CallOptions one = call(replicated ? kReplicaQuestionMs : kQuestionMs);
+    if (replicated) AskOne(i, /*other=*/true, one, Join::Part(round));
+    AskOne(i, /*other=*/false, one, Join::Part(round));
+  }
+}
+
+void TaskWait::AskOne(size_t task, bool other, const CallOptions& call, Done part) {
+  const Task& asked = options_.tasks[task];
+  WorkerClient& client = other ? *asked.other_client : *asked.client;
+  client.GetStatus({.want_devices = true}, call,
+                   [self = shared_from_this(), task, other,
+                    part = std::move(part)](StatusOr<TaskStatus> answer) mutable {
+                     (other ? self->other_answers_ : self->answers_)[task] = std::move(answer);
+                     std::move(part)(OkStatus());
+                   });
+}
+
+// The answer of the replica that serves, if one does.
+void TaskWait::ChooseReplicas() {
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    StatusOr<TaskStatus>& answer = answers_[i];
+    if (options_.tasks[i].other_client == nullptr) continue;
+    StatusOr<TaskStatus>& other = other_answers_[i];
+    const bool other_serves = other.ok() && other->serving;
+    if (answer.ok() && answer->serving) {
+      // One of them was cut off from the other, and finds out soon.
+      if (other_serves) answer = Unavailable("both of its replicas say that they serve");
+    } else if (other_serves) {
+      answer = std::move(other);
+    } else if (answer.ok()) {
+      answer = Unavailable("neither of its replicas serves yet; the other one: ",
+                           other.ok() ? "follows" : std::string(other.status().message()));
+    }
   }
 }
 
@@ -47,6 +79,7 @@ void TaskWait::RoundEnded() {
   {
     MutexLock lock(mu_);
     if (!answered_.has_value()) return;
+    ChooseReplicas();
     const bool all = std::all_of(answers_.begin(), answers_.end(),
                                  [](const auto& answer) { return answer.ok(); });
     if (!all) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "core/base/done.h"
 #include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/runtime/deadline_timer.h"
@@ -24,6 +25,9 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   struct Task {
     TaskId id;  // without an incarnation: whichever it is
     std::shared_ptr<WorkerClient> client;
+    // The other replica, if the task has two: whichever serves is the task.
+    TaskId other = {};
+    std::shared_ptr<WorkerClient> other_client = nullptr;
   };
   struct Options {
     std::vector<Task> tasks;
@@ -51,6 +55,8 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
 
  private:
   void Ask();
+  void AskOne(size_t task, bool other, const CallOptions& call, Done part);
+  void ChooseReplicas();
   void RoundEnded();
   std::optional<Answered> TakeAnswered();
   Status Silent() const;
@@ -64,6 +70,7 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   std::optional<DeadlineTimer::Token> next_round_ ABSL_GUARDED_BY(mu_);
   // Written by the calls of a round, each its own, and read between rounds.
   std::vector<StatusOr<TaskStatus>> answers_;
+  std::vector<StatusOr<TaskStatus>> other_answers_;  // of other replicas
 };
 
 }  // namespace penstock

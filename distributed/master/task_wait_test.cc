@@ -65,6 +65,34 @@ TEST_F(TaskWaitTest, OnlyTheSilentAreAskedAgain) {
   });
 }
 
+TEST_F(TaskWaitTest, TheReplicaThatServesIsTheTask) {
+  Simulate([&] {
+    TaskWait::Options options{
+        .timeout_ms = 10'000, .pause_ms = 500, .env = &env_, .timer = timer_.get()};
+    options.tasks.push_back(
+        {.id = Id(0), .client = clients_[0], .other = Id(1), .other_client = clients_[1]});
+    const auto wait = std::make_shared<TaskWait>(std::move(options), [this](auto answers) {
+      ++times_answered_;
+      answered_ = std::move(answers);
+    });
+    clients_[0]->status = TaskStatus{.self = Id(0), .serving = false};
+    clients_[1]->status = Unavailable("nobody is there");
+    wait->Start();
+    Pass(600);
+    EXPECT_EQ(times_answered_, 0) << "it follows";
+    Answers(0);
+    Answers(1);
+    Pass(500);
+    EXPECT_EQ(times_answered_, 0) << "both cannot be";
+    clients_[0]->status = Unavailable("nobody is there");
+    Pass(500);
+    EXPECT_EQ(times_answered_, 1);
+  });
+  ASSERT_TRUE(answered_.ok()) << answered_.status();
+  ASSERT_EQ(answered_->size(), 1);
+  EXPECT_EQ((*answered_)[0].self, Id(1));
+}
+
 TEST_F(TaskWaitTest, ATimeoutNamesTheSilentAndWhy) {
   Simulate([&] {
     Answers(0);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -30,6 +31,7 @@
 #include "distributed/rpc/insight_service.h"
 #include "distributed/rpc/listen_address.h"
 #include "distributed/rpc/master_service.h"
+#include "distributed/rpc/replica_service.h"
 #include "distributed/rpc/worker_service.h"
 #include "distributed/task/task.h"
 #include "distributed/transport/transport_factory.h"
@@ -44,6 +46,8 @@ constexpr int kPollingThreads = 1;
 constexpr int64_t kWatchNanos = 5'000'000'000;
 // For answers that are on their way; everything that runs has been aborted before.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
+// Of a process that another one has taken over from: whoever starts tasks is to start it again.
+constexpr int kFencedExitCode = 143;
 
 void EnableServices() {
   static const bool once = [] {
@@ -75,11 +79,14 @@ struct Server::State {
   WorkerService worker_service;
   MasterService master_service;
   InsightService insight_service;
+  ReplicaService replica_service;
   GrpcHost grpc_host;
   std::unique_ptr<Transport> transport;  // outlives the server, which may know its service
   std::unique_ptr<grpc::Server> grpc_server;
   std::optional<CompletionLoop> loop;
+  std::unique_ptr<ReplicaLog> log;  // of a task with replicas; outlives the task
   std::optional<Task> task;
+  std::optional<Replica> replica;
   std::unique_ptr<StatusServer> status;
   std::unique_ptr<Thread> stuck_watch;
 
@@ -96,6 +103,8 @@ struct Server::State {
   Status MakeTransport(grpc::ServerBuilder* builder);
   Status CheckHosts() const;
   Status MakeTask();
+  Status MakeReplica();
+  StatusOr<std::string> WitnessAddress() const;
   void Listen();
   StatusOr<HostPort> StatusAddress() const;
   wire::ClusterReport AskCluster();
@@ -144,6 +153,7 @@ Status Server::State::Bind() {
   builder.RegisterService(&worker_service.service());
   builder.RegisterService(&master_service.service());
   builder.RegisterService(&insight_service.service());
+  builder.RegisterService(&replica_service.service());
   RETURN_IF_ERROR(MakeTransport(&builder));
   std::unique_ptr<grpc::ServerCompletionQueue> made = builder.AddCompletionQueue();
   grpc_host.queue = made.get();
@@ -190,6 +200,58 @@ Status Server::State::MakeTask() {
   return OkStatus();
 }
 
+// The first worker's, or chief's: a task that training needs anyway.
+StatusOr<std::string> Server::State::WitnessAddress() const {
+  for (const char* job : {"chief", "master", "worker"}) {
+    const auto tasks = cluster.jobs().find(job);
+    if (tasks != cluster.jobs().end() && !tasks->second.empty()) {
+      return tasks->second.begin()->second;
+    }
+  }
+  return InvalidArgument(
+      "--ps_replica_hosts: the cluster has no worker to decide between replicas");
+}
+
+// Of a parameter server with two replicas.
+Status Server::State::MakeReplica() {
+  const TaskConfig& config = options.task;
+  const std::string first = cluster.Address(config.job, config.task);
+  const std::string second = cluster.ReplicaAddress(config.job, config.task);
+  if (second.empty()) return OkStatus();
+  const std::vector<Worker::Store> stores = task->worker().stores();
+  if (stores.size() != 1) {
+    return InvalidArgument("--ps_replica_hosts: ", self.name, " has ", stores.size(),
+                           " devices, but only what is on a CPU is replicated; hide its GPUs "
+                           "(CUDA_VISIBLE_DEVICES=)");
+  }
+  ASSIGN_OR_RETURN(const std::string witness, WitnessAddress());
+  log = std::make_unique<ReplicaLog>(*options.env, threads);
+  RETURN_IF_ERROR(stores[0].resources->AttachLog(log.get()));
+  task->worker().set_step_gate(log.get());
+  task->worker().set_serving(false);
+  const std::string& other = config.replica == 0 ? second : first;
+  replica.emplace(Replica::Options{
+      .task = self.name,
+      .incarnation = self.incarnation,
+      .index = config.replica,
+      .other = other,
+      .store = stores[0].resources,
+      .log = log.get(),
+      .env = options.env,
+      .scheduler = &threads,
+      .peer = NewGrpcReplicaClient(other, channels, *loop),
+      .witness = NewGrpcReplicaClient(witness, channels, *loop),
+      .serve = [this] { task->worker().set_serving(true); },
+      .fenced =
+          [](const Status& why) {
+            std::fprintf(stderr, "%s\n", std::string(why.message()).c_str());
+            std::fflush(stdout);
+            std::_Exit(kFencedExitCode);  // sessions that count on this process must not go on
+          },
+      .say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
+  return OkStatus();
+}
+
 void Server::State::Listen() {
   worker_service.Listen(
       {.worker = &task->worker(),
@@ -202,6 +264,8 @@ void Server::State::Listen() {
   insight_service.Listen(
       {.task = &*task, .env = options.env, .channels = &channels, .loop = &*loop},
       *grpc_host.queue);
+  replica_service.Listen({.replica = replica ? &*replica : nullptr, .threads = &threads}, *loop,
+                         *grpc_host.queue);
   // Defaults of the server are merged with what a client leaves out, which its messages alone show.
   if (options.direct_sessions && options.default_session_config.empty()) task->PublishSessions();
   SetServing(true);
@@ -288,10 +352,11 @@ uint64_t Server::incarnation() const { return state_->self.incarnation; }
 Status Server::SetCluster(const ClusterSpec& cluster) {
   MutexLock lock(state_->mu);
   if (state_->started) return FailedPrecondition("SetCluster: the server has been started");
-  const TaskConfig& task = state_->options.task;
-  if (cluster.Address(task.job, task.task) != address()) {
+  TaskConfig task = state_->options.task;
+  task.cluster = cluster;
+  if (task.address() != address()) {
     return InvalidArgument("SetCluster: ", task.name(), " is at ", address(),
-                           ", the cluster says '", cluster.Address(task.job, task.task), "'");
+                           ", the cluster says '", task.address(), "'");
   }
   state_->cluster = cluster;
   return OkStatus();
@@ -304,12 +369,14 @@ Status Server::Start() {
     if (std::exchange(state_->started, true)) return state_->start_error;
   }
   Status begun = state_->CheckHosts();
+  if (begun.ok()) begun = state_->MakeReplica();
   if (begun.ok()) begun = state_->task->Start(state_->cluster);
   if (!begun.ok()) {
     MutexLock lock(state_->mu);
     return state_->start_error = begun;
   }
   state_->Listen();
+  if (state_->replica) state_->replica->Start();
   const Status shown = state_->ShowStatus();
   if (!shown.ok()) {
     MutexLock lock(state_->mu);
@@ -353,6 +420,7 @@ void Server::Stop() {
   s.stuck_watch = nullptr;
   if (!s.loop.has_value()) return;  // was not bound
   s.status = nullptr;
+  if (s.replica) s.replica->Stop();
   if (s.grpc_server != nullptr) {
     s.SetServing(false);
     if (s.task.has_value()) s.task->Stop();

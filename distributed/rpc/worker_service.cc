@@ -109,7 +109,7 @@ Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
   response->mutable_self()->set_task(self.name);
   response->mutable_self()->set_incarnation(self.incarnation);
   response->mutable_self()->set_address(self.address);
-  response->set_serving(true);
+  response->set_serving(options_.worker->serving());
   response->set_protocol_version(kProtocolVersion);
   response->set_protocol(std::string(options_.worker->protocol()));
   for (const int64_t id : options_.worker->steps().running()) {

@@ -15,7 +15,7 @@ class DirectWorkerClient final : public WorkerClient {
     const Status status = Check(options);
     if (!status.ok()) return std::move(answer)(status);
     TaskStatus task{.self = worker_.self(),
-                    .serving = true,
+                    .serving = worker_.serving(),
                     .protocol = std::string(worker_.protocol()),
                     .running_steps = worker_.steps().running(),
                     .unknown_sessions = worker_.TouchSessions(question.sessions)};

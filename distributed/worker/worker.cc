@@ -96,6 +96,11 @@ Device* Worker::FindDevice(string_view name) const {
 
 Status Worker::CreateSession(const WorkerSessionOptions& options) {
   if (refusing_) return Unavailable(self_.ToString(), " is shutting down");
+  if (!serving_) {
+    return Unavailable(self_.ToString(),
+                       " does not serve: it is, or becomes, the follower of its "
+                       "other replica");
+  }
   auto session = std::make_shared<Session>();
   session->options = options;
   session->memory = std::make_shared<SessionMemory>(options.handle, memory_);
@@ -320,10 +325,19 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
     steps_.End(step->id());
     std::move(done)(std::move(status));
   });
-  Done ran([step, ended = std::move(ended)](Status status) mutable {
-    if (status.ok()) return step->WhenSent(std::move(ended));
-    step->Cancel(status);
-    std::move(ended)(std::move(status));
+  if (gate_ != nullptr) gate_->StepBegins(step->id());
+  Done ran([gate = gate_, step, ended = std::move(ended)](Status status) mutable {
+    if (status.ok() && gate == nullptr) return step->WhenSent(std::move(ended));
+    if (gate == nullptr) {
+      step->Cancel(status);
+      return std::move(ended)(std::move(status));
+    }
+    gate->StepEnds(step->id(), status,
+                   Done([step, ended = std::move(ended)](Status passed) mutable {
+                     if (passed.ok()) return step->WhenSent(std::move(ended));
+                     step->Cancel(passed);
+                     std::move(ended)(std::move(passed));
+                   }));
   });
   const StepArgs step_args{.step_id = args.step_id,
                            .rendezvous = step.get(),
@@ -342,6 +356,7 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
 }
 
 void Worker::Reset(const std::vector<std::string>& containers) {
+  if (!serving_) return;  // what the devices hold is another process's
   for (const auto& device : devices_) {
     if (containers.empty()) device->resources().ClearContainer(kDefaultContainer);
     for (const std::string& container : containers) {

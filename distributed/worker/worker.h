@@ -27,6 +27,7 @@
 #include "core/runtime/device.h"
 #include "core/runtime/kernel_cache.h"
 #include "core/runtime/step_stats.h"
+#include "distributed/worker/step_gate.h"
 #include "distributed/worker/step_table.h"
 #include "distributed/worker/worker_graph.h"
 
@@ -72,6 +73,12 @@ class Worker {
 
   // How tensors of other tasks are asked for. Before any session with several tasks.
   void set_transport(Transport* transport);
+  // Decides when the end of a step may be known outside; null: at once. Before any session.
+  void set_step_gate(StepGate* gate) { gate_ = gate; }
+  StepGate* step_gate() const { return gate_; }
+  // Whether masters may use it: another process may be the task meanwhile (distributed/replica).
+  bool serving() const { return serving_; }
+  void set_serving(bool serving) { serving_ = serving; }
   // How it moves tensors to and from other tasks; "" without a transport.
   string_view protocol() const { return transport_ == nullptr ? "" : transport_->protocol(); }
 
@@ -79,7 +86,7 @@ class Worker {
   std::vector<DeviceInfo> devices() const;
   StepTable& steps() { return steps_; }
 
-  // Unavailable after RefuseSessions.
+  // Unavailable after RefuseSessions, and while it is not serving.
   Status CreateSession(const WorkerSessionOptions& options);
   // No new sessions from now on: the task is about to end.
   void RefuseSessions() { refusing_ = true; }
@@ -123,7 +130,7 @@ class Worker {
   void AbortStep(int64_t step_id, const Status& why) { steps_.Abort(step_id, why); }
 
   // Drops what the containers hold on all devices; an empty list means the default container.
-  // Isolated sessions' own are left alone.
+  // Isolated sessions' own are left alone, and everything while it is not serving.
   void Reset(const std::vector<std::string>& containers);
 
  private:
@@ -153,6 +160,7 @@ class Worker {
   const std::unique_ptr<collective::Exchange> exchange_;
   StepTable steps_;
   Transport* transport_ = nullptr;
+  StepGate* gate_ = nullptr;
 
   mutable Mutex mu_;
   // Sessions are changed under mu_ only (but for their kernels, which have a lock of their own);
@@ -160,6 +168,7 @@ class Worker {
   std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> deleted_{false};
   std::atomic<bool> refusing_{false};
+  std::atomic<bool> serving_{true};
   const MemoryLimits memory_;
 };
 

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/env.h"
 
 namespace penstock {
@@ -67,13 +68,20 @@ std::string Describe(int wait_status) {
 LocalCluster::~LocalCluster() { Shutdown(); }
 
 Status LocalCluster::Start() {
-  ASSIGN_OR_RETURN(const std::vector<int> ports, FreePorts(options_.num_ps + options_.num_workers));
+  const bool replicas = options_.ps_replicas > 1;
+  const int num_tasks = options_.num_ps + options_.num_workers;
+  const int num_processes = num_tasks + (replicas ? options_.num_ps : 0);
+  ASSIGN_OR_RETURN(const std::vector<int> ports, FreePorts(num_processes));
   ps_hosts_ = Hosts(ports, 0, options_.num_ps);
-  worker_hosts_ = Hosts(ports, options_.num_ps, options_.num_ps + options_.num_workers);
+  worker_hosts_ = Hosts(ports, options_.num_ps, num_tasks);
+  ps_replica_hosts_ = Hosts(ports, num_tasks, num_processes);
   if (!options_.log_dir.empty()) {
     RETURN_IF_ERROR(Env::Real().CreateDirectories(options_.log_dir));
   }
-  for (int i = 0; i < options_.num_ps; ++i) tasks_.push_back({.job = "ps", .index = i});
+  for (int i = 0; i < options_.num_ps; ++i) {
+    tasks_.push_back({.job = "ps", .index = i, .replica = replicas ? 0 : -1});
+    if (replicas) tasks_.push_back({.job = "ps", .index = i, .replica = 1});
+  }
   for (int i = 0; i < options_.num_workers; ++i) tasks_.push_back({.job = "worker", .index = i});
   for (Task& task : tasks_) RETURN_IF_ERROR(Launch(task));
   return OkStatus();
@@ -84,7 +92,8 @@ Status LocalCluster::Launch(Task& task) {
   const bool to_files = !options_.log_dir.empty();
   const bool as_is = to_files && task.job == "worker" && task.index == 0;
   if (to_files && !as_is) {
-    const std::string path = StrCat(options_.log_dir, "/", task.job, "-", task.index, ".log");
+    const std::string path =
+        StrCat(options_.log_dir, "/", absl::StrReplaceAll(task.name(), {{"/", "-"}}), ".log");
     ends[1] = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (ends[1] < 0) return Unavailable("cannot write ", path, ": ", std::strerror(errno));
   } else if (!to_files && pipe2(ends, O_CLOEXEC) != 0) {
@@ -115,6 +124,10 @@ void LocalCluster::Exec(const Task& task, int output) {
   std::vector<std::string> arguments = options_.command;
   arguments.push_back(StrCat("--ps_hosts=", ps_hosts_));
   arguments.push_back(StrCat("--worker_hosts=", worker_hosts_));
+  if (!ps_replica_hosts_.empty()) {
+    arguments.push_back(StrCat("--ps_replica_hosts=", ps_replica_hosts_));
+  }
+  if (task.replica >= 0) arguments.push_back(StrCat("--replica_index=", task.replica));
   arguments.push_back(StrCat("--job_name=", task.job));
   arguments.push_back(StrCat("--task_index=", task.index));
   if (options_.status_port != 0 && task.job == "worker" && task.index == 0) {

@@ -3,10 +3,12 @@
 // LocalCluster: the tasks of a cluster as processes of one program on this machine.
 //
 // Each task is the program with --ps_hosts, --worker_hosts, --job_name and --task_index appended,
-// on ports of the loopback interface that were free. A task that is killed (or ends with a code of
-// 128 or more, which says "try again") is started anew while restarts are left; one that ends with
-// a code from 1 to 127 has failed for good and ends the cluster. When the workers are done the ps
-// are asked to end (SIGTERM), then made to. Children die with this process. Single-threaded. Linux.
+// on ports of the loopback interface that were free. With replicas every ps is two processes, which
+// get --ps_replica_hosts and --replica_index as well, and are called ps/1.0 and ps/1.1. A task that
+// is killed (or ends with a code of 128 or more, which says "try again") is started anew while
+// restarts are left; one that ends with a code from 1 to 127 has failed for good and ends the
+// cluster. When the workers are done the ps are asked to end (SIGTERM), then made to. Children die
+// with this process. Single-threaded. Linux.
 #pragma once
 
 #include <sys/types.h>
@@ -23,6 +25,7 @@ struct LocalClusterOptions {
   std::vector<std::string> command;  // the program and its own arguments
   int num_ps = 1;
   int num_workers = 1;
+  int ps_replicas = 1;   // processes of each ps: 1 or 2
   int restarts_max = 0;  // of all tasks together
   // Where each task's output goes: into `log_dir`/worker-1.log and so on, except for worker 0,
   // whose output stays as it is. Empty: everything is printed with the task in front of each line.
@@ -49,11 +52,14 @@ class LocalCluster {
   struct Task {
     std::string job;
     int index = 0;
+    int replica = -1;   // -1: the task is one process
     pid_t pid = -1;     // -1: not running
     bool done = false;  // ended with 0
     int output = -1;    // our end of its pipe, or -1
     std::string line;   // what it has printed of a line not yet ended
-    std::string name() const { return StrCat(job, "/", index); }
+    std::string name() const {
+      return replica < 0 ? StrCat(job, "/", index) : StrCat(job, "/", index, ".", replica);
+    }
   };
 
   Status Launch(Task& task);
@@ -69,7 +75,7 @@ class LocalCluster {
 
   LocalClusterOptions options_;
   std::vector<Task> tasks_;
-  std::string ps_hosts_, worker_hosts_;
+  std::string ps_hosts_, worker_hosts_, ps_replica_hosts_;
   int restarts_ = 0;
 };
 

@@ -59,6 +59,18 @@ TEST(LocalClusterTest, OneTaskShowsTheStatusPage) {
   EXPECT_THAT(output, HasSubstr("--job_name=worker --task_index=1 ."));
 }
 
+TEST(LocalClusterTest, AReplicatedPsIsTwoProcesses) {
+  LocalClusterOptions options = Scripts("echo \"$@\"; " + std::string(kPsWaits));
+  options.ps_replicas = 2;
+  std::string output;
+  EXPECT_EQ(RunCluster(options, &output), 0);
+  EXPECT_THAT(output, HasSubstr("[ps/0.0] --ps_hosts=127.0.0.1:"));
+  EXPECT_THAT(output, HasSubstr("--replica_index=0 --job_name=ps --task_index=0"));
+  EXPECT_THAT(output, HasSubstr("[ps/0.1] --ps_hosts=127.0.0.1:"));
+  EXPECT_THAT(output, HasSubstr("--replica_index=1 --job_name=ps --task_index=0"));
+  EXPECT_THAT(output, testing::ContainsRegex("worker/1. .*--ps_replica_hosts=127.0.0.1:"));
+}
+
 TEST(LocalClusterTest, AKilledTaskIsStartedAgainWhileRestartsAreLeft) {
   // Worker 1 kills itself the first time: a file remembers.
   const std::string file = testing::TempDir() + "/killed_once";

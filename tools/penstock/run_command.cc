@@ -29,6 +29,13 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   run->add_option("--workers", options->num_workers, "How many workers; worker 0 is the chief")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  run->add_option(
+         "--ps_replicas", options->ps_replicas,
+         "How many processes each ps is: with 2 of them, one follows the other and takes "
+         "over when that dies, so that no update is lost. Give --restarts as well, so that "
+         "the one that died is there again")
+      ->check(CLI::Range(1, 2))
+      ->capture_default_str();
   run->add_option("--restarts", options->restarts_max,
                   "How often a task that was killed is started again, all tasks together")
       ->check(CLI::Range(0, 1000))

@@ -27,6 +27,7 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
     task.listen_address = flags.listen_address;
     task.status_port = flags.status_port;
     if (app.count("--protocol") > 0) task.protocol = flags.protocol;
+    RETURN_IF_ERROR(AddReplicas(flags, &task));
     return task;
   }
   return InvalidArgument("--job_name: say which task this is, with --task_index, --ps_hosts and ",
@@ -128,6 +129,17 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server->add_option("--task_index", flags->task_index, "Which one of them, from 0");
   server->add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
   server->add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
+  server->add_option(
+      "--ps_replica_hosts", flags->ps_replica_hosts,
+      "host:port,... of a second process for each parameter server, the same in all "
+      "tasks: it follows the first one, and takes over when that dies, with all that "
+      "was acknowledged");
+  server
+      ->add_option(
+          "--replica_index", flags->replica_index,
+          "Of a ps with --ps_replica_hosts: 0, the process at --ps_hosts, or 1, the one at "
+          "--ps_replica_hosts")
+      ->capture_default_str();
   server->add_option("--listen_address", flags->listen_address,
                      "host or host:port to listen at; by default all interfaces");
   server

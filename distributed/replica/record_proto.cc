@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/replica/record_proto.h"
+
+#include <utility>
+
+#include "core/wire/tensor_proto.h"
+
+namespace penstock {
+namespace {
+
+// A message holds no more than 2 GiB, and is written in one piece.
+constexpr int64_t kValueBytesMax = int64_t{1} << 30;
+// Parts of a record, and values of a part: more is no record of ours.
+constexpr int kPartsMax = 1'000'000;
+constexpr int kValuesMax = 10'000'000;
+
+std::string Named(string_view type, string_view name, string_view container) {
+  return StrCat(type, " '", name, "' in container '", container, "'");
+}
+
+Status PartToProto(const KeptChange::Part& part, wire::ResourceRecord* record) {
+  record->set_container(part.container);
+  record->set_name(part.name);
+  record->set_type(part.type);
+  record->set_id(part.id);
+  record->set_version(part.version);
+  record->set_action(part.action);
+  for (const Tensor& value : part.values) {
+    if (static_cast<int64_t>(value.bytes()) > kValueBytesMax) {
+      return ResourceExhausted("a value of ", value.bytes(),
+                               " bytes cannot be replicated: at most ", kValueBytesMax,
+                               " travel at once; partition the variable");
+    }
+    RETURN_IF_ERROR(TensorToProto(value, record->add_value()));
+  }
+  return OkStatus();
+}
+
+StatusOr<KeptChange::Part> PartFromProto(const wire::ResourceRecord& record, int64_t* bytes_left) {
+  KeptChange::Part part{.container = record.container(),
+                        .name = record.name(),
+                        .type = record.type(),
+                        .action = record.action(),
+                        .id = record.id(),
+                        .version = record.version()};
+  if (record.value_size() > kValuesMax) {
+    return InvalidArgument(record.value_size(), " values, expected at most ", kValuesMax);
+  }
+  for (int i = 0; i < record.value_size(); ++i) {
+    auto value = TensorFromProto(record.value(i), *bytes_left);
+    if (!value.ok()) return Annotate(value.status(), StrCat("value ", i));
+    *bytes_left -= static_cast<int64_t>(value->bytes());
+    part.values.push_back(*std::move(value));
+  }
+  return part;
+}
+
+}  // namespace
+
+int64_t KeptChange::bytes() const {
+  int64_t bytes = 0;
+  for (const Part& part : parts) {
+    for (const Tensor& value : part.values) bytes += static_cast<int64_t>(value.bytes());
+  }
+  return bytes;
+}
+
+Status RecordToProto(const KeptChange& change, wire::StateRecord* record) {
+  record->set_position(change.position);
+  record->set_step_id(change.step_id);
+  record->set_incarnation(change.incarnation);
+  record->set_device(change.device);
+  record->set_node(change.node);
+  for (const KeptChange::Part& part : change.parts) {
+    const Status status = PartToProto(part, record->add_part());
+    if (!status.ok()) return Annotate(status, Named(part.type, part.name, part.container));
+  }
+  return OkStatus();
+}
+
+StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t bytes_max) {
+  KeptChange change{.position = record.position(),
+                    .step_id = record.step_id(),
+                    .incarnation = record.incarnation(),
+                    .device = record.device(),
+                    .node = record.node()};
+  if (record.part_size() == 0 || record.part_size() > kPartsMax) {
+    return InvalidArgument("a record of ", record.part_size(), " parts, expected 1 to ", kPartsMax);
+  }
+  for (const wire::ResourceRecord& part : record.part()) {
+    auto read = PartFromProto(part, &bytes_max);
+    if (!read.ok()) {
+      return Annotate(read.status(), StrCat("record ", record.position(), " of ",
+                                            Named(part.type(), part.name(), part.container())));
+    }
+    change.parts.push_back(*std::move(read));
+  }
+  return change;
+}
+
+StateChange BorrowChange(const KeptChange& change, std::vector<ResourceChange>* parts) {
+  parts->clear();
+  for (const KeptChange::Part& part : change.parts) {
+    parts->push_back({.resource = {.container = part.container,
+                                   .name = part.name,
+                                   .type = part.type,
+                                   .id = part.id},
+                      .version = part.version,
+                      .action = part.action,
+                      .values = part.values});
+  }
+  return {.origin = {.step_id = change.step_id,
+                     .incarnation = change.incarnation,
+                     .device = change.device,
+                     .node = change.node},
+          .parts = *parts};
+}
+
+}  // namespace penstock

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records of a StateLog as messages between the replicas of a parameter server.
+//
+// Free functions without state.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/op/state_log.h"
+#include "proto/penstock/replica.pb.h"
+
+namespace penstock {
+
+// A change with strings of its own. The values share buffers with the resources.
+struct KeptChange {
+  struct Part {
+    std::string container, name, type, action;
+    uint64_t id = 0;
+    int64_t version = 0;
+    std::vector<Tensor> values;
+  };
+  uint64_t position = 0;
+  int64_t step_id = 0;
+  uint64_t incarnation = 0;
+  std::string device, node;
+  std::vector<Part> parts;
+
+  // Of the values' elements.
+  int64_t bytes() const;
+};
+
+// ResourceExhausted or the error of a value that cannot travel; both name the resource.
+Status RecordToProto(const KeptChange& change, wire::StateRecord* record);
+
+// Reads a record that comes from another process. `bytes_max` bounds the memory of its values.
+// InvalidArgument or ResourceExhausted name the resource and the value.
+StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t bytes_max);
+
+// What StateReplayer::Apply takes; `parts` keeps what the result borrows, besides `change`.
+StateChange BorrowChange(const KeptChange& change, std::vector<ResourceChange>* parts);
+
+}  // namespace penstock

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/replica/replica.h"
+
+#include <utility>
+
+#include "core/base/join.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kNanosPerMilli = 1'000'000;
+constexpr int64_t kSayAgainNanos = 30'000'000'000;
+// How often the log is looked at while nothing happens: for cuts that are overdue.
+constexpr int64_t kFeedPollMs = 20;
+constexpr int64_t kRetryMs = 50;
+// The primary pushes at least so often.
+constexpr int64_t kHeartbeatMs = 300;
+// A first primary waits for so long for its follower before it serves.
+constexpr int64_t kFirstFollowerMs = 5'000;
+// State that cannot be copied is looked at again after this long.
+constexpr int64_t kCopyAgainMs = 5'000;
+// A copy may take longer than a step's changes; what any link moves in a second.
+constexpr int64_t kCopyMs = 5'000;
+constexpr int64_t kBytesPerMilli = 20'000;
+
+template <class Response, class Call>
+StatusOr<Response> Ask(Scheduler& scheduler, const char* what, Call call) {
+  StatusOr<Response> answer = Internal("no answer");
+  Wait wait(scheduler, what);
+  call([&answer, done = wait.done()](StatusOr<Response> answered) mutable {
+    answer = std::move(answered);
+    std::move(done)(OkStatus());
+  });
+  (void)wait.Get();
+  return answer;
+}
+
+}  // namespace
+
+Replica::Replica(Options options)
+    : options_(std::move(options)),
+      changed_(*options_.scheduler, "the other replica of a parameter server"),
+      shadow_(*options_.store, options_.shadow_bytes_max) {}
+
+Replica::~Replica() { Stop(); }
+
+void Replica::Start() {
+  thread_ = options_.scheduler->StartThread("replica", [this] { Run(); });
+}
+
+void Replica::Stop() {
+  {
+    MutexLock lock(mu_);
+    stopped_ = true;
+    changed_.NotifyAll();
+  }
+  options_.log->Refuse(Unavailable(options_.task, " is shutting down"));
+  options_.log->Wake();
+  if (thread_ == nullptr) return;
+  thread_ = nullptr;
+  const ReplicaLog::Counts counts = options_.log->counts();
+  if (counts.fed_bytes == 0) return;
+  Say(StrCat("fed its followers ", counts.fed_bytes, " bytes of changes in ", counts.pushes,
+             " messages"));
+}
+
+bool Replica::stopped() const {
+  MutexLock lock(mu_);
+  return stopped_;
+}
+
+wire::ReplicaRole Replica::role() const {
+  MutexLock lock(mu_);
+  return role_;
+}
+
+uint64_t Replica::epoch() const {
+  MutexLock lock(mu_);
+  return epoch_;
+}
+
+bool Replica::may_take_over() const {
+  MutexLock lock(mu_);
+  return role_ == wire::REPLICA_FOLLOWER && shadow_.whole();
+}
+
+void Replica::Pause(int64_t millis) {
+  MutexLock lock(mu_);
+  const auto stopped = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_; };
+  changed_.WaitUntil(mu_, options_.env->NowNanos() + millis * kNanosPerMilli, stopped);
+}
+
+// The same line only now and then.
+void Replica::Say(const std::string& line) {
+  const int64_t now_ns = options_.env->NowNanos();
+  if (line == said_ && now_ns - said_ns_ < kSayAgainNanos) return;
+  said_ = line;
+  said_ns_ = now_ns;
+  if (options_.say) options_.say(StrCat(options_.task, ", replica ", options_.index, ": ", line));
+}
+
+StatusOr<wire::GreetResponse> Replica::AskGreet() {
+  wire::GreetRequest request;
+  request.set_task(options_.task);
+  request.set_incarnation(options_.incarnation);
+  auto answer = Ask<wire::GreetResponse>(
+      *options_.scheduler, "the other replica to say what it is",
+      [&](auto done) { options_.peer->Greet(request, options_.silent_ms, std::move(done)); });
+  if (answer.ok() && answer->task() != options_.task) {
+    return FailedPrecondition(options_.other, " is of ", answer->task(), ", expected ",
+                              options_.task, ": the tasks' clusters differ");
+  }
+  return answer;
+}
+
+// Aborted if another replica has the epoch.
+Status Replica::Claim(uint64_t wanted, uint64_t* epoch) {
+  wire::ClaimRequest request;
+  request.set_task(options_.task);
+  request.set_incarnation(options_.incarnation);
+  request.set_epoch(wanted);
+  const auto answer = Ask<wire::ClaimResponse>(
+      *options_.scheduler, "the witness to give an epoch",
+      [&](auto done) { options_.witness->Claim(request, options_.silent_ms, std::move(done)); });
+  if (answer.ok()) *epoch = answer->epoch();
+  return answer.status();
+}
+
+void Replica::Run() {
+  while (!stopped()) {
+    switch (role()) {
+      case wire::REPLICA_FOLLOWER:
+        Watch();
+        break;
+      case wire::REPLICA_PRIMARY:
+        Lead();
+        break;
+      default:
+        Begin();
+    }
+  }
+}
+
+// Without any state: follows the other replica if that is the primary.
+void Replica::Begin() {
+  const StatusOr<wire::GreetResponse> other = AskGreet();
+  if (!other.ok()) {
+    Say(StrCat("waits for the other one at ", options_.other, ": ", other.status().message()));
+    return Pause(kRetryMs);
+  }
+  if (other->role() == wire::REPLICA_PRIMARY) return BeginToFollow(*other);
+  // A follower finds by itself that its primary is gone.
+  if (other->role() != wire::REPLICA_STARTING || options_.index != 0) return Pause(kRetryMs);
+  uint64_t epoch = 0;
+  const Status claimed = Claim(0, &epoch);
+  if (!claimed.ok()) {
+    Say(StrCat("waits for the witness: ", claimed.message()));
+    return Pause(kRetryMs);
+  }
+  Say(StrCat("begins as the primary, epoch ", epoch));
+  MutexLock lock(mu_);
+  BecomePrimary(epoch);
+}
+
+void Replica::BeginToFollow(const wire::GreetResponse& primary) {
+  wire::FollowRequest request;
+  request.set_task(options_.task);
+  request.set_incarnation(options_.incarnation);
+  request.set_feed(options_.env->RandomU64() | 1);
+  ForgetState();
+  {
+    // Pushes may overtake the answer.
+    MutexLock lock(mu_);
+    role_ = wire::REPLICA_FOLLOWER;
+    epoch_ = primary.epoch();
+    feed_ = request.feed();
+    primary_incarnation_ = primary.incarnation();
+  }
+  const auto answer = Ask<wire::FollowResponse>(
+      *options_.scheduler, "the primary to feed this replica",
+      [&](auto done) { options_.peer->Follow(request, options_.silent_ms, std::move(done)); });
+  if (answer.ok()) return Say(StrCat("follows the primary at ", options_.other));
+  ForgetState();
+  if (absl::IsFailedPrecondition(answer.status())) {
+    Say(StrCat("cannot follow: ", answer.status().message()));
+  }
+  Pause(kRetryMs);
+}
+
+void Replica::ForgetState() {
+  MutexLock lock(mu_);
+  role_ = wire::REPLICA_STARTING;
+  feed_ = 0;
+  shadow_.Clear();
+  shadow_error_ = OkStatus();
+}
+
+// As a follower: finds out whether the primary is there, and still feeds this replica.
+void Replica::Watch() {
+  Pause(options_.greet_ms);
+  StatusOr<wire::GreetResponse> primary = AskGreet();
+  if (absl::IsUnavailable(primary.status())) {
+    // A connection may break for other reasons.
+    Pause(kRetryMs);
+    primary = AskGreet();
+  }
+  if (stopped()) return;
+  bool gone = !primary.ok(), dropped = false, whole = false;
+  {
+    MutexLock lock(mu_);
+    whole = shadow_.whole();
+    if (primary.ok()) {
+      gone = primary->incarnation() != primary_incarnation_ ||
+             primary->role() != wire::REPLICA_PRIMARY;
+      dropped = !gone && primary->feed() != feed_;
+    }
+    if (!shadow_error_.ok()) {
+      Say(StrCat("begins anew: ", shadow_error_.message()));
+      dropped = true;
+    }
+  }
+  if (dropped) {
+    // The primary may count on this replica only after it has fed it anew.
+    Say("is no longer fed; begins anew");
+    return ForgetState();
+  }
+  if (!gone) return;
+  if (whole) return TakeOver();
+  Say("the primary is gone, before this replica had all of its state");
+  ForgetState();
+}
+
+void Replica::TakeOver() {
+  uint64_t epoch = 0;
+  const Status claimed = Claim(this->epoch() + 1, &epoch);
+  if (absl::IsAborted(claimed)) {
+    Say(StrCat("the primary has gone on alone: ", claimed.message()));
+    return ForgetState();
+  }
+  if (!claimed.ok()) {
+    return Say(StrCat("the primary is gone; waits for the witness: ", claimed.message()));
+  }
+  {
+    MutexLock lock(mu_);
+    shadow_.TakeOver();
+    BecomePrimary(epoch);
+  }
+  Say(StrCat("has taken over as the primary, epoch ", epoch));
+  serving_ = true;
+  options_.serve();
+}
+
+void Replica::BecomePrimary(uint64_t epoch) {
+  role_ = wire::REPLICA_PRIMARY;
+  epoch_ = epoch;
+  feed_ = 0;
+  feed_ends_ = false;
+  leads_since_ns_ = options_.env->NowNanos();
+}
+
+void Replica::ServeWhenReady() {
+  const int64_t waited_ns = options_.env->NowNanos() - leads_since_ns_;
+  if (serving_) return;
+  if (!has_follower() && waited_ns < kFirstFollowerMs * kNanosPerMilli) return;
+  serving_ = true;
+  options_.serve();
+}
+
+void Replica::Lead() {
+  uint64_t feed = 0;
+  {
+    MutexLock lock(mu_);
+    const auto asked = [this]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || feed_ != 0; };
+    const int64_t until_ns = options_.env->NowNanos() + options_.greet_ms * kNanosPerMilli;
+    changed_.WaitUntil(mu_, until_ns, asked);
+    feed = feed_;
+  }
+  if (feed != 0) Feed(feed);
+  ServeWhenReady();
+}
+
+// Until the follower is lost.
+void Replica::Feed(uint64_t feed) {
+  std::vector<KeptChange> copy;
+  Status status = options_.log->BeginFeed(*options_.store, &copy);
+  if (!status.ok()) {
+    Say(StrCat("goes on without a follower: ", status.message()));
+    MutexLock lock(mu_);
+    cannot_copy_ = status;
+    cannot_copy_until_ns_ = options_.env->NowNanos() + kCopyAgainMs * kNanosPerMilli;
+    feed_ = 0;
+    return;
+  }
+  uint64_t number = 0;
+  bool said_whole = false;
+  uint64_t committed = 0;
+  int64_t pushed_ns = 0;
+  status = PushCopy(feed, copy, &number);
+  copy.clear();
+  while (status.ok()) {
+    ReplicaLog::Batch batch;
+    const bool is_new = options_.log->TakeBatch(
+        options_.env->NowNanos() + kFeedPollMs * kNanosPerMilli, options_.push_bytes_max, &batch);
+    {
+      MutexLock lock(mu_);
+      if (stopped_) return;
+      if (feed_ends_) status = Unavailable("it has begun anew");
+    }
+    // A follower that has taken over says so, even if nothing changes here.
+    const bool silent = options_.env->NowNanos() - pushed_ns > kHeartbeatMs * kNanosPerMilli;
+    if (!status.ok() || (!is_new && !(silent && said_whole))) continue;
+    pushed_ns = options_.env->NowNanos();
+    wire::PushRequest push;
+    push.set_committed(is_new ? batch.committed : committed);
+    committed = push.committed();
+    push.set_whole(batch.whole || said_whole);
+    int64_t bytes = 0;
+    for (const KeptChange& change : batch.changes) {
+      if (status.ok()) status = RecordToProto(change, push.add_record());
+      bytes += change.bytes();
+    }
+    batch.changes.clear();  // so that the next updates need not write into copies
+    if (status.ok()) status = PushOne(&push, feed, &number, bytes);
+    if (!status.ok()) break;
+    options_.log->Acknowledge(committed);
+    if (!batch.whole || said_whole) continue;
+    said_whole = true;
+    Say(StrCat("its follower at ", options_.other, " has all of its state"));
+    ServeWhenReady();
+  }
+  LoseFollower(status);
+}
+
+Status Replica::PushCopy(uint64_t feed, const std::vector<KeptChange>& copy, uint64_t* number) {
+  wire::PushRequest push;
+  int64_t bytes = 0;
+  for (const KeptChange& change : copy) {
+    RETURN_IF_ERROR(RecordToProto(change, push.add_record()));
+    bytes += change.bytes();
+    if (bytes < options_.push_bytes_max) continue;
+    RETURN_IF_ERROR(PushOne(&push, feed, number, bytes));
+    bytes = 0;
+  }
+  return PushOne(&push, feed, number, bytes);
+}
+
+Status Replica::PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number, int64_t bytes) {
+  push->set_feed(feed);
+  push->set_epoch(epoch());
+  push->set_number(++*number);
+  const int64_t base_ms = push->whole() ? options_.silent_ms : kCopyMs;
+  const auto answer =
+      Ask<wire::PushResponse>(*options_.scheduler, "the follower to take changes", [&](auto done) {
+        options_.peer->Push(*push, base_ms + bytes / kBytesPerMilli, std::move(done));
+      });
+  push->Clear();
+  if (!answer.ok()) return answer.status();
+  if (answer->number() != *number) return DataLoss("the follower answered another push");
+  return OkStatus();
+}
+
+// Goes on alone, if the follower has not taken over.
+void Replica::LoseFollower(const Status& why) {
+  Say(StrCat("lost its follower at ", options_.other, ": ", why.message()));
+  uint64_t epoch = this->epoch();
+  while (has_follower()) {
+    const Status claimed = Claim(this->epoch() + 1, &epoch);
+    if (claimed.ok()) break;
+    if (absl::IsAborted(claimed)) {
+      const Status fenced = Aborted(options_.task, " has been taken over: ", claimed.message());
+      options_.log->Refuse(fenced);
+      options_.fenced(fenced);
+      MutexLock lock(mu_);
+      stopped_ = true;
+      return;
+    }
+    Say(StrCat("waits for the witness, to go on without a follower: ", claimed.message()));
+    Pause(kRetryMs);
+    if (stopped()) return;
+  }
+  {
+    MutexLock lock(mu_);
+    epoch_ = epoch;
+    feed_ = 0;
+    feed_ends_ = false;
+  }
+  options_.log->EndFeed();
+}
+
+wire::GreetResponse Replica::Greet(const wire::GreetRequest& request) {
+  wire::GreetResponse response;
+  response.set_task(options_.task);
+  response.set_incarnation(options_.incarnation);
+  MutexLock lock(mu_);
+  response.set_role(role_);
+  response.set_epoch(epoch_);
+  if (role_ == wire::REPLICA_PRIMARY && !feed_ends_) response.set_feed(feed_);
+  return response;
+}
+
+StatusOr<wire::FollowResponse> Replica::Follow(const wire::FollowRequest& request) {
+  if (request.task() != options_.task || request.feed() == 0) {
+    return InvalidArgument("a replica of '", request.task(), "' asks one of ", options_.task,
+                           " to be fed by feed ", request.feed());
+  }
+  MutexLock lock(mu_);
+  if (role_ != wire::REPLICA_PRIMARY || stopped_) {
+    return Unavailable(options_.task, ", replica ", options_.index, ", is not the primary");
+  }
+  if (feed_ != 0) {
+    feed_ends_ = true;
+    return Unavailable("the feed of before has to end first");
+  }
+  if (options_.env->NowNanos() < cannot_copy_until_ns_) {
+    return FailedPrecondition(cannot_copy_.message());
+  }
+  feed_ = request.feed();
+  changed_.NotifyAll();
+  return wire::FollowResponse();
+}
+
+StatusOr<wire::PushResponse> Replica::Push(const wire::PushRequest& request) {
+  MutexLock lock(mu_);
+  if (role_ != wire::REPLICA_FOLLOWER || request.feed() != feed_ || request.epoch() < epoch_) {
+    return Aborted(options_.task, ", replica ", options_.index, ", no longer follows this primary");
+  }
+  if (!shadow_error_.ok()) return shadow_error_;
+  epoch_ = request.epoch();
+  shadow_error_ = shadow_.Take(request);
+  if (!shadow_error_.ok()) return shadow_error_;
+  wire::PushResponse response;
+  response.set_number(request.number());
+  return response;
+}
+
+}  // namespace penstock

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Replica: one of the two processes that are one parameter server. The primary serves, and feeds
+// its follower with every change; the follower takes over when the primary is gone. README.md says
+// what holds at each moment.
+//
+//   starting ──► follower ──► primary          the primary is gone, and the witness agrees
+//      │  ▲         │                          the witness prefers the primary
+//      │  └─────────┘
+//      └──────────────────► primary            neither has any state, and this is replica 0
+//
+// Thread-safe. One thread drives it; the calls of the other replica come on any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/env.h"
+#include "core/base/mutex.h"
+#include "core/base/scheduler.h"
+#include "core/op/resource.h"
+#include "distributed/replica/replica_client.h"
+#include "distributed/replica/replica_log.h"
+#include "distributed/replica/shadow_state.h"
+
+namespace penstock {
+
+class Replica {
+ public:
+  struct Options {
+    std::string task;          // "/job:ps/replica:0/task:1"
+    uint64_t incarnation = 0;  // of this process
+    int index = 0;             // 0 or 1
+    std::string other;         // "host:port" of the other one, for lines
+    // Borrowed. `log` is the store's.
+    ResourceStore* store = nullptr;
+    ReplicaLog* log = nullptr;
+    Env* env = nullptr;
+    Scheduler* scheduler = nullptr;
+    std::shared_ptr<ReplicaClient> peer, witness;
+    // Called when it becomes the primary and masters may come.
+    std::function<void()> serve;
+    // Called when the other one has taken over from this one, which must end with its process.
+    std::function<void(const Status& why)> fenced;
+    // Where lines for people go.
+    std::function<void(const std::string&)> say;
+    int64_t greet_ms = 100;     // between a follower's questions
+    int64_t silent_ms = 1'500;  // without an answer for so long a process counts as gone
+    int64_t push_bytes_max = 8 << 20;
+    int64_t shadow_bytes_max = int64_t{1} << 34;  // of the values of one push
+  };
+  explicit Replica(Options options);
+  ~Replica();
+
+  void Start();
+  // Steps that wait for the follower end with Unavailable.
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Calls of the other replica. Aborted to one that is no longer the primary; Unavailable if this
+  // one is not ready, FailedPrecondition if its state cannot be copied: it may be asked again.
+  wire::GreetResponse Greet(const wire::GreetRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+  StatusOr<wire::FollowResponse> Follow(const wire::FollowRequest& request)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  StatusOr<wire::PushResponse> Push(const wire::PushRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+
+  wire::ReplicaRole role() const ABSL_LOCKS_EXCLUDED(mu_);
+  uint64_t epoch() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Of a primary: whether its follower could take over. Of a follower: whether it could.
+  bool has_follower() const { return options_.log->follower_is_whole(); }
+  bool may_take_over() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Run();
+  void Begin();
+  void BeginToFollow(const wire::GreetResponse& primary);
+  void Watch();
+  void TakeOver();
+  void Lead();
+  void Feed(uint64_t feed);
+  Status PushCopy(uint64_t feed, const std::vector<KeptChange>& copy, uint64_t* number);
+  Status PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number, int64_t bytes);
+  void LoseFollower(const Status& why);
+  void ServeWhenReady() ABSL_LOCKS_EXCLUDED(mu_);
+  void ForgetState() ABSL_LOCKS_EXCLUDED(mu_);
+  void BecomePrimary(uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Blocking calls, of the driving thread.
+  StatusOr<wire::GreetResponse> AskGreet();
+  Status Claim(uint64_t wanted, uint64_t* epoch);
+  void Pause(int64_t millis) ABSL_LOCKS_EXCLUDED(mu_);
+  bool stopped() const ABSL_LOCKS_EXCLUDED(mu_);
+  void Say(const std::string& line);
+
+  const Options options_;
+  mutable Mutex mu_;  // locked before the store's and the log's
+  Condition changed_;
+  wire::ReplicaRole role_ ABSL_GUARDED_BY(mu_) = wire::REPLICA_STARTING;
+  uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
+  // Of a follower: what it asked for; of a primary: what it was asked for. 0: none.
+  uint64_t feed_ ABSL_GUARDED_BY(mu_) = 0;
+  bool feed_ends_ ABSL_GUARDED_BY(mu_) = false;  // the follower has begun anew
+  Status cannot_copy_ ABSL_GUARDED_BY(mu_);      // why there is no follower
+  int64_t cannot_copy_until_ns_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t primary_incarnation_ ABSL_GUARDED_BY(mu_) = 0;
+  ShadowState shadow_ ABSL_GUARDED_BY(mu_);
+  Status shadow_error_ ABSL_GUARDED_BY(mu_);
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+
+  // The driving thread's own.
+  std::string said_;
+  int64_t said_ns_ = 0;
+  bool serving_ = false;
+  int64_t leads_since_ns_ = 0;
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/replica/replica_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/op/state_replay.h"
+#include "core/op/variable.h"
+
+namespace penstock {
+namespace {
+
+// Of resources that end with their session (core/op/private_attrs.h): no other process can go on
+// with them.
+constexpr char kSessionContainer[] = "session/";
+constexpr char kVariable[] = "Variable", kMutex[] = "Mutex";
+// Changes of a step that still runs are sent on when they are so large; else with its end.
+constexpr int64_t kSendAheadBytes = 1 << 20;
+
+KeptChange::Part KeepPart(const ResourceChange& change) {
+  return {.container = std::string(change.resource.container),
+          .name = std::string(change.resource.name),
+          .type = std::string(change.resource.type),
+          .action = std::string(change.action),
+          .id = change.resource.id,
+          .version = change.version,
+          .values = change.values};
+}
+
+// What a variable is, and its version then.
+std::vector<Tensor> DescribeVariable(const Variable& variable, int64_t* version) {
+  PartialShape shape = variable.shape();
+  std::vector<Tensor> value;
+  *version = variable.version();
+  const Status read = variable.Inspect([&](const Tensor& tensor) {
+    *version = variable.version();
+    // It may have been assigned another shape since.
+    if (!shape.Compatible(tensor.shape())) shape = tensor.shape();
+    value.push_back(tensor);
+    return OkStatus();
+  });
+  std::vector<Tensor> values = {Value(variable.dtype()), Value(shape)};
+  if (read.ok()) values.push_back(std::move(value[0]));
+  return values;
+}
+
+}  // namespace
+
+ReplicaLog::ReplicaLog(Env& env, Scheduler& scheduler)
+    : env_(env), changed_(scheduler, "changes that a follower needs") {}
+
+bool ReplicaLog::IsPrivate(const ResourceChange& change) {
+  return change.resource.container.substr(0, sizeof(kSessionContainer) - 1) == kSessionContainer;
+}
+
+void ReplicaLog::Record(const StateChange& change) {
+  MutexLock lock(mu_);
+  const auto running = running_.find(change.origin.step_id);
+  RunningStep* const step = running == running_.end() ? nullptr : &running->second;
+  KeptChange kept{.step_id = change.origin.step_id, .incarnation = change.origin.incarnation};
+  for (const ResourceChange& part : change.parts) {
+    if (IsPrivate(part)) continue;
+    Note(part, step);
+    if (feeding_ && part.opaque.empty()) kept.parts.push_back(KeepPart(part));
+  }
+  ++counts_.records;
+  ++last_;
+  if (step != nullptr) {
+    if (step->first == 0) step->first = last_;
+    step->last = last_;
+  }
+  if (kept.parts.empty()) return;
+  kept.position = last_;
+  kept.device = std::string(change.origin.device);
+  kept.node = std::string(change.origin.node);
+  const int64_t before = queue_bytes_;
+  queue_bytes_ += kept.bytes();
+  queue_.push_back(std::move(kept));
+  if (before < kSendAheadBytes && queue_bytes_ >= kSendAheadBytes) changed_.NotifyAll();
+}
+
+// Which resources there are, and what each was made with.
+void ReplicaLog::Note(const ResourceChange& change, RunningStep* step) {
+  const ResourceId& id = change.resource;
+  if (!change.opaque.empty() && step != nullptr) {
+    step->refused = StrCat(id.type, " '", id.name, "' cannot be replicated: ", change.opaque);
+  }
+  if (change.action == kRemoveAction) {
+    known_.erase(id.id);
+  } else if (change.action == kCreateAction) {
+    Known& known = known_[id.id];
+    known = {.container = std::string(id.container),
+             .name = std::string(id.name),
+             .type = std::string(id.type),
+             .changed = change.version != 0 || !change.opaque.empty()};
+    if (id.type != kVariable && !known.changed) known.created_with = change.values;
+  } else if (const auto found = known_.find(id.id); found != known_.end()) {
+    found->second.changed = true;
+    found->second.created_with.clear();
+  }
+}
+
+void ReplicaLog::StepBegins(int64_t step_id) {
+  MutexLock lock(mu_);
+  running_[step_id] = {};
+}
+
+void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
+  Status end = status;
+  {
+    MutexLock lock(mu_);
+    RunningStep step;
+    if (const auto found = running_.find(step_id); found != running_.end()) {
+      step = std::move(found->second);
+      running_.erase(found);
+    }
+    FindCut();
+    if (end.ok() && !refused_.ok()) end = refused_;
+    if (end.ok() && !step.refused.empty()) {
+      end = FailedPrecondition(step.refused,
+                               "; on a parameter server with replicas, place it on a worker");
+    }
+    // What the step has read may be of steps that have ended.
+    const uint64_t needed = std::max(step.last, committed_);
+    const bool wait = feeding_ && (whole_ || queue_bytes_ > kQueueBytesMax);
+    if (end.ok() && wait && acknowledged_ < needed) {
+      waiting_.push_back({needed, env_.NowNanos(), std::move(done)});
+      changed_.NotifyAll();
+      return;
+    }
+    if (feeding_ && !whole_) changed_.NotifyAll();
+  }
+  std::move(done)(std::move(end));
+}
+
+// Before the first change of a step that still runs.
+void ReplicaLog::FindCut() {
+  uint64_t cut = last_;
+  for (const auto& [id, step] : running_) {
+    if (step.first != 0) cut = std::min(cut, step.first - 1);
+  }
+  committed_ = std::max(committed_, cut);
+}
+
+void ReplicaLog::CutIfOverdue(int64_t now_ns) {
+  FindCut();
+  uint64_t wanted = committed_;
+  if (!waiting_.empty() && now_ns - waiting_.front().since_ns >= kCutNanosMax) {
+    wanted = std::max(wanted, waiting_.front().position);
+  }
+  const bool copied = feeding_ && copied_ns_ != 0 && !whole_;
+  if (copied && now_ns - copied_ns_ >= kCutNanosMax) wanted = std::max(wanted, copied_at_);
+  if (wanted > committed_) ++counts_.forced_cuts;
+  committed_ = wanted;
+}
+
+Status ReplicaLog::BeginFeed(const ResourceStore& store, std::vector<KeptChange>* copy) {
+  std::map<uint64_t, Known> known;
+  {
+    MutexLock lock(mu_);
+    feeding_ = true;
+    whole_ = false;
+    copied_ns_ = 0;
+    queue_.clear();
+    queue_bytes_ = 0;
+    sent_committed_ = acknowledged_ = 0;
+    known = known_;
+  }
+  fed_.clear();
+  for (const auto& [id, resource] : known) {
+    const auto found = store.Lookup(resource.container, resource.name);
+    // It has been removed meanwhile.
+    if (!found.ok() || (*found)->TypeName() != string_view(resource.type)) continue;
+    StatusOr<KeptChange> made = Copy(id, resource, **found);
+    if (!made.ok()) {
+      EndFeed();
+      return made.status();
+    }
+    fed_[id] = made->parts[0].version;
+    copy->push_back(*std::move(made));
+  }
+  MutexLock lock(mu_);
+  copied_at_ = last_;
+  copied_ns_ = env_.NowNanos();
+  return OkStatus();
+}
+
+StatusOr<KeptChange> ReplicaLog::Copy(uint64_t id, const Known& known, const Resource& resource) {
+  KeptChange::Part part{.container = known.container,
+                        .name = known.name,
+                        .type = known.type,
+                        .action = kCreateAction,
+                        .id = id};
+  const auto* variable = dynamic_cast<const Variable*>(&resource);
+  if (variable != nullptr) {
+    part.values = DescribeVariable(*variable, &part.version);
+  } else if (known.type == kMutex) {
+    // Free in every copy, whatever has happened to it.
+    part.version = resource.version();
+  } else if (!known.changed) {
+    part.values = known.created_with;
+  } else {
+    return Unimplemented("the ", known.type, " '", known.name, "' in container '", known.container,
+                         "' cannot be copied to a new follower");
+  }
+  KeptChange change;
+  change.parts.push_back(std::move(part));
+  return change;
+}
+
+bool ReplicaLog::WorthSending() const {
+  if (!feeding_ || woken_ || queue_bytes_ >= kSendAheadBytes) return true;
+  if (!whole_) return copied_ns_ != 0 && committed_ >= copied_at_;
+  return !waiting_.empty() && committed_ > sent_committed_;
+}
+
+bool ReplicaLog::TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch) {
+  std::vector<KeptChange> taken;
+  {
+    MutexLock lock(mu_);
+    const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return WorthSending(); };
+    changed_.WaitUntil(mu_, deadline_ns, ready);
+    woken_ = false;
+    if (!feeding_) return false;
+    CutIfOverdue(env_.NowNanos());
+    int64_t bytes = 0;
+    while (!queue_.empty() && bytes < bytes_max) {
+      bytes += queue_.front().bytes();
+      taken.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+    }
+    queue_bytes_ -= bytes;
+    counts_.fed_bytes += bytes;
+    batch->committed = committed_;
+    if (!queue_.empty()) {
+      batch->committed = std::min(committed_, queue_.front().position - 1);
+    }
+    const bool becomes_whole = !whole_ && copied_ns_ != 0 && batch->committed >= copied_at_;
+    whole_ = whole_ || becomes_whole;
+    batch->whole = whole_;
+    if (taken.empty() && batch->committed <= sent_committed_ && !becomes_whole) return false;
+    sent_committed_ = batch->committed;
+    ++counts_.pushes;
+  }
+  for (KeptChange& change : taken) {
+    if (KeepForFollower(&change)) batch->changes.push_back(std::move(change));
+  }
+  return true;
+}
+
+// Drops what the follower's copy has already, and changes of resources that it does not have, which
+// have been removed.
+bool ReplicaLog::KeepForFollower(KeptChange* change) {
+  auto& parts = change->parts;
+  const auto unwanted = [this](const KeptChange::Part& part) {
+    if (part.action == kCreateAction) {
+      const bool is_new = fed_.emplace(part.id, part.version).second;
+      return !is_new;
+    }
+    const auto fed = fed_.find(part.id);
+    if (fed == fed_.end()) return true;
+    if (part.action == kRemoveAction) {
+      fed_.erase(fed);
+      return false;
+    }
+    return part.version <= fed->second;
+  };
+  parts.erase(std::remove_if(parts.begin(), parts.end(), unwanted), parts.end());
+  return !parts.empty();
+}
+
+ReplicaLog::Dones ReplicaLog::TakeEnded() {
+  Dones ended;
+  std::deque<WaitingStep> left;
+  for (WaitingStep& step : waiting_) {
+    if (step.position <= acknowledged_ || !feeding_) {
+      ended.push_back(std::move(step.done));
+    } else {
+      left.push_back(std::move(step));
+    }
+  }
+  waiting_.swap(left);
+  return ended;
+}
+
+void ReplicaLog::End(Dones dones, const Status& status) {
+  for (Done& done : dones) std::move(done)(status);
+}
+
+void ReplicaLog::Acknowledge(uint64_t committed) {
+  Dones ended;
+  {
+    MutexLock lock(mu_);
+    acknowledged_ = std::max(acknowledged_, committed);
+    ended = TakeEnded();
+  }
+  End(std::move(ended), OkStatus());
+}
+
+void ReplicaLog::EndFeed() {
+  Dones ended;
+  {
+    MutexLock lock(mu_);
+    feeding_ = whole_ = false;
+    queue_.clear();
+    queue_bytes_ = 0;
+    ended = TakeEnded();
+  }
+  End(std::move(ended), OkStatus());
+}
+
+bool ReplicaLog::follower_is_whole() const {
+  MutexLock lock(mu_);
+  return feeding_ && whole_;
+}
+
+void ReplicaLog::Refuse(const Status& why) {
+  Dones ended;
+  {
+    MutexLock lock(mu_);
+    refused_ = why;
+    for (WaitingStep& step : waiting_) ended.push_back(std::move(step.done));
+    waiting_.clear();
+  }
+  End(std::move(ended), why);
+}
+
+void ReplicaLog::Wake() {
+  MutexLock lock(mu_);
+  woken_ = true;
+  changed_.NotifyAll();
+}
+
+ReplicaLog::Counts ReplicaLog::counts() const {
+  MutexLock lock(mu_);
+  Counts counts = counts_;
+  counts.waiting_steps = static_cast<int64_t>(waiting_.size());
+  return counts;
+}
+
+}  // namespace penstock

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/replica/shadow_state.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+
+namespace penstock {
+
+void ShadowState::Clear() {
+  replayer_.reset();
+  store_.ClearAll();
+  held_.clear();
+  last_position_ = committed_ = pushes_ = 0;
+  whole_ = false;
+}
+
+Status ShadowState::Take(const wire::PushRequest& push) {
+  if (push.number() != pushes_ + 1) {
+    return DataLoss("push ", push.number(), " follows push ", pushes_, ": one is missing");
+  }
+  if (push.committed() < committed_) {
+    return DataLoss("the log was kept up to ", committed_, ", now up to ", push.committed());
+  }
+  if (!replayer_) replayer_.emplace(store_);
+  for (const wire::StateRecord& record : push.record()) RETURN_IF_ERROR(Hold(record));
+  committed_ = push.committed();
+  RETURN_IF_ERROR(ApplyCommitted());
+  whole_ = whole_ || push.whole();
+  ++pushes_;
+  return OkStatus();
+}
+
+Status ShadowState::Hold(const wire::StateRecord& record) {
+  ASSIGN_OR_RETURN(KeptChange change, RecordFromProto(record, bytes_max_));
+  // The copy comes before the log.
+  if (change.position == 0 ? last_position_ != 0 : change.position <= last_position_) {
+    return DataLoss("record ", change.position, " comes after record ", last_position_);
+  }
+  last_position_ = change.position;
+  held_.push_back(std::move(change));
+  return OkStatus();
+}
+
+Status ShadowState::ApplyCommitted() {
+  std::vector<ResourceChange> parts;
+  while (!held_.empty() && held_.front().position <= committed_) {
+    const KeptChange change = std::move(held_.front());
+    held_.pop_front();
+    RETURN_IF_ERROR(replayer_->Apply(BorrowChange(change, &parts)));
+  }
+  return OkStatus();
+}
+
+void ShadowState::TakeOver() {
+  CHECK(whole_, "a follower without all of the state takes over");
+  held_.clear();
+  if (replayer_) replayer_->End({});
+  replayer_.reset();
+}
+
+}  // namespace penstock

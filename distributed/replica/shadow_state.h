@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ShadowState: the state of a parameter server in its follower: applies what the primary pushes to
+// a ResourceStore that nobody else uses yet.
+//
+// Records behind the last cut are held back: they belong to steps that still run, and are dropped
+// when the follower takes over. Pushes come from another process: what does not fit is an error,
+// not a crash. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "core/base/status.h"
+#include "core/op/resource.h"
+#include "core/op/state_replay.h"
+#include "distributed/replica/record_proto.h"
+
+namespace penstock {
+
+class ShadowState {
+ public:
+  // `bytes_max` bounds the values of one push. Borrows the store.
+  ShadowState(ResourceStore& store, int64_t bytes_max) : store_(store), bytes_max_(bytes_max) {}
+
+  // Begins anew, with an empty store.
+  void Clear();
+  // Takes the pushes of one feed in their order. DataLoss if one is missing or a record does not
+  // follow the one before; InvalidArgument if a record is malformed. After an error nothing but
+  // Clear may follow.
+  Status Take(const wire::PushRequest& push);
+  // Has all of the primary's state.
+  bool whole() const { return whole_; }
+  uint64_t committed() const { return committed_; }
+  uint64_t pushes() const { return pushes_; }
+
+  // Drops what unfinished steps had changed. The store is the primary's from now on. REQUIRES
+  // whole().
+  void TakeOver();
+
+ private:
+  Status Hold(const wire::StateRecord& record);
+  Status ApplyCommitted();
+
+  ResourceStore& store_;
+  const int64_t bytes_max_;
+  std::optional<StateReplayer> replayer_;
+  std::deque<KeptChange> held_;
+  uint64_t last_position_ = 0, committed_ = 0, pushes_ = 0;
+  bool whole_ = false;
+};
+
+}  // namespace penstock

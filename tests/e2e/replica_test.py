@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Parameter servers with replicas are killed while they train: the follower takes over, nothing is
+restored from a checkpoint, and the weights are those of a training that nobody disturbed."""
+
+import os
+import random
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from cluster import ClusterTest, main  # noqa: E402
+
+PROGRAM = "tests/e2e/replica_train"
+KILLS = int(os.environ.get("REPLICA_TEST_KILLS", "6"))
+SEED = int(os.environ.get("REPLICA_TEST_SEED", "1"))
+TAKEN_OVER = r"task:%d, replica (\d): has taken over as the primary"
+WHOLE = r"task:%d, replica \d: its follower .* has all of its state"
+
+
+class ReplicaTest(ClusterTest):
+    def train(self, *flags, ps=2, replicas=2, restarts=0):
+        return self.start(*flags, program=PROGRAM, ps=ps, workers=1, restarts=restarts,
+                          run_flags=["--ps_replicas=%d" % replicas])
+
+    def weights(self, run):
+        return re.search(r"weights ([0-9a-f]{16})", run.output()).group(1)
+
+    def kill_replica(self, run, ps, replica, how=signal.SIGKILL):
+        """The process of a replica."""
+        wanted = {"--job_name=ps", "--task_index=%d" % ps, "--replica_index=%d" % replica}
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                with open("/proc/%s/cmdline" % entry) as f:
+                    arguments = set(f.read().split("\0"))
+                with open("/proc/%s/stat" % entry) as f:
+                    parent = int(f.read().rsplit(")", 1)[1].split()[1])
+            except (OSError, ValueError, IndexError):
+                continue
+            if wanted <= arguments and parent == run.process.pid:
+                os.kill(int(entry), how)
+                return int(entry)
+        raise AssertionError("no process of ps/%d.%d" % (ps, replica))
+
+    def kill_primaries(self, *flags, ps, kills):
+        undisturbed = self.train(*flags, ps=ps, replicas=1)
+        self.assertEqual(undisturbed.finish(120), 0, undisturbed.output())
+        expected = self.weights(undisturbed)
+
+        run = self.train(*flags, "--step_millis=10", ps=ps, restarts=2 * kills)
+        choose = random.Random(SEED)
+        primaries = [0] * ps
+        start = [0] * ps
+        slowest = 0
+        for _ in range(kills):
+            victim = choose.randrange(ps)
+            _, start[victim] = run.wait_for(WHOLE % victim, start=start[victim])
+            run.wait_for(r"step \d", start=start[victim])
+            time.sleep(choose.random() * 0.3)
+            killed = time.monotonic()
+            self.kill_replica(run, victim, primaries[victim])
+            match, start[victim] = run.wait_for(TAKEN_OVER % victim, seconds=15,
+                                                start=start[victim])
+            slowest = max(slowest, time.monotonic() - killed)
+            primaries[victim] = int(match.group(1))
+        self.assertEqual(run.finish(240), 0, run.output())
+        self.assertEqual(self.weights(run), expected, run.output())
+        self.assertNotRegex(run.output(), r"restored|lost with their task")
+        self.assertLess(slowest, 2, "a follower takes over within two seconds")
+        print("%d kills, slowest take-over %.2f s, %s" %
+              (kills, slowest, re.search(r"longest step .*", run.output()).group()))
+
+    def test_two_ps_with_exactly_once(self):
+        self.kill_primaries("--steps=%d" % (150 * KILLS), ps=2, kills=KILLS)
+
+    def test_one_ps_with_an_optimizer_alone(self):
+        self.kill_primaries("--steps=%d" % (150 * KILLS), "--plain", ps=1, kills=KILLS)
+
+    def test_followers_come_and_go(self):
+        undisturbed = self.train("--steps=400", replicas=1)
+        self.assertEqual(undisturbed.finish(120), 0, undisturbed.output())
+        run = self.train("--steps=400", "--step_millis=10", restarts=3)
+        line = 0
+        for _ in range(3):
+            _, line = run.wait_for(WHOLE % 1, start=line)
+            self.kill_replica(run, 1, 1)
+            _, line = run.wait_for(r"task:1, replica 0: lost its follower", start=line)
+        self.assertEqual(run.finish(120), 0, run.output())
+        self.assertEqual(self.weights(run), self.weights(undisturbed), run.output())
+        self.assertNotRegex(run.output(), r"step after \d+ failed", "a follower's death fails none")
+
+    def test_a_primary_that_was_only_frozen_is_fenced(self):
+        undisturbed = self.train("--steps=600", replicas=1)
+        self.assertEqual(undisturbed.finish(120), 0, undisturbed.output())
+        run = self.train("--steps=600", "--step_millis=10", restarts=2)
+        _, line = run.wait_for(WHOLE % 0)
+        run.wait_for(r"step \d\d", start=line)
+        pid = self.kill_replica(run, 0, 0, signal.SIGSTOP)
+        _, line = run.wait_for(TAKEN_OVER % 0, seconds=15, start=line)
+        run.wait_for(r"step \d", seconds=30, start=line)
+        os.kill(pid, signal.SIGCONT)
+        run.wait_for(r"ps/0.0 ended with code 143; starting it again", seconds=15, start=line)
+        self.assertEqual(run.finish(120), 0, run.output())
+        self.assertEqual(self.weights(run), self.weights(undisturbed), run.output())
+
+
+if __name__ == "__main__":
+    main()
