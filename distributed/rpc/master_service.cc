@@ -137,6 +137,7 @@ struct MasterService::NewSession {
   std::shared_ptr<GraphCall> call;
   SessionOptions options;
   Graph graph;
+  ClientLimits::Place place;
 
   void Finish(const Status& status) { call->Finish(ShowNode(status)); }
 };
@@ -162,12 +163,26 @@ void MasterService::CreateSession(std::shared_ptr<GraphCall> call) {
 }
 
 Status MasterService::ReadNewSession(NewSession* wanted) {
+  ForgetPlaces();
+  ASSIGN_OR_RETURN(wanted->place, limits_->AddSession(ClientOf(wanted->call->context())));
   tensorflow::CreateSessionRequest request;
   RETURN_IF_ERROR(Parse(&wanted->call->request(), &request));
   tensorflow::ConfigProto config = default_config_;
   config.MergeFrom(request.config());
   ASSIGN_OR_RETURN(wanted->options, OptionsOf(config, master_->cluster()));
   return ImportGraph(request.graph_def(), &wanted->graph);
+}
+
+void MasterService::KeepPlace(const std::shared_ptr<MasterSession>& session,
+                              ClientLimits::Place place) {
+  if (place == nullptr) return;
+  MutexLock lock(places_mu_);
+  places_.push_back({session, std::move(place)});
+}
+
+void MasterService::ForgetPlaces() {
+  MutexLock lock(places_mu_);
+  std::erase_if(places_, [](const TakenPlace& taken) { return taken.session.expired(); });
 }
 
 void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
@@ -177,6 +192,7 @@ void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
     const auto session = master_->CreateSession(wanted->options, std::move(wanted->graph),
                                                 std::move(tasks), call.context().peer());
     if (!session.ok()) return wanted->Finish(session.status());
+    KeepPlace(*session, std::move(wanted->place));
     if (call.given_up()) {  // a session that nobody knows of would never be closed
       (void)master_->CloseSession((*session)->handle());
       return wanted->Finish(Cancelled("the client does not wait for the session any more"));
