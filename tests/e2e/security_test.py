@@ -160,6 +160,21 @@ class SecurityTest(ClusterTest):
             self.assertRegex(found, "error +/job:worker/task:0 at %s: does not let this process "
                              "in: .*%s" % (address, what))
 
+    def test_tasks_that_do_not_fit_together(self):
+        ps, worker = ["127.0.0.1:%d" % port for port in free_ports(2)]
+        hosts = ["--ps_hosts=" + ps, "--worker_hosts=" + worker]
+        for job, env in (("ps", {}), ("worker", self.secured(TOKEN_FILE=None))):
+            task = subprocess.Popen([PENSTOCK, "server", "--job_name=" + job, "--task_index=0",
+                                     *hosts], stdout=subprocess.PIPE, env=dict(os.environ, **env))
+            self.addCleanup(task.stdout.close)
+            self.addCleanup(task.wait)
+            self.addCleanup(task.kill)
+        code, _, error = self.run_with(self.secured(TOKEN_FILE=None),
+                                       [HANG, "--kind=dequeue", "--target=grpc://" + worker], 100)
+        self.assertNotEqual(code, 0)
+        self.assertRegex(error, "/job:ps/replica:0/task:0 at %s.*the task does not speak TLS, this "
+                         "process does: start the task with --tls_cert" % ps)
+
     def test_wrong_files_are_named_at_start(self):
         def mistake(parts, **changes):
             code, _, error = self.run_with(
