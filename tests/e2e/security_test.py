@@ -224,14 +224,23 @@ class SecurityTest(ClusterTest):
         self.assertNotEqual(code, 0)
         self.assertIn("--max_sessions_per_client=1: the client at 127.0.0.1 has 1 sessions", error)
 
+    def train(self, address, *flags):
+        return self.run_with(
+            {}, [TRAIN, "--job_name=worker", "--task_index=0", "--worker_hosts=" + address,
+                 "--server=grpc://" + address, "--model=mlp", *flags])
+
     def test_a_long_message_names_the_limit(self):
         address = self.serve({}, "--max_message_bytes=2m")
-        code, _, error = self.run_with(
-            {}, [TRAIN, "--job_name=worker", "--task_index=0", "--worker_hosts=" + address,
-                 "--server=grpc://" + address, "--model=mlp", "--steps=2", "--batch_size=1000"])
+        code, _, error = self.train(address, "--steps=2", "--batch_size=1000")
         self.assertNotEqual(code, 0)
         self.assertIn("--max_message_bytes", error)
         self.assertIn("2097152", error)
+
+    def test_steps_in_flight(self):
+        address = self.serve({}, "--max_steps_in_flight=1")
+        code, _, error = self.train(address, "--steps=20", "--concurrent_steps=8")
+        self.assertNotEqual(code, 0)
+        self.assertRegex(error, "--max_steps_in_flight=1: session [0-9a-f]+ has 1 steps in flight")
 
     def test_the_status_page_of_a_secured_task(self):
         port = free_ports(1)[0]
