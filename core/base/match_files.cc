@@ -47,7 +47,7 @@ Status CheckPattern(Env& env, const std::string& pattern) {
   const size_t slash = fixed.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : fixed.substr(0, slash + 1);
   const Status listed = env.ListDirectory(folder).status();
-  return IsOutsideFileRoot(listed) ? listed : OkStatus();
+  return IsOutsideFileRoot(listed) ? Annotate(listed, StrCat("'", pattern, "'")) : OkStatus();
 }
 
 }  // namespace penstock

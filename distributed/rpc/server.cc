@@ -7,10 +7,11 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <future>
 #include <optional>
+#include <system_error>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -116,7 +117,6 @@ struct Server::State {
   StatusOr<HostPort> StatusAddress() const;
   Status Admit(const StatusServer::Visitor& visitor) const;
   Status ShowStatus();
-  absl::flat_hash_set<std::string> Connected();
   void SetServing(bool serving);
 };
 
@@ -183,14 +183,6 @@ Status Server::State::Bind() {
   return OkStatus();
 }
 
-absl::flat_hash_set<std::string> Server::State::Connected() {
-  absl::flat_hash_set<std::string> clients = ConnectedClients();
-  if (client_port != nullptr) {
-    for (std::string& client : client_port->Connected()) clients.insert(std::move(client));
-  }
-  return clients;
-}
-
 Status Server::State::MakeTask() {
   ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(self.name));
   Task::Parts parts{
@@ -206,7 +198,7 @@ Status Server::State::MakeTask() {
       .health = {.interval_ms = options.heartbeat_ms, .misses_max = options.heartbeats_missed_max},
       .create_timeout_ms = options.create_session_timeout_ms,
       .idle_timeout_ms = options.session_idle_timeout_ms,
-      .connected_clients = [this] { return Connected(); },
+      .connected_clients = ConnectedClients,
       .return_memory = ReturnFreeMemory,
       .memory = {.session = options.session_memory_limit, .step = options.step_memory_limit}};
   ASSIGN_OR_RETURN(parts.devices, MakeDevices({.task = name,
@@ -248,7 +240,16 @@ StatusOr<HostPort> Server::State::StatusAddress() const {
 Status Server::State::Admit(const StatusServer::Visitor& visitor) const {
   if (!credentials->secured()) return OkStatus();
   if (credentials->tokens().Contains(TokenOf(visitor.authorization))) return OkStatus();
-  const Status user = CheckLoopbackPeer(visitor.host, visitor.port, options.task.status_port);
+  // The page's threads have a stack of 100 KiB, too small for reading files.
+  const auto ask = [&] {
+    return CheckLoopbackPeer(visitor.host, visitor.port, options.task.status_port);
+  };
+  Status user;
+  try {
+    user = std::async(std::launch::async, ask).get();
+  } catch (const std::system_error& e) {
+    user = ResourceExhausted("no thread: ", e.what());
+  }
   return Annotate(user, "this page wants the cluster's token, as bearer or as password");
 }
 

@@ -222,12 +222,16 @@ TEST_P(FileRoot, IsNotLeft) {
     EXPECT_EQ(status.code(), StatusCode::kPermissionDenied) << path << ": " << status;
     const std::string said(status.message());
     EXPECT_THAT(said, HasSubstr("is outside of --file_root"));
-    EXPECT_THAT(said, HasSubstr(path));
+    EXPECT_THAT(said, HasSubstr(path.substr(0, path.rfind('/'))));  // or the directory to be made
     EXPECT_THAT(said, HasSubstr(StrCat("{{node ", kNode, "}}")));
   }
-  // A pattern matches a link by its name; checkpoints add to theirs.
-  static const auto& by_name = *new std::set<std::string>{"MatchingFiles"};
-  if (!by_name.contains(GetParam())) EXPECT_FALSE(Ask(use, "link").ok());
+  // A pattern matches a link by its name; checkpoints are renamed into its place, or add to its
+  // name.
+  static const auto& by_name =
+      *new std::set<std::string>{"MatchingFiles", "Save", "SaveSlices", "SaveV2"};
+  if (!by_name.contains(GetParam())) {
+    EXPECT_FALSE(Ask(use, "link").ok());
+  }
   EXPECT_EQ(*Env::Real().ReadFile(top_ + "/secret"), "secret");
   EXPECT_EQ(Env::Real().ListDirectory(top_)->size(), 2u);
 }
