@@ -34,16 +34,11 @@ class RootedEnvTest : public testing::Test {
   }
   // What each operation says of the path, in one text.
   std::vector<Status> TryAll(const std::string& path) {
-    return {env_->ReadFile(path).status(),
-            env_->OpenFile(path).status(),
-            env_->NewWritableFile(path).status(),
-            env_->ListDirectory(path).status(),
-            env_->CreateDirectories(path),
-            env_->Rename("a.txt", path),
-            env_->Rename(path, "b.txt"),
-            env_->RemoveFile(path),
-            env_->RemoveDirectory(path),
-            env_->SyncDirectory(path),
+    return {env_->ReadFile(path).status(),        env_->OpenFile(path).status(),
+            env_->NewWritableFile(path).status(), env_->ListDirectory(path).status(),
+            env_->CreateDirectories(path),        env_->Rename("a.txt", path),
+            env_->Rename(path, "b.txt"),          env_->RemoveFile(path),
+            env_->RemoveDirectory(path),          env_->SyncDirectory(path),
             env_->WriteFileAtomically(path, "x")};
   }
 
@@ -129,8 +124,8 @@ TEST_F(RootedEnvTest, PatternsMatchWithinTheDirectory) {
   EXPECT_THAT(MatchFiles(*env_, StrCat(top_, "/*")), ElementsAre());
   EXPECT_TRUE(CheckPattern(*env_, StrCat(root_, "/none*")).ok());
   EXPECT_TRUE(CheckPattern(*env_, "none*").ok());
-  for (const std::string pattern : {StrCat(top_, "/s*"), std::string("/etc/*"),
-                                    std::string("../*"), std::string("/etc/passwd")}) {
+  for (const std::string pattern : {StrCat(top_, "/s*"), std::string("/etc/*"), std::string("../*"),
+                                    std::string("/etc/passwd")}) {
     EXPECT_EQ(CheckPattern(*env_, pattern).code(), StatusCode::kPermissionDenied) << pattern;
     EXPECT_THAT(MatchFiles(*env_, pattern), ElementsAre()) << pattern;
   }

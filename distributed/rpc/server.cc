@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -117,6 +118,7 @@ struct Server::State {
   StatusOr<HostPort> StatusAddress() const;
   Status Admit(const StatusServer::Visitor& visitor) const;
   Status ShowStatus();
+  absl::flat_hash_set<std::string> Connected();
   void SetServing(bool serving);
 };
 
@@ -183,6 +185,14 @@ Status Server::State::Bind() {
   return OkStatus();
 }
 
+absl::flat_hash_set<std::string> Server::State::Connected() {
+  absl::flat_hash_set<std::string> clients = ConnectedClients();
+  if (client_port != nullptr) {
+    for (std::string& client : client_port->Connected()) clients.insert(std::move(client));
+  }
+  return clients;
+}
+
 Status Server::State::MakeTask() {
   ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(self.name));
   Task::Parts parts{
@@ -198,7 +208,7 @@ Status Server::State::MakeTask() {
       .health = {.interval_ms = options.heartbeat_ms, .misses_max = options.heartbeats_missed_max},
       .create_timeout_ms = options.create_session_timeout_ms,
       .idle_timeout_ms = options.session_idle_timeout_ms,
-      .connected_clients = ConnectedClients,
+      .connected_clients = [this] { return Connected(); },
       .return_memory = ReturnFreeMemory,
       .memory = {.session = options.session_memory_limit, .step = options.step_memory_limit}};
   ASSIGN_OR_RETURN(parts.devices, MakeDevices({.task = name,

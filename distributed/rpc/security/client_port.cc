@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,6 +45,12 @@ HostPort NumbersOf(const sockaddr& address) {
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
   inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
   return {.host = text, .port = ntohs(v6.sin6_port)};
+}
+
+// 0 of a descriptor that is not open.
+ino_t InodeOf(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
 }
 
 using GetName = int (*)(int, sockaddr*, socklen_t*);
@@ -186,9 +193,22 @@ void ClientPort::Accept() {
   }
 }
 
+std::vector<std::string> ClientPort::Connected() {
+  MutexLock lock(mu_);
+  // A descriptor that was closed, or closed and given to something else, has another inode.
+  std::erase_if(taken_, [](const auto& taken) { return InodeOf(taken.first) != taken.second; });
+  std::vector<std::string> clients;
+  for (const auto& [fd, inode] : taken_) clients.push_back(StrCat("fd:", fd));
+  return clients;
+}
+
 void ClientPort::Take(int connection) {
   const HostPort peer = NameOf(connection, getpeername);
   const Status status = CheckLoopbackPeer(peer.host, peer.port, port_);
+  if (status.ok()) {
+    MutexLock lock(mu_);
+    taken_[connection] = InodeOf(connection);
+  }
   grpc::AddInsecureChannelFromFd(status.ok() ? server_ : &refusing_->server(), connection);
 }
 

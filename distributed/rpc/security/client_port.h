@@ -7,12 +7,15 @@
 
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <sys/types.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "distributed/cluster/cluster_spec.h"
 
@@ -31,6 +34,9 @@ class ClientPort {
   void Serve(grpc::Server& server);
   // Takes no more connections. May be called twice.
   void Stop();
+  // The clients that are connected, in the form of ServerContext::peer(): "fd:23". gRPC's own list
+  // (calls/connections.h) does not have them.
+  std::vector<std::string> Connected();
   // "127.0.0.1:2300", with the port that was bound.
   const std::string& address() const { return address_; }
 
@@ -49,6 +55,9 @@ class ClientPort {
   grpc::Server* server_ = nullptr;
   std::unique_ptr<RefusingServer> refusing_;
   std::thread thread_;
+  Mutex mu_;
+  // The sockets that the server has been given: descriptor and inode. It closes them.
+  std::map<int, ino_t> taken_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

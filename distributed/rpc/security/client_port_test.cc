@@ -90,6 +90,7 @@ class Served {
     poller_.join();
   }
   const std::string& address() const { return port_->address(); }
+  size_t connected() { return port_->Connected().size(); }
   int port() const { return HostPort::Parse(address())->port; }
 
  private:
@@ -104,6 +105,20 @@ TEST(ClientPortTest, ServesItsOwnUser) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Call(served.address()).error_code(), grpc::StatusCode::UNIMPLEMENTED);
   }
+}
+
+TEST(ClientPortTest, KnowsWhoIsConnected) {
+  Served served;
+  const auto count = [&](size_t wanted) {
+    for (int i = 0; i < 500 && served.connected() != wanted; ++i) usleep(10'000);
+    return served.connected();
+  };
+  EXPECT_EQ(count(0), 0u);
+  {
+    const Connection first(served.port()), second(served.port());
+    EXPECT_EQ(count(2), 2u);
+  }
+  EXPECT_EQ(count(0), 0u);
 }
 
 constexpr char kAskAt[] = "PENSTOCK_TEST_ASK_AT";
