@@ -26,6 +26,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr uid_t kNobody = 65534;
+constexpr int kNoOtherUser = 3;  // an exit code
 
 class Connection {
  public:
@@ -144,7 +145,7 @@ TEST(ClientPortTest, RefusesOtherUsers) {
   const pid_t child = fork();
   if (child == 0) {
     // Only system calls: the other threads of the process are not here.
-    if (setuid(kNobody) != 0) _exit(3);
+    if (setuid(kNobody) != 0) _exit(kNoOtherUser);
     char name[] = "test", filter[] = "--gtest_filter=ClientPortTest.AsksForOthers";
     char* const arguments[] = {name, filter, nullptr};
     char* const variables[] = {const_cast<char*>(variable.c_str()), nullptr};
@@ -154,6 +155,9 @@ TEST(ClientPortTest, RefusesOtherUsers) {
   close(program);
   int ended = 0;
   ASSERT_EQ(waitpid(child, &ended, 0), child);
+  if (WIFEXITED(ended) && WEXITSTATUS(ended) == kNoOtherUser) {
+    GTEST_SKIP() << "the user namespace, that of a sandbox, has no other user";
+  }
   EXPECT_EQ(ended, 0);
   EXPECT_EQ(Call(served.address()).error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
