@@ -75,7 +75,7 @@ TEST_F(RootedEnvTest, NothingOutsideIsReached) {
   Link(StrCat(top_, "/secret"), "absolute");
   Link("..", "parent");
   Link("/proc/self/root", "magic");
-  for (const std::string path :
+  for (const std::string& path :
        {StrCat(top_, "/secret"), std::string("../secret"), std::string("inner/../../secret"),
         StrCat(root_, "/../secret"), std::string("parent/secret"), std::string("magic/etc/passwd"),
         std::string("/etc/passwd"), std::string("/"), StrCat(root_, "x/file"), top_}) {
@@ -124,15 +124,15 @@ TEST_F(RootedEnvTest, PatternsMatchWithinTheDirectory) {
   EXPECT_THAT(MatchFiles(*env_, StrCat(top_, "/*")), ElementsAre());
   EXPECT_TRUE(CheckPattern(*env_, StrCat(root_, "/none*")).ok());
   EXPECT_TRUE(CheckPattern(*env_, "none*").ok());
-  for (const std::string pattern : {StrCat(top_, "/s*"), std::string("/etc/*"), std::string("../*"),
-                                    std::string("/etc/passwd")}) {
+  for (const std::string& pattern : {StrCat(top_, "/s*"), std::string("/etc/*"),
+                                     std::string("../*"), std::string("/etc/passwd")}) {
     EXPECT_EQ(CheckPattern(*env_, pattern).code(), StatusCode::kPermissionDenied) << pattern;
     EXPECT_THAT(MatchFiles(*env_, pattern), ElementsAre()) << pattern;
   }
 }
 
 TEST_F(RootedEnvTest, TheRootMustBeADirectory) {
-  for (const std::string root : {StrCat(root_, "/none"), StrCat(root_, "/a.txt")}) {
+  for (const std::string& root : {StrCat(root_, "/none"), StrCat(root_, "/a.txt")}) {
     const Status status = RootedEnv::Create(real_, root).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr(StrCat("--file_root: '", root, "'")));
