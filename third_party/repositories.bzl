@@ -96,6 +96,10 @@ def _system_dependencies():
     system_repository(name = "nlohmann_json", targets = {":json": ["nlohmann_json"]})
     system_repository(name = "onednn", targets = {":onednn": ["-ldnnl", "-l:libgomp.so.1"]})
     system_repository(name = "openblas", targets = {":openblas": ["openblas"]})
+    system_repository(
+        name = "openssl",
+        targets = {":ssl": ["libssl", "libcrypto"]},
+    )
     system_repository(name = "prometheus_cpp", targets = {":core": ["prometheus-cpp-core"]})
     system_repository(
         name = "rdma_core",

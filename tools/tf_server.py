@@ -9,7 +9,9 @@ A script that trains between graphs changes one line:
 
 The constructor's arguments, .target, .server_def, .start(), .join() and create_local_server() are
 TensorFlow's. The task itself is a process of `penstock server`, which ends with this one, or when
-stop() is called: as TensorFlow's, it lives on when nobody holds the Server any more. The program is
+stop() is called: as TensorFlow's, it lives on when nobody holds the Server any more. With
+PENSTOCK_TLS_CA or PENSTOCK_TOKEN_FILE in the environment the task is secured (SECURITY.md), and
+.target is a port of this host for processes of this user. The program is
 $PENSTOCK, else the one of this checkout's build, else the one on the PATH.
 """
 
@@ -136,12 +138,20 @@ class Server:
         config = str(self._server_def.default_session_config)
         if config:
             command.append("--default_session_config=" + config)
+        # TensorFlow's client knows neither TLS nor tokens.
+        secured = os.environ.get("PENSTOCK_TLS_CA") or os.environ.get("PENSTOCK_TOKEN_FILE")
+        if secured:
+            command.append("--insecure_client_address=localhost:0")
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=dict(os.environ, TF_CONFIG=_task_config(self._server_def)))
         atexit.register(_end, self._process)
-        said = self._process.stdout.readline()  # "/job:.. serves at grpc://host:port"
-        if " serves at " not in said:
+        # "/job:.. serves at grpc://host:port"; of a secured task, the port for this user's clients.
+        wanted = " without TLS at " if secured else " serves at "
+        said = self._process.stdout.readline()
+        while said and wanted not in said:
+            said = self._process.stdout.readline()
+        if not said:
             self.stop()
             raise RuntimeError("the server of /job:%s/task:%d did not start; it says why above" %
                                (self._server_def.job_name, self._server_def.task_index))

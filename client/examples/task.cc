@@ -16,6 +16,7 @@
 #include "client/exit_deadline.h"
 #include "client/stop_signal.h"
 #include "core/base/check.h"
+#include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
 
@@ -146,6 +147,9 @@ int RunTask(const TaskRole& role, const std::function<Status(const std::string& 
   } else {
     auto server = Server::Create({.task = role.task});
     if (!server.ok()) return Report(role.program, server.status(), kMistake);
+    for (const std::string& warning : (*server)->warnings()) {
+      std::fprintf(stderr, "%s: warning: %s\n", role.program.c_str(), warning.c_str());
+    }
     status = ServeOrTrain(role, *std::move(server), train);
   }
   return Report(role.program, status, CodeOf(status));
@@ -163,8 +167,8 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
                  "of a ps with --ps_replica_hosts: 0, at --ps_hosts, or 1, at --ps_replica_hosts")
       ->capture_default_str();
   app.add_option("--listen_address", flags->listen_address,
-                 "host or host:port to listen at; by default all interfaces, and the loopback "
-                 "interface for a task at localhost or a loopback address");
+                 "host or host:port to listen at; by default the task's address in the cluster if "
+                 "it is this host's, else all interfaces");
   app.add_option("--protocol", flags->protocol,
                  "how tensors move between tasks: auto (shared memory where two tasks can have it, "
                  "else RDMA, else gRPC), shm, verbs (RDMA) or grpc; the same in all of them")
@@ -175,6 +179,7 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
                  "nowhere")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
+  AddTaskSecurityFlags(app);
 }
 
 StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
@@ -201,6 +206,11 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
     return InvalidArgument("--status_port: a process that is no task of a cluster shows nothing; ",
                            "give the cluster with --job_name, --task_index, --ps_hosts and ",
                            "--worker_hosts, or in TF_CONFIG");
+  }
+  if (task.cluster.empty() && app.count("--file_root") > 0) {
+    return InvalidArgument(
+        "--file_root: holds for tasks of a cluster; a process that is none uses ",
+        "the files of whoever started it");
   }
   if (app.count("--protocol") > 0) task.protocol = flags.protocol;
   RETURN_IF_ERROR(CheckJob(task));

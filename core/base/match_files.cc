@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_split.h"
+#include "core/base/rooted_env.h"
 
 namespace penstock {
 namespace {
@@ -39,6 +40,14 @@ std::vector<std::string> MatchFiles(Env& env, const std::string& pattern) {
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+Status CheckPattern(Env& env, const std::string& pattern) {
+  const std::string fixed = pattern.substr(0, pattern.find_first_of("*?[\\"));
+  const size_t slash = fixed.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : fixed.substr(0, slash + 1);
+  const Status listed = env.ListDirectory(folder).status();
+  return IsOutsideFileRoot(listed) ? Annotate(listed, StrCat("'", pattern, "'")) : OkStatus();
 }
 
 }  // namespace penstock

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "core/base/match_files.h"
 #include "core/checkpoint/part_reader.h"
 #include "core/checkpoint/table.h"
 
@@ -25,6 +26,7 @@ TensorSlice BoxOf(const TensorSlice& slice, const Shape& shape) {
 StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(Env& env, std::string prefix) {
   const std::string path = IndexPath(prefix);
   if (!env.FileExists(path)) {
+    RETURN_IF_ERROR(CheckPattern(env, path));
     return NotFound("there is no checkpoint '", prefix, "': no file '", path, "'");
   }
   std::unique_ptr<BundleReader> reader(new BundleReader(env, std::move(prefix)));

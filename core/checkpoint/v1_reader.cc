@@ -66,6 +66,7 @@ void CopyCommon(const Tensor& from, const TensorSlice& from_box, const TensorSli
 StatusOr<std::unique_ptr<V1Reader>> V1Reader::Open(Env& env, const std::string& pattern, int file) {
   std::vector<std::string> paths = MatchFiles(env, pattern);
   if (paths.empty()) {
+    RETURN_IF_ERROR(CheckPattern(env, pattern));
     return NotFound("there is no checkpoint '", pattern, "': no file matches it");
   }
   if (file >= 0 && file < static_cast<int>(paths.size())) paths = {paths[file]};

@@ -61,7 +61,15 @@ int StatusServer::Answer(mg_connection* connection, void* self) {
   const char* type = "text/plain; charset=utf-8";
   int code = 200;
   std::string body;
-  if (method != "GET" && method != "HEAD") {
+  const char* const authorization = mg_get_header(connection, "Authorization");
+  const Visitor visitor{.host = request.remote_addr,
+                        .port = request.remote_port,
+                        .authorization = authorization == nullptr ? "" : authorization};
+  const Status admitted = sources.admit == nullptr ? OkStatus() : sources.admit(visitor);
+  if (!admitted.ok()) {
+    code = 401;
+    body = absl::StrCat(admitted.message(), "\n");
+  } else if (method != "GET" && method != "HEAD") {
     code = 405;
     body = "only GET and HEAD\n";
   } else if (path == "/") {
@@ -80,8 +88,9 @@ int StatusServer::Answer(mg_connection* connection, void* self) {
   mg_printf(
       connection,
       "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
-      "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
-      code, mg_get_response_code_text(connection, code), type, body.size());
+      "X-Content-Type-Options: nosniff\r\n%sConnection: close\r\n\r\n",
+      code, mg_get_response_code_text(connection, code), type, body.size(),
+      code == 401 ? "WWW-Authenticate: Basic realm=\"penstock\"\r\n" : "");
   if (method != "HEAD") mg_write(connection, body.data(), body.size());
   return code;
 }

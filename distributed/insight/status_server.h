@@ -6,7 +6,8 @@
 //   /status.json  the same data as JSON
 //   /metrics      this task in Prometheus's text format (metrics.h)
 //
-// It only reads. Destruction closes the port and waits for requests that are under way.
+// It only reads. Visitors that the task does not admit get 401. Destruction closes the port and
+// waits for requests that are under way.
 #pragma once
 
 #include <functional>
@@ -25,9 +26,16 @@ namespace penstock {
 class StatusServer {
  public:
   // Called on threads of the server, several at a time; they may take a few seconds.
+  struct Visitor {
+    std::string host;  // in numbers
+    int port = 0;
+    std::string authorization;  // the header
+  };
   struct Sources {
     std::function<wire::TaskReport()> task;
     std::function<wire::ClusterReport()> cluster;
+    // Whether somebody may look; null: everybody may.
+    std::function<Status(const Visitor&)> admit = nullptr;
   };
   // Listens at `address`, whose port is not 0; host "::" is all interfaces. InvalidArgument names
   // --status_port where it cannot.

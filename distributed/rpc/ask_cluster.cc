@@ -9,6 +9,8 @@
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/security/connection_diagnosis.h"
+#include "distributed/rpc/security/credentials.h"
 #include "proto/penstock/insight.grpc.pb.h"
 
 namespace penstock {
@@ -21,7 +23,8 @@ StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t time
     return InvalidArgument("'", target, "' is not the address of a task, grpc://HOST:PORT: ",
                            parsed.status().message());
   }
-  wire::Insight::Stub stub(NewChannel(address, KeepaliveOptions()));
+  ASSIGN_OR_RETURN(const auto credentials, ProcessCredentials());
+  wire::Insight::Stub stub(NewChannel(address, KeepaliveOptions(), *credentials));
   grpc::ClientContext context;
   SetTimeout(timeout_ms + kOwnMs, &context);
   wire::GetClusterRequest request;
@@ -30,6 +33,10 @@ StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t time
   const Status status = FromGrpc(stub.GetCluster(&context, request, &report), "");
   if (status.ok()) return report;
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
+    const std::string misfit = DiagnoseConnection(address, *credentials);
+    if (!misfit.empty()) {
+      return Status(StatusCode::kUnauthenticated, StrCat("the task at ", address, ": ", misfit));
+    }
     return WithMessage(status, StrCat("the task at ", address, " does not answer: it is dead, ",
                                       "stopped or cannot be reached; another task of the cluster ",
                                       "may tell more (", status.message(), ")"));

@@ -36,10 +36,10 @@ class GrpcWorkerClient final : public WorkerClient {
     for (const std::string& session : question.sessions) request.add_session_handle(session);
     Call<wire::GetStatusResponse>(
         &Stub::PrepareAsyncGetStatus, request, options,
-        [answer = std::move(answer)](const Status& status,
-                                     wire::GetStatusResponse& response) mutable {
-          if (!status.ok()) return std::move(answer)(status);
-          std::move(answer)(ParseStatus(response));
+        [this, answer = std::move(answer)](const Status& status,
+                                           wire::GetStatusResponse& response) mutable {
+          if (status.ok()) return std::move(answer)(ParseStatus(response));
+          std::move(answer)(Explain(status));
         });
   }
 
@@ -174,6 +174,13 @@ class GrpcWorkerClient final : public WorkerClient {
       std::move(done)(status);
     };
     Call<Response, Request>(prepare, request, options, std::move(ended));
+  }
+
+  // Adds what is wrong with the settings of the two tasks, as far as that is known by now.
+  Status Explain(const Status& status) {
+    if (!absl::IsUnavailable(status)) return status;
+    const std::string misfit = channels_.Misfit(address_);
+    return misfit.empty() ? status : Unavailable(name_, ": ", misfit);
   }
 
   static StatusOr<TaskStatus> ParseStatus(const wire::GetStatusResponse& response) {

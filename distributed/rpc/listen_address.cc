@@ -2,12 +2,19 @@
 #include "distributed/rpc/listen_address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <memory>
+#include <set>
+#include <thread>
 
 #include "absl/strings/ascii.h"
 
@@ -45,6 +52,65 @@ bool IsLoopback(const std::string& host) {
   return absl::AsciiStrToLower(host) == "localhost";
 }
 
+constexpr auto kResolverTime = std::chrono::seconds(5);
+
+// The bytes of an address, without its port; "" of other families.
+std::string BytesOf(const sockaddr* address) {
+  if (address == nullptr) return "";
+  const auto bytes = [](const auto& in) {
+    return std::string(reinterpret_cast<const char*>(&in), sizeof(in));
+  };
+  if (address->sa_family == AF_INET) {
+    return bytes(reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
+  }
+  if (address->sa_family == AF_INET6) {
+    return bytes(reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+  }
+  return "";
+}
+
+bool IsLoopback(const sockaddr* address) {
+  const std::string bytes = BytesOf(address);
+  if (bytes.size() == sizeof(in_addr)) return bytes[0] == 127;
+  in6_addr v6;
+  std::memcpy(&v6, bytes.data(), sizeof(v6));
+  return IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+std::set<std::string> OwnAddresses() {
+  std::set<std::string> own;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return own;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    own.insert(BytesOf(entry->ifa_addr));
+  }
+  freeifaddrs(list);
+  return own;
+}
+
+// Whether a host's name stands for this host on the network.
+bool IsThisHost(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  const std::set<std::string> own = OwnAddresses();
+  bool all = true;
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
+    all = all && own.contains(BytesOf(a->ai_addr)) && !IsLoopback(a->ai_addr);
+  }
+  freeaddrinfo(found);
+  return all;
+}
+
+// No, if the resolver takes too long.
+bool IsThisHostInTime(const std::string& host) {
+  const auto answer = std::make_shared<std::promise<bool>>();
+  std::future<bool> known = answer->get_future();
+  std::thread([answer, host] { answer->set_value(IsThisHost(host)); }).detach();
+  return known.wait_for(kResolverTime) == std::future_status::ready && known.get();
+}
+
 // Whether there is a port in "HOST", "HOST:PORT", "[V6]" or "[V6]:PORT".
 bool HasPort(string_view address) {
   const size_t bracket = address.rfind(']');
@@ -55,7 +121,7 @@ bool HasPort(string_view address) {
 
 StatusOr<HostPort> FindListenAddress(const HostPort& own, const std::string& listen_address) {
   if (listen_address.empty()) {
-    if (IsLoopback(own.host)) return own;
+    if (IsLoopback(own.host) || IsThisHostInTime(own.host)) return own;
     // A socket for all addresses of IPv6 takes those of IPv4, too.
     return HostPort{.host = HasIpv6() ? "::" : "0.0.0.0", .port = own.port};
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a server listens. Peers call a task at the address that the cluster has for it, which need
-// not be one of this host: a name that resolves later, or the address of a Kubernetes Service or of
-// a gateway. So that address decides about the port only, as in TensorFlow.
+// Where a server listens: where the cluster says that its task is. That address is for the peers,
+// and need not be one of this host: a name that resolves later, or the address of a Kubernetes
+// Service or of a gateway. Then it decides about the port only.
 #pragma once
 
 #include <string>
@@ -15,8 +15,10 @@ namespace penstock {
 // Where the task whose address in the cluster is `own` listens.
 //
 // `listen_address` is "HOST" or "HOST:PORT" (an IPv6 host stands in brackets), the port by default
-// that of `own`. Where it is empty: all interfaces; only the loopback interface where `own` is
-// "localhost" or a loopback address, because no other host could use that address.
+// that of `own`. If it is empty: at `own`, if its host is "localhost" or a loopback address, or
+// resolves to addresses of this host's other interfaces and to nothing else; else on all
+// interfaces. (Debian gives a host's own name a loopback address: peers see another.) Waits for the
+// resolver for 5 s at most.
 //
 // InvalidArgument says what is wrong with --listen_address.
 StatusOr<HostPort> FindListenAddress(const HostPort& own, const std::string& listen_address);

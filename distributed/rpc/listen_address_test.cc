@@ -2,6 +2,8 @@
 #include "distributed/rpc/listen_address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,15 +24,32 @@ std::string Find(const std::string& own, const std::string& listen_address) {
   return found.ok() ? found->ToString() : std::string(found.status().message());
 }
 
-TEST(FindListenAddressTest, AllInterfacesUnlessNoOtherHostCouldCall) {
-  for (const std::string own : {"ps-0.example:2222", "10.0.0.1:2222", "[2001:db8::1]:2222",
-                                "128.0.0.1:2222", "localhost.example:2222"}) {
+TEST(FindListenAddressTest, AllInterfacesIfTheAddressIsNotThisHosts) {
+  for (const std::string own : {"ps-0.invalid:2222", "203.0.113.7:2222", "[2001:db8::1]:2222",
+                                "localhost.invalid:2222", "0.0.0.0:2222"}) {
     EXPECT_THAT(Find(own, ""), AnyOf("[::]:2222", "0.0.0.0:2222")) << own;
   }
   for (const std::string own :
        {"127.0.0.1:2222", "127.255.0.3:2222", "[::1]:2222", "localhost:2222", "LocalHost:2222"}) {
     EXPECT_EQ(Find(own, ""), own);
   }
+}
+
+// The addresses of this host that others may call; none in a sandbox without a network.
+TEST(FindListenAddressTest, OnlyTheAddressOfTheClusterIfItIsThisHosts) {
+  ifaddrs* list = nullptr;
+  ASSERT_EQ(getifaddrs(&list), 0);
+  int seen = 0;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+    char text[INET_ADDRSTRLEN];
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(*entry->ifa_addr);
+    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+    EXPECT_EQ(Find(StrCat(text, ":2222"), ""), StrCat(text, ":2222"));
+    ++seen;
+  }
+  freeifaddrs(list);
+  EXPECT_GE(seen, 1) << "the loopback interface has an address, too";
 }
 
 TEST(FindListenAddressTest, ThePortIsTheClustersUnlessOneIsGiven) {

@@ -137,6 +137,7 @@ struct MasterService::NewSession {
   std::shared_ptr<GraphCall> call;
   SessionOptions options;
   Graph graph;
+  ClientLimits::Place place;
 
   void Finish(const Status& status) { call->Finish(ShowNode(status)); }
 };
@@ -162,6 +163,8 @@ void MasterService::CreateSession(std::shared_ptr<GraphCall> call) {
 }
 
 Status MasterService::ReadNewSession(NewSession* wanted) {
+  ForgetPlaces();
+  ASSIGN_OR_RETURN(wanted->place, limits_->AddSession(ClientOf(wanted->call->context())));
   tensorflow::CreateSessionRequest request;
   RETURN_IF_ERROR(Parse(&wanted->call->request(), &request));
   tensorflow::ConfigProto config = default_config_;
@@ -183,6 +186,18 @@ void MasterService::TellOfOptions(const tensorflow::ConfigProto& config) {
   }
 }
 
+void MasterService::KeepPlace(const std::shared_ptr<MasterSession>& session,
+                              ClientLimits::Place place) {
+  if (place == nullptr) return;
+  MutexLock lock(places_mu_);
+  places_.push_back({session, std::move(place)});
+}
+
+void MasterService::ForgetPlaces() {
+  MutexLock lock(places_mu_);
+  std::erase_if(places_, [](const TakenPlace& taken) { return taken.session.expired(); });
+}
+
 void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
                                 std::vector<SessionTask> tasks) {
   const Status started = call_threads_.Run([this, wanted, tasks = std::move(tasks)]() mutable {
@@ -190,6 +205,7 @@ void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
     const auto session = master_->CreateSession(wanted->options, std::move(wanted->graph),
                                                 std::move(tasks), call.context().peer());
     if (!session.ok()) return wanted->Finish(session.status());
+    KeepPlace(*session, std::move(wanted->place));
     if (call.given_up()) {  // a session that nobody knows of would never be closed
       (void)master_->CloseSession((*session)->handle());
       return wanted->Finish(Cancelled("the client does not wait for the session any more"));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "distributed/rpc/call_threads.h"
 #include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/client_limits.h"
 #include "proto/tensorflow/master_service.grpc.pb.h"
 
 namespace penstock {
@@ -41,6 +43,8 @@ class MasterService {
   grpc::Service& service() { return service_; }
   // What clients' configurations are merged into: a ConfigProto in text form. Before Listen.
   Status SetDefaultConfig(const std::string& text);
+  // Before Listen.
+  void SetLimits(const ClientLimits::Options& limits) { limits_.emplace(limits); }
   // Begins to take calls, when the server runs. All borrowed; `queue` is the loop's.
   void Listen(Master& master, Scheduler& threads, CompletionLoop& loop,
               grpc::ServerCompletionQueue& queue);
@@ -69,6 +73,9 @@ class MasterService {
   // for its tasks without one.
   void CreateSession(std::shared_ptr<GraphCall> call);
   Status ReadNewSession(NewSession* wanted);
+  // The new session keeps its client's place until it is gone.
+  void KeepPlace(const std::shared_ptr<MasterSession>& session, ClientLimits::Place place);
+  void ForgetPlaces();
   void MakeSession(std::shared_ptr<NewSession> wanted, std::vector<SessionTask> tasks);
   // The session that a call names. Notes where the call comes from.
   StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle,
@@ -99,6 +106,13 @@ class MasterService {
   Scheduler* threads_ = nullptr;
   AsyncService service_;
   RecentRequests recent_;
+  std::optional<ClientLimits> limits_{ClientLimits::Options()};
+  struct TakenPlace {
+    std::weak_ptr<MasterSession> session;
+    ClientLimits::Place place;
+  };
+  Mutex places_mu_;
+  std::vector<TakenPlace> places_ ABSL_GUARDED_BY(places_mu_);
   CallThreads call_threads_;
 };
 

@@ -20,6 +20,7 @@
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
+#include "distributed/rpc/security/credentials.h"
 #include "distributed/rpc/session_config.h"
 #include "distributed/rpc/tensor_message.h"
 #include "distributed/rpc/value_proto.h"
@@ -44,10 +45,25 @@ constexpr TensorField kFetch = {tensorflow::RunStepResponse::kTensorFieldNumber,
 constexpr TensorField kCallableFetch = {tensorflow::RunCallableResponse::kFetchFieldNumber,
                                         /*named=*/false, "fetch"};
 
-// A process has one connection to each master.
-Channels& ProcessChannels() {
-  static Channels& channels = *new Channels(KeepaliveOptions());
-  return channels;
+// A process has one connection to each master, as long as its credentials stay the same.
+StatusOr<std::shared_ptr<Channels>> ProcessChannels() {
+  struct Made {
+    Mutex mu;
+    std::shared_ptr<const Credentials> credentials ABSL_GUARDED_BY(mu);
+    std::shared_ptr<Channels> channels ABSL_GUARDED_BY(mu);
+  };
+  static Made& made = *new Made;
+  ASSIGN_OR_RETURN(std::shared_ptr<const Credentials> credentials, ProcessCredentials());
+  MutexLock lock(made.mu);
+  if (made.credentials != credentials) {
+    made.credentials = std::move(credentials);
+    made.channels = std::make_shared<Channels>(KeepaliveOptions(), made.credentials);
+  }
+  return made.channels;
+}
+
+Status Misfit(const std::string& target, const std::string& what) {
+  return Status(StatusCode::kUnauthenticated, StrCat(target, ": ", what));
 }
 
 StatusOr<std::string> AddressOf(const std::string& target) {
@@ -289,7 +305,10 @@ class RemoteSession final : public SessionInterface {
     tensorflow::CreateSessionResponse response;
     // The server may be about to start; it, too, waits for others.
     const int64_t given = options_.operation_timeout_ms;
-    const auto channel = ProcessChannels().Connect(address_, given > 0 ? given : kMinuteMs);
+    ASSIGN_OR_RETURN(const auto channels, ProcessChannels());
+    std::string misfit;
+    const auto channel = channels->Connect(address_, given > 0 ? given : kMinuteMs, &misfit);
+    if (!misfit.empty()) return Misfit(target_, misfit);
     const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
     stub_ = tensorflow::MasterService::NewStub(channel);
     steps_ = std::make_unique<grpc::GenericStub>(channel);
@@ -495,7 +514,10 @@ Status ResetCluster(const std::string& target, const std::vector<std::string>& c
                                         options.device_filters.end());
   const int64_t given = options.operation_timeout_ms;
   const int64_t timeout_ms = given > 0 ? LimitTimeout(given) : 2 * kMinuteMs;
-  const auto channel = ProcessChannels().Connect(address, timeout_ms);
+  ASSIGN_OR_RETURN(const auto channels, ProcessChannels());
+  std::string misfit;
+  const auto channel = channels->Connect(address, timeout_ms, &misfit);
+  if (!misfit.empty()) return Misfit(target, misfit);
   const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
   const auto stub = tensorflow::MasterService::NewStub(channel);
   grpc::ClientContext context;

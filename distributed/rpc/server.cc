@@ -3,7 +3,6 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -11,13 +10,19 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "core/base/blocking_calls.h"
 #include "core/base/join.h"
 #include "core/base/mutex.h"
+#include "core/base/rooted_env.h"
 #include "core/base/thread_pool.h"
 #include "core/tensor/caching_allocator.h"
 #include "distributed/insight/status_server.h"
@@ -32,6 +37,9 @@
 #include "distributed/rpc/listen_address.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/replica_service.h"
+#include "distributed/rpc/security/client_port.h"
+#include "distributed/rpc/security/credentials.h"
+#include "distributed/rpc/security/peer_user.h"
 #include "distributed/rpc/worker_service.h"
 #include "distributed/task/task.h"
 #include "distributed/transport/transport_factory.h"
@@ -58,19 +66,36 @@ void EnableServices() {
   (void)once;
 }
 
+// The token of "Bearer TOKEN", or of "Basic" and a password, which browsers ask their users for.
+std::string TokenOf(const std::string& authorization) {
+  absl::string_view value = authorization;
+  if (absl::ConsumePrefix(&value, "Bearer ")) return std::string(value);
+  std::string user_and_password;
+  if (!absl::ConsumePrefix(&value, "Basic ") || !absl::Base64Unescape(value, &user_and_password)) {
+    return "";
+  }
+  const size_t colon = user_and_password.find(':');
+  return colon == std::string::npos ? "" : user_and_password.substr(colon + 1);
+}
+
 }  // namespace
 
 struct Server::State {
-  explicit State(const ServerOptions& o)
+  State(const ServerOptions& o, std::shared_ptr<const Credentials> c,
+        std::unique_ptr<RootedEnv> rooted)
       : options(o),
+        credentials(std::move(c)),
+        files(std::move(rooted)),
         cluster(o.task.cluster),
         keepalive{.time_ms = static_cast<int>(o.keepalive_ms),
                   .timeout_ms = static_cast<int>(o.keepalive_timeout_ms)},
-        channels(keepalive),
+        channels(keepalive, credentials),
         stop_requested(Scheduler::Real(), "a server to be stopped"),
         threads("penstock", o.num_threads) {}
 
   const ServerOptions options;
+  const std::shared_ptr<const Credentials> credentials;
+  const std::unique_ptr<RootedEnv> files;  // null: ops may use all files
   ClusterSpec cluster;
   const KeepaliveOptions keepalive;
   TaskId self;
@@ -83,6 +108,7 @@ struct Server::State {
   GrpcHost grpc_host;
   std::unique_ptr<Transport> transport;  // outlives the server, which may know its service
   std::unique_ptr<grpc::Server> grpc_server;
+  std::unique_ptr<ClientPort> client_port;
   std::optional<CompletionLoop> loop;
   std::unique_ptr<ReplicaLog> log;  // of a task with replicas; outlives the task
   std::optional<Task> task;
@@ -108,8 +134,10 @@ struct Server::State {
   void Listen();
   StatusOr<HostPort> StatusAddress() const;
   wire::ClusterReport AskCluster();
+  Status Admit(const StatusServer::Visitor& visitor) const;
   Status ShowStatus();
   void WatchSteps();
+  absl::flat_hash_set<std::string> Connected();
   void SetServing(bool serving);
 };
 
@@ -147,9 +175,12 @@ Status Server::State::Bind() {
   RETURN_IF_ERROR(CheckListenAddress(bound));
   EnableServices();
   grpc::ServerBuilder builder;
-  SetServerArguments(keepalive, &builder);
+  SetServerArguments(keepalive, &builder, options.max_message_bytes);
+  if (!options.insecure_client_address.empty()) {
+    ASSIGN_OR_RETURN(client_port, ClientPort::Listen(options.insecure_client_address));
+  }
   int port = 0;
-  builder.AddListeningPort(bound.ToString(), grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(bound.ToString(), credentials->NewServerCredentials(), &port);
   builder.RegisterService(&worker_service.service());
   builder.RegisterService(&master_service.service());
   builder.RegisterService(&insight_service.service());
@@ -174,11 +205,19 @@ Status Server::State::Bind() {
   return OkStatus();
 }
 
+absl::flat_hash_set<std::string> Server::State::Connected() {
+  absl::flat_hash_set<std::string> clients = ConnectedClients();
+  if (client_port != nullptr) {
+    for (std::string& client : client_port->Connected()) clients.insert(std::move(client));
+  }
+  return clients;
+}
+
 Status Server::State::MakeTask() {
   ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(self.name));
   Task::Parts parts{
       .self = self,
-      .env = options.env,
+      .env = files != nullptr ? files.get() : options.env,
       .scheduler = &threads,
       .timer = options.timer,
       .registry = &Registry::Global(),
@@ -189,7 +228,7 @@ Status Server::State::MakeTask() {
       .health = {.interval_ms = options.heartbeat_ms, .misses_max = options.heartbeats_missed_max},
       .create_timeout_ms = options.create_session_timeout_ms,
       .idle_timeout_ms = options.session_idle_timeout_ms,
-      .connected_clients = ConnectedClients,
+      .connected_clients = [this] { return Connected(); },
       .return_memory = ReturnFreeMemory,
       .memory = {.session = options.session_memory_limit, .step = options.step_memory_limit}};
   ASSIGN_OR_RETURN(parts.devices, MakeDevices({.task = name,
@@ -268,12 +307,15 @@ void Server::State::Listen() {
                          *grpc_host.queue);
   // Defaults of the server are merged with what a client leaves out, which its messages alone show.
   if (options.direct_sessions && options.default_session_config.empty()) task->PublishSessions();
+  if (client_port != nullptr) client_port->Serve(*grpc_server);
   SetServing(true);
 }
 
-// Where the task itself listens.
+// Where the task itself listens. HTTP is not encrypted: the page of a secured task stays on its
+// host.
 StatusOr<HostPort> Server::State::StatusAddress() const {
   ASSIGN_OR_RETURN(HostPort address, HostPort::Parse(listens_at));
+  if (credentials->secured()) address.host = "127.0.0.1";
   address.port = options.task.status_port;
   return address;
 }
@@ -290,12 +332,31 @@ wire::ClusterReport Server::State::AskCluster() {
   return report;
 }
 
+Status Server::State::Admit(const StatusServer::Visitor& visitor) const {
+  if (!credentials->secured()) return OkStatus();
+  if (credentials->tokens().Contains(TokenOf(visitor.authorization))) return OkStatus();
+  // The page's threads have a stack of 100 KiB, too small for reading files.
+  const auto ask = [&] {
+    return CheckLoopbackPeer(visitor.host, visitor.port, options.task.status_port);
+  };
+  Status user;
+  try {
+    user = std::async(std::launch::async, ask).get();
+  } catch (const std::system_error& e) {
+    user = ResourceExhausted("no thread: ", e.what());
+  }
+  return Annotate(user, "this page wants the cluster's token, as bearer or as password");
+}
+
 Status Server::State::ShowStatus() {
   if (options.task.status_port == 0) return OkStatus();
   ASSIGN_OR_RETURN(const HostPort address, StatusAddress());
-  ASSIGN_OR_RETURN(status, StatusServer::Create(
-                               address, {.task = [this] { return ReportTask(*task, *options.env); },
-                                         .cluster = [this] { return AskCluster(); }}));
+  ASSIGN_OR_RETURN(
+      status,
+      StatusServer::Create(address,
+                           {.task = [this] { return ReportTask(*task, *options.env); },
+                            .cluster = [this] { return AskCluster(); },
+                            .admit = [this](const auto& visitor) { return Admit(visitor); }}));
   return OkStatus();
 }
 
@@ -328,7 +389,23 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
   if (options.memory_limit > 0) MemoryAccount::Task().set_limit(options.memory_limit);
-  std::unique_ptr<Server> server(new Server(std::make_unique<State>(options)));
+  SecuritySettings security;
+  if (options.security.has_value()) {
+    security = *options.security;
+  } else {
+    ASSIGN_OR_RETURN(security, ProcessSecurity());
+  }
+  ASSIGN_OR_RETURN(auto credentials, Credentials::Load(security, Credentials::Role::kTask));
+  std::unique_ptr<RootedEnv> files;
+  if (!security.file_root.empty()) {
+    ASSIGN_OR_RETURN(
+        files, RootedEnv::Create(*options.env, security.file_root, NameOfSetting("file_root")));
+  }
+  std::unique_ptr<Server> server(
+      new Server(std::make_unique<State>(options, std::move(credentials), std::move(files))));
+  server->state_->master_service.SetLimits(
+      {.max_sessions_per_client = options.max_sessions_per_client,
+       .max_steps_in_flight = options.max_steps_in_flight});
   RETURN_IF_ERROR(server->state_->master_service.SetDefaultConfig(options.default_session_config));
   RETURN_IF_ERROR(server->state_->Bind());
   RETURN_IF_ERROR(server->state_->MakeTask());
@@ -347,6 +424,10 @@ std::string Server::status_url() const {
   return StrCat("http://", address->ToString(), "/");
 }
 std::string Server::task() const { return state_->self.name; }
+std::string Server::insecure_client_address() const {
+  return state_->client_port == nullptr ? "" : state_->client_port->address();
+}
+const std::vector<std::string>& Server::warnings() const { return state_->credentials->warnings(); }
 uint64_t Server::incarnation() const { return state_->self.incarnation; }
 
 Status Server::SetCluster(const ClusterSpec& cluster) {
@@ -423,6 +504,7 @@ void Server::Stop() {
   if (s.replica) s.replica->Stop();
   if (s.grpc_server != nullptr) {
     s.SetServing(false);
+    if (s.client_port != nullptr) s.client_port->Stop();
     if (s.task.has_value()) s.task->Stop();
     s.grpc_server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     s.master_service.WaitForCalls();
@@ -442,8 +524,9 @@ Server::Counts Server::counts() const {
 Status ShutdownTask(const std::string& address, const std::string& reason, int64_t timeout_ms,
                     Env& env) {
   ASSIGN_OR_RETURN(const HostPort parsed, HostPort::Parse(address));
+  ASSIGN_OR_RETURN(const auto credentials, ProcessCredentials());
   CompletionLoop loop(std::make_unique<grpc::CompletionQueue>(), 1);
-  Channels channels{KeepaliveOptions()};
+  Channels channels{KeepaliveOptions(), credentials};
   const auto client =
       NewGrpcWorkerClient({.name = "the task", .address = parsed.ToString()}, channels, env, loop);
   Wait wait(Scheduler::Real(), "a task to be told to end");

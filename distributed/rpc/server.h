@@ -14,12 +14,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/env.h"
 #include "core/base/status.h"
 #include "core/runtime/deadline_timer.h"
 #include "distributed/cluster/cluster_spec.h"
+#include "distributed/rpc/security/security_settings.h"
 
 namespace penstock {
 
@@ -53,6 +56,16 @@ struct ServerOptions {
   // A ConfigProto in text form: what a client leaves out of its own. Fields that are not known are
   // ignored, as in what clients send.
   std::string default_session_config = {};
+  // Who may come in, and which files ops may use. By default those of the process.
+  std::optional<SecuritySettings> security = std::nullopt;
+  // "localhost:PORT", another port without TLS and tokens for processes of this one's user: see
+  // security/client_port.h. "": none.
+  std::string insecure_client_address = {};
+  // Of clients in other processes; 0: no limit. Sessions that a client (rpc/client_limits.h) may
+  // have with this task; steps of one session at a time; bytes of one message to this task.
+  int max_sessions_per_client = 0;
+  int max_steps_in_flight = 0;
+  int max_message_bytes = 0;
   // Sessions that clients in this process have with this task do not go over the network.
   bool direct_sessions = true;
   Env* env = &Env::Real();
@@ -61,11 +74,10 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Listens at `task.listen_address` ("HOST[:PORT]"), by default on all interfaces with the port
-  // that the cluster gives this task (0: a free one); on the loopback interface alone where the
-  // cluster has a loopback address for it. Callers wait until Start. The host in the cluster is for
-  // the peers: it need not resolve yet, nor be an address of this host. InvalidArgument where the
-  // port is taken, or listen_address is not this host's.
+  // Listens at `task.listen_address` ("HOST[:PORT]"), by default where the cluster says that the
+  // task is; on all interfaces if that is not an address of this host (listen_address.h). Port 0 is
+  // a free one. Callers wait until Start. InvalidArgument where the port is taken, listen_address
+  // is not this host's, or a file of the security settings cannot be used.
   static StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
   ~Server();
 
@@ -75,8 +87,13 @@ class Server {
   std::string target() const;
   // "host:port" that was bound. "[::]" and "0.0.0.0" are all interfaces.
   const std::string& listens_at() const;
-  // "http://host:port/" of the status page; "" without one. The host is that of listens_at().
+  // "http://host:port/" of the status page; "" without one. The host is that of listens_at(), or
+  // 127.0.0.1 where the task is secured.
   std::string status_url() const;
+  // "localhost:port" of `insecure_client_address`, with the port that was bound; "" without one.
+  std::string insecure_client_address() const;
+  // What its security settings leave to be desired, a line each (Credentials::warnings).
+  const std::vector<std::string>& warnings() const;
   // "/job:ps/replica:0/task:0", and its incarnation (TaskId).
   std::string task() const;
   uint64_t incarnation() const;

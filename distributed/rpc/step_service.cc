@@ -39,6 +39,7 @@ struct ClientStep {
   std::shared_ptr<MasterSession> session;
   MasterSession::AsyncRun run;
   Cancellation cancellation;
+  ClientLimits::Place place;  // until it has been answered
 };
 
 void AddMetadata(const MasterSession::AsyncRun& run, tensorflow::RunMetadata* metadata) {
@@ -122,6 +123,9 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
     const Status first = recent_.Add(request.request_id(), "RunStep");
     if (!first.ok()) return Finish(*call, first, in_body);
     step->session = *std::move(session);
+    auto place = limits_->AddStep(request.session_handle());
+    if (!place.ok()) return Finish(*call, place.status(), in_body);
+    step->place = *std::move(place);
     step->run.options = OptionsOf(request.options());
     step->run.options.cancellation = &step->cancellation;
     step->run.fetches = {request.fetch().begin(), request.fetch().end()};
@@ -130,6 +134,7 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
       step->cancellation.Cancel(Cancelled("the client does not wait for the step any more"));
     });
     Done done([this, call, step, in_body](const Status& status) {
+      step->place = nullptr;
       if (!status.ok()) return Finish(*call, status, in_body);
       Answer(step->run, [call, step, in_body] {
         Finish(*call, MessageOf(step->request, step->run), in_body);
@@ -199,12 +204,16 @@ void MasterService::RunCallable(std::shared_ptr<StepCall> call) {
     const Status first = recent_.Add(request.request_id(), "RunCallable");
     if (!first.ok()) return Finish(*call, first);
     step->session = *std::move(session);
+    auto place = limits_->AddStep(request.session_handle());
+    if (!place.ok()) return Finish(*call, place.status());
+    step->place = *std::move(place);
     step->run.options.cancellation = &step->cancellation;
     call->OnCancel([step] {
       step->cancellation.Cancel(Cancelled("the client does not wait for the step any more"));
     });
     step->session->RunCallableAsync(
         request.handle(), &step->run, Done([this, call, step](const Status& status) {
+          step->place = nullptr;
           if (!status.ok()) return Finish(*call, status);
           Answer(step->run, [call, step] { Finish(*call, MessageOf(step->run)); });
         }));

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/task_probe.h"
 
-#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -19,6 +17,9 @@
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
+#include "distributed/rpc/security/connection_diagnosis.h"
+#include "distributed/rpc/security/credentials.h"
+#include "distributed/rpc/security/stream_socket.h"
 #include "distributed/rpc/value_proto.h"
 #include "proto/penstock/insight.grpc.pb.h"
 
@@ -31,76 +32,46 @@ TaskProbe Failed(Outcome outcome, std::string detail) {
   return {.outcome = outcome, .detail = std::move(detail)};
 }
 
-class Socket {
- public:
-  explicit Socket(int family)
-      : fd_(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {}
-  ~Socket() {
-    if (fd_ >= 0) close(fd_);
+// Whether HTTP/2 is spoken there. gRPC itself does not tell a peer that is silent from one that is
+// no server of its.
+TaskProbe Greet(const StreamSocket& socket, int timeout_ms) {
+  const TaskProbe foreign = Failed(Outcome::kForeign, "it does not speak HTTP/2");
+  if (send(socket.fd(), kHttp2Preface, kHttp2PrefaceBytes, MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(kHttp2PrefaceBytes)) {
+    return foreign;
   }
-  Socket(const Socket&) = delete;
-
-  // 0, or the error.
-  int Connect(const addrinfo& address, int timeout_ms) {
-    if (fd_ < 0 || connect(fd_, address.ai_addr, address.ai_addrlen) == 0)
-      return fd_ < 0 ? errno : 0;
-    if (errno != EINPROGRESS) return errno;
-    if (!Await(POLLOUT, timeout_ms)) return ETIMEDOUT;
-    int error = 0;
-    socklen_t size = sizeof(error);
-    return getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+  if (!socket.Await(POLLIN, timeout_ms)) {
+    return Failed(Outcome::kSilent, StrCat("no answer for ", timeout_ms, " ms"));
   }
-
-  // Whether HTTP/2 is spoken there (RFC 9113, 3.4): both ends begin with a SETTINGS frame. gRPC
-  // itself does not tell a peer that is silent from one that is no server of its.
-  Outcome Greet(int timeout_ms) {
-    static constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
-    if (send(fd_, kPreface, sizeof(kPreface), MSG_NOSIGNAL) != sizeof(kPreface)) {
-      return Outcome::kForeign;
-    }
-    if (!Await(POLLIN, timeout_ms)) return Outcome::kSilent;
-    char frame[4];  // three bytes of length, one of type
-    const bool settings = recv(fd_, frame, sizeof(frame), 0) == sizeof(frame) && frame[3] == 4;
-    return settings ? Outcome::kServes : Outcome::kForeign;
-  }
-
- private:
-  bool Await(short event, int timeout_ms) const {
-    pollfd ready{.fd = fd_, .events = event, .revents = 0};
-    return poll(&ready, 1, timeout_ms) > 0;
-  }
-
-  const int fd_;
-};
-
-TaskProbe Greet(Socket& socket, int timeout_ms) {
-  const Outcome outcome = socket.Greet(timeout_ms);
-  if (outcome == Outcome::kSilent) {
-    return Failed(outcome, StrCat("no answer for ", timeout_ms, " ms"));
-  }
-  return Failed(outcome, outcome == Outcome::kForeign ? "it does not speak HTTP/2" : "");
+  char frame[4];
+  const ssize_t count = recv(socket.fd(), frame, sizeof(frame), 0);
+  const bool settings = count > 0 && IsSettingsFrame(frame, static_cast<size_t>(count));
+  return settings ? Failed(Outcome::kServes, "") : foreign;
 }
 
 // Whether something listens at one of the host's addresses, and speaks HTTP/2.
-TaskProbe Reach(const HostPort& to, int timeout_ms) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int failed = getaddrinfo(to.host.c_str(), StrCat(to.port).c_str(), &hints, &found);
-  if (failed != 0) return Failed(Outcome::kUnresolved, gai_strerror(failed));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
+TaskProbe Reach(const HostPort& to, int timeout_ms, const Credentials& credentials) {
   int error = 0;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    Socket socket(a->ai_family);
-    error = socket.Connect(*a, timeout_ms);
-    if (error == 0) return Greet(socket, timeout_ms);
+  const AddressList found = ResolveAddresses(to, &error);
+  if (error != 0) return Failed(Outcome::kUnresolved, gai_strerror(error));
+  const auto socket = ConnectToAny(found.get(), timeout_ms, &error);
+  if (socket == nullptr) {
+    return Failed(error == ECONNREFUSED ? Outcome::kRefused : Outcome::kUnreachable,
+                  std::strerror(error));
   }
-  return Failed(error == ECONNREFUSED ? Outcome::kRefused : Outcome::kUnreachable,
-                std::strerror(error));
+  if (!credentials.tls()) {
+    TaskProbe greeted = Greet(*socket, timeout_ms);
+    if (greeted.outcome != Outcome::kForeign) return greeted;
+    const std::string misfit = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
+    return misfit.empty() ? greeted : Failed(Outcome::kMisfit, misfit);
+  }
+  const std::string misfit = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
+  return misfit.empty() ? Failed(Outcome::kServes, "") : Failed(Outcome::kMisfit, misfit);
 }
 
-TaskProbe Ask(const std::string& address, int64_t timeout_ms, Env& env) {
-  const auto stub = wire::Insight::NewStub(NewChannel(address, KeepaliveOptions()));
+TaskProbe Ask(const std::string& address, int64_t timeout_ms, const Credentials& credentials,
+              Env& env) {
+  const auto stub = wire::Insight::NewStub(NewChannel(address, KeepaliveOptions(), credentials));
   grpc::ClientContext context;
   SetTimeout(timeout_ms, &context);
   wire::TaskReport report;
@@ -109,6 +80,9 @@ TaskProbe Ask(const std::string& address, int64_t timeout_ms, Env& env) {
   const double took_ms = static_cast<double>(env.NowNanos() - begin_ns) / 1e6;
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return Failed(Outcome::kSilent, StrCat("no answer for ", timeout_ms, " ms"));
+  }
+  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+    return Failed(Outcome::kMisfit, status.error_message());
   }
   if (!status.ok()) return Failed(Outcome::kForeign, status.error_message());
   const double their_us = static_cast<double>(report.clock_us());
@@ -129,8 +103,13 @@ TaskProbe Probe(const std::string& address, int64_t timeout_ms, Env& env) {
   const StatusOr<HostPort> to = HostPort::Parse(address);
   if (!to.ok()) return Failed(Outcome::kUnresolved, std::string(to.status().message()));
   const int third_ms = static_cast<int>(timeout_ms / 3);  // to connect, to be greeted, to ask
-  TaskProbe reached = Reach(*to, third_ms);
-  return reached.outcome == Outcome::kServes ? Ask(to->ToString(), third_ms, env) : reached;
+  const auto credentials = ProcessCredentials();
+  if (!credentials.ok()) {
+    return Failed(Outcome::kMisfit, std::string(credentials.status().message()));
+  }
+  TaskProbe reached = Reach(*to, third_ms, **credentials);
+  if (reached.outcome != Outcome::kServes) return reached;
+  return Ask(to->ToString(), third_ms, **credentials, env);
 }
 
 // Shared with the threads, since a resolver that hangs outlives the probe.

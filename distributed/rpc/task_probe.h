@@ -21,6 +21,7 @@ struct TaskProbe {
     kUnreachable,  // nothing answered an attempt to connect
     kSilent,       // the connection was accepted, and no answer came in time
     kForeign,      // what listens is not a task of Penstock
+    kMisfit,       // it is secured in another way than this process, or refuses its token
   };
   Outcome outcome = Outcome::kUnreachable;
   std::string detail;  // of the system or of gRPC; "" for kServes

@@ -63,7 +63,9 @@ class MatchingFilesKernel : public FileKernel {
     }
     std::set<std::string> paths;  // sorted
     for (const std::string& pattern : patterns.flat<std::string>()) {
-      for (std::string& path : MatchFiles(*ctx.step().env, pattern)) paths.insert(std::move(path));
+      std::vector<std::string> matching = MatchFiles(*ctx.step().env, pattern);
+      if (matching.empty()) RETURN_IF_ERROR(CheckPattern(*ctx.step().env, pattern));
+      for (std::string& path : matching) paths.insert(std::move(path));
     }
     Tensor* output = nullptr;
     RETURN_IF_ERROR(ctx.Allocate(0, {static_cast<int64_t>(paths.size())}, &output));

@@ -10,6 +10,7 @@
 
 #include "distributed/doctor/examine_cluster.h"
 #include "distributed/doctor/examine_host.h"
+#include "distributed/rpc/security/security_flags.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/shared_directory.h"
 
@@ -169,6 +170,7 @@ void AddDoctorCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(1, 600))
       ->capture_default_str();
   doctor->add_flag("--json", flags->json, "Print a list of {level, subject, what, advice}");
+  AddClientSecurityFlags(*doctor);
   doctor->callback([flags, exit_code] { *exit_code = RunDoctorCommand(*flags); });
 }
 

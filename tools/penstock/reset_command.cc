@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/session.h"
+#include "distributed/rpc/security/security_flags.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {
@@ -47,6 +48,7 @@ void AddResetCommand(CLI::App& app, int* exit_code) {
       ->required();
   reset->add_option("--container", options->containers,
                     "Drop this container; may be repeated. Default: the one without a name");
+  AddClientSecurityFlags(*reset);
   reset->callback([options, exit_code] { *exit_code = Reset(*options); });
 }
 

@@ -10,6 +10,7 @@
 
 #include "client/exit_deadline.h"
 #include "client/stop_signal.h"
+#include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
 #include "tools/penstock/commands.h"
@@ -44,6 +45,15 @@ void AddBytes(CLI::App* app, const char* name, int64_t* bytes, const char* descr
       ->type_name("BYTES");
 }
 
+void AddLimit(CLI::App* app, const char* name, int* limit, const char* description) {
+  app->add_option(name, *limit, description)
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+}
+
+// Tasks send each other tensors in messages of 1 MiB.
+constexpr uint64_t kMessageBytesLeast = uint64_t{2} << 20;
+
 // Returns at the end of standard input: when whoever started this process has ended or says so.
 void ReadToTheEnd() {
   char skipped[256];
@@ -77,6 +87,9 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   std::optional<client::ExitDeadline> exit_deadline;  // until the server has been destroyed
   // Shared: nothing can wake the thread that reads, which may outlive this function.
   ASSIGN_OR_RETURN(const std::shared_ptr<Server> server, Server::Create(options));
+  for (const std::string& warning : server->warnings()) {
+    std::fprintf(stderr, "penstock: warning: %s\n", warning.c_str());
+  }
   RETURN_IF_ERROR(server->Start());
   client::StopSignal stop(/*grace_seconds=*/0);
   Cancellation::Token token;
@@ -93,6 +106,10 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   std::printf("%s serves at %s\n", server->task().c_str(), server->target().c_str());
   if (server->target() != StrCat("grpc://", server->listens_at())) {
     std::printf("%s listens at %s\n", server->task().c_str(), server->listens_at().c_str());
+  }
+  if (!server->insecure_client_address().empty()) {
+    std::printf("%s serves clients of this user without TLS at grpc://%s\n", server->task().c_str(),
+                server->insecure_client_address().c_str());
   }
   if (!server->status_url().empty()) {
     std::printf("%s shows its state at %s\n", server->task().c_str(), server->status_url().c_str());
@@ -117,11 +134,13 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server->footer(
       "The task waits for work until SIGTERM or Ctrl-C. The cluster may also be given as JSON in\n"
       "TF_CONFIG. A client reaches it, and through it the whole cluster, at grpc://host:port.\n\n"
-      "It listens on all interfaces, at the port that the cluster gives this task, whatever the\n"
-      "host there is: a name that resolves later, or the address of a gateway. A task at "
-      "localhost\n"
-      "or a loopback address listens there only. Whoever reaches the port can run graphs, which\n"
-      "read and write files: keep it on a trusted network, or restrict it by --listen_address.\n\n"
+      "It listens at the address that the cluster gives this task; on all interfaces, if that is\n"
+      "not this host's: a name that resolves later, or the address of a gateway. Without TLS and\n"
+      "tokens, whoever reaches the port can run graphs, which read and write files. SECURITY.md\n"
+      "tells how to make certificates, and what is trusted. For a secured task:\n\n"
+      "  penstock server ... --tls_ca=ca.pem --tls_cert=task.pem --tls_key=task.key \\\n"
+      "      --tls_client_auth --token_file=token --file_root=/data\n\n"
+      "Without:\n\n"
       "  penstock server --job_name=ps --task_index=0 \\\n"
       "      --ps_hosts=127.0.0.1:2220 --worker_hosts=127.0.0.1:2221,127.0.0.1:2222\n");
   auto flags = std::make_shared<ClusterFlags>();
@@ -141,7 +160,8 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
           "--ps_replica_hosts")
       ->capture_default_str();
   server->add_option("--listen_address", flags->listen_address,
-                     "host or host:port to listen at; by default all interfaces");
+                     "host or host:port to listen at; by default the task's address in the cluster "
+                     "if it is this host's, else all interfaces");
   server
       ->add_option(
           "--protocol", flags->protocol,
@@ -152,7 +172,8 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server
       ->add_option("--status_port", flags->status_port,
                    "Show a status page of the cluster, and /metrics for Prometheus, at this port, "
-                   "where the task listens; 0: nowhere")
+                   "where the task listens; on 127.0.0.1, for this user or with the token, if it "
+                   "is secured; 0: nowhere")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
   auto config = std::make_shared<std::string>();
@@ -183,6 +204,25 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
            "own");
   AddBytes(server, "--step_memory_limit", &options->step_memory_limit,
            "How many bytes the tensors of one step may take here; by default no limit of its own");
+  AddTaskSecurityFlags(*server);
+  server->add_option("--insecure_client_address", options->insecure_client_address,
+                     "localhost:PORT: also listen there, without TLS and tokens, for processes of "
+                     "this user: clients that know neither, such as TensorFlow's");
+  AddLimit(server, "--max_sessions_per_client", &options->max_sessions_per_client,
+           "How many sessions a client, by its certificate or host, may have here; 0: no limit");
+  AddLimit(server, "--max_steps_in_flight", &options->max_steps_in_flight,
+           "How many steps of one session may run at a time; 0: no limit");
+  server
+      ->add_option_function<uint64_t>(
+          "--max_message_bytes",
+          [options](const uint64_t& value) {
+            options->max_message_bytes = static_cast<int>(value);
+          },
+          "How long a message to this task may be, such as 64m: graphs and feeds of clients, and "
+          "what other tasks send; by default no limit")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(kMessageBytesLeast, uint64_t{0x7fffffff}))
+      ->type_name("BYTES");
   auto serve = std::make_shared<ServeOptions>();
   server
       ->add_option("--grace_seconds", serve->grace_seconds,

@@ -8,6 +8,7 @@
 #include "core/base/env.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/rpc/ask_cluster.h"
+#include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/rpc/task_probe.h"
 #include "tools/penstock/commands.h"
@@ -114,6 +115,7 @@ void AddShutdownCommand(CLI::App& app, int* exit_code) {
       ->add_option("--wait_seconds", options->wait_seconds, "How long to wait for the tasks to end")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 86'400.0));
+  AddClientSecurityFlags(*shutdown);
   shutdown->callback([options, exit_code] { *exit_code = Shutdown(*options); });
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/env.h"
 #include "distributed/insight/status_tables.h"
 #include "distributed/rpc/ask_cluster.h"
+#include "distributed/rpc/security/security_flags.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {
@@ -97,6 +98,7 @@ void AddStatusCommand(CLI::App& app, int* exit_code) {
   status->add_option("target", *target, kTarget)->required();
   status->add_flag("--json", *json,
                    "One line of JSON with all that is known; 64-bit numbers are strings");
+  AddClientSecurityFlags(*status);
   status->callback([target, json, exit_code] {
     const auto report = AskCluster(*target);
     *exit_code = CodeOf(report.status());
@@ -122,6 +124,7 @@ void AddTopCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86'400.0));
   top->add_flag("--once", options->once, "Look once and end, as `penstock status` does");
+  AddClientSecurityFlags(*top);
   top->callback([options, exit_code] {
     if (!options->once) {
       *exit_code = Top(options->target, options->interval_seconds);

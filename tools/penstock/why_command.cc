@@ -8,6 +8,7 @@
 #include "core/base/env.h"
 #include "distributed/insight/explain.h"
 #include "distributed/rpc/ask_cluster.h"
+#include "distributed/rpc/security/security_flags.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {
@@ -43,6 +44,7 @@ void AddWhyCommand(CLI::App& app, int* exit_code) {
   why->add_option("--steps", options->steps, "Describe at most so many steps")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000));
+  AddClientSecurityFlags(*why);
   why->callback([options, exit_code] {
     StatusOr<wire::ClusterReport> report = AskCluster(options->target, options->timeout_ms);
     if (report.ok() && AgesAreMissing(*report)) {

@@ -2,14 +2,16 @@
 #include "distributed/rpc/calls/channel.h"
 
 #include <grpc/support/time.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "core/base/env.h"
 #include "core/base/timeout.h"
+#include "distributed/rpc/security/connection_diagnosis.h"
 
 namespace penstock {
 namespace {
@@ -18,11 +20,15 @@ namespace {
 constexpr int kReconnectMsMin = 100;
 constexpr int kReconnectMsMax = 1000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
+// How old a diagnosis may be before another is made, and before it counts no more.
+constexpr int64_t kDiagnosisNanos = 3'000'000'000;
+constexpr int64_t kStaleNanos = 10'000'000'000;
 
 }  // namespace
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
-                                          const KeepaliveOptions& keepalive) {
+                                          const KeepaliveOptions& keepalive,
+                                          const Credentials& credentials) {
   grpc::ChannelArguments args;
   args.SetMaxReceiveMessageSize(-1);
   args.SetMaxSendMessageSize(-1);
@@ -40,11 +46,12 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kReconnectMsMax);
   // A connection of its own: two servers in one process must not share one.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args);
+  return credentials.NewChannel(address, std::move(args));
 }
 
-void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* builder) {
-  builder->SetMaxReceiveMessageSize(-1);
+void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* builder,
+                        int message_bytes_max) {
+  builder->SetMaxReceiveMessageSize(message_bytes_max > 0 ? message_bytes_max : -1);
   builder->SetMaxSendMessageSize(-1);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive.time_ms);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);
@@ -58,6 +65,23 @@ void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* 
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
+// Shared with the threads that make diagnoses, which may outlive the channels.
+struct Channels::Diagnoses {
+  struct Entry {
+    std::string text;
+    int64_t made_ns = 0;
+    bool under_way = false;
+  };
+  Mutex mu;
+  std::map<std::string, Entry> entries ABSL_GUARDED_BY(mu);  // by address
+};
+
+Channels::Channels(const KeepaliveOptions& keepalive,
+                   std::shared_ptr<const Credentials> credentials)
+    : keepalive_(keepalive),
+      credentials_(std::move(credentials)),
+      diagnoses_(std::make_shared<Diagnoses>()) {}
+
 std::shared_ptr<grpc::Channel> Channels::To(const std::string& address) {
   const int64_t now_ns = Env::Real().NowNanos();
   MutexLock lock(mu_);
@@ -65,11 +89,14 @@ std::shared_ptr<grpc::Channel> Channels::To(const std::string& address) {
   const bool stuck = entry.channel != nullptr &&
                      entry.channel->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE &&
                      now_ns - entry.made_ns > kReconnectMsMax * kNanosPerMilli;
-  if (entry.channel == nullptr || stuck) entry = {NewChannel(address, keepalive_), now_ns};
+  if (entry.channel == nullptr || stuck) {
+    entry = {NewChannel(address, keepalive_, *credentials_), now_ns};
+  }
   return entry.channel;
 }
 
-std::shared_ptr<grpc::Channel> Channels::Connect(const std::string& address, int64_t timeout_ms) {
+std::shared_ptr<grpc::Channel> Channels::Connect(const std::string& address, int64_t timeout_ms,
+                                                 std::string* misfit) {
   Env& env = Env::Real();
   const int64_t deadline_ns = env.NowNanos() + TimeoutNanos(timeout_ms);
   while (true) {
@@ -78,8 +105,29 @@ std::shared_ptr<grpc::Channel> Channels::Connect(const std::string& address, int
     const auto until = gpr_time_add(
         gpr_now(GPR_CLOCK_MONOTONIC),
         gpr_time_from_millis(std::clamp<int64_t>(left_ms, 0, kReconnectMsMax), GPR_TIMESPAN));
-    if (channel->WaitForConnected(until) || left_ms <= 0) return channel;
+    if (channel->WaitForConnected(until)) return channel;
+    *misfit = Misfit(address);
+    if (!misfit->empty() || left_ms <= 0) return channel;
   }
+}
+
+std::string Channels::Misfit(const std::string& address) {
+  MutexLock lock(diagnoses_->mu);
+  Diagnoses::Entry& entry = diagnoses_->entries[address];
+  const int64_t age_ns = Env::Real().NowNanos() - entry.made_ns;
+  if (age_ns > kStaleNanos) entry.text.clear();
+  if (entry.under_way || (entry.made_ns != 0 && age_ns < kDiagnosisNanos)) return entry.text;
+  const auto diagnose = [shared = diagnoses_, credentials = credentials_, address] {
+    std::string text = DiagnoseConnection(address, *credentials);
+    MutexLock lock(shared->mu);
+    shared->entries[address] = {std::move(text), Env::Real().NowNanos(), false};
+  };
+  try {
+    std::thread(diagnose).detach();
+    entry.under_way = true;
+  } catch (const std::system_error&) {  // no thread is left: the next call tries again
+  }
+  return entry.text;
 }
 
 }  // namespace penstock

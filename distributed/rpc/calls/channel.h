@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/base/mutex.h"
+#include "distributed/rpc/security/credentials.h"
 
 namespace penstock {
 
@@ -25,26 +26,38 @@ struct KeepaliveOptions {
 };
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
-                                          const KeepaliveOptions& keepalive);
-void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* builder);
+                                          const KeepaliveOptions& keepalive,
+                                          const Credentials& credentials = *Credentials::None());
+// `message_bytes_max`: of a message that the server takes; 0: no limit.
+void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* builder,
+                        int message_bytes_max = 0);
 
 // Thread-safe.
 class Channels {
  public:
-  explicit Channels(const KeepaliveOptions& keepalive) : keepalive_(keepalive) {}
+  explicit Channels(const KeepaliveOptions& keepalive,
+                    std::shared_ptr<const Credentials> credentials = Credentials::None());
   // A new one where the last cannot reach the peer and is older than a second. gRPC waits longer
   // and longer before it resolves a name again, up to two minutes; a new channel does it at once.
   // So callers that wait for a peer get its channel anew before each attempt.
   std::shared_ptr<grpc::Channel> To(const std::string& address);
-  // Tries to connect until `timeout_ms` are over. The channel may not be connected.
-  std::shared_ptr<grpc::Channel> Connect(const std::string& address, int64_t timeout_ms);
+  // Tries to connect until `timeout_ms` are over, or until it is clear that the settings of the two
+  // sides do not fit; `*misfit` then says how. The channel may not be connected.
+  std::shared_ptr<grpc::Channel> Connect(const std::string& address, int64_t timeout_ms,
+                                         std::string* misfit);
+  // What DiagnoseConnection said of the address when it was asked last, and has it asked again, on
+  // a thread of its own, if that is a while ago: for callers that may not block and call again.
+  std::string Misfit(const std::string& address);
 
  private:
+  struct Diagnoses;
   struct Entry {
     std::shared_ptr<grpc::Channel> channel;
     int64_t made_ns = 0;
   };
   const KeepaliveOptions keepalive_;
+  const std::shared_ptr<const Credentials> credentials_;
+  const std::shared_ptr<Diagnoses> diagnoses_;
   Mutex mu_;
   std::map<std::string, Entry> channels_ ABSL_GUARDED_BY(mu_);
 };

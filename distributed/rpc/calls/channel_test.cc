@@ -93,11 +93,14 @@ TEST(ChannelsTest, ConnectsWithinItsTimeout) {
   const auto server = Serve(&echo, &port);
   for (const int64_t timeout_ms : {int64_t{30'000}, std::numeric_limits<int64_t>::max()}) {
     Channels channels({});
-    const auto channel = channels.Connect(StrCat("127.0.0.1:", port), timeout_ms);
+    std::string misfit;
+    const auto channel = channels.Connect(StrCat("127.0.0.1:", port), timeout_ms, &misfit);
     EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY) << timeout_ms;
   }
   Channels channels({});
-  const auto channel = channels.Connect("127.0.0.1:1", 0);
+  std::string misfit;
+  const auto channel = channels.Connect("127.0.0.1:1", 0, &misfit);
+  EXPECT_EQ(misfit, "");
   EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
 }
 

@@ -93,7 +93,8 @@ TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
   NameServer names(/*refusals=*/5);
   Channels channels{KeepaliveOptions()};
   const std::string address = StrCat("dns://127.0.0.1:", names.port(), "/late.:", port);
-  const auto channel = channels.Connect(address, 10'000);
+  std::string misfit;
+  const auto channel = channels.Connect(address, 10'000, &misfit);
   EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
   EXPECT_EQ(names.questions(), 6);
   EXPECT_EQ(channels.To(address), channel);
@@ -101,7 +102,8 @@ TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
 
 TEST(ChannelsTest, WaitingEnds) {
   Channels channels{KeepaliveOptions()};
-  const auto channel = channels.Connect("no-such-host.invalid:1", 300);
+  std::string misfit;
+  const auto channel = channels.Connect("no-such-host.invalid:1", 300, &misfit);
   EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
 }
 

@@ -44,8 +44,16 @@ Status FromGrpc(const grpc::Status& status, const std::string& task) {
   const StatusCode code = CodeOf(status.error_code());
   const bool by_library = code == StatusCode::kUnavailable ||
                           code == StatusCode::kDeadlineExceeded || code == StatusCode::kCancelled ||
-                          code == StatusCode::kUnknown;
+                          code == StatusCode::kUnknown || code == StatusCode::kUnauthenticated;
   const std::string named = by_library && !task.empty() ? StrCat(task, ": ") : "";
+  // The library speaks of sizes alone.
+  const bool too_long = code == StatusCode::kResourceExhausted &&
+                        status.error_message().find("essage larger than max") != std::string::npos;
+  if (too_long) {
+    return ResourceExhausted(task, task.empty() ? "" : ": ", status.error_message(),
+                             ": the receiving task's --max_message_bytes; send less at a time, or "
+                             "start the task with a higher limit");
+  }
   return WithPayloadBytes(Status(code, StrCat(named, status.error_message())),
                           status.error_details());
 }

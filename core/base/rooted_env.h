@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RootedEnv: the files of another Env, as far as they lie in one directory. A server with
+// --file_root hands it to everything that runs graphs, so that no op reaches another file.
+//
+// A relative path starts in the directory; an absolute one must begin with it. The kernel resolves
+// the rest (openat2 with RESOLVE_BENEATH), so ".." and symbolic links cannot lead out of the
+// directory, not even while others rename files there. An absolute link counts as leading out.
+// A path that leads out is PermissionDenied; the text names the path and the flag.
+// Everything else is as in Env: thread-safe, errors name the path.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/forwarding_env.h"
+
+namespace penstock {
+
+class RootedEnv final : public ForwardingEnv {
+ public:
+  // InvalidArgument names `flag` if `root` is not a directory, or the system lacks openat2 (Linux
+  // 5.6) or /proc. `base` is borrowed.
+  static StatusOr<std::unique_ptr<RootedEnv>> Create(Env& base, const std::string& root,
+                                                     const std::string& flag = "--file_root");
+  ~RootedEnv() override;
+
+  StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override;
+  StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) override;
+  StatusOr<std::string> ReadFile(const std::string& path) override;
+  // True for the directories above the root too, which MatchFiles passes through.
+  bool FileExists(const std::string& path) override;
+  StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override;
+  Status CreateDirectories(const std::string& path) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status RemoveFile(const std::string& path) override;
+  Status RemoveDirectory(const std::string& path) override;
+  Status SyncDirectory(const std::string& path) override;
+
+ private:
+  class Handle;
+  // A handle on the folder that holds an entry, and the path under which `base_` finds the entry.
+  struct Entry;
+
+  RootedEnv(Env& base, std::string flag, std::vector<std::string> roots, int fd)
+      : ForwardingEnv(base),
+        base_(base),
+        flag_(std::move(flag)),
+        roots_(std::move(roots)),
+        fd_(fd) {}
+
+  Status Outside(const std::string& path) const;
+  // The part of the path below the root, "." for the root itself.
+  StatusOr<std::string> Below(const std::string& path) const;
+  StatusOr<Handle> Resolve(const std::string& path, const std::string& below, int flags) const;
+  StatusOr<Entry> ResolveParent(const std::string& path) const;
+  // Calls `use` with the path under which `base_` finds what `path` leads to.
+  Status WithFile(const std::string& path,
+                  const std::function<Status(const std::string&)>& use) const;
+  Status WithEntry(const std::string& path,
+                   const std::function<Status(const std::string&)>& use) const;
+
+  Env& base_;
+  const std::string flag_;
+  const std::vector<std::string> roots_;  // as given and as resolved, without a '/' at the end
+  const int fd_;
+};
+
+// Whether an operation failed because its path leads out of a RootedEnv's directory.
+bool IsOutsideFileRoot(const Status& status);
+
+}  // namespace penstock

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ClientLimits: how much of a master one client may use. Refusals are RESOURCE_EXHAUSTED and name
+// the flag, the limit and how many there are. Clients in this process are not counted. Thread-safe.
+#pragma once
+
+#include <grpcpp/server_context.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+
+namespace penstock {
+
+// Who calls: the name in its certificate, if the task wants one (--tls_client_auth); else the host
+// that it calls from.
+std::string ClientOf(const grpc::ServerContext& context);
+
+class ClientLimits {
+ public:
+  struct Options {
+    int max_sessions_per_client = 0;  // 0: no limit
+    int max_steps_in_flight = 0;      // of one session; 0: no limit
+  };
+  // Holds a place as long as it lives.
+  using Place = std::shared_ptr<void>;
+
+  explicit ClientLimits(const Options& options)
+      : options_(options), counts_(std::make_shared<Counts>()) {}
+
+  StatusOr<Place> AddSession(const std::string& client);
+  StatusOr<Place> AddStep(const std::string& session);
+
+ private:
+  struct Counts {
+    Mutex mu;
+    std::map<std::string, int> sessions ABSL_GUARDED_BY(mu);  // by client
+    std::map<std::string, int> steps ABSL_GUARDED_BY(mu);     // by session
+  };
+  using Count = std::map<std::string, int>;
+  static Place HoldPlace(std::shared_ptr<Counts> counts, Count Counts::*kind, std::string key);
+
+  const Options options_;
+  const std::shared_ptr<Counts> counts_;  // places may outlive this
+};
+
+}  // namespace penstock

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/security/client_port.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "core/base/check.h"
+#include "distributed/rpc/security/credentials.h"
+#include "distributed/rpc/security/peer_user.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uid_t kNobody = 65534;
+constexpr int kNoOtherUser = 3;  // an exit code
+
+class Connection {
+ public:
+  explicit Connection(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0, "cannot connect");
+    sockaddr_in own = {};
+    socklen_t size = sizeof(own);
+    CHECK(getsockname(fd_, reinterpret_cast<sockaddr*>(&own), &size) == 0);
+    port_ = ntohs(own.sin_port);
+  }
+  ~Connection() { close(fd_); }
+  int port() const { return port_; }
+
+ private:
+  const int fd_;
+  int port_ = 0;
+};
+
+grpc::Status Call(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  grpc::GenericStub stub(Credentials::None()->NewChannel(address, arguments));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  grpc::CompletionQueue queue;
+  const grpc::Slice nothing("");
+  const auto call =
+      stub.PrepareUnaryCall(&context, "/a.B/C", grpc::ByteBuffer(&nothing, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  call->Finish(&answer, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  return status;
+}
+
+// A server that has no port but the client port, and no service.
+class Served {
+ public:
+  Served() : port_(*ClientPort::Listen("localhost:0")) {
+    grpc::ServerBuilder builder;
+    queue_ = builder.AddCompletionQueue();
+    server_ = builder.BuildAndStart();
+    poller_ = std::thread([this] {
+      void* tag = nullptr;
+      bool ok = false;
+      while (queue_->Next(&tag, &ok)) {
+      }
+    });
+    port_->Serve(*server_);
+  }
+  ~Served() {
+    port_->Stop();
+    server_->Shutdown(std::chrono::system_clock::now());
+    queue_->Shutdown();
+    poller_.join();
+  }
+  const std::string& address() const { return port_->address(); }
+  size_t connected() { return port_->Connected().size(); }
+  int port() const { return HostPort::Parse(address())->port; }
+
+ private:
+  std::unique_ptr<ClientPort> port_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  std::thread poller_;
+};
+
+TEST(ClientPortTest, ServesItsOwnUser) {
+  const Served served;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Call(served.address()).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  }
+}
+
+TEST(ClientPortTest, KnowsWhoIsConnected) {
+  Served served;
+  const auto count = [&](size_t wanted) {
+    for (int i = 0; i < 500 && served.connected() != wanted; ++i) usleep(10'000);
+    return served.connected();
+  };
+  EXPECT_EQ(count(0), 0u);
+  {
+    const Connection first(served.port()), second(served.port());
+    EXPECT_EQ(count(2), 2u);
+  }
+  EXPECT_EQ(count(0), 0u);
+}
+
+constexpr char kAskAt[] = "PENSTOCK_TEST_ASK_AT";
+
+// What RefusesOtherUsers runs as another user.
+TEST(ClientPortTest, AsksForOthers) {
+  const char* const address = std::getenv(kAskAt);
+  if (address == nullptr) GTEST_SKIP() << "another test runs this one";
+  ASSERT_EQ(geteuid(), kNobody);
+  for (int i = 0; i < 3; ++i) {
+    const grpc::Status status = Call(address);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    EXPECT_THAT(status.error_message(),
+                HasSubstr("serves only processes of the task's own user (0) and root"));
+  }
+}
+
+TEST(ClientPortTest, RefusesOtherUsers) {
+  if (geteuid() != 0) GTEST_SKIP() << "takes root, to become another user";
+  const Served served;
+  const std::string variable = StrCat(kAskAt, "=", served.address());
+  const int program = open("/proc/self/exe", O_RDONLY);  // that user may not see its folder
+  const pid_t child = fork();
+  if (child == 0) {
+    // Only system calls: the other threads of the process are not here.
+    if (setuid(kNobody) != 0) _exit(kNoOtherUser);
+    char name[] = "test", filter[] = "--gtest_filter=ClientPortTest.AsksForOthers";
+    char* const arguments[] = {name, filter, nullptr};
+    char* const variables[] = {const_cast<char*>(variable.c_str()), nullptr};
+    fexecve(program, arguments, variables);
+    _exit(4);
+  }
+  close(program);
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  if (WIFEXITED(ended) && WEXITSTATUS(ended) == kNoOtherUser) {
+    GTEST_SKIP() << "the user namespace, that of a sandbox, has no other user";
+  }
+  EXPECT_EQ(ended, 0);
+  EXPECT_EQ(Call(served.address()).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST(PeerUserTest, FindsTheConnectionAndNoOther) {
+  const Served served;
+  const Connection connection(served.port());
+  EXPECT_EQ(LoopbackPeerUser("127.0.0.1", connection.port(), served.port()).value_or(kNobody),
+            geteuid());
+  EXPECT_TRUE(CheckLoopbackPeer("127.0.0.1", connection.port(), served.port()).ok());
+  EXPECT_EQ(LoopbackPeerUser("127.0.0.2", connection.port(), served.port()).status().code(),
+            StatusCode::kNotFound);
+  EXPECT_EQ(LoopbackPeerUser("127.0.0.1", connection.port(), 1).status().code(),
+            StatusCode::kNotFound);
+  EXPECT_FALSE(CheckLoopbackPeer("::1", connection.port(), served.port()).ok());
+  EXPECT_FALSE(CheckLoopbackPeer("localhost", connection.port(), served.port()).ok());
+}
+
+TEST(ClientPortTest, IsOnTheLoopbackInterface) {
+  for (const std::string wrong :
+       {"0.0.0.0:0", "[::]:0", "localhost", "10.0.0.1:2300", "x.invalid:1"}) {
+    const Status status = ClientPort::Listen(wrong).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << wrong;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(StrCat("--insecure_client_address: '", wrong, "'")));
+  }
+  const auto taken = *ClientPort::Listen("127.0.0.1:0");
+  EXPECT_THAT(std::string(ClientPort::Listen(taken->address()).status().message()),
+              HasSubstr("Address already in use"));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which user a program belongs to that has connected over the loopback interface. TCP does not say,
+// but the system's list of connections does.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "core/base/status.h"
+
+namespace penstock {
+
+// The user of the process at "peer_host:peer_port" that is connected to port `own_port` of this
+// host. `peer_host` is a loopback address in numbers. NotFound if there is no such connection, or
+// it is being closed.
+StatusOr<uid_t> LoopbackPeerUser(const std::string& peer_host, int peer_port, int own_port);
+
+// OK if that user is this process's, or root: both could read this process's key and tokens anyway.
+// Else PermissionDenied, which says whose process it is.
+Status CheckLoopbackPeer(const std::string& peer_host, int peer_port, int own_port);
+
+}  // namespace penstock
