@@ -24,7 +24,6 @@ class ServingWorker {
          .threads = &threads_,
          .env = &Env::Real(),
          .registry = &Registry::Global(),
-         .cluster = &cluster_,
          .shutdown = [this](const std::string& reason) { shutdown_.set_value(reason); }},
         host_.loop(), *host_.host().queue);
   }
@@ -44,7 +43,6 @@ class ServingWorker {
   ThreadPool threads_{"test", 2};
   TestWorker worker_{Env::Real(), threads_, DeadlineTimer::Real()};
   std::promise<std::string> shutdown_;
-  const ClusterSpec cluster_;
   WorkerService service_;
   TestHost host_;
 };
