@@ -3,6 +3,8 @@
 
 #include <civetweb.h>
 
+#include <future>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -54,45 +56,45 @@ int StatusServer::Log(const mg_connection* connection, const char* message) {
   return 1;  // not to standard error as well
 }
 
+StatusServer::Page StatusServer::Compose(const std::string& method, const std::string& path,
+                                         const Visitor& visitor) const {
+  const char* const text = "text/plain; charset=utf-8";
+  const Status admitted = sources_.admit == nullptr ? OkStatus() : sources_.admit(visitor);
+  if (!admitted.ok()) return {401, text, absl::StrCat(admitted.message(), "\n")};
+  if (method != "GET" && method != "HEAD") return {405, text, "only GET and HEAD\n"};
+  if (path == "/") return {200, "text/html; charset=utf-8", StatusPage(sources_.cluster())};
+  if (path == "/status.json") return {200, "application/json", StatusJson(sources_.cluster())};
+  if (path == "/metrics") {
+    return {200, "text/plain; version=0.0.4; charset=utf-8", MetricsText(sources_.task())};
+  }
+  return {404, text, "there are /, /status.json and /metrics\n"};
+}
+
 int StatusServer::Answer(mg_connection* connection, void* self) {
-  const Sources& sources = static_cast<StatusServer*>(self)->sources_;
+  const auto* const server = static_cast<StatusServer*>(self);
   const mg_request_info& request = *mg_get_request_info(connection);
-  const string_view method = request.request_method, path = request.local_uri;
-  const char* type = "text/plain; charset=utf-8";
-  int code = 200;
-  std::string body;
+  const std::string method = request.request_method, path = request.local_uri;
   const char* const authorization = mg_get_header(connection, "Authorization");
   const Visitor visitor{.host = request.remote_addr,
                         .port = request.remote_port,
                         .authorization = authorization == nullptr ? "" : authorization};
-  const Status admitted = sources.admit == nullptr ? OkStatus() : sources.admit(visitor);
-  if (!admitted.ok()) {
-    code = 401;
-    body = absl::StrCat(admitted.message(), "\n");
-  } else if (method != "GET" && method != "HEAD") {
-    code = 405;
-    body = "only GET and HEAD\n";
-  } else if (path == "/") {
-    type = "text/html; charset=utf-8";
-    body = StatusPage(sources.cluster());
-  } else if (path == "/status.json") {
-    type = "application/json";
-    body = StatusJson(sources.cluster());
-  } else if (path == "/metrics") {
-    type = "text/plain; version=0.0.4; charset=utf-8";
-    body = MetricsText(sources.task());
-  } else {
-    code = 404;
-    body = "there are /, /status.json and /metrics\n";
+  Page page;
+  try {
+    // The library's threads have a stack of 100 KiB, too small for what reads files.
+    page = std::async(std::launch::async, [&] {
+             return server->Compose(method, path, visitor);
+           }).get();
+  } catch (const std::system_error& e) {
+    page = {503, "text/plain; charset=utf-8", absl::StrCat("no thread: ", e.what(), "\n")};
   }
   mg_printf(
       connection,
       "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
       "X-Content-Type-Options: nosniff\r\n%sConnection: close\r\n\r\n",
-      code, mg_get_response_code_text(connection, code), type, body.size(),
-      code == 401 ? "WWW-Authenticate: Basic realm=\"penstock\"\r\n" : "");
-  if (method != "HEAD") mg_write(connection, body.data(), body.size());
-  return code;
+      page.code, mg_get_response_code_text(connection, page.code), page.type, page.body.size(),
+      page.code == 401 ? "WWW-Authenticate: Basic realm=\"penstock\"\r\n" : "");
+  if (method != "HEAD") mg_write(connection, page.body.data(), page.body.size());
+  return page.code;
 }
 
 }  // namespace penstock

@@ -47,6 +47,12 @@ class StatusServer {
  private:
   explicit StatusServer(Sources sources) : sources_(std::move(sources)) {}
   static int Log(const mg_connection* connection, const char* message);
+  struct Page {
+    int code = 0;  // of HTTP
+    const char* type = "";
+    std::string body;
+  };
+  Page Compose(const std::string& method, const std::string& path, const Visitor& visitor) const;
   static int Answer(mg_connection* connection, void* server);
 
   const Sources sources_;
