@@ -19,7 +19,10 @@ void AddVerbsFlags(CLI::App& app) {
            },
            StrCat(info.description, " (", info.range, "; ", VerbsVariable(name), ")"))
         ->check([name](const std::string& value) {
-          return std::string(CheckVerbsSetting(name, value).message());
+          // CLI11 puts the flag in front.
+          const std::string why(CheckVerbsSetting(name, value).message());
+          const size_t named = why.find("): ");
+          return named == std::string::npos ? why : why.substr(named + 3);
         })
         ->type_name("")
         ->group("RDMA");

@@ -50,8 +50,6 @@ class RegisteredMemory final : public Allocator,
   Status Warm();
   // Returns the keys of the region that holds all of the range, or nothing.
   std::optional<MemoryKeys> Find(const void* begin, size_t bytes);
-  // Returns what is not in use to the system.
-  void ReturnFree() { arena_.ReturnFree(); }
 
   // Allocator.
   const std::string& name() const override { return name_; }

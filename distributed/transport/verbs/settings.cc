@@ -20,8 +20,8 @@ constexpr VerbsSettingInfo kInfos[] = {
      "Bytes of a packet; 0 (default): the lower of both ports'"},
     {"queue_depth", "64 to 1024", "Receives that each queue pair keeps posted; default 256"},
     {"timeout", "8 to 18",
-     "A packet is sent again when it is not acknowledged within 4.096 us * 2^timeout; default 16, "
-     "which is 0.27 s"},
+     "A packet is sent again when it is not acknowledged within 4.096 us * 2^timeout; default 17, "
+     "which is 0.54 s"},
     {"retry_count", "0 to 6", "How often a packet is sent again; default 6"},
     {"service_level", "0 to 15", "InfiniBand's service level, or RoCE's priority; default 0"},
     {"traffic_class", "0 to 255", "Traffic class, of which RoCE v2 makes the DSCP; default 0"},

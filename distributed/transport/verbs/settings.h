@@ -19,7 +19,7 @@ struct VerbsSettings {
   int gid_index = -1;     // 0 to 65535; -1: the RoCE v2 address of an IPv4 network, if there is one
   int mtu = 0;            // bytes: 256, 512, 1024, 2048 or 4096; 0: the port's
   int queue_depth = 256;  // receives per queue pair: 64 to 1024
-  int timeout = 16;       // 8 to 18: an acknowledgement may take 4.096 us * 2^timeout
+  int timeout = 17;       // 8 to 18: an acknowledgement may take 4.096 us * 2^timeout
   int retry_count = 6;    // 0 to 6; 7 would be for ever on software devices
   int service_level = 0;  // 0 to 15
   int traffic_class = 0;  // 0 to 255

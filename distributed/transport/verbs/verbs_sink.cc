@@ -231,8 +231,12 @@ bool VerbsSink::Tick(int64_t now_ns) {
   if (pair_ == nullptr || !broken_.ok()) return false;
   if (pair_->HasEvents()) return true;
   // Before the consumer has said something it may not be able to hear.
-  if (greeted_) return pair_->KeepAlive(now_ns).ok();
-  return !pair_->IsSilent(now_ns);
+  if (greeted_) {
+    broken_ = pair_->KeepAlive(now_ns);
+  } else if (pair_->IsSilent(now_ns)) {
+    broken_ = Unavailable("the consumer ", consumer_, " has never said anything");
+  }
+  return broken_.ok();
 }
 
 void VerbsSink::Close() {
