@@ -154,7 +154,9 @@ TEST_F(CollectiveReplicasTest, AStepIsThatOfOneBigBatchAndHasTheSameBitsEachTime
       // Sums of 24 rows in another order, 20 times.
       EXPECT_NEAR(ended[0].w1.data<float>()[i], alone.w1.data<float>()[i], 1e-5);
     }
-    if (before) EXPECT_TRUE(SameBits(before->w1, ended[0].w1)) << "other bits";
+    if (before) {
+      EXPECT_TRUE(SameBits(before->w1, ended[0].w1)) << "other bits";
+    }
     before = ended[0];
     ASSERT_TRUE(ResetCluster(cluster_.target("worker", 0), {}, {}).ok());
   }

@@ -140,6 +140,8 @@ struct Replica {
   }
   Status Step(float* value, const RunOptions& options = {}) {
     std::vector<Tensor> out;
+    // Without fetches nothing else of the step communicates.
+    RETURN_IF_ERROR(session->Run(options, {}, {}, {g.NodeOf(sum)->name()}, &out, nullptr));
     RETURN_IF_ERROR(session->Run(options, {}, {sum.name()}, {}, &out, nullptr));
     *value = out[0].data<float>()[0];
     return OkStatus();
@@ -182,7 +184,9 @@ TEST_P(CollectivesTest, ALostTaskEndsTheStepsOfAllAndTrainingGoesOnInNewSessions
     cluster_.Stop("worker", 2);
     for (std::thread& thread : threads) thread.join();
     for (int w = 0; w < 2; ++w) {
-      EXPECT_TRUE(absl::IsUnavailable(replicas[w]->ended) || absl::IsAborted(replicas[w]->ended))
+      // A server that stops in good order closes its sessions, perhaps between two steps.
+      EXPECT_TRUE(absl::IsUnavailable(replicas[w]->ended) || absl::IsAborted(replicas[w]->ended) ||
+                  absl::IsOutOfRange(replicas[w]->ended))
           << replicas[w]->ended;
       EXPECT_THAT(std::string(replicas[w]->ended.message()),
                   HasSubstr("/job:worker/replica:0/task:2"));

@@ -17,6 +17,7 @@ constexpr double kSecondsMax = 365 * 24 * 3600;
 // A group that has formed elsewhere forms here as soon as the same messages have come.
 constexpr int64_t kEarlyNanosMax = 60'000'000'000;
 constexpr size_t kEarlyMax = 100'000;
+constexpr size_t kGoneRemembered = 4096;
 
 // What a cause elsewhere means here: this task's step was not cancelled, nor was it too slow.
 Status Elsewhere(const Status& why, const TaskName& task, const GroupKey& group) {
@@ -313,6 +314,7 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
   Actions actions;
   {
     MutexLock lock(mu_);
+    if (gone_.contains(join.nonce)) return;  // a repetition that comes late
     for (const auto& [id, each] : formed_) {
       for (const Rank& rank : each->ranks()) {
         if (rank.nonce == join.nonce) return;  // heard before
@@ -320,6 +322,13 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
     }
     Group& group = groups_[join.group];
     const auto formed = group.formed;
+    if (formed != nullptr && formed->RankOf(*device) >= 0 && !formed->ended()) {
+      // It has begun anew: the group was one of this task's only.
+      const Status why = Elsewhere(Aborted("it has begun anew"), from, join.group);
+      TellLeave(*formed, why, &actions);
+      Detach(*formed, why);
+      actions.calls.push_back([formed, why] { formed->End(why); });
+    }
     if (formed != nullptr && formed->RankOf(*device) < 0 && formed->running()) {
       Tell({from},
            Leave{.group = join.group,
@@ -343,6 +352,7 @@ void Exchange::Heard(const TaskName& from, const Leave& leave) {
   {
     MutexLock lock(mu_);
     Group& group = groups_[leave.group];
+    for (const uint64_t nonce : leave.nonces) RememberGone(nonce);
     std::set<DeviceName> refused;  // ranks of this task that may not join
     for (auto it = group.joined.begin(); it != group.joined.end();) {
       const Joined& joined = it->second;
@@ -528,6 +538,14 @@ void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
   Do(std::move(actions));
   MutexLock lock(mu_);
   Sweep();
+}
+
+void Exchange::RememberGone(uint64_t nonce) {
+  if (!gone_.insert(nonce).second) return;
+  gone_order_.push_back(nonce);
+  if (gone_order_.size() <= kGoneRemembered) return;
+  gone_.erase(gone_order_.front());
+  gone_order_.pop_front();
 }
 
 // This task's ranks leave the group.

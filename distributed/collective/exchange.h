@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -119,6 +120,7 @@ class Exchange final : public LinkListener {
   void EndFormed(FormedGroup& formed, const Status& why);
   void Detach(FormedGroup& formed, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RememberGone(uint64_t nonce) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const;
   void Tell(const std::vector<TaskName>& tasks, const Message& message, Actions* actions) const;
   void Do(Actions actions);
@@ -131,6 +133,9 @@ class Exchange final : public LinkListener {
   std::map<GroupKey, Group> groups_ ABSL_GUARDED_BY(mu_);
   std::map<uint32_t, std::shared_ptr<FormedGroup>> formed_ ABSL_GUARDED_BY(mu_);  // by id
   std::map<uint32_t, EarlyGroup> early_ ABSL_GUARDED_BY(mu_);
+  // Joins that no longer hold; the last so many.
+  std::set<uint64_t> gone_ ABSL_GUARDED_BY(mu_);
+  std::deque<uint64_t> gone_order_ ABSL_GUARDED_BY(mu_);
   uint64_t next_message_ ABSL_GUARDED_BY(mu_) = 1;
 };
 

@@ -20,6 +20,11 @@ void TaskLinks::Connect(const TaskId& task) {
     Link& link = links_[*name];
     if (link.heard == task) return;
     before = std::exchange(link.heard, task);
+    // Its sink leads to a process that has ended. The new one connects by itself.
+    if (link.last_incarnation != task.incarnation && std::exchange(link.sink_is_old, false)) {
+      link.sink = nullptr;
+    }
+    link.last_incarnation = task.incarnation;
     before_step = link.step_id;
     step_id = link.step_id = next_step_id_;
     next_step_id_ = next_step_id_ == kReservedStepsMin ? kReservedStepsMax : next_step_id_ - 1;
@@ -79,6 +84,7 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
     Link& link = links_[*name];
     link.sink = sink;
     link.sink_step_id = step_id;
+    link.sink_is_old = false;
     held.swap(link.held);
   }
   for (Held& h : held) {
@@ -106,6 +112,7 @@ void TaskLinks::Fail(int64_t step_id, const Status& why) {
     for (auto& [name, link] : links_) {
       if (link.step_id != step_id || link.heard.name.empty()) continue;
       lost = std::exchange(link.heard, {});
+      link.sink_is_old = true;
       link.step_id = 0;
       break;
     }

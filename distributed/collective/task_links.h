@@ -65,10 +65,12 @@ class TaskLinks final : public TaskSteps {
     TensorSink::HandedOver handed_over;
   };
   struct Link {
-    TaskId heard;         // whom this task is connected to; no name: nobody
-    int64_t step_id = 0;  // of that subscription
+    TaskId heard;                   // whom this task is connected to; no name: nobody
+    uint64_t last_incarnation = 0;  // of the last one that it was connected to
+    int64_t step_id = 0;            // of that subscription
     std::shared_ptr<TensorSink> sink;
     int64_t sink_step_id = 0;  // the consumer's
+    bool sink_is_old = false;  // the task was lost since the sink came
     std::deque<Held> held;     // until there is a sink
   };
 

@@ -20,10 +20,22 @@ struct Traffic {
   std::set<TaskName> producers;  // other tasks
 };
 
+// Whether a kernel of the node meets other ranks. The ops of collectives name the instance, as an
+// attribute or as an input.
+bool IsCollective(const Node& node) {
+  constexpr char kInstance[] = "instance_key";
+  const std::vector<ArgDef>& inputs = node.op().inputs;
+  return node.attr<int64_t>(kInstance) != nullptr ||
+         std::any_of(inputs.begin(), inputs.end(),
+                     [&](const ArgDef& input) { return input.name == kInstance; });
+}
+
 StatusOr<Traffic> TrafficOf(const std::vector<Partition>& partitions, const TaskName& self) {
   Traffic traffic;
   for (const Partition& partition : partitions) {
     for (const Node* node : partition.graph.nodes()) {
+      // Kernels find their Collectives where they find their rendezvous.
+      traffic.communicates |= IsCollective(*node);
       const bool recv = node->op().end == EndOp::kRecv;
       if (!recv && node->op().end != EndOp::kSend) continue;
       traffic.communicates = true;

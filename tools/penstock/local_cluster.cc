@@ -122,7 +122,8 @@ void LocalCluster::Exec(const Task& task, int output) {
     dup2(output, STDERR_FILENO);
   }
   std::vector<std::string> arguments = options_.command;
-  arguments.push_back(StrCat("--ps_hosts=", ps_hosts_));
+  // Programs take a flag without a value for a mistake.
+  if (!ps_hosts_.empty()) arguments.push_back(StrCat("--ps_hosts=", ps_hosts_));
   arguments.push_back(StrCat("--worker_hosts=", worker_hosts_));
   if (!ps_replica_hosts_.empty()) {
     arguments.push_back(StrCat("--ps_replica_hosts=", ps_replica_hosts_));
