@@ -15,7 +15,7 @@ bool IsScalarBool(Output value) {
   return value.dtype() == DType::kBool && value.shape().Compatible(PartialShape::Scalar());
 }
 
-// What one side gives, as tensors of that side.
+// Builds one branch and returns its outputs, as tensors of that branch.
 Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
                     const std::function<Outputs()>& function) {
   BranchContext branch(graph, pred, side);

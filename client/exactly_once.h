@@ -26,15 +26,15 @@
 // right place. A batch that some servers had before its worker died is finished on the others with
 // gradients of the variables as they are then.
 //
-// Where this ends: variables are on the first CPUs of tasks that are named, or all on one. Updates
-// that are several ops (Adam's powers, its sparse form) mix with those of other workers, as in any
+// Limits: every variable is on CPU:0 of a named task, or all are on one device. Updates that are
+// several ops (Adam's powers, its sparse form) mix with those of other workers, as in any
 // asynchronous training. A worker whose input has ended leaves: if a server is lost after that and
 // goes back to a checkpoint of before, what that worker gave since is lost. Until the first
 // checkpoint is written, a chief that dies has its successor begin anew.
 //
-// What it costs: an update waits until all gradients of its server have arrived. Steps of one
-// worker come one after the other (TrainingOptions::concurrent_steps == 1). A training is resumed
-// with as many workers, and its variables on as many servers, as it was saved with.
+// Cost: an update waits until all gradients of its server have arrived. Steps of one worker come
+// one after the other (TrainingOptions::concurrent_steps == 1). A training is resumed with as many
+// workers, and its variables on as many servers, as it was saved with.
 #pragma once
 
 #include <optional>
@@ -67,8 +67,8 @@ class ExactlyOnce {
   StatusOr<int64_t> Begin(Session& session) const;
   // Aborted where `why` says that a step began at a later batch than the variables are at.
   Status Explain(const Status& why) const;
-  // Of all workers, on each task. A step holds its worker's; who changes or reads several variables
-  // of a task as one, all that are there.
+  // The mutexes of all workers, on each task. A step holds its worker's. Whatever changes or reads
+  // several variables of a task as one holds all of that task.
   const Outputs& mutexes() const { return mutexes_; }
 
  private:

@@ -68,7 +68,7 @@ Attrs DequeueAttrs(const Outputs& components, const Shapes& shapes) {
   return {{"component_types", TypesOf(components)}, {kOutputShapesAttr, shapes}};
 }
 
-// Of elements of `shapes`; as many tensors as `components`.
+// Dequeues a batch of elements of `shapes`; returns as many tensors as `components`.
 Outputs DequeueBatch(Output queue, const Outputs& components, const Shapes& shapes,
                      int32_t batch_size, bool up_to) {
   Shapes batch;
@@ -174,7 +174,7 @@ constexpr int64_t kReadyBatches = 2;
 Outputs KeepReady(QueueRunners& runners, const Outputs& batch) {
   Shapes shapes;
   for (const Output& t : batch) shapes.push_back(t.shape());
-  // Of batches that may differ in size a queue is told nothing.
+  // A queue of batches that may differ in size is given no shapes.
   const bool same = std::all_of(shapes.begin(), shapes.end(),
                                 [](const PartialShape& s) { return s.fully_known(); });
   const Output queue =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the NaN or the infinity of a training's loss comes from. Costs nothing before there is one:
-// the step is run again, without its update, and everything that the loss is computed from fetched.
+// Finds the node from which the NaN or the infinity of a training's loss comes. Costs nothing
+// before there is one: then the step is run again, without its update, and everything that the loss
+// is computed from fetched.
 #pragma once
 
 #include <optional>

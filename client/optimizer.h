@@ -64,7 +64,7 @@ class Optimizer {
   Outputs FinishUpdates(Program& program, const Outputs& updates);
 
   const std::string& name() const { return name_; }
-  // Of all variables updated so far, in order of creation.
+  // The slots of all variables updated so far, in order of creation.
   const std::vector<Variable>& slots() const { return slots_; }
 
  protected:

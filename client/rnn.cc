@@ -188,7 +188,7 @@ class Unrolling {
     return shape.known_rank() && shape.rank() > 1 ? shape.dim(1) : PartialShape::kUnknown;
   }
 
-  // What the longest row needs.
+  // Returns the number of steps that the longest row needs.
   Output Steps() const {
     if (!lengths_.valid()) return time_;
     const Output zero = Int(program_, 0);

@@ -33,7 +33,7 @@ class RnnCell {
   virtual ~RnnCell() = default;
   // Reads the weights, here and once, for a function to be used anywhere: also in a loop.
   virtual RnnFunction Read() const = 0;
-  // Of each tensor of the state, per row.
+  // The size of each tensor of the state, per row.
   virtual std::vector<int64_t> state_sizes() const = 0;
   virtual int64_t output_size() const = 0;
   virtual DType dtype() const = 0;

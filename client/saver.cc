@@ -31,7 +31,7 @@ Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
 
 }  // namespace
 
-// What one task does.
+// The files and ops of one task.
 struct Saver::Shard {
   std::vector<Variable> variables;
   Outputs mutexes;  // that are there

@@ -39,7 +39,7 @@ struct SaverOptions {
 class Saver {
  public:
   using Options = SaverOptions;
-  // Of `variables`; all shared ones where empty.
+  // Saves `variables`; if empty, all shared ones.
   explicit Saver(Program& program, std::vector<Variable> variables = {},
                  const Options& options = {});
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the examples' programs do with the task that they are: a ps serves, a worker serves and
-// trains, a lone process only trains.
+// Runs an example program as the task that it is: a ps serves, a worker serves and trains, a lone
+// process only trains.
 #pragma once
 
 #include <functional>
@@ -38,8 +38,8 @@ int RunTask(const TaskRole& role, const std::function<Status(const std::string& 
 // --job_name, --task_index, --ps_hosts, --worker_hosts, --listen_address, --protocol,
 // --status_port.
 void AddClusterFlags(CLI::App& app, ClusterFlags* flags);
-// What the flags say, or TF_CONFIG in the environment where they say nothing. InvalidArgument names
-// the flag.
+// Reads the task from the flags or, if they do not name one, from TF_CONFIG in the environment.
+// InvalidArgument names the flag.
 StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags);
 
 // "/job:worker/task:1"; "" without a cluster.
@@ -49,7 +49,7 @@ std::string ChiefName(const TaskConfig& task);
 int NumTasks(const TaskConfig& task, const std::string& job);
 // The tasks that compute, in order of name: all but the ps.
 std::vector<std::string> Workers(const TaskConfig& task);
-// Which of them `task` is; REQUIRES that it is one.
+// Returns the index of `task` among Workers(); REQUIRES that it is one.
 int WorkerIndex(const TaskConfig& task);
 
 }  // namespace penstock::examples

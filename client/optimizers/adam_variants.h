@@ -23,7 +23,7 @@ class LazyAdam : public Adam {
 
 struct DecayOptions {
   double weight_decay = 0.01;
-  // Which variables decay; null: all of them. Biases and scales usually should not.
+  // Whether a variable decays; null: all of them do. Biases and scales usually should not.
   std::function<bool(const Variable&)> decays = nullptr;
 };
 

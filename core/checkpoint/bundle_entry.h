@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Where the bytes of one tensor are. One that was saved in slices has no bytes of its own.
+// The place of one tensor's bytes. A tensor that was saved in slices has no bytes of its own.
 struct BundleEntry {
   DType dtype = DType::kInvalid;
   Shape shape;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the elements of a tensor look like in a data file (FORMAT.md), and their checksum.
+// The bytes of a tensor's elements in a data file (FORMAT.md), and their checksum.
 #pragma once
 
 #include <cstdint>

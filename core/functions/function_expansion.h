@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the files of the function inliner share: calls, conditionals and loops, each expanded into
-// nodes that are appended to a GraphDef.
+// Shared by the files of the function inliner: expands calls, conditionals and loops into nodes
+// that are appended to a GraphDef.
 #pragma once
 
 #include <string>

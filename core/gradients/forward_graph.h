@@ -24,7 +24,7 @@ namespace penstock {
 
 class ForwardGraph;
 
-// What changes from iteration to iteration.
+// A loop-carried value.
 struct LoopVariable {
   Node* enter = nullptr;
   Node* merge = nullptr;

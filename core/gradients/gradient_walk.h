@@ -32,7 +32,7 @@ class GradientWalk {
  private:
   using Key = std::pair<int, int>;  // node, output
 
-  // What is waited for: a node, or a loop with all that is in it.
+  // The unit that the walk waits for: a node, or a loop with all its nodes.
   struct Unit {
     const Node* node = nullptr;
     int frame = 0;  // where node is null
@@ -66,9 +66,9 @@ class GradientWalk {
   StatusOr<std::vector<Gradient>> SwitchGradient(const Node& node,
                                                  const std::vector<Gradient>& dys);
   Status CheckShape(const Node& node, int input, const Gradient& gradient) const;
-  // What a tensor's consumers have said, summed up; none where nothing was said.
+  // Sums the contributions of a tensor's consumers; none if there were none.
   Gradient SumAt(Endpoint output);
-  // What one consumer, input i of `node`, says of its source.
+  // Adds the gradient that one consumer, input i of `node`, contributes to its source.
   void Contribute(const Node& node, int i, const Gradient& gradient);
   Output ZerosOf(Output forward, DType dtype);
 
@@ -79,7 +79,7 @@ class GradientWalk {
   Status WalkBody(LoopGradient* loop);
   Status CloseVariables(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
-  // Of values that a loop has kept for its gradient, and the gradient has taken.
+  // Whether the gradient has taken values that the loop `frame` has kept for it.
   bool TakesKept(int frame) const;
   void KeptAreProcessed(int frame, BackwardLoop* backward);
   void KeepGradient(const Node& push, Output dy);

@@ -17,7 +17,7 @@ namespace penstock {
 
 namespace {
 
-// What the open scopes say together. Opening one copies this and changes the copy.
+// The combined settings of the open scopes. Opening one copies this and changes the copy.
 struct Scopes {
   std::string prefix;  // "a/b/"
   std::vector<std::variant<DeviceName, GraphBuilder::DeviceFunction>> devices;

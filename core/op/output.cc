@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// What CallN gives after an error: enough for any op with a fixed number of outputs.
+// The number of outputs that CallN gives after an error: enough for any op with a fixed number.
 constexpr int kOutputsAfterError = 16;
 
 GraphSink& SinkOf(string_view op, const std::vector<NodeInput>& inputs) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs that come over reference edges: the executor reads the variable behind the handle. Private
-// to this folder.
+// Inputs that come over ref edges: the executor reads the variable behind the handle. Private to
+// this folder.
 #pragma once
 
 #include "core/runtime/iteration.h"

@@ -47,7 +47,7 @@ struct TaskConfig {
   // How tensors move between tasks: the name of a transport, the same in all tasks of a cluster.
   // "auto": through shared memory between tasks that can have it, else over gRPC.
   std::string protocol = "auto";
-  // Where the task shows its status page and its metrics; 0: nowhere. Not a part of TF_CONFIG.
+  // The port of the task's status page and metrics; 0: it has none. Not a part of TF_CONFIG.
   int status_port = 0;
 
   std::string address() const { return cluster.Address(job, task); }

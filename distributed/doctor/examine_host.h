@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with this host, or with what this process was given. May block as long as the file
-// system does.
+// Looks for mistakes on this host and in the process's own configuration: environment variables,
+// the port, the checkpoint directory. Blocks for as long as the file system does.
 #pragma once
 
 #include <functional>

@@ -280,7 +280,7 @@ Status Master::Reset(const std::vector<std::string>& containers,
     auto join = std::make_shared<Join>(wait.done());
     for (const TaskId& task : MatchingTasks(filters)) {
       const auto client = ClientOf(task);
-      // Of any incarnation.
+      // Any incarnation may answer.
       client->GetStatus(
           {}, {.timeout_ms = kResetTimeoutMs},
           [client, containers, part = Join::Part(join)](StatusOr<TaskStatus> answer) mutable {

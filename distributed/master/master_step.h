@@ -39,7 +39,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
     absl::Span<Tensor> fetches;
     StepStatsCollector* stats = nullptr;
     Cancellation* cancellation = nullptr;  // the caller's
-    // Where to put the Step of the master's own task, before Start returns; null: nowhere.
+    // Start stores the Step of the master's own task here before it returns, unless null.
     std::shared_ptr<Step>* own_step = nullptr;
     bool on_this_thread = false;  // may use it until the step has ended
   };

@@ -198,7 +198,8 @@ void Server::State::Listen() {
   SetServing(true);
 }
 
-// Where the task itself listens.
+// Returns the address of the status page: the host at which the task itself listens, with the port
+// of the page.
 StatusOr<HostPort> Server::State::StatusAddress() const {
   ASSIGN_OR_RETURN(HostPort address, HostPort::Parse(listens_at));
   address.port = options.task.status_port;

@@ -95,7 +95,7 @@ Variant ListOfRows(const Tensor& value) {
   return {std::move(list)};
 }
 
-// What the name of an argument says: one list, or a vector of them.
+// Makes one list, or a vector of them, as the name of the argument says.
 StatusOr<Tensor> Lists(const Tensor& value, bool several) {
   const int rank_min = several ? 2 : 1;
   if (value.rank() < rank_min) {

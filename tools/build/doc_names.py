@@ -26,7 +26,7 @@ FOREIGN = (
     ("client/optimizers/README.md", r"ResourceSparseApplyAdam", "SPARSE_UPDATE makes the name"),
     ("core/functions/README.md", r"CALL/\w+", "nodes of a graph"),
     ("docs/adding-a-file-system.md", r"BucketEnv|OpenInBucket", "an example to be written"),
-    ("docs/adding-a-pass.md", r".*drop_identities\.cc|DropIdentities", "an example to be written"),
+    ("docs/adding-a-pass.md", r".*drop_controls\.cc|DropControls", "an example to be written"),
     ("docs/adding-a-transport.md", r".*pigeon(_transport\.cc|/g)?", "an example to be written"),
     ("docs/adding-a-transport.md", r"skeleton_transport\.cc|s/Skeleton/Pigeon/g",
      "in the folder that was copied"),
@@ -93,7 +93,7 @@ def alternatives(path):
 
 
 class Tree:
-    """What exists."""
+    """The files, flags, words and commands that exist."""
 
     def __init__(self, root):
         self.root = root

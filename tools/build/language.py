@@ -13,7 +13,8 @@ import re
 
 BUDGET = "tools/build/language_budget.txt"
 
-OPENING = re.compile(r"(What|Of|Who|Where|Which|Whose)\b")
+# Followed by a colon it is a name, such as that of the op Where.
+OPENING = re.compile(r"(What|Of|Who|Where|Which|Whose)[ ,]")
 OPENING_WHY = ("a comment opens with \"{}\": begin with a verb (\"Returns ...\"), a noun, or "
                "if/when (docs/glossary.md)")
 # (what is not written any more, what is written instead)

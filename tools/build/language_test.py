@@ -36,7 +36,8 @@ class OpeningsTest(unittest.TestCase):
         self.assertEqual(self.lines("a.cc", head + "// What it holds.\n"), [2])
 
     def test_words_that_begin_alike_are_others(self):
-        self.assertEqual(self.lines("a.cc", "// Whatever comes.\n\n// Offsets.\n\n// Whole.\n"), [])
+        text = "// Whatever comes.\n\n// Offsets.\n\n// Where: an op.\n"
+        self.assertEqual(self.lines("a.cc", text), [])
 
     def test_scripts_and_docstrings(self):
         self.assertEqual(self.lines("a.py", "#!/usr/bin/env python3\n# What it does.\n"), [2])

@@ -27,7 +27,7 @@ struct PlacementReport {
       return reason == Reason::kEndsSoonest || reason == Reason::kShortensStep;
     }
   };
-  // Which node runs when in the predicted step, and which transfers it needs.
+  // One node's run in the predicted step: when it runs, and which transfers it needs.
   struct Run {
     std::string node;
     int device = 0, lane = 0;

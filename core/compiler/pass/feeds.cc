@@ -9,7 +9,8 @@
 namespace penstock {
 namespace {
 
-// Where the feeds from `first` on, as many as are found at a time, enter what they are needed for.
+// Returns the consumers of the feeds from `first` on, for as many feeds as one search of
+// reachability takes.
 std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& feeds, int first) {
   std::vector<Reachability::Seed> consumers;
   const auto add = [&](const Node* node, const Endpoint& input) {

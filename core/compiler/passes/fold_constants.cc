@@ -35,7 +35,7 @@ bool MayFold(const Node& node) {
   return true;
 }
 
-// Where the size is known, it is not found out by making the tensor.
+// Looks at the inferred shapes, so that a tensor that is too large is not made to find that out.
 bool TooLarge(const Node& node, const ShapeMap& shapes) {
   if (static_cast<size_t>(node.id()) >= shapes.size()) return false;
   for (int i = 0; i < node.num_outputs(); ++i) {

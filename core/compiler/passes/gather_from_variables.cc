@@ -24,7 +24,7 @@ bool PassesOn(const OpDef& op) {
 // A handle behind a longer chain counts as unknown.
 constexpr int kHandleHopsMax = 100;
 
-// Which variable, queue, ... a handle names: its container and its name there.
+// The resource that a handle names: its container, and its name there.
 using StateName = std::pair<std::string, std::string>;
 
 // None where the handle comes from where it cannot be followed: fed, merged, made by a function.
