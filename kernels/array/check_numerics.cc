@@ -10,7 +10,8 @@
 namespace penstock {
 namespace {
 
-// What a float's bits say: all ones in the exponent mean infinity, or NaN if the fraction is not 0.
+// Classifies a float by its bits: all ones in the exponent mean infinity, or NaN if the fraction is
+// not 0.
 template <class Bits>
 void Find(const Tensor& tensor, Bits exponent, bool* nan, bool* infinite) {
   const auto* bits = static_cast<const Bits*>(tensor.raw_data());

@@ -28,7 +28,7 @@ struct DiagonalBand {
   static StatusOr<DiagonalBand> Of(const Tensor& k);
 
   int64_t count() const { return upper - lower + 1; }
-  // Of the longest diagonal; -1 where a size is.
+  // Returns the length of the longest diagonal; -1 if a size is.
   int64_t LongestIn(int64_t rows, int64_t cols) const;
   // InvalidArgument where the band leaves a matrix of these sizes, as far as they are known.
   Status CheckInside(int64_t rows, int64_t cols) const;
@@ -74,7 +74,7 @@ struct BandCalls {
   Output CallOp(const char* op, std::vector<NodeInput> inputs) const;
 };
 
-// What all elements of `x` add up to.
+// Returns the sum of all elements of `x`.
 Output Total(Output x);
 
 }  // namespace penstock

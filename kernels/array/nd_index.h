@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// What becomes of tuples that index nowhere: the attribute bad_indices_policy.
+// The treatment of tuples that index nowhere: the attribute bad_indices_policy.
 enum class BadIndices { kError, kIgnore };
 Status ReadBadIndicesPolicy(const KernelInit& node, BadIndices* policy);
 

@@ -78,7 +78,7 @@ void ForEachPiece(const Loops& outer, int64_t pieces, double piece_cost_ns, Sche
   });
 }
 
-// What a thread moves, roughly, in bytes per nanosecond.
+// The speed of one thread, roughly, in bytes per nanosecond.
 constexpr double kBytesPerNano = 16;
 
 // Rows of `row` bytes each.

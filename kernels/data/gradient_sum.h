@@ -28,10 +28,10 @@ class GradientSum {
   virtual StatusOr<SummedGradient> Finish(bool mean) = 0;
 };
 
-// Of gradients that are given whole.
+// Makes a sum of gradients that are given whole.
 std::unique_ptr<GradientSum> NewDenseSum(const PartialShape& shape);
-// Of gradients given by rows, which may come in any order and repeatedly. Each row's mean is that
-// over the gradients that had it. Rows come out in the order of their indices.
+// Makes a sum of gradients given by rows, which may come in any order and repeatedly. Each row's
+// mean is that over the gradients that had it. Rows come out in the order of their indices.
 std::unique_ptr<GradientSum> NewSparseSum(const PartialShape& shape);
 
 }  // namespace penstock

@@ -29,7 +29,7 @@
 
 namespace penstock {
 
-// What a queue holds, by which the nodes that share it have to agree.
+// The elements of a queue. Nodes that share a queue have to agree on it.
 struct QueueSpec {
   const char* type = "FIFOQueue";
   std::vector<DType> types;

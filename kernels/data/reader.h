@@ -46,7 +46,7 @@ class Reader final : public Blocking {
   // work. The status of `queue` where there is none left. Borrows `records` until `done`.
   void Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Record>* records,
             const Caller& caller, Done done);
-  // Where it stands. Borrows `state` until `done`.
+  // Saves the position to `state`, which is borrowed until `done`.
   void Save(State* state, const Caller& caller, Done done);
   // Goes on from there; opens the current work.
   void Restore(State state, const Caller& caller, Done done);

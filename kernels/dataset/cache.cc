@@ -80,7 +80,7 @@ class CacheDataset final : public Dataset {
       return OkStatus();
     }
 
-    // What has been read goes along: another process has no cache.
+    // Elements that have been read are saved, too: another process has no cache.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       const Elements& elements = cached_ != nullptr ? *cached_ : read_;
       writer->Label("Cache");

@@ -31,7 +31,7 @@ namespace penstock {
 
 using Element = std::vector<Tensor>;
 
-// What is known of the components of all elements.
+// The types and shapes of the components of all elements.
 struct ElementSpec {
   std::vector<DType> types;
   std::vector<PartialShape> shapes;  // as many as types
@@ -41,7 +41,7 @@ struct ElementSpec {
 Status CheckTypes(const ElementSpec& expected, const ElementSpec& received);
 Status CheckShapes(const ElementSpec& expected, const ElementSpec& received);
 
-// What a call of an iterator runs in. Borrowed for the time of the call, but for `threads`, `env`
+// The context of a call of an iterator. Borrowed for the time of the call, but for `threads`, `env`
 // and `resources`, which outlive the iterator. A step's deadline comes as its cancellation.
 struct IteratorContext {
   Scheduler* threads = nullptr;
@@ -98,7 +98,7 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const = 0;
   // The number of elements where it is known without reading.
   virtual int64_t Cardinality() const { return kUnknownCardinality; }
-  // What it is called in errors and states: "Batch".
+  // Its name in errors and states: "Batch".
   virtual const char* Name() const = 0;
 
   const ElementSpec& spec() const { return spec_; }

@@ -22,7 +22,7 @@ class DatasetKernel : public Kernel {
 
  protected:
   virtual StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) = 0;
-  // What the attributes declare.
+  // The types and shapes that the attributes declare.
   const ElementSpec& spec() const { return spec_; }
 
  private:

@@ -24,7 +24,7 @@ class IteratorResource final : public Resource {
  public:
   static constexpr char kType[] = "Iterator";
 
-  // What the resource holds, for the task that runs.
+  // The iterator and its dataset, for the task that runs.
   struct Content {
     DatasetPtr dataset;
     IteratorPtr iterator;  // null until there is a dataset
@@ -40,7 +40,7 @@ class IteratorResource final : public Resource {
   const char* OpaqueReason() const override { return "its dataset may read files and functions"; }
   void Shutdown() override;
 
-  // What its elements must be. May be empty: anything.
+  // The types and shapes that its elements must have. Empty: any.
   const ElementSpec& spec() const { return spec_; }
   // Makes the dataset when the first task comes: a function without arguments returns it.
   void set_factory(CapturedFunction factory) { factory_ = std::move(factory); }

@@ -175,7 +175,7 @@ class ShuffleKernel : public DatasetKernel {
   }
 
  protected:
-  // Where the op has its inputs; -1: nowhere.
+  // The indices of the op's inputs; -1: it has no such input.
   struct Inputs {
     int seed = -1, count = -1, generator = -1;
   };

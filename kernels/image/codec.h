@@ -24,7 +24,7 @@ struct ImageSize {
   Status Check(const char* format) const;
 };
 
-// Where pixels go: called once, when the size is known; returns memory for them.
+// Returns memory for the pixels; called once, when the size is known.
 using PixelSink = absl::FunctionRef<StatusOr<void*>(const ImageSize&)>;
 
 // `channels`: 1 grey, 2 with alpha, 3 RGB, 4 with alpha; 0: what there is in the file. Pixels are
@@ -52,7 +52,7 @@ struct JpegEncoding {
   int x_density = 300, y_density = 300;
   std::string xmp_metadata;
 };
-// Of 1 (grey) or 3 channels.
+// Encodes 1 (grey) or 3 channels.
 Status EncodeJpeg(const uint8_t* pixels, const ImageSize& size, const JpegEncoding& options,
                   std::string* jpeg);
 

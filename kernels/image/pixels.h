@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What image ops share: pixels of any type as floats, and the sizes of batches of images.
+// Shared by image ops: pixels of any type as floats, and the sizes of batches of images.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the equation of Einsum says: "ij,jk->ik", with letters for the dimensions of one or two
-// inputs and of the output, and "..." for dimensions that broadcast.
+// The equation of Einsum, parsed: "ij,jk->ik", with letters for the dimensions of one or two inputs
+// and of the output, and "..." for dimensions that broadcast.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the definitions of the linear algebra ops share: types, shape functions, and the matrix
+// Shared by the definitions of the linear algebra ops: types, shape functions, and the matrix
 // algebra that their gradients are written in.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace penstock {
 
 using Gradients = std::vector<Gradient>;
 
-// What Eigen decomposes. The batch names of old allow the real ones only.
+// The types that Eigen decomposes. The batch names of old allow the real ones only.
 extern const DTypes kMatrixTypes;
 extern const DTypes kRealMatrixTypes;
 #define REAL_MATRIX_TYPES float, double
@@ -27,7 +27,7 @@ struct MatrixShape {
   static StatusOr<MatrixShape> Of(const ShapeScope& s, int i);
   // batch + dims
   PartialShape With(std::initializer_list<int64_t> dims) const;
-  // Of a square matrix: its side.
+  // Returns the side of a square matrix.
   StatusOr<int64_t> Side() const;
 };
 Status SquareShape(ShapeScope& s);  // output 0 = input 0 = square matrices

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// What LAPACK counts with: dimensions above do not fit.
+// The limit of LAPACK's integers: larger dimensions do not fit.
 inline constexpr int64_t kMaxLapackDim = INT32_MAX;
 
 // a (rows x cols, destroyed) = u diag(s) vh, s descending. `job` is 'N' (no vectors), 'S' (as many

@@ -82,7 +82,7 @@ Output WideGradient(Output s, Output u, Output v, Output ds, Output du, Output d
                        ColumnVectors(s) * (fv + Adjoint(fv));
   const Output da = Product(u, Product(inner, v, false, true));
   if (square) return da;
-  // What moves v out of the space that it spans.
+  // The part of dv that moves v out of the space that it spans.
   const Output dvt = Adjoint(dv);
   const Output out = dvt - Product(Product(dvt, v), v, false, true);
   return da + Product(u * RowVectors(SafeReciprocal(s)), out);

@@ -149,7 +149,8 @@ Output RowsBelow(Output row, Output x) {
 Output RowsAbove(Output row, Output x) {
   return Multiply(ZerosLike(row), ZerosLike(row), OnesLike(row), x);
 }
-// The diagonal beside the main one, as that of the transposed matrix. What comes round is not read.
+// The diagonal beside the main one, as that of the transposed matrix. The element that wraps around
+// is not read.
 Output Turned(Output row, int shift) {
   return Call("Roll", {Conj(row), Int(row, shift), Int(row, -1)});
 }

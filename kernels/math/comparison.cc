@@ -36,7 +36,7 @@ struct GreaterEqualFn {
   }
 };
 
-// What is not a number wins.
+// NaN wins.
 struct MaximumFn {
   template <class T>
   DEVICE_FN T operator()(T x, T y) const {

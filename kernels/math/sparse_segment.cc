@@ -165,7 +165,7 @@ Status SparseSegmentShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// What is special about each of the three.
+// The differences between the three families.
 struct Family {
   std::string name;  // "Sum"
   DTypes types;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What pooling ops share: the windows over height and width of NHWC images, and over depth as well
+// Shared by pooling ops: the windows over height and width of NHWC images, and over depth as well
 // of NDHWC volumes; where their sizes come from; attributes and shapes.
 #pragma once
 

@@ -41,12 +41,12 @@ T LogOf(T x) {
   return T(std::log(x));
 }
 
-// What numbers one row is made of. Every operation rounds to T: so the numbers are TensorFlow's.
+// The parameters of one row. Every operation rounds to T: so the numbers are TensorFlow's.
 template <class T>
 class TruncatedNormalRow {
  public:
   TruncatedNormalRow(T mean, T deviation, T low, T high) : mean_(mean), deviation_(deviation) {
-    // Where only one bound is finite, or both lie below the mean, everything is mirrored.
+    // If `low` is -infinity, or both bounds lie below the mean, everything is mirrored.
     if ((std::isinf(low) && low < T(0)) || high < mean) {
       std::swap(low, high);
       deviation_ = -deviation_;

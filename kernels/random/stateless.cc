@@ -22,7 +22,7 @@ Philox StreamOf(uint64_t seed0, uint64_t seed1) {
   return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});
 }
 
-// What the V2 ops know generators by.
+// The numbers by which the V2 ops name generators.
 constexpr int32_t kPhilox = 1, kAnyAlgorithm = 3;
 
 // A vector of `count` uint64 words, of which there may be more where it is `at_least`.

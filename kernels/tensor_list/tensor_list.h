@@ -56,8 +56,8 @@ class TensorListValue final : public ArithmeticVariant {
   // Appends what another list holds, which must be of the same type and shape.
   Status Append(const TensorListValue& other);
 
-  // What is known of every element: by the list, by `asked` and by the elements that are set.
-  // InvalidArgument where these contradict each other.
+  // Returns the known shape of every element: by the list, by `asked` and by the elements that are
+  // set. InvalidArgument where these contradict each other.
   StatusOr<PartialShape> CommonShape(const PartialShape& asked) const;
 
  private:
