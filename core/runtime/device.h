@@ -24,12 +24,12 @@ class Device {
   const DeviceInfo& info() const { return info_; }
   const std::string& name() const { return name_; }             // full, as a string
   const std::string& type() const { return *info_.name.type; }  // "CPU"
-  // What it holds lives in the device's memory: a subclass whose allocator goes with it clears it
+  // The resources are in the device's memory: a subclass whose allocator goes with it clears them
   // first.
   ResourceStore& resources() { return resources_; }
 
   virtual Allocator& allocator() = 0;
-  // What KernelContext hands to kernels; null on CPU.
+  // The stream and library handles that KernelContext hands to kernels; null on CPU.
   virtual void* stream() { return nullptr; }
   virtual void* kernel_handles() { return nullptr; }
   // True where kernels only launch work: the executor goes on without waiting, and values leave

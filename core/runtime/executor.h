@@ -35,10 +35,10 @@ class Executor {
   // the step waits for nothing that needs that pool.
   virtual Status Run(const StepArgs& args) = 0;
 
-  // What it runs, and where.
+  // The graph that it runs, and the device that it runs on.
   virtual const Graph& graph() const = 0;
   virtual const Device& device() const = 0;
-  // What each step that runs does now. Costs running steps next to nothing.
+  // Describes what each running step does now. Costs running steps next to nothing.
   virtual std::vector<StepActivity> Activities() = 0;
 };
 
