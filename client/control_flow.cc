@@ -45,7 +45,7 @@ Status CheckSides(const Outputs& yes, const Outputs& no) {
   return OkStatus();
 }
 
-// True where every shape that `shape` may stand for is one that `invariant` may stand for.
+// True if every shape that `shape` may stand for is one that `invariant` may stand for.
 bool Keeps(const PartialShape& shape, const PartialShape& invariant) {
   const StatusOr<PartialShape> both = shape.Merge(invariant);
   return both.ok() && *both == shape;

@@ -21,7 +21,7 @@
 // loop saves and restores the variables of a server with the mutexes of all workers. So on each
 // server variables and counts always belong together. Where a batch has been applied already (by an
 // earlier incarnation of the worker, which was killed before it had on the other servers), a step
-// changes nothing, and the global step stays; where the variables are at an earlier batch (they
+// changes nothing, and the global step stays; if the variables are at an earlier batch (they
 // were restored from a checkpoint), it fails, and the loop makes a new session and goes on at the
 // right place. A batch that some servers had before its worker died is finished on the others with
 // gradients of the variables as they are then.
@@ -53,7 +53,7 @@ struct WorkerShare {
 
 class ExactlyOnce {
  public:
-  // Borrows the program. The program's error: InvalidArgument where share.worker is none of the
+  // Borrows the program. The program's error: InvalidArgument if share.worker is none of the
   // workers.
   explicit ExactlyOnce(Program& program, const WorkerShare& share = {});
 
@@ -65,7 +65,7 @@ class ExactlyOnce {
   // Before the first step of a session: how many batches of this worker have been applied
   // everywhere. FailedPrecondition without Apply.
   StatusOr<int64_t> Begin(Session& session) const;
-  // Aborted where `why` says that a step began at a later batch than the variables are at.
+  // Aborted if `why` says that a step began at a later batch than the variables are at.
   Status Explain(const Status& why) const;
   // The mutexes of all workers, on each task. A step holds its worker's. Whatever changes or reads
   // several variables of a task as one holds all of that task.

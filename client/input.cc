@@ -26,7 +26,7 @@ PartialShape Prepend(int64_t size, const PartialShape& shape) {
 }
 PartialShape RowShape(const PartialShape& shape) { return PartialShape(shape.dims().subspan(1)); }
 
-// The shapes of one element each; false, and the program's error, where too little is known.
+// The shapes of one element each; false, and the program's error, if too little is known.
 bool ElementShapes(Program& program, const Outputs& tensors, bool rows, bool pad, Shapes* shapes) {
   if (tensors.empty()) program.Fail(InvalidArgument("an input pipeline of no tensors"));
   for (const Output& t : tensors) {
@@ -210,7 +210,7 @@ namespace {
 
 constexpr int64_t kBucketedBatches = 8;  // ready, at most
 
-// As a batch of one where `count` is 1, of none where it is 0.
+// As a batch of one if `count` is 1, of none if it is 0.
 Outputs OneOrNone(Program& program, const Outputs& tensors, Output count) {
   const Output zero = Constant(program, Tensor::Scalar<int32_t>(0));
   const Output rest = Constant(program, Tensor::Scalar<int32_t>(-1));

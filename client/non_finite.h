@@ -15,7 +15,7 @@
 
 namespace penstock::client {
 
-// "NaN", "Inf" or "-Inf": the first such element of a tensor of floating-point numbers; "" where
+// "NaN", "Inf" or "-Inf": the first such element of a tensor of floating-point numbers; "" if
 // all are finite, or the tensor is of another type.
 std::string NonFiniteIn(const Tensor& tensor);
 
@@ -28,7 +28,7 @@ class NonFiniteOrigin {
                   Env& env);
 
   // Sentences for people: a fed tensor that is not finite; else the first node, in topological
-  // order, with an output that is not. The step has changed the variables since: where that node is
+  // order, with an output that is not. The step has changed the variables since: if that node is
   // a variable, names it, and looks once more with the values of the newest good checkpoint fed in
   // the variables' place. Nodes inside of loops and branches are not looked at, but what leaves
   // them is.

@@ -32,7 +32,7 @@ class QueueRunners {
   // threads.
   void Add(const Outputs& enqueues, const Outputs& queues, int threads = 1);
 
-  // OK where what is taken from the queues is the same each time that a session begins anew. Else
+  // OK if what is taken from the queues is the same each time that a session begins anew. Else
   // InvalidArgument says what leaves it to chance: a runner of several threads or enqueue ops, a
   // shuffle without seeds or that is not repeatable (ShuffleBatchOptions), before `taken` or before
   // what runners put in.

@@ -140,7 +140,7 @@ Outputs ZeroState(Program& program, const RnnCell& cell, Output batch) {
   for (const int64_t size : cell.state_sizes()) {
     const Output dims = Pack({batch, Int(program, static_cast<int32_t>(size))});
     const Output zeros = Fill(dims, Cast(Constant(program, Tensor::Scalar(0.0)), cell.dtype()));
-    // The same, but seen to have as many columns where the number of rows is not known.
+    // The same, but seen to have as many columns if the number of rows is not known.
     state.push_back(batch.constant() != nullptr
                         ? zeros
                         : Reshape(zeros, Ints(program, {-1, static_cast<int32_t>(size)})));

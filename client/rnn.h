@@ -112,7 +112,7 @@ struct DynamicRnnOptions {
   // int32 or int64[batch]: past its length a row's outputs are zeros and its state stays. Left out:
   // all rows are as long as the input.
   Output lengths = {};
-  Outputs initial_state = {};  // zeros where empty
+  Outputs initial_state = {};  // zeros if empty
   bool time_major =
       false;  // inputs and outputs are [time, batch, ...] rather than [batch, time, ...]
   int64_t parallel_iterations = 32;

@@ -12,7 +12,7 @@
 //
 // How much that is: with `once`, what it has counted of this worker's batches; every record is then
 // seen exactly once in each epoch, however many workers are killed (exactly_once.h). Without, as
-// many batches as the global step says; that is exact where this is the only worker, has no
+// many batches as the global step says; that is exact if this is the only worker, has no
 // concurrent steps, and no parameter server lives on when it is killed within a step.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace penstock::client {
 
 class StepProgress {
  public:
-  // After so many steps in a row that leave the global step unchanged a line says so; where the
+  // After so many steps in a row that leave the global step unchanged a line says so; if the
   // train op can change it (gradients may be accumulated), after ten times as many.
   static constexpr int64_t kSaidAfter = 100;
 
@@ -22,7 +22,7 @@ class StepProgress {
 
   // To be called after each step, with the global step that it has left. FailedPrecondition after
   // `steps_max` steps in a row without a change, unless the train op has a node that may change it.
-  // Sets `*line` where there is something to say.
+  // Sets `*line` if there is something to say.
   Status Add(int64_t global_step, std::string* line);
 
  private:

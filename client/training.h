@@ -56,13 +56,13 @@ struct TrainingStep {
   Output train;
   // The tensors of next_batch are fed to these, in order.
   Outputs inputs = {};
-  // OutOfRange: the data have ended, and so does the loop. May be null where nothing is fed. A
+  // OutOfRange: the data have ended, and so does the loop. May be null if nothing is fed. A
   // batch that depends on nothing but the step makes a training that is resumed the same as one
   // that was never interrupted.
   std::function<StatusOr<std::vector<Tensor>>(int64_t global_step)> next_batch = nullptr;
   // Scalars that hooks see after each step: {"loss", loss}.
   std::vector<std::pair<std::string, Output>> measures = {};
-  // The measure that must stay finite: see stop_on_nan. InvalidArgument where there is no measure
+  // The measure that must stay finite: see stop_on_nan. InvalidArgument if there is no measure
   // of a name given here; no measure need have the name "loss".
   std::string loss = "loss";
   // Given if `train` is its Apply: then a checkpoint shows each parameter server at a moment

@@ -8,7 +8,7 @@
 //
 // A value that borrows its Program; making one adds its nodes and enters it into the program's
 // collections. Has no value before its initializer op has run. Each conversion adds a read of its
-// own, which may see another update than the next: keep the Output where one value must serve
+// own, which may see another update than the next: keep the Output if one value must serve
 // twice.
 #pragma once
 

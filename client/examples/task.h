@@ -21,7 +21,7 @@ namespace penstock::examples {
 // not come back in time, a signal has ended the training early.
 enum ExitCode { kDone = 0, kError = 1, kMistake = 2, kTaskLost = 129, kStopped = 143 };
 
-// Writes a line for people, where there is an error; returns `code` then, and kDone otherwise.
+// Writes a line for people, if there is an error; returns `code` then, and kDone otherwise.
 int Report(const std::string& program, const Status& status, int code);
 
 struct TaskRole {
@@ -44,7 +44,7 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags);
 
 // "/job:worker/task:1"; "" without a cluster.
 std::string TaskName(const TaskConfig& task);
-// The one that initialises and saves: a job of its own where there is one, else the first worker.
+// The one that initialises and saves: a job of its own if there is one, else the first worker.
 std::string ChiefName(const TaskConfig& task);
 int NumTasks(const TaskConfig& task, const std::string& job);
 // The tasks that compute, in order of name: all but the ps.

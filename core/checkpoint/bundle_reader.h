@@ -23,7 +23,7 @@ class BundleReader final : public CheckpointReader {
  public:
   using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
-  // NotFound where there is no index of that prefix. `env` must outlive the reader. Data files are
+  // NotFound if there is no index of that prefix. `env` must outlive the reader. Data files are
   // opened when they are needed.
   static StatusOr<std::unique_ptr<BundleReader>> Open(Env& env, std::string prefix);
 

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// 1200 of "model.ckpt-1200"; -1 where there is none.
+// 1200 of "model.ckpt-1200"; -1 if there is none.
 int64_t NumberOf(string_view prefix) {
   const size_t dash = prefix.rfind('-');
   int64_t number = -1;

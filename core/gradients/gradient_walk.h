@@ -35,7 +35,7 @@ class GradientWalk {
   // The unit that the walk waits for: a node, or a loop with all its nodes.
   struct Unit {
     const Node* node = nullptr;
-    int frame = 0;  // where node is null
+    int frame = 0;  // if node is null
   };
 
   // gradient_marks.cc: which nodes matter, and how many consumers each unit has.
@@ -50,7 +50,7 @@ class GradientWalk {
   bool Between(const Node* node) const {
     return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
   }
-  // True where a gradient goes from input i of `node` to what it comes from.
+  // True if a gradient goes from input i of `node` to what it comes from.
   bool FlowsInto(const Node& node, int i) const;
   // Enters, Merges and Switches of loops, Exits: what the loop's gradient sees to.
   bool IsLoopStructure(const Node& node) const;
@@ -104,7 +104,7 @@ class GradientWalk {
   absl::flat_hash_map<Key, Gradient> sums_;
 };
 
-// The name scope that gradients are built in; true where a part of `name` is one.
+// The name scope that gradients are built in; true if a part of `name` is one.
 inline constexpr char kGradientScope[] = "gradients";
 bool InGradientScope(string_view name);
 

@@ -28,7 +28,7 @@ struct Scopes {
   std::shared_ptr<const Scopes> outside;  // what was in force when the context was opened
 };
 
-// `inner` where it says something, else `outer`.
+// `inner` if it says something, else `outer`.
 DeviceName Override(const DeviceName& outer, const DeviceName& inner) {
   DeviceName merged = inner;
   if (!merged.job) merged.job = outer.job;

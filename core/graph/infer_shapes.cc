@@ -16,7 +16,7 @@ constexpr int64_t kFollowedElementsMax = kMaxRank;
 // Two suffice for a loop, and one more for each one around it.
 constexpr int kRoundsMax = 8;
 
-// The integers as a tensor; invalid where one does not fit the type.
+// The integers as a tensor; invalid if one does not fit the type.
 Tensor Integers(DType dtype, const Shape& shape, absl::Span<const int64_t> values) {
   Tensor result(dtype, shape);
   for (size_t i = 0; i < values.size(); ++i) {

@@ -11,7 +11,7 @@ namespace penstock {
 
 namespace {
 
-// OK where `name` is a tensor of the graph, "x" or "x:0".
+// OK if `name` is a tensor of the graph, "x" or "x:0".
 Status CheckTensor(const Graph& graph, const std::string& name) {
   ASSIGN_OR_RETURN(const TensorName tensor, TensorName::Parse(name));
   const Node* node = graph.FindNode(tensor.node);

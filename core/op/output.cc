@@ -33,7 +33,7 @@ bool AllValid(const std::vector<NodeInput>& inputs) {
   return true;
 }
 
-// `value` as a scalar of type T, where T can hold it.
+// `value` as a scalar of type T, if T can hold it.
 template <class T>
 bool ScalarAs(double value, Tensor* scalar) {
   if constexpr (std::is_integral_v<T>) {

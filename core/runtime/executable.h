@@ -63,7 +63,7 @@ class Executable {
     uint32_t num_edges;
     uint32_t first_control;
     uint32_t num_controls;
-    uint32_t detail;  // index, where special
+    uint32_t detail;  // index, if special
     uint16_t special;
     FlowOp flow;
     bool drops_output;  // an output has no consumer

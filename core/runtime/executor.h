@@ -31,7 +31,7 @@ class Executor {
   // those of loops and those that wait (kernels that are async).
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
   // As RunAsync, on this thread, returning when the step has ended. The quickest way for small
-  // steps: nothing leaves the thread unless it pays. It blocks: on a thread of the pool only where
+  // steps: nothing leaves the thread unless it pays. It blocks: on a thread of the pool only if
   // the step waits for nothing that needs that pool.
   virtual Status Run(const StepArgs& args) = 0;
 

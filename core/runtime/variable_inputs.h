@@ -9,7 +9,7 @@
 namespace penstock {
 
 // Replaces the handles among the inputs of a node that is kReadsVariables by the values of their
-// variables, where the node wants values. Internal if a handle leads to no variable, or to one of
+// variables, if the node wants values. Internal if a handle leads to no variable, or to one of
 // another type.
 Status ReadVariables(Iteration& it, const Executable::Item& item);
 

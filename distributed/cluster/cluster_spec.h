@@ -21,13 +21,13 @@ class ClusterSpec {
   // Task index -> "host:port". Indices may have gaps.
   using Tasks = std::map<int, std::string>;
 
-  // InvalidArgument where the address is not "host:port" (an IPv6 host stands in brackets), or is
+  // InvalidArgument if the address is not "host:port" (an IPv6 host stands in brackets), or is
   // another task's, or the task is there already. Port 0, "any free one", may be given many times.
   Status AddTask(const std::string& job, int index, const std::string& address);
 
   const std::map<std::string, Tasks>& jobs() const { return jobs_; }
   bool empty() const { return jobs_.empty(); }
-  // "" where there is no such task.
+  // "" if there is no such task.
   std::string Address(const std::string& job, int index) const;
   bool operator==(const ClusterSpec&) const = default;
   // "ps: 0=a:2222 1=b:2222; worker: 0=c:2222".
@@ -53,7 +53,7 @@ struct TaskConfig {
   std::string address() const { return cluster.Address(job, task); }
   // "/job:ps/replica:0/task:1".
   std::string name() const;
-  // The task that initialises, saves and writes summaries: the chief (or master) where there is
+  // The task that initialises, saves and writes summaries: the chief (or master) if there is
   // such a job, else worker 0.
   bool is_chief() const;
 };

@@ -51,7 +51,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const SessionOptions& options() const { return options_.session; }
   const std::vector<SessionTask>& tasks() const { return tasks_->list; }
 
-  // Changes the graph by `add`, which leaves it as it was where it fails. Returns the new version.
+  // Changes the graph by `add`, which leaves it as it was if it fails. Returns the new version.
   // With `expected_version` >= 0, Aborted unless that is the present one.
   StatusOr<int64_t> Extend(int64_t expected_version, absl::FunctionRef<Status(Graph*)> add);
 
@@ -102,7 +102,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Notes that a client has called from `client`, the address of its connection; "" for a client
   // in this process, whose session is never idle.
   void CalledFrom(const std::string& client);
-  // The session is in use where its client's connection is among those that are alive.
+  // The session is in use if its client's connection is among those that are alive.
   void CheckClient(const absl::flat_hash_set<std::string>& connected);
   // How long nothing has been asked of it, and its client has had no connection when that was
   // checked; 0 while a step runs. A partial run between two instalments is not counted as running:

@@ -28,7 +28,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
  public:
   static constexpr int64_t kGraceMs = 2'000;
   // Tasks end a step at its deadline themselves, and say what it waited for. The master does so
-  // this much later, where a task did not.
+  // this much later, if a task did not.
   static constexpr int64_t kDeadlineSlackMs = 250;
 
   // Borrowed until `done`.

@@ -37,7 +37,7 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
 
   // Feeds some and fetches some, each of which is named once in all instalments. `outputs`,
   // borrowed until `done`, in the order of `fetches`. The last instalment ends with the step.
-  // InvalidArgument, and nothing has changed, where the names or values are wrong, or a fetch needs
+  // InvalidArgument, and nothing has changed, if the names or values are wrong, or a fetch needs
   // feeds that are still to come; any other error is the step's, and its end.
   void Run(const Feeds& feeds, const std::vector<std::string>& fetches,
            std::vector<Tensor>* outputs, Done done);

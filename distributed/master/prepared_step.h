@@ -82,16 +82,16 @@ class PreparedStep {
   std::string session;
   std::shared_ptr<const SessionTasks> tasks;  // what the parts point into
   std::vector<Part> parts;                    // the master's own task's last
-  // The whole step, where it is one part of one task that is in this process.
+  // The whole step, if it is one part of one task that is in this process.
   std::shared_ptr<WorkerGraph> local;
   // For a partial run: the feeds that each fetch needs.
   std::vector<std::vector<int>> feeds_of_fetches;
   StepSampling sampling;  // if `placed`
 
-  // InvalidArgument where the tensors do not fit the feeds; names the one.
+  // InvalidArgument if the tensors do not fit the feeds; names the one.
   Status CheckFeeds(absl::Span<const Tensor> tensors) const;
   Status CheckFeed(size_t index, const Tensor& tensor) const;
-  // InvalidArgument where a fetch has no value, because its branch was not taken.
+  // InvalidArgument if a fetch has no value, because its branch was not taken.
   Status CheckFetches(absl::Span<const Tensor> tensors) const;
 
  private:

@@ -42,7 +42,7 @@ struct SessionOptions {
   // such pass or if steps need it.
   std::vector<std::string> disabled_passes = {};
   // The placement of nodes that name no job. "client": on the task that is addressed. "auto": on
-  // any task; some steps are measured, and where another placement is predicted to be a tenth
+  // any task; some steps are measured, and if another placement is predicted to be a tenth
   // quicker, the step is placed anew. Variables and other state are placed once, by the whole
   // graph, and stay; a second client would put them elsewhere, so graphs that several clients share
   // name their jobs.

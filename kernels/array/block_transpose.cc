@@ -91,7 +91,7 @@ void TransposeRest(const TransposedBlock& block, const char* from, char* to, boo
 
 }  // namespace
 
-// Tiles, or squares where the block is smaller, and then the ragged edges.
+// Tiles, or squares if the block is smaller, and then the ragged edges.
 template <class U>
 void TransposeBlock(const TransposedBlock& block, const char* from, char* to) {
   constexpr int64_t kTile = kCacheLine / sizeof(U), kSize = Square<U>::kSize;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckNumerics: the input, or an error where it holds NaN or infinity.
+// CheckNumerics: the input, or an error if it holds NaN or infinity.
 #include <limits>
 
 #include "core/op/gradient.h"

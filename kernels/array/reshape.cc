@@ -124,7 +124,7 @@ Status ExpandDimsShape(ShapeScope& s) {
 }
 
 // Removes dimensions of `shape`: those in `chosen` or, if that is empty, all of size 1. Unknown
-// sizes count as 1 where they were chosen; *certain tells whether any was left to guess.
+// sizes count as 1 if they were chosen; *certain tells whether any was left to guess.
 Status Squeezed(const PartialShape& shape, const std::vector<int64_t>& chosen, Dims* kept,
                 bool* certain) {
   std::vector<bool> drop(shape.rank(), false);

@@ -110,7 +110,7 @@ class CtcLossBase : public Kernel {
     return node.Attr("ignore_longer_outputs_than_inputs", &ignore_longer_);
   }
 
-  // The labels of each sequence. Empty where it is to be ignored.
+  // The labels of each sequence. Empty if it is to be ignored.
   StatusOr<std::vector<Spelling>> Spellings(const KernelContext& ctx, const CtcInput& in) const {
     ASSIGN_OR_RETURN(const std::vector<Spelling> given, Labels(ctx, in.batch));
     std::vector<Spelling> spellings(in.batch);

@@ -101,7 +101,7 @@ class Model {
     held_.insert(held_.begin(), op.outcome.taken.begin(), op.outcome.taken.end());
     op.outcome.taken.clear();
   }
-  // One elementary move; false where there is none.
+  // One elementary move; false if there is none.
   bool Move() {
     if (!givers_.empty()) {
       Op& op = ops_[givers_.front()];

@@ -118,7 +118,7 @@ class CacheDataset final : public Dataset {
    private:
     const std::shared_ptr<const CacheDataset> dataset_;
     std::shared_ptr<const Elements> cached_;  // null: this reading fills the cache
-    IteratorPtr input_;                       // null where it is not read
+    IteratorPtr input_;                       // null if it is not read
     Elements read_;
     int64_t next_ = 0;
     bool ended_ = false;

@@ -74,10 +74,10 @@ class DatasetIterator {
   // True if the next call does not wait.
   virtual bool ReadyNow() const { return NeverWaits(); }
 
-  // The state, for a new iterator of an equal dataset to go on from. Unimplemented where that
+  // The state, for a new iterator of an equal dataset to go on from. Unimplemented if that
   // cannot be done.
   virtual Status Save(const IteratorContext& ctx, StateWriter* writer) = 0;
-  // REQUIRES that GetNext has not been called. InvalidArgument where the state, which comes from
+  // REQUIRES that GetNext has not been called. InvalidArgument if the state, which comes from
   // outside, does not fit; the iterator is of no use then.
   virtual Status Restore(const IteratorContext& ctx, StateReader* reader) = 0;
 };
@@ -96,7 +96,7 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual ~Dataset() = default;
 
   virtual StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const = 0;
-  // The number of elements where it is known without reading.
+  // The number of elements if it is known without reading.
   virtual int64_t Cardinality() const { return kUnknownCardinality; }
   // Its name in errors and states: "Batch".
   virtual const char* Name() const = 0;
@@ -151,10 +151,10 @@ class DatasetValue final : public VariantValue {
   const int height_;
 };
 
-// The dataset in a scalar variant tensor. InvalidArgument where there is none.
+// The dataset in a scalar variant tensor. InvalidArgument if there is none.
 StatusOr<DatasetPtr> DatasetOf(const Tensor& tensor);
 
-// A tensor in host memory whose size may come from outside: ResourceExhausted where there is no
+// A tensor in host memory whose size may come from outside: ResourceExhausted if there is no
 // memory for it.
 StatusOr<Tensor> NewTensor(DType dtype, const Shape& shape);
 

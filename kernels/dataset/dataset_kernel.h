@@ -16,7 +16,7 @@ namespace penstock {
 
 class DatasetKernel : public Kernel {
  public:
-  // Reads output_types and output_shapes, where the op has them, into spec().
+  // Reads output_types and output_shapes, if the op has them, into spec().
   Status Init(const KernelInit& node) override;
   Status Compute(KernelContext& ctx) final;
 
@@ -32,7 +32,7 @@ class DatasetKernel : public Kernel {
 // Attributes output_types and output_shapes. InvalidArgument unless they are as many.
 Status ReadSpec(const KernelInit& node, ElementSpec* spec, const char* types = "output_types");
 
-// An input that must be a scalar; InvalidArgument, which calls it `name`, where it is not.
+// An input that must be a scalar; InvalidArgument, which calls it `name`, if it is not.
 template <class T>
 StatusOr<T> ScalarInput(const KernelContext& ctx, int i, const char* name) {
   const Tensor& input = ctx.input(i);

@@ -2,7 +2,7 @@
 //
 // IteratorResource: an iterator that a program names by a handle, and the dataset that it reads.
 //
-// Thread-safe. Tasks for the iterator run one at a time, in order: on the caller's thread where the
+// Thread-safe. Tasks for the iterator run one at a time, in order: on the caller's thread if the
 // iterator does not wait, else on a thread of the resource, which starts with the first such task.
 // A task that has not begun ends with the cancellation of its step. Shutdown, and the destructor,
 // end whatever the iterator reads ahead.

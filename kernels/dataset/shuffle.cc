@@ -77,7 +77,7 @@ class ShuffleDataset final : public Dataset {
         if (left_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
         if (!open_) {
           if (count >= 0 && round_ >= count) return OkStatus();
-          // For ever would be without an end where there is nothing.
+          // For ever would be without an end if there is nothing.
           if (count < 0 && round_ > 0 && empty_) return OkStatus();
           RETURN_IF_ERROR(BeginRound(ctx));
         }

@@ -152,7 +152,7 @@ class SampleBox final : public Kernel {
         "you wish to not provide any bounding boxes.");
   }
 
-  // The first crop drawn that covers enough of a box; the whole image where none does.
+  // The first crop drawn that covers enough of a box; the whole image if none does.
   Rectangle Draw(const Rectangle& image, const std::vector<Rectangle>& boxes, float covered,
                  PhiloxNumbers& random) const {
     const float area = image.area();

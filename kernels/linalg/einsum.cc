@@ -61,7 +61,7 @@ Output EllipsisSizes(const std::string& subscripts, Output x) {
   return Call("Slice", {ShapeOf(x), begin, Pack(Outputs{RankOf(x) - static_cast<double>(named)})});
 }
 
-// The gradient of input i: an einsum of dy and, where there are two inputs, the other one.
+// The gradient of input i: an einsum of dy and, if there are two inputs, the other one.
 class InputGradient {
  public:
   InputGradient(const GradientScope& g, const EinsumEquation& equation, int i)

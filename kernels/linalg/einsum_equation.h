@@ -37,7 +37,7 @@ struct EinsumLabels {
   Labels output;
   std::map<int, int64_t> sizes;  // -1: unknown
 
-  // InvalidArgument where the shapes do not fit the equation. REQUIRES known ranks.
+  // InvalidArgument if the shapes do not fit the equation. REQUIRES known ranks.
   static StatusOr<EinsumLabels> Of(const EinsumEquation& equation,
                                    const std::vector<PartialShape>& shapes);
   Dims SizesOf(const Labels& labels) const;

@@ -22,7 +22,7 @@ extern const DTypes kRealMatrixTypes;
 
 // The shape of input `i`, of rank 2 or more, and the dimensions of its matrices (-1: unknown).
 struct MatrixShape {
-  PartialShape batch;  // of unknown rank where the input is
+  PartialShape batch;  // of unknown rank if the input is
   int64_t rows = -1, cols = -1;
   static StatusOr<MatrixShape> Of(const ShapeScope& s, int i);
   // batch + dims
@@ -44,7 +44,7 @@ Output WithDiagonal(Output x, Output diagonal);
 Output LowerHalf(Output x);
 // The two last dimensions of size one that make numbers, one per matrix, broadcast over it.
 Output PerMatrix(Output numbers);
-// 1 / x, but 0 where x is 0.
+// 1 / x, but 0 if x is 0.
 Output SafeReciprocal(Output x);
 Output RowVectors(Output x);     // [..., n] -> [..., 1, n]
 Output ColumnVectors(Output x);  // [..., n] -> [..., n, 1]

@@ -9,7 +9,7 @@
 //     Status Outputs(const MatrixSizes& in, OutputDims* out) const override;
 //     Status ComputeOne(const MatrixInputs<T>& in, double, MatrixOutputs<T>& out) const override;
 //   };
-// Batch dimensions of several inputs must agree, or broadcast where the kernel says so.
+// Batch dimensions of several inputs must agree, or broadcast if the kernel says so.
 #pragma once
 
 #include <Eigen/Core>

@@ -30,7 +30,7 @@ Matrix Times(const Matrix& a, const Matrix& b, bool adjoint_b = false) {
 
 double Norm(const Matrix& a) { return a.cwiseAbs().colwise().sum().maxCoeff(); }
 
-// a = q t q^H, where t is an upper triangle. Not finite where LAPACK did not converge.
+// a = q t q^H, where t is an upper triangle. Not finite if LAPACK did not converge.
 struct Schur {
   Matrix t, q;
 

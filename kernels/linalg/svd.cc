@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// input = u diag(s) v^H, s descending; NaN where the input is not finite.
+// input = u diag(s) v^H, s descending; NaN if the input is not finite.
 template <class T>
 class SvdKernel final : public MatrixKernel<T> {
  public:

@@ -5,7 +5,7 @@
 // Its kind says what may be done: a kHash table is filled once (Initialize) and then only read;
 // kMutable ones change; a kDense table's keys may be small vectors, and two of them are reserved.
 // Thread-safe: many may read while nobody writes. Every call checks types and shapes; nothing is
-// changed where that fails.
+// changed if that fails.
 //
 // Actions in a StateLog: "insert" {keys, values}, "erase" {keys}, "import" {keys, values},
 // "initialize" {keys, values}.
@@ -38,7 +38,7 @@ class LookupTable final : public Resource {
     float max_load = 0.8f;
   };
 
-  // InvalidArgument where no table can be like that.
+  // InvalidArgument if no table can be like that.
   static StatusOr<std::shared_ptr<LookupTable>> Make(std::string name, Spec spec);
   LookupTable(std::string name, Spec spec) : name_(std::move(name)), spec_(std::move(spec)) {}
 

@@ -83,7 +83,7 @@ Gradients MeanGradient(const GradientScope& g) {
 }
 
 // The gradient of each factor: the product of all the others, as the product of those before and
-// those after it. (Dividing the whole product by the factor would fail where it is zero.)
+// those after it. (Dividing the whole product by the factor would fail if it is zero.)
 Gradients ProdGradient(const GradientScope& g) {
   const auto ints = [&](std::vector<int32_t> v) { return g.Const(Tensor::Vector<int32_t>(v)); };
   const Output x = g.x(), shape = ShapeOf(x), rank = RankOf(x);

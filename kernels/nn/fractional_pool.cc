@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// In one dimension. The sequences have an element for each, also where there are no channels.
+// In one dimension. The sequences have an element for each, also if there are no channels.
 constexpr int64_t kPixelsMax = 1 << 24;
 
 int64_t PooledSize(int64_t size, float ratio) {

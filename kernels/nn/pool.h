@@ -35,7 +35,7 @@ struct PoolGeometry {
 };
 
 // Calls visit(input offset, output offset) for each pair of pixels that meet in image b, window by
-// window; offsets count elements and lie at channel 0. None where there is no channel.
+// window; offsets count elements and lie at channel 0. None if there is no channel.
 template <class Visit>
 void ForEachPair(const PoolGeometry& g, int64_t b, const Visit& visit) {
   if (g.channels == 0) return;  // images that hold nothing may be of any size

@@ -41,7 +41,7 @@ struct DenseColumn {
   bool variable_length() const { return shape.rank() > 0 && shape.dim(0) < 0; }
   // The number of elements of one row, or of one step of variable length.
   int64_t stride() const;
-  // InvalidArgument where dtype, shape and default do not fit together; `index`: of the column.
+  // InvalidArgument if dtype, shape and default do not fit together; `index`: of the column.
   Status Check(int index) const;
   Status Parse(const ColumnRows& rows, KernelContext& ctx, int output) const;
 

@@ -55,7 +55,7 @@ class TruncatedNormalRow {
     high_ = (high - mean) / deviation_;
   }
 
-  // Numbers from `stream`; false where too many attempts in a row fail.
+  // Numbers from `stream`; false if too many attempts in a row fail.
   bool Fill(Philox& stream, T* out, int64_t count) {
     const T kFar = Rounded<T>(1.3);
     if ((low_ < -kFar && high_ >= T(0)) || (high_ > kFar && low_ <= T(0))) {

@@ -23,7 +23,7 @@ bool IsGradientScope(string_view part) {
          absl::SimpleAtoi(part.substr(sizeof("gradients_") - 1), &number);
 }
 
-// The name scope that gradients were built in; empty where `name` is in none.
+// The name scope that gradients were built in; empty if `name` is in none.
 std::string GradientScopeOf(const std::string& name) {
   size_t end = 0;
   for (const string_view part : absl::StrSplit(name, '/')) {

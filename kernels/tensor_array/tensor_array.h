@@ -4,8 +4,8 @@
 // iteration by iteration. Its gradient is another one of the same size, in which repeated writes of
 // a place add up.
 //
-// A place is written once and, where the array clears what was read, read once. One that was never
-// written reads as zeros where its shape is known. Thread-safe. Errors name array and index.
+// A place is written once and, if the array clears what was read, read once. One that was never
+// written reads as zeros if its shape is known. Thread-safe. Errors name array and index.
 //
 // Opaque in a StateLog, where its actions have no values: "write", "read", "gradient" (from then on
 // it does not grow), "close".

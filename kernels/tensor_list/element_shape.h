@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The shape of a list's elements as ops name it: a vector of sizes of which some may be -1, or the
-// scalar -1 where not even the rank is known.
+// scalar -1 if not even the rank is known.
 #pragma once
 
 #include "core/op/shape_scope.h"

@@ -63,7 +63,7 @@ struct UpdateInputs {
   std::vector<int> hyperparameters;
 };
 
-// A sparse update's rows and the variable's: InvalidArgument where they do not fit.
+// A sparse update's rows and the variable's: InvalidArgument if they do not fit.
 Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& indices);
 // Every slot and, if dense, the gradient must have the variable's shape.
 Status CheckSameShape(const RuleSignature& rule, absl::Span<Tensor* const> state);

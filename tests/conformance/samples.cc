@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kListLength = 2;
 
-// Element k of argument `arg` where an example says nothing: distinct, between 0.1 and 0.9, and in
+// Element k of argument `arg` if an example says nothing: distinct, between 0.1 and 0.9, and in
 // no simple relation to its neighbours.
 double Fraction(int arg, int64_t k) {
   const double golden = 0.6180339887498949;

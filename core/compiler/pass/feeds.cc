@@ -28,7 +28,7 @@ std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& fee
   return consumers;
 }
 
-// A client can give any node the attribute: it means nothing where inputs are no outputs, and where
+// A client can give any node the attribute: it means nothing if inputs are no outputs, and if
 // following inputs could lead round a loop.
 bool HasResultsApart(const Node& node) {
   const bool* const apart = node.attr<bool>(kResultsApartAttr);

@@ -108,7 +108,7 @@ class Folder {
         Tensor::Of<int32_t>(result_shape, std::vector<int32_t>(numbers.begin(), numbers.end()))};
   }
 
-  // Runs the node's CPU kernel on constant inputs; empty where that cannot be done.
+  // Runs the node's CPU kernel on constant inputs; empty if that cannot be done.
   std::vector<Tensor> Evaluate(const Node& node) {
     if (node.num_inputs() == 0) return {};
     std::vector<Tensor> inputs;
