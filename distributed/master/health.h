@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HealthMonitor: a master's heartbeats to the tasks that its sessions use. Finds tasks that are
-// dead, frozen, unreachable or restarted, also where no call to them is under way, and renews the
+// HealthMonitor: sends a master's heartbeats to the tasks that its sessions use. Detects tasks that
+// are dead, frozen, unreachable or restarted, even if no call to them is pending, and renews the
 // sessions' leases there.
 //
 // A task that misses several heartbeats in a row is Unavailable until it answers again. One that

@@ -2,11 +2,11 @@
 //
 // PartialRun: a step that is fed and fetched in instalments, while it runs.
 //
-// Feeds are sent to the step's own rendezvous in the master's task, and fetches received from it,
-// as the compiler names them (CompileOptions::partial_run). So a step in instalments is a step like
-// any other to everything below. It ends when all its nodes have run, for which all its feeds have
-// to be there; a failure of the step is the answer to the instalment that waits, or to the next.
-// Thread-safe. Held by shared pointers: its step keeps it.
+// Feeds are sent to the rendezvous of the step's part in the master's own task, and fetches are
+// received from it, under the names that the compiler gives them (CompileOptions::partial_run).
+// Everything below sees an ordinary step. The step ends when all its nodes have run, and so not
+// before all its feeds are there. If the step fails, the pending instalment, or else the next one,
+// ends with its error. Thread-safe. Held by shared pointers: its step keeps it.
 #pragma once
 
 #include <memory>
