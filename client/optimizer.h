@@ -107,7 +107,7 @@ class Optimizer {
 Gradient SumRepeatedRows(const Gradient& gradient);
 // Present on a node no output of which holds a value twice. Written by client/embedding.
 inline constexpr char kDistinctAttr[] = "_distinct";
-// The same; the gradient as it is if kDistinctAttr says that no index repeats.
+// The same; the gradient as it is where kDistinctAttr says that no index repeats.
 Gradient DistinctRows(GraphBuilder& graph, const Gradient& gradient);
 
 }  // namespace penstock::client

@@ -34,7 +34,7 @@ class StepTable final : public TaskSteps {
   StepTable(TaskName task, Env& env, DeadlineTimer& timer);
   ~StepTable();
 
-  // AlreadyExists if the step runs here, Aborted if it has ended or was aborted before it
+  // AlreadyExists where the step runs here, Aborted where it has ended or was aborted before it
   // could begin.
   StatusOr<std::shared_ptr<Step>> Begin(int64_t step_id, const std::string& session);
   // Forgets the step, but that it was.
