@@ -103,6 +103,7 @@ class BudgetTest(unittest.TestCase):
             (root / more).write_text("// Which it is.\n", encoding="utf-8")
             self.assertEqual(list(language.check(root, [code])), [])
             self.assertEqual(len(list(language.check(root, [code, more]))), 3)
+            self.assertEqual(language.table(root, [code, more]), language.HEAD + "core 2\n")
 
 
 if __name__ == "__main__":
