@@ -15,7 +15,7 @@ bool IsScalarBool(Output value) {
   return value.dtype() == DType::kBool && value.shape().Compatible(PartialShape::Scalar());
 }
 
-// What one side gives, as tensors of that side.
+// Builds one branch and returns its outputs, as tensors of that branch.
 Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
                     const std::function<Outputs()>& function) {
   BranchContext branch(graph, pred, side);
@@ -45,7 +45,7 @@ Status CheckSides(const Outputs& yes, const Outputs& no) {
   return OkStatus();
 }
 
-// True where every shape that `shape` may stand for is one that `invariant` may stand for.
+// True if every shape that `shape` may stand for is one that `invariant` may stand for.
 bool Keeps(const PartialShape& shape, const PartialShape& invariant) {
   const StatusOr<PartialShape> both = shape.Merge(invariant);
   return both.ok() && *both == shape;

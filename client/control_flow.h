@@ -12,9 +12,10 @@
 //       [](const Outputs& v) { return Less(v[1], ConstantLike(v[1], 1000)); },
 //       [](const Outputs& v) { return Outputs{v[0] + 1, v[1] * 2}; });
 //
-// What functions build inside runs only there: a node that was built before a branch runs whether
-// the branch is taken or not. Variables and placeholders are made outside. Mistakes become the
-// graph's error. The nodes and their names are those that TensorFlow's cond and while_loop build.
+// Nodes that a function builds inside of a branch or a loop run only there: a node that was built
+// before a branch runs whether the branch is taken or not. Variables and placeholders are made
+// outside. Mistakes become the graph's error. The nodes and their names are those that TensorFlow's
+// cond and while_loop build.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,9 @@
 
 namespace penstock::client {
 
-// What `then` gives where `pred` (a bool) is true at run time, else what `otherwise` gives: as many
-// tensors, of the same types. Only one of them runs. An op without outputs stands for the value of
-// `pred`, there when the op has run.
+// Returns the outputs of `then` if `pred` (a bool) is true at run time, else those of `otherwise`:
+// as many tensors, of the same types. Only one of them runs. An op without outputs stands for the
+// value of `pred`, there when the op has run.
 Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& then,
              const std::function<Outputs()>& otherwise, string_view name = "cond");
 
@@ -45,8 +46,8 @@ struct WhileOptions {
   int64_t parallel_iterations = 10;
   // Tensors that are kept for the gradient may be moved to the host.
   bool swap_memory = false;
-  // What variables look like in all iterations, where that is less than what their initial values
-  // look like; one per variable, or none at all.
+  // The shapes of loop variables in all iterations, if they are less specific than those of the
+  // initial values; one per variable, or none at all.
   std::vector<PartialShape> shape_invariants = {};
   // The loop ends after as many iterations at the latest.
   std::optional<int64_t> maximum_iterations = std::nullopt;

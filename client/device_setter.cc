@@ -54,7 +54,7 @@ int64_t BytesOf(const Graph::NodeSpec& spec) {
   return static_cast<int64_t>(std::min(bytes, 1e18));
 }
 
-// `wanted` where it says something, else `otherwise`. A wish for another job, or another task of
+// `wanted` if it says something, else `otherwise`. A wish for another job, or another task of
 // it, leaves nothing of `otherwise` but the rest.
 std::string WithDefaults(const std::string& wanted, const DeviceName& otherwise) {
   StatusOr<DeviceName> parsed = DeviceName::Parse(wanted);

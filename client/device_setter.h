@@ -33,7 +33,7 @@ struct ReplicaDevices {
 // count: one setter serves one program. A dimension that is unknown counts as 1.
 GraphBuilder::DeviceFunction ReplicaDeviceSetter(const ReplicaDevices& devices);
 
-// The CPU of the task that `device` is one of; `device` where it names none.
+// The CPU of the task that `device` is one of; `device` if it names none.
 std::string HostOf(const std::string& device);
 
 // Everything to `device`, but for ops that work on a variable.

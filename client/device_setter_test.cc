@@ -43,7 +43,7 @@ TEST(ReplicaDeviceSetterTest, BalancesBytes) {
   const auto scope =
       program.DeviceFunctionScope(ReplicaDeviceSetter({.ps_tasks = 3, .balance = Balance::kBytes}));
   int64_t bytes[3] = {};
-  // What a convnet has: large and small by turns.
+  // Sizes as in a convnet: large and small by turns.
   const std::vector<int64_t> sizes = {900000, 100, 400000, 200, 350000, 90, 200000, 10};
   for (const int64_t size : sizes) {
     const Variable v(program, "v", {size}, Zeros());

@@ -44,7 +44,7 @@ Status CheckDevice(const Variable& variable) {
 
 }  // namespace
 
-// What one task holds.
+// One task's part of an Apply.
 struct ExactlyOnce::Section {
   std::string host;
   std::vector<VariableGradient> gradients;
@@ -52,7 +52,7 @@ struct ExactlyOnce::Section {
   bool global_step = false;
 };
 
-// Of its two ops one runs.
+// One of its two ops runs.
 struct ExactlyOnce::Turn {
   Output passed_over, next;
 };
@@ -185,7 +185,8 @@ Output ExactlyOnce::TakenOf(const Variable& taken) const {
   return At(program_, taken.Read(), share_.worker);
 }
 
-// What every task has had, and what each has had.
+// Adds the op that stores the position: the least count that all tasks have reached, then the count
+// of each task.
 void ExactlyOnce::AddBegin() {
   const auto unordered = program_.ClearControlDependencies();
   Outputs had;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExactlyOnce: has each batch of a training applied once by each parameter server, whichever of its
-// tasks are killed, and when. Each server counts the batches of each worker that it has applied, in
-// a variable that is saved and restored with the others, so that each worker goes on at its own
-// place in its own input:
+// ExactlyOnce: each parameter server applies each batch of a training exactly once, even if tasks
+// are killed at any moment. Each server counts the batches of each worker that it has applied, in a
+// variable that is saved and restored with the others. So each worker goes on at its own place in
+// its own input:
 //
 //   ExactlyOnce once(program, {.workers = 2, .worker = 1});
 //   const Output train = once.Apply(optimizer, optimizer.ComputeGradients(program, loss));
@@ -12,29 +12,31 @@
 //   loop.AddHook(&queues);
 //
 // All workers' programs are made with the same number of workers, and share the records out among
-// them. Where one client drives all of them (BuildTowers) it is the only worker, and `batch` an op
-// that takes the batches of all towers.
+// them. If one client drives all of them (BuildTowers), it counts as the only worker, and `batch`
+// is an op that takes the batches of all towers.
 //
-// A step computes its gradients and applies them as ever, beside other workers' steps. On each
-// server, when all that its variables need has arrived, the step applies it and counts the batch:
-// in one go, which no cancellation interrupts, and for which it holds its worker's mutex there. The
-// loop saves and restores the variables of a server with the mutexes of all workers. So on each
-// server variables and counts always belong together. Where a batch has been applied already (by an
-// earlier incarnation of the worker, which was killed before it had on the other servers), a step
-// changes nothing, and the global step stays; where the variables are at an earlier batch (they
-// were restored from a checkpoint), it fails, and the loop makes a new session and goes on at the
-// right place. A batch that some servers had before its worker died is finished on the others with
-// gradients of the variables as they are then.
+// A step computes its gradients as usual, beside other workers' steps. When all gradients for one
+// server's variables have arrived there, the step applies them and counts the batch. It does both
+// as one commit, which no cancellation interrupts, and holds its worker's mutex on that server
+// meanwhile. The loop saves and restores the variables of a server with the mutexes of all workers
+// held. So variables and counts of a server always belong together.
 //
-// Where this ends: variables are on the first CPUs of tasks that are named, or all on one. Updates
-// that are several ops (Adam's powers, its sparse form) mix with those of other workers, as in any
+// A step changes nothing on a server that has applied its batch already (an earlier incarnation of
+// the worker was killed before it reached the other servers); the global step stays. If the
+// variables of a server are at an earlier batch (they were restored from a checkpoint), the step
+// fails, and the loop makes a new session and goes on at the right place. A batch that only some
+// servers had applied when its worker died is finished on the others, with gradients of the
+// variables as they are then.
+//
+// Limits: every variable is on CPU:0 of a named task, or all are on one device. Updates that are
+// several ops (Adam's powers, its sparse form) mix with those of other workers, as in any
 // asynchronous training. A worker whose input has ended leaves: if a server is lost after that and
 // goes back to a checkpoint of before, what that worker gave since is lost. Until the first
 // checkpoint is written, a chief that dies has its successor begin anew.
 //
-// What it costs: an update waits until all gradients of its server have arrived. Steps of one
-// worker come one after the other (TrainingOptions::concurrent_steps == 1). A training is resumed
-// with as many workers, and its variables on as many servers, as it was saved with.
+// Cost: an update waits until all gradients of its server have arrived. Steps of one worker come
+// one after the other (TrainingOptions::concurrent_steps == 1). A training is resumed with as many
+// workers, and its variables on as many servers, as it was saved with.
 #pragma once
 
 #include <optional>
@@ -53,7 +55,7 @@ struct WorkerShare {
 
 class ExactlyOnce {
  public:
-  // Borrows the program. The program's error: InvalidArgument where share.worker is none of the
+  // Borrows the program. The program's error: InvalidArgument if share.worker is none of the
   // workers.
   explicit ExactlyOnce(Program& program, const WorkerShare& share = {});
 
@@ -65,10 +67,10 @@ class ExactlyOnce {
   // Before the first step of a session: how many batches of this worker have been applied
   // everywhere. FailedPrecondition without Apply.
   StatusOr<int64_t> Begin(Session& session) const;
-  // Aborted where `why` says that a step began at a later batch than the variables are at.
+  // Aborted if `why` says that a step began at a later batch than the variables are at.
   Status Explain(const Status& why) const;
-  // Of all workers, on each task. A step holds its worker's; who changes or reads several variables
-  // of a task as one, all that are there.
+  // The mutexes of all workers, on each task. A step holds its worker's. Whatever changes or reads
+  // several variables of a task as one holds all of that task.
   const Outputs& mutexes() const { return mutexes_; }
 
  private:

@@ -174,7 +174,7 @@ TEST_F(TwoServersTest, EachPassesOverWhatItHas) {
   EXPECT_EQ(values(), "float[2] 0 4; float[] 3; int64[1] 3; int64[1] 3; ");
 }
 
-// What is received behind the commit may never come.
+// A tensor that is received after the commit may never come.
 TEST_F(TwoServersTest, NothingBehindTheCommitComesFromElsewhere) {
   const Output rate = CallIn(program_, "Placeholder", {},
                              {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}}, "rate");

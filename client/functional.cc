@@ -35,7 +35,7 @@ class Slices {
   Output size_;
 };
 
-// What a loop over slices writes.
+// The arrays that a loop over slices writes.
 class Results {
  public:
   struct Element {

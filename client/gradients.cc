@@ -34,7 +34,7 @@ ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients
   if (squares.empty()) return clipped;
   clipped.global_norm = Sqrt(AddN(squares));
   const Output limit = ConstantLike(clipped.global_norm, norm);
-  // 1 where the gradients are short enough. The difference is 0, but NaN where the norm is not
+  // 1 if the gradients are short enough. The difference is 0, but NaN if the norm is not
   // finite: gradients that have exploded are not to look like healthy ones.
   const Output scale =
       limit / Maximum(clipped.global_norm, limit) + (clipped.global_norm - clipped.global_norm);

@@ -21,7 +21,7 @@ struct VariableGradient {
   Variable variable;
 };
 
-// One per x: dense, sparse (rows of it, as Gather's is), or none where no y depends on it. To
+// One per x: dense, sparse (rows of it, as Gather's is), or none if no y depends on it. To
 // differentiate by a variable, give its handle().
 std::vector<Gradient> Gradients(GraphBuilder& graph, const Outputs& ys, const Outputs& xs,
                                 const Outputs& dys = {});

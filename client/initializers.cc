@@ -26,7 +26,7 @@ Output Random(GraphSink& sink, string_view op, DType dtype, const InitialShape& 
                 {{"dtype", dtype}, {"seed", seed}, {"seed2", seed2}});
 }
 
-// Of a matrix [in, out], or of a convolution's filter [..., in, out].
+// The fans of a matrix [in, out], or of a convolution's filter [..., in, out].
 struct Fans {
   double in = 1, out = 1;
 };

@@ -3,7 +3,7 @@
 // Initializers: how a variable gets its first value. An Initializer adds the nodes that compute it;
 // the variable runs them on its own device.
 //
-// Random ones repeat themselves where `seed` is not 0; 0 gives different numbers in each run. The
+// Random ones repeat themselves if `seed` is not 0; 0 gives different numbers in each run. The
 // parts of a partitioned variable differ from each other in either case.
 #pragma once
 

@@ -26,7 +26,7 @@ PartialShape Prepend(int64_t size, const PartialShape& shape) {
 }
 PartialShape RowShape(const PartialShape& shape) { return PartialShape(shape.dims().subspan(1)); }
 
-// The shapes of one element each; false, and the program's error, where too little is known.
+// The shapes of one element each; false, and the program's error, if too little is known.
 bool ElementShapes(Program& program, const Outputs& tensors, bool rows, bool pad, Shapes* shapes) {
   if (tensors.empty()) program.Fail(InvalidArgument("an input pipeline of no tensors"));
   for (const Output& t : tensors) {
@@ -68,7 +68,7 @@ Attrs DequeueAttrs(const Outputs& components, const Shapes& shapes) {
   return {{"component_types", TypesOf(components)}, {kOutputShapesAttr, shapes}};
 }
 
-// Of elements of `shapes`; as many tensors as `components`.
+// Dequeues a batch of elements of `shapes`; returns as many tensors as `components`.
 Outputs DequeueBatch(Output queue, const Outputs& components, const Shapes& shapes,
                      int32_t batch_size, bool up_to) {
   Shapes batch;
@@ -174,7 +174,7 @@ constexpr int64_t kReadyBatches = 2;
 Outputs KeepReady(QueueRunners& runners, const Outputs& batch) {
   Shapes shapes;
   for (const Output& t : batch) shapes.push_back(t.shape());
-  // Of batches that may differ in size a queue is told nothing.
+  // A queue of batches that may differ in size is given no shapes.
   const bool same = std::all_of(shapes.begin(), shapes.end(),
                                 [](const PartialShape& s) { return s.fully_known(); });
   const Output queue =
@@ -210,7 +210,7 @@ namespace {
 
 constexpr int64_t kBucketedBatches = 8;  // ready, at most
 
-// As a batch of one where `count` is 1, of none where it is 0.
+// As a batch of one if `count` is 1, of none if it is 0.
 Outputs OneOrNone(Program& program, const Outputs& tensors, Output count) {
   const Output zero = Constant(program, Tensor::Scalar<int32_t>(0));
   const Output rest = Constant(program, Tensor::Scalar<int32_t>(-1));

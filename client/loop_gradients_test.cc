@@ -419,7 +419,8 @@ TEST(LoopGradientsOfForeignGraphs, AreThoseOfTensorFlow) {
   }
 }
 
-// Of derivatives: against their own differences, and against those of the loop written out.
+// Compares derivatives of derivatives with their own differences, and with those of the loop
+// written out.
 class HigherDerivatives : public LoopGradients {
  protected:
   Output Derivative(Output y, Output x) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What shape inference knows of the variables of loops, and so of what comes after them, in graphs
-// that are there as a whole: those of other clients, those that are being compiled.
+// Tests shape inference for loop variables, and for the nodes after the loop, in graphs that are
+// complete: those of other clients, and those that are being compiled.
 #include "client/control_flow.h"
 #include "client/testing/flow_test_program.h"
 #include "core/graph/flow_context.h"
@@ -39,7 +39,7 @@ class LoopShapes : public FlowTest {
     return Constant(program_, Tensor::Scalar(value));
   }
   Output Stacked(Output a, Output b, int32_t axis) { return ConcatV2({a, b}, ConstantIn(a, axis)); }
-  // Of the graph as it is now.
+  // Infers the shape of `output` in the graph as it is now.
   std::string Shape(Output output) {
     const StatusOr<ShapeMap> shapes = InferShapes(program_.graph());
     EXPECT_TRUE(shapes.ok()) << shapes.status();

@@ -169,7 +169,7 @@ std::string NonFiniteOrigin::DescribeVariable(const Found& found) {
   return earlier.empty() ? text : StrCat(text, "; ", earlier);
 }
 
-// The same step with the values of before; "" where there are none.
+// The same step with the values of before; "" if there are none.
 std::string NonFiniteOrigin::WithCheckpoint() {
   if (saver_ == nullptr) return "";
   const auto newest = FindNewestGood(env_, checkpoint_dir_);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the NaN or the infinity of a training's loss comes from. Costs nothing before there is one:
-// the step is run again, without its update, and everything that the loss is computed from fetched.
+// Finds the node from which the NaN or the infinity of a training's loss comes. Costs nothing
+// before there is one: then the step is run again, without its update, and everything that the loss
+// is computed from fetched.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@
 
 namespace penstock::client {
 
-// "NaN", "Inf" or "-Inf": the first such element of a tensor of floating-point numbers; "" where
+// "NaN", "Inf" or "-Inf": the first such element of a tensor of floating-point numbers; "" if
 // all are finite, or the tensor is of another type.
 std::string NonFiniteIn(const Tensor& tensor);
 
@@ -27,7 +28,7 @@ class NonFiniteOrigin {
                   Env& env);
 
   // Sentences for people: a fed tensor that is not finite; else the first node, in topological
-  // order, with an output that is not. The step has changed the variables since: where that node is
+  // order, with an output that is not. The step has changed the variables since: if that node is
   // a variable, names it, and looks once more with the values of the newest good checkpoint fed in
   // the variables' place. Nodes inside of loops and branches are not looked at, but what leaves
   // them is.

@@ -127,7 +127,7 @@ Output Optimizer::Apply(const Variable& variable, const Gradient& gradient) {
   Program& program = variable.program();
   const auto scope = program.NameScope(StrCat("update_", variable.name()));
   if (gradient.sparse()) {
-    // What is made of it is made where it is, unless it goes to the variable.
+    // Nodes that process the gradient are placed with it, unless it goes to the variable.
     const auto there = program.ColocateWith(gradient.values);
     return ApplySparse(variable, gradient);
   }

@@ -29,7 +29,7 @@ class Hyperparameter {
   Hyperparameter(Output tensor) : tensor_(tensor) {}  // NOLINT: {rate} should both work
   // As a tensor of `like`'s type.
   Output Like(Output like) const;
-  // Not valid where it is a number.
+  // Not valid if it is a number.
   const Output& tensor() const { return tensor_; }
 
  private:
@@ -46,7 +46,7 @@ class Optimizer {
   // Both steps below. Raises the program's global step by one per update, after it.
   Output Minimize(Program& program, Output loss, const std::vector<Variable>& variables = {});
 
-  // One entry for each of `variables` (all trainable ones where empty); none() for those on which
+  // One entry for each of `variables` (all trainable ones if empty); none() for those on which
   // the loss does not depend. It is an error if that is true of every one.
   std::vector<VariableGradient> ComputeGradients(Program& program, Output loss,
                                                  const std::vector<Variable>& variables = {});
@@ -64,7 +64,7 @@ class Optimizer {
   Outputs FinishUpdates(Program& program, const Outputs& updates);
 
   const std::string& name() const { return name_; }
-  // Of all variables updated so far, in order of creation.
+  // The slots of all variables updated so far, in order of creation.
   const std::vector<Variable>& slots() const { return slots_; }
 
  protected:

@@ -40,7 +40,7 @@ class Progress {
   // Shows the last step if that was not shown yet, and leaves the live line standing.
   void Finish();
 
-  // What a line shows; without colour.
+  // Returns the text of a line, without colour.
   std::string Line() const;
 
  private:

@@ -22,7 +22,7 @@ class ClockEnv final : public ForwardingEnv {
   int64_t now_ns = 0;
 };
 
-// What was written to a file that is no terminal.
+// Collects the lines written to a file that is no terminal.
 struct Log {
   Log() : file(std::tmpfile()) {}
   ~Log() { std::fclose(file); }

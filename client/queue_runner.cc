@@ -22,7 +22,7 @@ Status RunUntilItFails(Session& session, const TensorRef& op, const RunOptions& 
   for (;;) RETURN_IF_ERROR(run({}, options).status());
 }
 
-// What `node` may do differently each time.
+// Refuses a shuffle whose order may differ each time.
 Status CheckShuffles(const Node& node) {
   if (!node.op().shuffles) return OkStatus();
   if (*node.attr<int64_t>("seed") == 0 && *node.attr<int64_t>("seed2") == 0) {

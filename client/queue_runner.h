@@ -3,10 +3,10 @@
 // QueueRunners: the threads that keep a program's queues full. Each runs one enqueue op again and
 // again, until the input ends (OutOfRange), an error comes, or the coordinator stops.
 //
-// When the last thread of a runner has come to the end of the input, its queues are closed: whoever
-// takes from them gets what is left, and then OutOfRange. After a stop they are closed with all
-// that waits in them cancelled, so that steps of others end too. An error of one runner stops
-// everything, once.
+// When the last thread of a runner has reached the end of the input, its queues are closed:
+// consumers get the elements that are left, and then OutOfRange. After a stop the queues are closed
+// and pending operations cancelled, so that steps of other clients end too. The first error of a
+// runner stops all runners.
 //
 // Adding nodes is for one thread, before sessions of the program run on others. Borrows the
 // program.
@@ -32,10 +32,9 @@ class QueueRunners {
   // threads.
   void Add(const Outputs& enqueues, const Outputs& queues, int threads = 1);
 
-  // OK where what is taken from the queues is the same each time that a session begins anew. Else
-  // InvalidArgument says what leaves it to chance: a runner of several threads or enqueue ops, a
-  // shuffle without seeds or that is not repeatable (ShuffleBatchOptions), before `taken` or before
-  // what runners put in.
+  // OK if the queues give the same elements in each session. Otherwise InvalidArgument names the
+  // cause: a runner with several threads or enqueue ops, or a shuffle without seeds or that is not
+  // repeatable (ShuffleBatchOptions), before `taken` or before an enqueue op.
   Status CheckRepeatable(const Output& taken) const;
 
   // Starts all. `session`, `coordinator` and this outlive the threads: Join first.

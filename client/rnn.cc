@@ -140,7 +140,7 @@ Outputs ZeroState(Program& program, const RnnCell& cell, Output batch) {
   for (const int64_t size : cell.state_sizes()) {
     const Output dims = Pack({batch, Int(program, static_cast<int32_t>(size))});
     const Output zeros = Fill(dims, Cast(Constant(program, Tensor::Scalar(0.0)), cell.dtype()));
-    // The same, but seen to have as many columns where the number of rows is not known.
+    // The same, but seen to have as many columns if the number of rows is not known.
     state.push_back(batch.constant() != nullptr
                         ? zeros
                         : Reshape(zeros, Ints(program, {-1, static_cast<int32_t>(size)})));
@@ -188,7 +188,7 @@ class Unrolling {
     return shape.known_rank() && shape.rank() > 1 ? shape.dim(1) : PartialShape::kUnknown;
   }
 
-  // What the longest row needs.
+  // Returns the number of steps that the longest row needs.
   Output Steps() const {
     if (!lengths_.valid()) return time_;
     const Output zero = Int(program_, 0);

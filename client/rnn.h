@@ -33,7 +33,7 @@ class RnnCell {
   virtual ~RnnCell() = default;
   // Reads the weights, here and once, for a function to be used anywhere: also in a loop.
   virtual RnnFunction Read() const = 0;
-  // Of each tensor of the state, per row.
+  // The size of each tensor of the state, per row.
   virtual std::vector<int64_t> state_sizes() const = 0;
   virtual int64_t output_size() const = 0;
   virtual DType dtype() const = 0;
@@ -112,7 +112,7 @@ struct DynamicRnnOptions {
   // int32 or int64[batch]: past its length a row's outputs are zeros and its state stays. Left out:
   // all rows are as long as the input.
   Output lengths = {};
-  Outputs initial_state = {};  // zeros where empty
+  Outputs initial_state = {};  // zeros if empty
   bool time_major =
       false;  // inputs and outputs are [time, batch, ...] rather than [batch, time, ...]
   int64_t parallel_iterations = 32;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunQueueRunners: has the queue runners of a program at work while a training loop has a session.
+// RunQueueRunners: runs the queue runners of a program while a training loop has a session.
 //
-// The end of the input ends the loop in good order. The error of a runner is the error of the step
-// that waited for it: the loop recovers from it, or ends with it.
+// At the end of the input the loop ends with OK. The error of a runner becomes the error of the
+// step that waits for it: the loop recovers from it, or ends with it.
 //
-// With `taken`, training that goes on from a checkpoint goes on in its input, too: the input begins
-// anew with the session, and what the steps before took is taken again and dropped. The input has
-// to repeat itself (QueueRunners::CheckRepeatable; an error of the first session otherwise). It
-// costs reading the input up to there, without computing anything.
+// With `taken`, training that goes on from a checkpoint also goes on in its input. The input begins
+// anew with each session; the batches of earlier steps are taken again and dropped. The input has
+// to repeat itself (QueueRunners::CheckRepeatable; otherwise the first session ends with an error).
+// This costs reading the input up to there, without computing anything.
 //
-// How much that is: with `once`, what it has counted of this worker's batches; every record is then
-// seen exactly once in each epoch, however many workers are killed (exactly_once.h). Without, as
-// many batches as the global step says; that is exact where this is the only worker, has no
-// concurrent steps, and no parameter server lives on when it is killed within a step.
+// The number of dropped batches: with `once`, its count of this worker's batches; then every record
+// is seen exactly once in each epoch, however many workers are killed (exactly_once.h). Without it,
+// the global step; that is exact if this is the only worker, has no concurrent steps, and is not
+// killed within a step while a parameter server lives on.
 #pragma once
 
 #include <memory>

@@ -123,7 +123,7 @@ TEST_P(Resumed, GoesOnInItsInput) {
       whole = watch.seen;
       continue;
     }
-    // What was learned after the last checkpoint (of step 4k) is lost.
+    // Training after the last checkpoint (of step 4k) is lost.
     pieces.insert(pieces.end(), watch.seen.begin(), watch.seen.end());
     if (dies_after != 0) pieces.resize(dies_after / 4 * 4);
   }

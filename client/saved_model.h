@@ -26,7 +26,7 @@
 namespace penstock::client {
 
 // Gives the variables of the saver the values in the checkpoint `path`, which is read by the tasks
-// that hold them. FailedPrecondition where the graph has no saver.
+// that hold them. FailedPrecondition if the graph has no saver.
 Status RestoreVariables(Session& session, const SaverNames& saver, const std::string& path);
 // Writes a checkpoint and returns its name.
 StatusOr<std::string> SaveVariables(Session& session, const SaverNames& saver,
@@ -54,7 +54,7 @@ class SavedModel {
   const MetaGraph& meta() const { return meta_; }
   Session& session() { return *session_; }
 
-  // Runs a signature: tensors by the names that it gives them. InvalidArgument where an input is
+  // Runs a signature: tensors by the names that it gives them. InvalidArgument if an input is
   // missing, is not one of the signature's, or is of another type or shape; sparse ones can only be
   // run through the session.
   StatusOr<std::map<std::string, Tensor>> Call(const std::string& signature,

@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kTemporary[] = "_temp_";
 
-// "dir/name" in parts; the directory is "." where none is given.
+// "dir/name" in parts; the directory is "." if none is given.
 std::pair<std::string, std::string> SplitPath(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {".", path};
@@ -31,7 +31,7 @@ Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
 
 }  // namespace
 
-// What one task does.
+// The files and ops of one task.
 struct Saver::Shard {
   std::vector<Variable> variables;
   Outputs mutexes;  // that are there
@@ -85,7 +85,7 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   save_ = CallIn(program, "MergeV2Checkpoints", {Pack(files), path_}, {{"delete_old_dirs", true}});
 }
 
-// Returns `value`; as a node, an error where it is not finite.
+// Returns `value`; as a node, an error if it is not finite.
 Output Saver::Checked(const Variable& variable, Output value) {
   if (!variable.trainable() || !IsFloating(variable.dtype())) return value;
   const Output checked = Call(
@@ -220,7 +220,7 @@ bool Saver::IsNonFinite(const Status& saved) const {
   return absl::IsInvalidArgument(saved) && checks_.contains(FailedNode(saved));
 }
 
-// InvalidArgument where an interleaved variable was saved from other parts than it has.
+// InvalidArgument if an interleaved variable was saved from other parts than it has.
 Status Saver::CheckParts(const std::string& checkpoint) const {
   if (interleaved_.empty()) return OkStatus();
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(*options_.env, checkpoint));

@@ -39,7 +39,7 @@ struct SaverOptions {
 class Saver {
  public:
   using Options = SaverOptions;
-  // Of `variables`; all shared ones where empty.
+  // Saves `variables`; if empty, all shared ones.
   explicit Saver(Program& program, std::vector<Variable> variables = {},
                  const Options& options = {});
 
@@ -75,7 +75,7 @@ class Saver {
   Program& program_;
   const Options options_;
   Output path_, temporary_;                 // fed
-  std::set<std::string> checks_;            // nodes that fail where a value is not finite
+  std::set<std::string> checks_;            // nodes that fail if a value is not finite
   std::map<std::string, Output> restored_;  // by variable: the value in the checkpoint
   // The slices that each variable with interleaved parts has, by its name in checkpoints.
   std::map<std::string, std::set<std::string>> interleaved_;

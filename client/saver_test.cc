@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is saved comes back; old checkpoints go, damaged ones are passed over.
+// Tests that saved values come back, that old checkpoints are removed, and that damaged ones are
+// passed over.
 #include "client/saver.h"
 
 #include <fstream>

@@ -98,7 +98,7 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
                                            const std::vector<TensorRef>& targets,
                                            const RunOptions& options, RunMetadata* metadata) {
   RETURN_IF_ERROR(Extend());
-  // What is fed and fetched comes back as it is; the graph has no part in it.
+  // A tensor that is both fed and fetched is returned as it is; the graph has no part in it.
   std::vector<Tensor> outputs(fetches.size());
   std::vector<std::string> computed;
   std::vector<size_t> places;

@@ -48,7 +48,7 @@ class Callable {
   friend class Session;
   Callable(SessionInterface* session, SessionInterface::CallableId id)
       : session_(session), id_(id) {}
-  SessionInterface* session_;  // null where moved from
+  SessionInterface* session_;  // null if moved from
   SessionInterface::CallableId id_;
 };
 
@@ -57,7 +57,7 @@ class Callable {
 class PartialRun {
  public:
   // Feeds some and fetches some of what StartPartialRun named, each tensor once. InvalidArgument,
-  // and nothing has changed, where a fetch needs feeds that are still to come. After any other
+  // and nothing has changed, if a fetch needs feeds that are still to come. After any other
   // error, or when everything was fed and fetched, the step has ended.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Feed>& feeds,
                                     const std::vector<TensorRef>& fetches,

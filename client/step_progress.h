@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepProgress: notices a training whose steps leave the global step where it is, which would never
-// end. A value; not thread-safe.
+// StepProgress: detects a training whose steps do not change the global step, and which would
+// therefore never end. A value; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace penstock::client {
 
 class StepProgress {
  public:
-  // After so many steps in a row that leave the global step unchanged a line says so; where the
-  // train op can change it (gradients may be accumulated), after ten times as many.
+  // The number of steps in a row without a change of the global step after which a line says so.
+  // Ten times as many if the train op can change it (gradients may be accumulated).
   static constexpr int64_t kSaidAfter = 100;
 
   // `steps_max`: how many such steps end the training; 0: any number goes on.
@@ -22,7 +22,7 @@ class StepProgress {
 
   // To be called after each step, with the global step that it has left. FailedPrecondition after
   // `steps_max` steps in a row without a change, unless the train op has a node that may change it.
-  // Sets `*line` where there is something to say.
+  // Sets `*line` if there is something to say.
   Status Add(int64_t global_step, std::string* line);
 
  private:

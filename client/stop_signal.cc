@@ -11,7 +11,7 @@
 namespace penstock::client {
 namespace {
 
-// Where the handler writes; -1: nobody listens.
+// The pipe that the handler writes to; -1: nobody listens.
 std::atomic<int> signal_pipe{-1};
 
 void OnSignal(int) {

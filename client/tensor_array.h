@@ -10,7 +10,7 @@
 //   Output all = squares.At(last[1]).Stack();
 //
 // A value: writing gives a new one, that comes after the write. The flow says what comes before
-// what: it is a loop's variable where a loop writes. Gradients go through all of it.
+// what: it is a loop's variable if a loop writes. Gradients go through all of it.
 #pragma once
 
 #include "core/graph/builder.h"

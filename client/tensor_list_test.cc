@@ -12,7 +12,8 @@
 namespace penstock::client {
 namespace {
 
-// Which value a list is; a reader, so that the op behind it in time has the list to itself.
+// Returns the address of a list's value; only reads the list, so that the op that runs after it has
+// the list to itself.
 class ListIdentityKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -63,7 +64,7 @@ class TensorLists : public FlowTest {
   Output Stack(Output list, Output shape) {
     return Call("TensorListStack", {list, shape}, {{"element_dtype", DType::kDouble}});
   }
-  // Of which no two elements have the same gradient.
+  // Weighs `y` so that no two elements have the same gradient.
   Output Weighed(Output y) { return Sin(y) * y; }
 };
 
@@ -126,7 +127,7 @@ TEST_F(TensorLists, GradientsOfOptionals) {
   CheckGradients(Weighed(values[0]) * values[1], {x, z});
 }
 
-// What map_fn does: a list is read and another one written.
+// As map_fn does: a list is read and another one written.
 TEST_F(TensorLists, GradientsOfALoopOverPlaces) {
   const Output x = Input(Tensor::Of<double>({3, 2}, {1, 2, 3, 4, 5, 6})), w = Input({0.5, 0.25});
   const Output in = FromTensor(x, Ints({2}));
@@ -139,7 +140,7 @@ TEST_F(TensorLists, GradientsOfALoopOverPlaces) {
   CheckGradients(Stack(out, Ints({2})), {x, w});
 }
 
-// What scan does: the state goes around as well.
+// As scan does: the state is a loop-carried value as well.
 TEST_F(TensorLists, GradientsOfALoopThatPushes) {
   const Output x = Input({1, 2});
   const Outputs end = While(
@@ -165,7 +166,7 @@ TEST_F(TensorLists, InListsAndAcrossBranches) {
   CheckGradients(y, {x});
 }
 
-// What one side says of the elements is not true of the other.
+// The shape of the elements in one branch does not hold in the other.
 TEST_F(TensorLists, ShapesBehindBranchesAreNotThoseOfOne) {
   const Output pred = InputBool(false), x = Input({1, 2}), z = Input({1, 2, 3});
   const Output list = Cond(

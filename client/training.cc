@@ -337,7 +337,7 @@ Status TrainingLoop::Begin() {
 
 Status TrainingLoop::RunStep() {
   while (blocked_.ok() && MayStart()) blocked_ = StartStep();
-  // What keeps the next one from starting counts when those before it have ended.
+  // An error that keeps the next step from starting counts once those before it have ended.
   return under_way_.empty() ? std::exchange(blocked_, OkStatus()) : FinishStep();
 }
 
@@ -440,7 +440,7 @@ Status TrainingLoop::NonFiniteLoss(double loss, const std::vector<Tensor>& batch
                          origin.Describe(), NotSavedSince());
 }
 
-// Which checkpoint there is to go on from.
+// Names the checkpoint from which training can go on.
 std::string TrainingLoop::NotSavedSince() const {
   if (!saver_ || !options_.is_chief || saved_step_ < 0) return "";
   return StrCat("; the last checkpoint is of step ", saved_step_);

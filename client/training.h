@@ -59,19 +59,19 @@ struct TrainingStep {
   // without any node that changes the global step, in a training where nothing else raises it
   // either (another worker, or the chief's queue runners), never ends: see unchanged_steps_max.
   Output train;
-  // What next_batch returns is fed to these, in order.
+  // The tensors of next_batch are fed to these, in order.
   Outputs inputs = {};
-  // OutOfRange: the data have ended, and so does the loop. May be null where nothing is fed. A
+  // OutOfRange: the data have ended, and so does the loop. May be null if nothing is fed. A
   // batch that depends on nothing but the step makes a training that is resumed the same as one
   // that was never interrupted.
   std::function<StatusOr<std::vector<Tensor>>(int64_t global_step)> next_batch = nullptr;
   // Scalars that hooks see after each step: {"loss", loss}.
   std::vector<std::pair<std::string, Output>> measures = {};
-  // Which of the measures must stay finite: see stop_on_nan. InvalidArgument where there is no
-  // measure of a name given here; no measure need have the name "loss".
+  // The measure that must stay finite: see stop_on_nan. InvalidArgument if there is no measure
+  // of a name given here; no measure need have the name "loss".
   std::string loss = "loss";
-  // Where `train` is its Apply: checkpoints then have each parameter server at a moment between
-  // steps.
+  // Given if `train` is its Apply: then a checkpoint shows each parameter server at a moment
+  // between steps.
   const ExactlyOnce* once = nullptr;
 };
 
@@ -120,7 +120,7 @@ struct TrainingOptions {
   bool stop_on_signals = true;
   // How to reach the cluster; null: by `target` and `session`.
   std::function<StatusOr<std::unique_ptr<SessionInterface>>()> new_session = nullptr;
-  // Where lines for people go; null: to stderr.
+  // Takes the lines for people; null: they go to stderr.
   std::function<void(const std::string&)> say = nullptr;
   Env* env = &Env::Real();
   Scheduler* scheduler = &Scheduler::Real();  // of that Env's time

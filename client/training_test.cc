@@ -45,7 +45,7 @@ class Server {
     return sessions_;
   }
 
-  // What a call should do first: an error, or OK.
+  // Returns the error with which a call should fail first, or OK.
   Status Check(int session) {
     MutexLock lock(mu_);
     if (failures_ > 0) {

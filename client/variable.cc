@@ -44,7 +44,7 @@ void Variable::AddHandle(string_view name) {
     program_->Fail(InvalidArgument("variable '", program_->name_scope(), name,
                                    "' is made inside of a branch or a loop; make it outside"));
   }
-  // Where nobody gives a shared name, the runtime takes the node's.
+  // If no shared name is given, the runtime takes the node's.
   Attrs attrs = {{"dtype", dtype_},
                  {"shape", shape_},
                  {"container", options_.container},

@@ -8,7 +8,7 @@
 //
 // A value that borrows its Program; making one adds its nodes and enters it into the program's
 // collections. Has no value before its initializer op has run. Each conversion adds a read of its
-// own, which may see another update than the next: keep the Output where one value must serve
+// own, which may see another update than the next: keep the Output if one value must serve
 // twice.
 #pragma once
 
@@ -40,7 +40,7 @@ struct VariableOptions {
   bool trainable = true;        // optimizers change it unless told otherwise
   // The worker's own, on its device: not saved, not trainable, initialised by each worker.
   bool local = false;
-  // As a reference edge (VariableV2) rather than a resource: what TensorFlow 1 made by default.
+  // As a ref edge (VariableV2) rather than a resource: what TensorFlow 1 made by default.
   bool ref = false;
   std::string container = "";    // "" is the default one
   std::string shared_name = "";  // "" is the variable's name
@@ -53,7 +53,8 @@ class Variable {
 
   Variable(Program& program, string_view name, const Shape& shape, const Initializer& initializer,
            const Options& options = {});
-  // Of the type and shape of `initial_value`. (Nodes that compute it stay on their own devices.)
+  // Makes a variable of the type and shape of `initial_value`. (Nodes that compute it stay on their
+  // own devices.)
   Variable(Program& program, string_view name, Output initial_value, const Options& options = {});
 
   // Unique in its program; its name in checkpoints, unless it is a part.
@@ -69,7 +70,7 @@ class Variable {
   const std::string& saved_name() const { return part() ? part()->whole_name : name_; }
   std::string saved_slice() const;
   Program& program() const { return *program_; }
-  // Where it was asked to live; "" where nobody said.
+  // The device that was asked for; "" if none was.
   std::string device() const;
 
   // The resource handle, or the reference. Differentiate with respect to this.

@@ -105,7 +105,7 @@ TEST(FailureTest, AStoppedTaskEndsItsSteps) {
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0"));
   EXPECT_TRUE(cluster.Idle());
-  // What does not use it goes on.
+  // Steps that do not use the lost task go on.
   EXPECT_TRUE(Fetch(*session, graphs.alone).ok());
   EXPECT_EQ(Fetch(*session, graphs.sum).code(), StatusCode::kUnavailable);
 }

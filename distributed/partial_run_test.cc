@@ -55,7 +55,7 @@ TEST_P(PartialRunsTest, StepsInInstalments) {
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_EQ(out.size(), 1);
     EXPECT_EQ(out[0].scalar<float>(), 3);
-    // What is fed next depends on what came.
+    // The second feed depends on the first fetch.
     status = session->RunPartial(*handle, {}, {{p.b.name(), out[0]}}, {p.product.name()}, &out);
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(out[0].scalar<float>(), 9);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session adds to its executor, and what a step of two tasks costs.
+// Measures what a session adds to its executor, and what a step of two tasks costs.
 #include "benchmark/benchmark.h"
 #include "core/graph/builder.h"
 #include "distributed/testing/test_cluster.h"

@@ -78,7 +78,7 @@ def _make_server_def(what, job_name, task_index, protocol, config):
 
 
 def _task_config(server_def):
-    """What `penstock server` reads from TF_CONFIG."""
+    """Returns the JSON that `penstock server` reads from TF_CONFIG."""
     cluster = {job.name: {str(i): address for i, address in job.tasks.items()}
                for job in server_def.cluster.job}
     if server_def.port:

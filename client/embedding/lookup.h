@@ -46,7 +46,7 @@ enum class Combiner {
 
 struct EmbeddingLookupSparseOptions {
   Combiner combiner = Combiner::kMean;
-  Output weights = {};  // vector: one w for each id, of the table's type; 1 where not given
+  Output weights = {};  // vector: one w for each id, of the table's type; 1 if not given
   double max_norm = 0;  // of each row, before it is combined
 };
 

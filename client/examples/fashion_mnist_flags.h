@@ -14,7 +14,7 @@ namespace penstock::examples {
 
 struct Flags {
   TaskConfig task;     // an empty cluster: everything in this process
-  std::string server;  // of this task, where it is another process
+  std::string server;  // of this task, if it is another process
   std::string model = "mlp";
   int64_t steps = 2000;
   int64_t batch_size = 128;
@@ -36,7 +36,7 @@ struct Flags {
   int num_tasks(const std::string& job) const;
 };
 
-// From the command line; the cluster from TF_CONFIG in the environment where no flag says it.
+// From the command line; the cluster from TF_CONFIG in the environment if no flag says it.
 // Nothing: there was only --help, which has been answered. InvalidArgument is one line that names
 // the flag and says what to write instead.
 StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv);

@@ -53,7 +53,7 @@ struct Trainer {
             .worker = WorkerIndex(flags.task)};
   }
 
-  // What the tower numbered so trains on: fed, or read where it computes.
+  // Returns the pictures that this tower trains on: fed, or read on the device where it computes.
   PictureBatch TowerInputs(int tower) {
     if (fed()) {
       const PictureBatch batch = FedPictures(program);
@@ -99,7 +99,7 @@ struct Trainer {
       accuracies.push_back(measures.accuracy);
       return measures.loss;
     });
-    // What is read by several steps at a time is not resumed where it was.
+    // Records that several steps read at a time are not resumed where they were.
     if (!fed() && flags.concurrent_steps == 1) once.emplace(program, Share());
     step.once = once ? &*once : nullptr;
     step.train = once ? once->Apply(optimizer, towers.gradients)

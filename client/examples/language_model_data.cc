@@ -38,14 +38,14 @@ void AddTexts(const std::string& file, int64_t length_max, std::vector<std::stri
   }
 }
 
-// Of the texts with the zero that ends them.
+// The lengths of the texts, with the zero that ends each.
 std::vector<size_t> Lengths(const std::vector<std::string>& texts) {
   std::vector<size_t> lengths;
   for (const std::string& text : texts) lengths.push_back(text.size() + 1);
   return lengths;
 }
 
-// Of lengths, so that as many texts are in each bucket, as nearly as can be.
+// Returns boundaries of length that put equally many texts into each bucket, as nearly as can be.
 std::vector<int64_t> Boundaries(const std::vector<std::string>& texts) {
   std::vector<size_t> lengths = Lengths(texts);
   std::sort(lengths.begin(), lengths.end());

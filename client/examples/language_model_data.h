@@ -24,9 +24,9 @@ struct Texts {
 // cut in pieces. Files of other forms (*.dat, *.u8, what is not text) are left out.
 StatusOr<Texts> ReadTexts(Env& env, const std::string& directory, int64_t length_max);
 
-// What a model reads and is to say, character by character: the text with a zero in front, and
-// with a zero behind. uint8[batch, time], and int32[batch], the length with that zero; what lies
-// behind is zero.
+// A batch of texts that a model reads and is to predict, character by character: each text with a
+// zero in front, and with a zero behind. uint8[batch, time], and int32[batch], the length with that
+// zero; what lies behind is zero.
 struct TextBatch {
   Tensor inputs, targets, lengths;
 };
@@ -43,7 +43,8 @@ struct QueuedBatch {
 QueuedBatch QueueTexts(client::QueueRunners& runners, const std::vector<std::string>& texts,
                        int32_t batch_size, int64_t seed);
 
-// What padding() is on average where texts are not grouped: batches of `texts` in random order.
+// Returns the average padding() if texts were not grouped by length: batches of `texts` in random
+// order.
 double UngroupedPadding(const std::vector<std::string>& texts, int64_t batch_size);
 
 }  // namespace penstock::examples

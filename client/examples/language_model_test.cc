@@ -90,7 +90,7 @@ TEST_F(LanguageModelTest, QueuesHoldEveryTextOncePerEpoch) {
   }
   coordinator.RequestStop();
   EXPECT_TRUE(coordinator.Join().ok());
-  // What lies in the queues, at most, is what an epoch lacks.
+  // An epoch may lack as many texts as lie in the queues.
   for (const std::string& text : texts) EXPECT_NEAR(seen.count(text), 10, 6) << text;
   EXPECT_EQ(padded, 0);
   EXPECT_NEAR(UngroupedPadding(texts, 4), 0.3, 0.1);

@@ -53,7 +53,7 @@ class AveragePadding final : public client::TrainingHook {
   int64_t steps_ = 0;
 };
 
-// Of this task alone, or of all workers together: each on texts of its own.
+// Makes the step of this task alone, or of all workers together, each on texts of its own.
 client::TrainingStep MakeStep(const LanguageModelFlags& flags, const LanguageModel& model,
                               const std::vector<std::string>& texts, client::Optimizer& optimizer,
                               client::QueueRunners& runners) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the examples' programs do with the task that they are: a ps serves, a worker serves and
-// trains, a lone process only trains.
+// Runs an example program as the task that it is: a ps serves, a worker serves and trains, a lone
+// process only trains.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace penstock::examples {
 // not come back in time, a signal has ended the training early.
 enum ExitCode { kDone = 0, kError = 1, kMistake = 2, kTaskLost = 129, kStopped = 143 };
 
-// Writes a line for people, where there is an error; returns `code` then, and kDone otherwise.
+// Writes a line for people, if there is an error; returns `code` then, and kDone otherwise.
 int Report(const std::string& program, const Status& status, int code);
 
 struct TaskRole {
@@ -38,18 +38,18 @@ int RunTask(const TaskRole& role, const std::function<Status(const std::string& 
 // --job_name, --task_index, --ps_hosts, --worker_hosts, --ps_replica_hosts, --replica_index,
 // --listen_address, --protocol, --status_port.
 void AddClusterFlags(CLI::App& app, ClusterFlags* flags);
-// What the flags say, or TF_CONFIG in the environment where they say nothing. InvalidArgument names
-// the flag.
+// Reads the task from the flags or, if they do not name one, from TF_CONFIG in the environment.
+// InvalidArgument names the flag.
 StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags);
 
 // "/job:worker/task:1"; "" without a cluster.
 std::string TaskName(const TaskConfig& task);
-// The one that initialises and saves: a job of its own where there is one, else the first worker.
+// The one that initialises and saves: a job of its own if there is one, else the first worker.
 std::string ChiefName(const TaskConfig& task);
 int NumTasks(const TaskConfig& task, const std::string& job);
 // The tasks that compute, in order of name: all but the ps.
 std::vector<std::string> Workers(const TaskConfig& task);
-// Which of them `task` is; REQUIRES that it is one.
+// Returns the index of `task` among Workers(); REQUIRES that it is one.
 int WorkerIndex(const TaskConfig& task);
 
 }  // namespace penstock::examples

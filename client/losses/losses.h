@@ -15,11 +15,11 @@ namespace penstock::client {
 enum class Reduction {
   kNone,  // one loss for each element
   kSum,   // sum(weight * loss)
-  kMean,  // sum(weight * loss) / how many weights are not 0; 0 where all are
+  kMean,  // sum(weight * loss) / how many weights are not 0; 0 if all are
 };
 
 struct LossOptions {
-  // One for each element, or of a shape that is broadcast to theirs; 1 where not given.
+  // One for each element, or of a shape that is broadcast to theirs; 1 if not given.
   Output weights = {};
   Reduction reduction = Reduction::kMean;
 };

@@ -19,12 +19,12 @@
 namespace penstock::client {
 
 struct Metric {
-  Output value;   // float64 scalar, from all batches so far; NaN where it is not defined
+  Output value;   // float64 scalar, from all batches so far; NaN if it is not defined
   Output update;  // op: counts a batch
   Output reset;   // op: forgets all; run it once before the first update
 };
 
-// sum(weight * value) / sum(weight). `weights` are of the shape of `values`; 1 where not given.
+// sum(weight * value) / sum(weight). `weights` are of the shape of `values`; 1 if not given.
 Metric MeanOf(Program& program, const std::string& name, Output values, Output weights = {});
 // The share of elements that are equal.
 Metric Accuracy(Program& program, const std::string& name, Output labels, Output predictions);

@@ -40,7 +40,7 @@ constexpr char kHeaderBegin[] = R"(// SPDX-License-Identifier: Apache-2.0
 
 namespace penstock::ops {
 
-// What every op can be told.
+// Options that every op takes.
 struct NodeOptions {
   std::string name = "";  // a suggestion, made unique in the current scope; empty: the op's name
 };

@@ -146,7 +146,7 @@ TEST(GenerateOps, EveryKindOfDefault) {
         "std::vector<DType> dtypes = {DType::kFloat, DType::kHalf};", "Tensor tensor = {};"}) {
     EXPECT_THAT(ops.header, HasSubstr(StrCat("  ", line, "\n")));
   }
-  // Where there is no literal, what is not given is left to the op.
+  // An attribute without a literal is left to the op unless it is given.
   EXPECT_THAT(ops.source,
               HasSubstr("options.tensor.valid() ? AttrValue(options.tensor) : AttrValue()"));
 }

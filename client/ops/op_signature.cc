@@ -134,7 +134,7 @@ std::string ValueOf(const AttrDef& attr, const std::string& field) {
   return value;
 }
 
-// True where an input is sure to consist of at least one tensor.
+// True if an input is sure to consist of at least one tensor.
 bool NeverEmpty(const ArgDef& arg, const OpDef& op) {
   if (!arg.type.list && arg.type.count.empty()) return true;
   for (const AttrDef& attr : op.attrs) {

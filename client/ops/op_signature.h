@@ -34,7 +34,7 @@ struct OpSignature {
   };
 
   std::string function;
-  std::string options_type;         // NodeOptions where the op has no options of its own
+  std::string options_type;         // NodeOptions if the op has no options of its own
   std::vector<Argument> arguments;  // without the graph and the options
   // Those arguments that are tensors or lists of them. With operands, each is written as a
   // TypedInput (operand.h).

@@ -46,7 +46,7 @@ class Operand {
 
   bool is_output() const { return !given_.valid(); }
   const Output& output() const { return output_; }
-  // The numbers as a tensor of `dtype` (kInvalid: any). InvalidArgument where they do not fit.
+  // The numbers as a tensor of `dtype` (kInvalid: any). InvalidArgument if they do not fit.
   StatusOr<Tensor> ValueAs(DType dtype) const;
 
  private:

@@ -23,7 +23,7 @@ class LazyAdam : public Adam {
 
 struct DecayOptions {
   double weight_decay = 0.01;
-  // Which variables decay; null: all of them. Biases and scales usually should not.
+  // Whether a variable decays; null: all of them do. Biases and scales usually should not.
   std::function<bool(const Variable&)> decays = nullptr;
 };
 
@@ -45,8 +45,8 @@ class AdamW : public LazyAdam {
 
 // For large batches: the length of each variable's step is in proportion to the variable's.
 //   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay * w
-//   w -= rate * |w| / |u| * u                (rate * u where |w| or |u| is 0)
-// The length is that of a part where a variable is partitioned. Sparse gradients change all rows.
+//   w -= rate * |w| / |u| * u                (rate * u if |w| or |u| is 0)
+// The length is that of a part if a variable is partitioned. Sparse gradients change all rows.
 class Lamb : public Adam {
  public:
   explicit Lamb(Hyperparameter learning_rate, const DecayOptions& decay = {},

@@ -20,7 +20,7 @@
 namespace penstock {
 namespace {
 
-// What an idle thread burns before it blocks: about what waking it would cost.
+// The time for which an idle thread spins before it blocks: about the cost of waking it.
 constexpr auto kSpin = std::chrono::microseconds(50);
 // Blocks per thread and loop: enough to even out threads that were held up.
 constexpr int64_t kBlocksPerThread = 4;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What handing work to another thread costs.
+// Measures the cost of handing work to another thread.
 #include <atomic>
 #include <vector>
 

@@ -26,7 +26,7 @@ TEST(ThreadPool, RunsEverythingBeforeItEnds) {
     EXPECT_EQ(pool.num_threads(), 3);
     for (int i = 0; i < 1000; ++i) {
       pool.Schedule([&] {
-        // What a closure schedules while the pool is ending runs too.
+        // A closure that is scheduled while the pool is ending runs too.
         pool.Schedule([&] { ++ran; });
         ++ran;
       });

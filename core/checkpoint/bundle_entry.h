@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Where the bytes of one tensor are. One that was saved in slices has no bytes of its own.
+// The place of one tensor's bytes. A tensor that was saved in slices has no bytes of its own.
 struct BundleEntry {
   DType dtype = DType::kInvalid;
   Shape shape;
@@ -37,7 +37,7 @@ StatusOr<int> ParseBundleHeader(string_view bytes);
 // "prefix.index", "prefix.data-00002-of-00004".
 std::string IndexPath(string_view prefix);
 std::string DataPath(string_view prefix, int shard, int num_shards);
-// The directory that a path is in: "." where it says none.
+// The directory that a path is in: "." if it says none.
 std::string DirectoryOf(string_view path);
 
 }  // namespace penstock

@@ -23,12 +23,12 @@ class BundleReader final : public CheckpointReader {
  public:
   using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
-  // NotFound where there is no index of that prefix. `env` must outlive the reader. Data files are
+  // NotFound if there is no index of that prefix. `env` must outlive the reader. Data files are
   // opened when they are needed.
   static StatusOr<std::unique_ptr<BundleReader>> Open(Env& env, std::string prefix);
 
-  // What Open would say of an index of these contents. For writers: what no reader understands must
-  // not be published.
+  // Returns the status with which Open would read an index of these contents. For writers, which
+  // must not publish what no reader understands.
   static Status CheckIndex(Env& env, string_view contents);
 
   int num_shards() const { return num_shards_; }

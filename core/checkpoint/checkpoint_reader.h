@@ -2,9 +2,9 @@
 //
 // CheckpointReader: the tensors of a checkpoint, in either of TensorFlow's formats (FORMAT.md).
 //
-// What it returns has been verified. The files may be hostile: before memory is taken for a tensor,
-// their sizes must allow for it (of a V1 file, 22 elements for each byte). Thread-safe. Errors are
-// DataLoss where the files are damaged, and name file and tensor.
+// Every tensor that it returns has been verified. The files may be hostile: before memory is taken
+// for a tensor, their sizes must allow for it (of a V1 file, 22 elements for each byte).
+// Thread-safe. Errors are DataLoss if the files are damaged, and name file and tensor.
 #pragma once
 
 #include <memory>
@@ -28,13 +28,13 @@ class CheckpointReader {
  public:
   virtual ~CheckpointReader() = default;
 
-  // What it was opened by.
+  // The prefix that it was opened by.
   const std::string& prefix() const { return prefix_; }
-  // Of all tensors, ascending.
+  // The names of all tensors, ascending.
   virtual std::vector<std::string> names() const = 0;
-  // NotFound where there is no tensor of that name.
+  // NotFound if there is no tensor of that name.
   virtual StatusOr<SavedTensor> Describe(string_view name) const = 0;
-  // NotFound where the tensor was saved in slices that do not cover this one.
+  // NotFound if the tensor was saved in slices that do not cover this one.
   virtual StatusOr<Tensor> ReadSlice(string_view name, const TensorSlice& slice,
                                      Allocator& allocator) const = 0;
 
@@ -51,8 +51,8 @@ class CheckpointReader {
   const std::string prefix_;
 };
 
-// The V2 checkpoint of that prefix, or where there is none the V1 checkpoint whose files match it
-// as a pattern. NotFound where there is neither. `env` must outlive the reader.
+// The V2 checkpoint of that prefix, or if there is none the V1 checkpoint whose files match it
+// as a pattern. NotFound if there is neither. `env` must outlive the reader.
 StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(Env& env, const std::string& prefix);
 
 }  // namespace penstock

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// 1200 of "model.ckpt-1200"; -1 where there is none.
+// 1200 of "model.ckpt-1200"; -1 if there is none.
 int64_t NumberOf(string_view prefix) {
   const size_t dash = prefix.rfind('-');
   int64_t number = -1;
@@ -24,7 +24,7 @@ std::string Join(const std::string& directory, const std::string& path) {
   return !path.empty() && path[0] == '/' ? path : StrCat(directory, "/", path);
 }
 
-// What the state file says, newest first, each once.
+// Returns the checkpoints that the state file lists, newest first, each once.
 StatusOr<std::vector<std::string>> RecordedCheckpoints(Env& env, const std::string& directory) {
   const auto state = ReadCheckpointState(env, directory);
   // Without a readable one the names must do.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the elements of a tensor look like in a data file (FORMAT.md), and their checksum.
+// The bytes of a tensor's elements in a data file (FORMAT.md), and their checksum.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ StatusOr<WrittenBytes> WriteTensorBytes(const Tensor& tensor,
                                         absl::FunctionRef<Status(string_view)> append);
 
 // Takes the strings out of all the bytes of an entry, one for each of `strings`, or only checks
-// them where `strings` is null. DataLoss where the checksums or lengths are wrong; nothing is
+// them if `strings` is null. DataLoss if the checksums or lengths are wrong; nothing is
 // allocated before they are known to be right.
 Status ReadStrings(string_view bytes, int64_t count, uint32_t masked_crc, std::string* strings);
 

@@ -20,8 +20,8 @@ class V1Reader final : public CheckpointReader {
  public:
   static constexpr int kAllFiles = -1;
 
-  // Of the files that match `pattern`, sorted, all, or only the one with number `file` where there
-  // are so many. NotFound where none matches.
+  // Opens the files that match `pattern`: all, or, if there are so many, only number `file` in
+  // sorted order. NotFound if none matches.
   static StatusOr<std::unique_ptr<V1Reader>> Open(Env& env, const std::string& pattern,
                                                   int file = kAllFiles);
 

@@ -70,7 +70,7 @@ Status V1Writer::AddSlice(string_view name, const Shape& whole, const TensorSlic
   return OkStatus();
 }
 
-// What no reader understands must not take the place of a file that one does.
+// Refuses what no reader understands: it must not replace a file that one does.
 Status V1Writer::CheckSlices(const std::string& name, const Entry& entry) {
   std::vector<TensorSlice> boxes;
   for (const TensorSlice& slice : entry.slices) {

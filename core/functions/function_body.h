@@ -60,7 +60,7 @@ class FunctionBody {
   // To be called first.
   Status BindArguments();
   std::string Rename(const std::string& node) const;
-  // Where in the new graph a tensor of the body is.
+  // Returns the name that a tensor of the body has in the new graph.
   StatusOr<std::string> RenameTensor(const std::string& text) const;
   // A node of the body as a node of the new graph.
   StatusOr<tensorflow::NodeDef> Copy(const tensorflow::NodeDef& node) const;

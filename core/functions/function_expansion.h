@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the files of the function inliner share: calls, conditionals and loops, each expanded into
-// nodes that are appended to a GraphDef.
+// Shared by the files of the function inliner: expands calls, conditionals and loops into nodes
+// that are appended to a GraphDef.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ class FunctionExpansion {
  private:
   // Appends the node, or what it is replaced by. `in_flow`: see FunctionCall.
   Status Expand(const tensorflow::NodeDef& node, bool in_flow, int depth);
-  // `*returned`, where it is not null, gets the tensors of the body that the function returns.
+  // `*returned`, if it is not null, gets the tensors of the body that the function returns.
   Status ExpandCall(FunctionCall call, int depth, std::vector<std::string>* returned = nullptr);
   // Appends the node that FunctionCall::begins names, if the body needs one.
   Status AddBegin(const tensorflow::FunctionDef& function, FunctionCall* call);

@@ -35,11 +35,11 @@ class FunctionLibrary {
   FunctionLibrary(const tensorflow::GraphDef& graph, const Registry& registry);
 
   StatusOr<const tensorflow::FunctionDef*> Find(const std::string& name) const;
-  // What ops there are not, functions may be.
+  // Whether `name` is that of a function, and of no op.
   bool HasInsteadOfOp(const std::string& name) const;
   // A node that uses resources has to sit where they are, wherever it is called from.
   bool UsesResources(const tensorflow::NodeDef& node) const;
-  // Which output of a node, counted flatly, is number `index` of its argument `arg`.
+  // Returns the flat number of the output that is number `index` of the argument `arg` of a node.
   StatusOr<int> OutputIndex(const tensorflow::NodeDef& node, const std::string& arg,
                             int index) const;
   // The names of those of `nodes` that the control flow among them decides about: what depends on a

@@ -24,7 +24,7 @@ namespace penstock {
 
 class ForwardGraph;
 
-// What changes from iteration to iteration.
+// A loop-carried value.
 struct LoopVariable {
   Node* enter = nullptr;
   Node* merge = nullptr;
@@ -35,7 +35,7 @@ struct LoopVariable {
 
 class ForwardLoop {
  public:
-  // Unimplemented where the loop is not of the form that TensorFlow's while_loop and ours build.
+  // Unimplemented if the loop is not of the form that TensorFlow's while_loop and ours build.
   static StatusOr<std::unique_ptr<ForwardLoop>> Make(ForwardGraph& graph, int frame);
 
   int frame() const { return frame_; }
@@ -85,7 +85,7 @@ class ForwardGraph {
   }
   // The frame that a tensor is in; -1 for what gradients have added to themselves.
   int FrameOf(Output output) const;
-  // True where `frame` is `inner`, or around it.
+  // True if `frame` is `inner`, or around it.
   bool Encloses(int frame, int inner) const;
   // The one that gradients are built in: that of the builder's context.
   int base_frame() const { return base_frame_; }

@@ -168,8 +168,8 @@ const Node* GradientWalk::KeptBy(const Node& node) const {
   return push != nullptr && Between(push) && Between(&node) ? push : nullptr;
 }
 
-// What a loop kept on stacks depends on xs: it must be known which of its nodes did, and neither
-// loop may be run several times, each with stacks of its own.
+// Checks values that a loop keeps on stacks and that depend on xs: the node that kept each must be
+// known, and neither loop may run several times, each time with stacks of its own.
 Status GradientWalk::CheckKeptValues() const {
   const LoopFrames& frames = forward_->frames();
   const auto once = [&](const Node* node) {

@@ -12,7 +12,8 @@ Status GradientWalk::Seed(const Outputs& dys) {
     if (!dy.valid()) {
       dy = OnesLike(ys_[i]);
     } else if (InGradientScope(dy.name())) {
-      // What other gradients gave gets a name among these: it tells arrays of gradients apart.
+      // Gives a gradient from outside a name in this walk's scope: the name tells arrays of
+      // gradients apart.
       dy = Identity(dy);
     }
     parts_[{ys_[i].node, ys_[i].index}].push_back(dy);
@@ -151,7 +152,7 @@ Status GradientWalk::Process(const Node& node) {
     dys.push_back(SumAt({const_cast<Node*>(&node), i}));
     any |= !dys.back().none();
   }
-  // Where the body of a loop begins, the loop goes on.
+  // The beginning of a loop's body leads on to the rest of the loop.
   const FlowOp op = FlowOpOf(node);
   const bool inner =
       !forward_->Encloses(forward_->frames().of_outputs[node.id()], forward_->base_frame());

@@ -32,10 +32,10 @@ class GradientWalk {
  private:
   using Key = std::pair<int, int>;  // node, output
 
-  // What is waited for: a node, or a loop with all that is in it.
+  // The unit that the walk waits for: a node, or a loop with all its nodes.
   struct Unit {
     const Node* node = nullptr;
-    int frame = 0;  // where node is null
+    int frame = 0;  // if node is null
   };
 
   // gradient_marks.cc: which nodes matter, and how many consumers each unit has.
@@ -50,7 +50,7 @@ class GradientWalk {
   bool Between(const Node* node) const {
     return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
   }
-  // True where a gradient goes from input i of `node` to what it comes from.
+  // True if a gradient goes from input i of `node` to what it comes from.
   bool FlowsInto(const Node& node, int i) const;
   // Enters, Merges and Switches of loops, Exits: what the loop's gradient sees to.
   bool IsLoopStructure(const Node& node) const;
@@ -66,9 +66,9 @@ class GradientWalk {
   StatusOr<std::vector<Gradient>> SwitchGradient(const Node& node,
                                                  const std::vector<Gradient>& dys);
   Status CheckShape(const Node& node, int input, const Gradient& gradient) const;
-  // What a tensor's consumers have said, summed up; none where nothing was said.
+  // Sums the contributions of a tensor's consumers; none if there were none.
   Gradient SumAt(Endpoint output);
-  // What one consumer, input i of `node`, says of its source.
+  // Adds the gradient that one consumer, input i of `node`, contributes to its source.
   void Contribute(const Node& node, int i, const Gradient& gradient);
   Output ZerosOf(Output forward, DType dtype);
 
@@ -79,7 +79,7 @@ class GradientWalk {
   Status WalkBody(LoopGradient* loop);
   Status CloseVariables(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
-  // Of values that a loop has kept for its gradient, and the gradient has taken.
+  // Whether the gradient has taken values that the loop `frame` has kept for it.
   bool TakesKept(int frame) const;
   void KeptAreProcessed(int frame, BackwardLoop* backward);
   void KeepGradient(const Node& push, Output dy);
@@ -104,7 +104,7 @@ class GradientWalk {
   absl::flat_hash_map<Key, Gradient> sums_;
 };
 
-// The name scope that gradients are built in; true where a part of `name` is one.
+// The name scope that gradients are built in; true if a part of `name` is one.
 inline constexpr char kGradientScope[] = "gradients";
 bool InGradientScope(string_view name);
 

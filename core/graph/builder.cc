@@ -17,7 +17,7 @@ namespace penstock {
 
 namespace {
 
-// What the open scopes say together. Opening one copies this and changes the copy.
+// The combined settings of the open scopes. Opening one copies this and changes the copy.
 struct Scopes {
   std::string prefix;  // "a/b/"
   std::vector<std::variant<DeviceName, GraphBuilder::DeviceFunction>> devices;
@@ -28,7 +28,7 @@ struct Scopes {
   std::shared_ptr<const Scopes> outside;  // what was in force when the context was opened
 };
 
-// `inner` where it says something, else `outer`.
+// `inner` if it says something, else `outer`.
 DeviceName Override(const DeviceName& outer, const DeviceName& inner) {
   DeviceName merged = inner;
   if (!merged.job) merged.job = outer.job;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a node costs from GraphDef to a checked graph, and how that grows: the goal is at most
-// 3 us a node to import and validate, and no more at 100k nodes than 1.3 times that at 10k.
+// Measures the cost of a node from GraphDef to a checked graph, and how that grows: the goal is at
+// most 3 us a node to import and validate, and no more at 100k nodes than 1.3 times that at 10k.
 #include <memory>
 #include <string>
 #include <vector>

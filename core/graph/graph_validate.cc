@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What must hold of a whole graph: its order and its invariants.
+// Checks a whole graph: its order and its invariants.
 #include <algorithm>
 #include <string>
 #include <vector>

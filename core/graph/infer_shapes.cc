@@ -12,11 +12,11 @@ namespace {
 
 // Values are followed for shapes, so longer ones than any shape are of no use.
 constexpr int64_t kFollowedElementsMax = kMaxRank;
-// After as many rounds without a fixed point nothing is known of what comes around. Two suffice for
-// a loop, and one more for each one around it.
+// After so many rounds without a fixed point, the shapes of loop-carried values count as unknown.
+// Two suffice for a loop, and one more for each one around it.
 constexpr int kRoundsMax = 8;
 
-// The integers as a tensor; invalid where one does not fit the type.
+// The integers as a tensor; invalid if one does not fit the type.
 Tensor Integers(DType dtype, const Shape& shape, absl::Span<const int64_t> values) {
   Tensor result(dtype, shape);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -115,7 +115,8 @@ Status ShapeInference::Infer(const Node& node) {
   return OkStatus();
 }
 
-// What comes around a loop is taken to look as it did in the round before, or else as what enters.
+// Assumes that a loop-carried value has the shape of the round before or, in the first round, that
+// of the value that enters.
 Status ShapeInference::RunShapeFunction(const Node& node) {
   std::vector<ShapeScope::Input> inputs(node.num_inputs());
   const PartialShape* enters = nullptr;
@@ -182,7 +183,7 @@ Status ShapeInference::Update() {
   };
   Status status = infer_all();
 
-  std::vector<std::pair<int, PartialShape>> around;  // of what comes around loops: as last taken
+  std::vector<std::pair<int, PartialShape>> around;  // of loop-carried values: as last taken
   for (int id = begin; id < graph_.max_id(); ++id) {
     const Node* const merge = graph_.node(id);
     if (merge == nullptr || merge->num_inputs() < 2) continue;

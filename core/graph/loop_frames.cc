@@ -106,7 +106,7 @@ class FrameFinder {
     return it->second;
   }
 
-  // What comes around belongs to the next iteration, where nothing but a Merge expects it.
+  // A loop-carried value belongs to the next iteration, and only a Merge takes it there.
   Status CheckBackEdges(const Node& node) {
     for (const OutEdge& edge : node.out_edges()) {
       if (IsLoopBackEdge(node, *edge.dst) &&

@@ -11,7 +11,7 @@ namespace penstock {
 
 namespace {
 
-// OK where `name` is a tensor of the graph, "x" or "x:0".
+// OK if `name` is a tensor of the graph, "x" or "x:0".
 Status CheckTensor(const Graph& graph, const std::string& name) {
   ASSIGN_OR_RETURN(const TensorName tensor, TensorName::Parse(name));
   const Node* node = graph.FindNode(tensor.node);
@@ -63,8 +63,8 @@ Status ReadInfos(const Graph& graph, string_view field,
   return OkStatus();
 }
 
-// What a loader is to run once has a signature of its own, whose output names a node instead of a
-// tensor.
+// A node that a loader is to run once has a signature of its own, whose output names the node
+// instead of a tensor.
 constexpr char kInitSignature[] = "__saved_model_init_op";
 
 Status ReadSignature(const Graph& graph, const std::string& key,
@@ -153,7 +153,7 @@ Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaG
   return OkStatus();
 }
 
-// What is beside the graph, checked against it.
+// Reads the parts beside the graph, and checks them against it.
 StatusOr<MetaGraph> ReadRest(const tensorflow::MetaGraphDef& def, const Graph& graph) {
   MetaGraph meta;
   meta.tags.assign(def.meta_info_def().tags().begin(), def.meta_info_def().tags().end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What core/graph shares of the border between MetaGraph and MetaGraphDef.
+// Converts between MetaGraph and MetaGraphDef; shared within this folder.
 #pragma once
 
 #include "core/meta_graph/meta_graph.h"

@@ -93,7 +93,7 @@ TEST_F(GradientTest, SumToShapeOf) {
                    unknown.node, "))), Shape(%0))"));
 }
 
-// What SumToInputs chose for one operand; nothing where that is left to the run.
+// The axes that SumToInputs chose for one operand; none if that is left to run time.
 struct Chosen {
   std::vector<int32_t> axes;
   bool reshape = false;

@@ -17,7 +17,7 @@ struct Overloaded : Fs... {
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not find it itself
 
-// What a default value says about its attribute's kind.
+// Returns the kind of an attribute with this default value.
 AttrDef::Kind KindOf(const std::string& name, const AttrValue& value) {
   using Kind = AttrDef::Kind;
   return std::visit(

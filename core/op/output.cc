@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// What CallN gives after an error: enough for any op with a fixed number of outputs.
+// The number of outputs that CallN gives after an error: enough for any op with a fixed number.
 constexpr int kOutputsAfterError = 16;
 
 GraphSink& SinkOf(string_view op, const std::vector<NodeInput>& inputs) {
@@ -33,7 +33,7 @@ bool AllValid(const std::vector<NodeInput>& inputs) {
   return true;
 }
 
-// `value` as a scalar of type T, where T can hold it.
+// `value` as a scalar of type T, if T can hold it.
 template <class T>
 bool ScalarAs(double value, Tensor* scalar) {
   if constexpr (std::is_integral_v<T>) {

@@ -312,7 +312,7 @@ TEST(OpRunner, ReportsErrors) {
             InvalidArgument("attribute 'N' of op 'TestPack' is 0 (int), must be an int >= 1"));
 }
 
-// What a kernel produces must be what its declaration promised.
+// A kernel's outputs must be as its declaration promised.
 TEST(OpRunner, CatchesBrokenPromises) {
   const OpDef wrong_shape = {
       .name = "WrongShape",

@@ -142,7 +142,7 @@ void Variable::RecordUpdate(absl::Span<Variable* const> variables, const Group& 
 
 Resource::Part Variable::UpdatePart(const Slices& changed) const {
   if (!changed.all()) {
-    // Where there is no memory for them, the whole value, which needs none, says the same.
+    // If there is no memory for the slices, record the whole value, which needs none.
     StatusOr<Tensor> elements = GatherSlices(value_, changed);
     if (elements.ok()) return {this, kSlicesAction, {changed.Numbers(), *std::move(elements)}};
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one assignment and one update of small variables cost: the lock, the version, the check for
-// a StateLog.
+// Measures one assignment and one update of small variables: the lock, the version, the check for a
+// StateLog.
 #include <benchmark/benchmark.h>
 
 #include <memory>

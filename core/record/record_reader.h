@@ -20,7 +20,7 @@ class RecordReader {
   static StatusOr<RecordReader> Open(Env& env, const std::string& path,
                                      Compression compression = Compression::kNone);
 
-  // Where the next record starts: in the file, or in what it decompresses to.
+  // The offset of the next record: in the file, or in its decompressed contents.
   int64_t offset() const { return stream_->offset(); }
   // Goes on from an `offset` that an earlier reader of the same file stood at. Before the first
   // Read.

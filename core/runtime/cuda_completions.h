@@ -27,7 +27,7 @@ class CudaCompletions {
 
   // Calls `done` when everything that is on `stream` now has ended, and holds `used` until then.
   void After(cudaStream_t stream, Tensor used, Done done);
-  // What comes on `second` from now on waits for what is on `first` now.
+  // Makes work that is launched on `second` from now on wait for the work that is on `first` now.
   Status Order(cudaStream_t first, cudaStream_t second);
 
  private:

@@ -24,15 +24,15 @@ class Device {
   const DeviceInfo& info() const { return info_; }
   const std::string& name() const { return name_; }             // full, as a string
   const std::string& type() const { return *info_.name.type; }  // "CPU"
-  // What it holds lives in the device's memory: a subclass whose allocator goes with it clears it
+  // The resources are in the device's memory: a subclass whose allocator goes with it clears them
   // first.
   ResourceStore& resources() { return resources_; }
 
   virtual Allocator& allocator() = 0;
-  // What KernelContext hands to kernels; null on CPU.
+  // The stream and library handles that KernelContext hands to kernels; null on CPU.
   virtual void* stream() { return nullptr; }
   virtual void* kernel_handles() { return nullptr; }
-  // True where kernels only launch work: the executor goes on without waiting, and values leave
+  // True if kernels only launch work: the executor goes on without waiting, and values leave
   // through the copies below, which are ordered after the launches.
   virtual bool asynchronous() const { return false; }
   // Called on a thread before it runs kernels of this device.
@@ -57,7 +57,7 @@ class Device {
 };
 
 // The devices of a task: "/job:J/replica:0/task:T/device:CPU:0", and a GPU for each that CUDA sees
-// in a build with CUDA (at most `gpus_max`); where CUDA finds no driver, a line on stderr says so
+// in a build with CUDA (at most `gpus_max`); if CUDA finds no driver, a line on stderr says so
 // and the CPU is all there is. `task` names job, replica (if not 0) and task.
 struct DeviceOptions {
   DeviceName task;

@@ -163,8 +163,8 @@ void Executable::AddFlow(const LoopFrames& frames) {
   }
 }
 
-// What the node's count begins with. A Merge that has one input in any iteration counts as other
-// nodes do, so that around a loop it costs no more than they.
+// Computes the value that the node's pending count begins with. A Merge that has one input in each
+// iteration counts as other nodes do, so that it costs no more than they do.
 Status Executable::CountInputs(const Item& item, Loop* loop, uint32_t* count) {
   const uint32_t controls = static_cast<uint32_t>(item.node->control_inputs().size());
   *count = item.num_inputs + controls;

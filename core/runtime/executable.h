@@ -36,11 +36,11 @@ class Executable {
     uint32_t last : 1;    // of this output: it takes the tensor, the others get copies
   };
 
-  // What makes a node more than "run the kernel, pass the outputs on"; 0 for most.
+  // Reasons why a node is more than "run the kernel, pass the outputs on"; 0 for most nodes.
   enum Special : uint32_t {
     kNoOp = 1,            // nothing to run, only order
     kAsync = 2,           // ends when its Done is called
-    kReadsVariables = 4,  // takes values from reference edges
+    kReadsVariables = 4,  // takes values from ref edges
     kCopiesInputs = 8,    // takes values from the other side, host or device
     kHostOutputs = 16,    // leaves some outputs in the host's memory
     kMayBeDead = 32,      // an output without a value is dead, not forgotten
@@ -63,7 +63,7 @@ class Executable {
     uint32_t num_edges;
     uint32_t first_control;
     uint32_t num_controls;
-    uint32_t detail;  // index, where special
+    uint32_t detail;  // index, if special
     uint16_t special;
     FlowOp flow;
     bool drops_output;  // an output has no consumer
@@ -100,7 +100,7 @@ class Executable {
     int64_t parallel_iterations = 1;
     std::vector<uint32_t> exits;  // nodes
     std::vector<uint32_t> waits;  // nodes that may wait, by Detail::wait; some for copies
-    // What the counts of an iteration begin with where it is not that of the first: by node.
+    // The initial counts of later iterations, by node, where they differ from those of the first.
     std::vector<std::pair<uint32_t, uint32_t>> later_pending;
   };
 
@@ -134,7 +134,7 @@ class Executable {
   static bool MergeReady(uint32_t word) {
     return (word & kControls) == 0 && ((word & kAlive) != 0 || (word & kInputs) == 0);
   }
-  // Of item `i`.
+  // The initial pending count of item `i`.
   uint32_t pending(uint32_t i) const { return pending_[i].load(std::memory_order_relaxed); }
   // Writes those of a loop's items to `counts`.
   void ReadPending(const Loop& loop, std::atomic<uint32_t>* counts) const {

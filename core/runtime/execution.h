@@ -39,7 +39,7 @@ class Execution {
   Status Run(const StepArgs& args);
   // Runs it on the scheduler's threads. When `ended` is called the object is free for another step.
   void RunAsync(const StepArgs& args, Ended ended);
-  // What the step that runs does now; nullopt: none does. On any thread, at any time.
+  // Describes what the running step does now; nullopt if none runs. On any thread, at any time.
   std::optional<StepActivity> Activity();
 
  private:

@@ -31,14 +31,14 @@ class Executor {
   // those of loops and those that wait (kernels that are async).
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
   // As RunAsync, on this thread, returning when the step has ended. The quickest way for small
-  // steps: nothing leaves the thread unless it pays. It blocks: on a thread of the pool only where
+  // steps: nothing leaves the thread unless it pays. It blocks: on a thread of the pool only if
   // the step waits for nothing that needs that pool.
   virtual Status Run(const StepArgs& args) = 0;
 
-  // What it runs, and where.
+  // The graph that it runs, and the device that it runs on.
   virtual const Graph& graph() const = 0;
   virtual const Device& device() const = 0;
-  // What each step that runs does now. Costs running steps next to nothing.
+  // Describes what each running step does now. Costs running steps next to nothing.
   virtual std::vector<StepActivity> Activities() = 0;
 };
 

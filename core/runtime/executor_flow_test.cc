@@ -326,8 +326,8 @@ TEST_P(ExecutorFlowTest, AsyncAndExpensiveNodesInLoops) {
   }
 }
 
-// What lasts does not depend on the iteration before: so several are under way at once, as many as
-// are allowed.
+// The slow node does not depend on the iteration before, so as many iterations as are allowed are
+// under way at once.
 TEST_P(ExecutorFlowTest, IterationsOverlapAsFarAsTheyMay) {
   for (const int64_t parallel : {1, 2, 4}) {
     FlowBuilder b;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nodes of control flow compute: which of their outputs are alive. They only move values, so
-// the executor runs them itself. Private to this folder. Thread-safe: no state.
+// Computes which outputs of a control-flow node are alive. Such nodes only move values, so the
+// executor runs them itself. Private to this folder. Thread-safe: no state.
 #pragma once
 
 #include "core/runtime/iteration.h"

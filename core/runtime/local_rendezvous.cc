@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who comes first leaves its value or its continuation in a table, who comes second takes it. Of
-// pairs that have met only the hash of the key is kept, to refuse a second Send or Recv, and in
-// loops not even that. (A false refusal needs two keys of one step with equal 64-bit hashes.)
+// The end of an edge that comes first leaves its value or its continuation in a table; the second
+// one takes it. For pairs that have met, the table keeps only the hash of the key, to refuse a
+// second Send or Recv, and in loops not even that. (A false refusal needs two keys of one step with
+// equal 64-bit hashes.)
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is written down of a node in steps that are observed: what it costs, for the executable;
-// everything else, for the caller of a traced step. Private to this folder. Thread-safe.
+// Records a node's run in an observed step: its cost, for the executable; everything else, for the
+// caller of a traced step. Private to this folder. Thread-safe.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,7 @@ namespace {
 
 bool AlwaysOnHost(const EdgeType& type) { return type.ref || !IsPlain(type.dtype); }
 
-// Which of the tensors that `args` stand for are on the host, by the kernel's own list.
+// Returns which of the tensors that `args` stand for are on the host, by the kernel's own list.
 StatusOr<std::vector<bool>> OnHost(const Node& node, const std::vector<ArgDef>& args,
                                    const SwappedStacks& swapped, const Registry& registry,
                                    const std::string& device_type) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the values of a node live on a device whose memory the host cannot read. Private to this
-// folder.
+// Decides which memory, host or device, holds the values of a node on a device whose memory the
+// host cannot read. Private to this folder.
 //
-// An edge's value is on the host where the producer's KernelDef lists the output in `host_args`,
-// and wanted on the host where the consumer's lists the input; strings and resource handles, and so
+// An edge's value is on the host if the producer's KernelDef lists the output in `host_args`,
+// and wanted on the host if the consumer's lists the input; strings and resource handles, and so
 // references, are C++ objects and always on the host. Where the two ends differ, the executor
 // copies when it prepares the consumer's inputs.
 #pragma once

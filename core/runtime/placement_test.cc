@@ -230,8 +230,8 @@ TEST_P(PlacementTest, StacksKeepTheirElementsOnTheHostIfAsked) {
     const Status status = Run(step);
     ASSERT_TRUE(status.ok()) << status;
     for (const Tensor& fetched : step.fetches) EXPECT_EQ(fetched.scalar<int64_t>(), 5);
-    // What is fetched: to the host. The push: to the host, and what is used of it and of what is
-    // popped on the device: back.
+    // To the host: fetched tensors and the pushed value. Back: pushed and popped values that nodes
+    // on the device use.
     EXPECT_EQ(device_.to_host, 10 * 3) << swap;
     EXPECT_EQ(device_.from_host, 10 * (swap ? 3 : 1)) << swap;
     g_ = TestGraph(FarRegistry());

@@ -24,7 +24,7 @@ RendezvousKey Key(const std::string& tensor) {
 }
 HashedKey Hashed(const std::string& tensor) { return HashedKey(Key(tensor)); }
 
-// What a receiver was told.
+// The result that a receiver was given.
 struct Got {
   std::optional<Status> status;
   Tensor value;

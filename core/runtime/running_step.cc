@@ -68,7 +68,7 @@ void RunningStep::SettleLeftovers() {
     abort_registered_.store(false, std::memory_order_relaxed);
   }
   if (!device_asynchronous_) return;
-  // What was launched has to end, and its errors belong to this step.
+  // Work that was launched has to end, and its errors belong to this step.
   const Status launched = device_.Synchronize();
   if (!launched.ok()) Stop(launched);
 }

@@ -50,7 +50,7 @@ class RunningStep final : public LoopWatch {
   Device& device() const { return device_; }
   Scheduler& scheduler() const { return *options_.threads; }
   int64_t NowNanos() const { return options_.env->NowNanos(); }
-  // What every kernel of the step is called with; the caller adds what is the node's.
+  // The parameters that all kernels of the step share; the caller adds those of the node.
   KernelContext::Params KernelParams();
 
   // More than one thread may be at work in the step.
@@ -71,9 +71,9 @@ class RunningStep final : public LoopWatch {
   bool traced() const { return stats_ != nullptr; }
   // Null unless the step is traced.
   StepStatsCollector* stats() const { return stats_; }
-  // What its tensors are charged to; null: the task's.
+  // The account that its tensors are charged to; null: the task's.
   MemoryAccount* memory() const { return memory_; }
-  // What to add to NowNanos() for nanoseconds since 1970, in a traced step.
+  // The difference between nanoseconds since 1970 and NowNanos(), in a traced step.
   int64_t wall_offset_ns() const { return wall_offset_ns_; }
 
   bool cancelled() const { return cancellation_->cancelled(); }

@@ -22,7 +22,7 @@ class StoppedClock final : public ForwardingEnv {
 
 class RunningStepTest : public testing::Test {
  protected:
-  // What a Send of this step's rendezvous ends with.
+  // Returns the status with which a Send of this step's rendezvous ends.
   Status Sent(TestStep& test_step) {
     return test_step.rendezvous->Send(HashedKey({.tensor = "x"}), Tensor::Scalar<int64_t>(1),
                                       false);

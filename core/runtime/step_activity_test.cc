@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an executor says of the steps that it runs.
+// Tests how an executor describes the steps that it runs.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -61,7 +61,7 @@ class StepLoopsTest : public testing::Test {
     ready_.elsewhere.pop_back();
     return node;
   }
-  // What waits for the value that leaves the loop.
+  // Returns the node that waits for the value that leaves the loop.
   uint32_t Fetch() { return executable_->edges()[ItemOf(FlowOp::kExit).first_edge].dst; }
 
   TestTask task_;

@@ -24,7 +24,7 @@ struct NodeStats {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint32_t thread = 0;  // small numbers, one per thread of the process
-  // Of a reference: of its variable's value.
+  // For a reference: the value of its variable.
   struct Out {
     int index = 0;  // which output
     DType dtype = DType::kInvalid;
@@ -34,8 +34,8 @@ struct NodeStats {
     uint64_t address = 0;   // of its bytes: outputs that share a buffer have the same
   };
   std::vector<Out> outputs;  // those that carried a value
-  // What the kernel took from one allocator, temporary memory included. Of asynchronous kernels,
-  // which may end on other threads: their new outputs.
+  // The memory that the kernel took from one allocator, temporary memory included. For asynchronous
+  // kernels, which may end on other threads: their new outputs.
   struct Memory {
     std::string allocator;
     int64_t total_bytes = 0;  // all allocations

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// What Run's thread burns before it blocks: about what waking it would cost on a virtual machine.
+// The time for which Run's thread spins before it blocks: about the cost of waking it on a virtual
+// machine.
 constexpr auto kSpin = std::chrono::microseconds(100);
 
 }  // namespace

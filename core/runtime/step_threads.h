@@ -36,7 +36,7 @@ namespace penstock {
 
 class StepThreads {
  public:
-  // What the threads do.
+  // The work that the threads do.
   class Work {
    public:
     virtual ~Work() = default;

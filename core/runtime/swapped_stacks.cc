@@ -69,7 +69,7 @@ SwappedStacks SwappedStacks::Find(const Graph& graph) {
   for (const Node* node : nodes) {
     const FlowOp flow = FlowOpOf(*node);
     if (flow != FlowOp::kNone || node->op().passes_through) {
-      // Of other ops than Merge the second input is no value that leads on, but a condition.
+      // The second input of ops other than Merge is a condition, not a value that is passed on.
       const int num_values = flow == FlowOp::kMerge ? node->num_inputs() : 1;
       for (int i = 0; i < num_values; ++i) values.Unify(node->id(), node->input(i).node->id());
     } else if (IsStackPush(*node)) {

@@ -12,9 +12,9 @@ namespace penstock {
 
 class SwappedStacks {
  public:
-  // Which pushes and pops use one stack is found by unifying handles along edges (Steensgaard,
-  // "Points-to analysis in almost linear time", POPL 1996): handles are led into loops and branches
-  // and, of loops in loops, kept on stacks themselves.
+  // Finds the pushes and pops of one stack by unifying handles along edges (Steensgaard, "Points-to
+  // analysis in almost linear time", POPL 1996): handles are led into loops and branches and, in
+  // nested loops, kept on stacks themselves.
   static SwappedStacks Find(const Graph& graph);
 
   // Whether `node` pushes to such a stack or pops from it.

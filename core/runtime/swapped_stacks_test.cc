@@ -100,7 +100,7 @@ TEST_F(SwappedStacksTest, HandlesAreKeptOnStacks) {
   EXPECT_FALSE(IsSwapped(handle));
 }
 
-// What comes around is the first input.
+// The loop-carried value is the first input.
 TEST_F(SwappedStacksTest, HandlesThatGoAroundALoop) {
   Node* const stack = Add("Stack");
   Node* const merge = Add("Merge", {{}, {stack, 0}}, {{"N", 2}});

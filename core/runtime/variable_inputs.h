@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs that come over reference edges: the executor reads the variable behind the handle. Private
-// to this folder.
+// Inputs that come over ref edges: the executor reads the variable behind the handle. Private to
+// this folder.
 #pragma once
 
 #include "core/runtime/iteration.h"
@@ -9,7 +9,7 @@
 namespace penstock {
 
 // Replaces the handles among the inputs of a node that is kReadsVariables by the values of their
-// variables, where the node wants values. Internal if a handle leads to no variable, or to one of
+// variables, if the node wants values. Internal if a handle leads to no variable, or to one of
 // another type.
 Status ReadVariables(Iteration& it, const Executable::Item& item);
 

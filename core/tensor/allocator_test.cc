@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// What every allocator of the CPU promises, for each of them.
+// Tests the promises of allocators for each of those of the CPU.
 class AllocatorTest : public ::testing::TestWithParam<bool> {
  protected:
   Allocator& allocator_ = GetParam() ? static_cast<Allocator&>(CachingAllocator::Get()) : system_;

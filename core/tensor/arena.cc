@@ -175,7 +175,7 @@ void Arena::Trim() {
       if (!Release(block)) AddFree(block);
     }
   }
-  // What the source could not take must not make every later call try again.
+  // Blocks that the source could not take must not make every later call try again.
   trim_at_ = stats_.bytes_cached + options_.cached_bytes_max;
   if (trim_at_ < options_.cached_bytes_max) trim_at_ = SIZE_MAX;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a tensor costs: making and dropping one, copying, slicing.
+// Measures the cost of a tensor: making and dropping one, copying, slicing.
 #include <cstring>
 #include <vector>
 

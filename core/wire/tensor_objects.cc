@@ -124,7 +124,7 @@ Status VariantFromProto(const VariantProto& proto, TensorBudget* budget, Variant
   return OkStatus();
 }
 
-// What a message takes in memory, beside what it says.
+// The memory that a message takes besides its contents.
 constexpr size_t kMessageBytes = 256;
 
 Status Spend(size_t bytes, TensorBudget* budget) {
@@ -211,7 +211,7 @@ Status PackObjects(const Tensor& tensor, TensorBudget* budget, TensorProto* prot
       HandleToProto(handle, proto->add_resource_handle_val());
     }
   }
-  // What is not in a variant is for its sender to measure.
+  // A value outside of a variant is for its sender to measure.
   return budget->depth == 0 ? OkStatus() : Spend(proto->ByteSizeLong(), budget);
 }
 

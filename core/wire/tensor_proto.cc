@@ -23,7 +23,7 @@ void CopyRaw(const std::string& content, Tensor* tensor) {
   for (size_t i = 0; i < content.size(); ++i) bytes[i] = bytes[i] != 0;
 }
 
-// What the tensor will take in memory; INT64_MAX where no number can say it.
+// Returns the bytes that the tensor will take in memory; INT64_MAX if that overflows.
 int64_t UnpackedBytes(const TensorProto& proto, DType dtype, int64_t n) {
   int64_t element = static_cast<int64_t>(SizeOf(dtype));
   if (dtype == DType::kString && n > proto.string_val_size() && proto.string_val_size() > 0) {

@@ -23,7 +23,7 @@ class ClusterSpec {
   // Task index -> "host:port". Indices may have gaps.
   using Tasks = std::map<int, std::string>;
 
-  // InvalidArgument where the address is not "host:port" (an IPv6 host stands in brackets), or is
+  // InvalidArgument if the address is not "host:port" (an IPv6 host stands in brackets), or is
   // another task's, or the task is there already. Port 0, "any free one", may be given many times.
   Status AddTask(const std::string& job, int index, const std::string& address);
 
@@ -33,7 +33,7 @@ class ClusterSpec {
 
   const std::map<std::string, Tasks>& jobs() const { return jobs_; }
   bool empty() const { return jobs_.empty(); }
-  // "" where there is no such task.
+  // "" if there is no such task.
   std::string Address(const std::string& job, int index) const;
   // Of its other replica; "" where it has none.
   std::string ReplicaAddress(const std::string& job, int index) const;
@@ -57,7 +57,7 @@ struct TaskConfig {
   // How tensors move between tasks: the name of a transport, the same in all tasks of a cluster.
   // "auto": through shared memory between tasks that can have it, else over gRPC.
   std::string protocol = "auto";
-  // Where the task shows its status page and its metrics; 0: nowhere. Not a part of TF_CONFIG.
+  // The port of the task's status page and metrics; 0: it has none. Not a part of TF_CONFIG.
   int status_port = 0;
   // Which of the task's two replicas this process is: 0, at Address, or 1, at ReplicaAddress. Not a
   // part of TF_CONFIG.
@@ -69,7 +69,7 @@ struct TaskConfig {
   }
   // "/job:ps/replica:0/task:1".
   std::string name() const;
-  // The task that initialises, saves and writes summaries: the chief (or master) where there is
+  // The task that initialises, saves and writes summaries: the chief (or master) if there is
   // such a job, else worker 0.
   bool is_chief() const;
 };

@@ -77,7 +77,7 @@ TEST(TfConfigTest, MistakesInJsonNameTheField) {
   }
 }
 
-// What launchers write that means nothing, and what nobody should.
+// Values that launchers write without a meaning, and malformed ones.
 TEST(TfConfigTest, HostileJsonIsAnErrorAndNoCrash) {
   const std::string deep(100'000, '[');
   const struct {

@@ -43,7 +43,7 @@ class ExamineClusterTest : public testing::Test {
   }
   TaskProbe& ps() { return tasks_[0].probe; }
   TaskProbe& worker(int index) { return tasks_[1 + index].probe; }
-  // What is found besides tasks that are well.
+  // Returns the findings, except those about tasks that are well.
   Findings Troubles() {
     Findings troubles;
     for (Finding& finding : ExamineCluster(config_, tasks_)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with this host, or with what this process was given. May block as long as the file
-// system does.
+// Looks for mistakes on this host and in the process's own configuration: environment variables,
+// the port, the checkpoint directory. Blocks for as long as the file system does.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@
 
 namespace penstock {
 
-// As getenv; "" where a variable is not set.
+// As getenv; "" if a variable is not set.
 using Variables = std::function<std::string(const std::string& name)>;
 
 // Proxies, and a TF_CONFIG that says otherwise than the flags that `config` comes from.
 Findings ExamineVariables(const TaskConfig& config, const Variables& variables);
 
-// Whether the task of `config` could listen; nothing where config.job is empty. `runs`: it does
+// Whether the task of `config` could listen; nothing if config.job is empty. `runs`: it does
 // already, so that its port is taken by itself.
 Findings ExamineListening(const TaskConfig& config, bool runs);
 

@@ -16,9 +16,10 @@ struct Explanation {
   // Each names a culprit: a task that does not answer, a queue that nobody fills, a cycle, a
   // computation without an end. Empty: nothing was found to be stuck.
   std::vector<std::string> findings;
-  // What runs and what it waits for, a paragraph per step.
+  // A paragraph per step: the nodes that run or wait, and for what.
   std::vector<std::string> steps;
-  // What was looked at: "5 tasks, 1 does not answer; 3 steps run, 2 of them for longer than 1 s".
+  // The number of tasks and steps that were examined: "5 tasks, 1 does not answer; 3 steps run, 2
+  // of them for longer than 1 s".
   std::string summary;
 
   std::string ToString() const;

@@ -162,7 +162,7 @@ TEST_F(ExplainTest, ALockThatAnotherStepHolds) {
       HasSubstr("'lock' of step 8 in /job:ps/task:0 has locked it, but comes after 'take'"));
 }
 
-// What waits for a tensor is a consequence: the culprit is named once.
+// A wait for a tensor follows from the wait of its source, so only the source is named as culprit.
 TEST_F(ExplainTest, ATransferFollowsFromWhatItsSourceWaitsFor) {
   Add(kA, R"(session { handle: 's' step { step_id: 7 age_ms: 5000 target: 'train'
                                            running_in: '$A' running_in: '$B' } }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a step waits for in one executor, in an operator's words: each node that waits, and for
-// which tensor or resource; and which nodes of the step would fill or empty a resource, so that it
-// can be told who could end somebody else's wait.
+// Reports what one executor's part of a step waits for, as messages for an operator: each waiting
+// node with its tensor or resource; and the nodes that would fill or empty a resource, so that a
+// wait elsewhere can be traced to the node that could end it.
 #pragma once
 
 #include <cstdint>

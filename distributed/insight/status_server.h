@@ -38,7 +38,7 @@ class StatusServer {
     std::function<Status(const Visitor&)> admit = nullptr;
   };
   // Listens at `address`, whose port is not 0; host "::" is all interfaces. InvalidArgument names
-  // --status_port where it cannot.
+  // --status_port if it cannot.
   static StatusOr<std::unique_ptr<StatusServer>> Create(const HostPort& address, Sources sources);
   ~StatusServer();
   StatusServer(const StatusServer&) = delete;

@@ -188,7 +188,7 @@ class Reporter {
       bytes = static_cast<int64_t>(value.bytes());
       return OkStatus();
     };
-    (void)variable.Inspect(count);  // 0 where it has no value yet
+    (void)variable.Inspect(count);  // 0 if it has no value yet
     return bytes;
   }
 

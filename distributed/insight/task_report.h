@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a task says of itself: its sessions, the steps that run in it and what they wait for, what
-// it keeps, whom it has sent how much.
+// Reports the state of one task: its sessions, the steps that run in it and what they wait for, the
+// resources it keeps, and how many bytes it has sent to each other task.
 #pragma once
 
 #include "distributed/task/task.h"

@@ -68,8 +68,9 @@ std::vector<size_t> WaitGraph::WaitsOf(const std::string& task, uint64_t step_id
   return found == waits_of_.end() ? std::vector<size_t>() : found->second;
 }
 
-// Which nodes a tensor comes from is not known across tasks. Transfers within one step never form a
-// cycle, so what may hold one up in the end is any wait of the step that is not for a tensor.
+// Across tasks, the nodes that compute a tensor are unknown. Transfers within one step never form a
+// cycle, so a transfer is held up, in the end, by a wait of the same step that is not for a tensor.
+// All of those are added.
 void WaitGraph::AddTransfer(Wait* wait) {
   const uint64_t step_id = wait->part->step_id();
   Way way{.task = TaskOf(wait->wait->from_device()), .step_id = step_id};

@@ -38,7 +38,7 @@ class WaitGraph {
     const wire::WaitReport* wait = nullptr;
     std::vector<Way> ways;
     bool stuck = false;
-    // Of a transfer: what its source lacks.
+    // For a transfer: what its source lacks.
     Missing missing = Missing::kNothing;
 
     bool for_resource() const { return wait->has_resource(); }

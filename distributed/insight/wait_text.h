@@ -13,10 +13,10 @@ namespace penstock {
 std::string ResourceText(const WaitGraph& graph, const wire::ResourceName& name);
 // "'dequeue' (QueueDequeueV2) waits, for 12 s, for an element of FIFOQueue 'input' ...".
 std::string WaitText(const WaitGraph& graph, const WaitGraph::Wait& wait);
-// What would end a wait, and what holds that up: "'enqueue' of step 7 in /job:worker/task:0 would
-// fill it, but comes after 'dequeue_1'".
+// Says which node would end a wait, and what holds that node up: "'enqueue' of step 7 in
+// /job:worker/task:0 would fill it, but comes after 'dequeue_1'".
 std::string WayText(const WaitGraph& graph, const WaitGraph::Wait& wait, const WaitGraph::Way& way);
-// What a step does in one task.
+// Describes what a step does in one task.
 std::string PartText(const WaitGraph& graph, const std::string& task, const wire::PartReport& part);
 
 }  // namespace penstock

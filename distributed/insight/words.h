@@ -10,7 +10,7 @@ namespace penstock {
 
 // "340 ms", "12 s", "5 min", "3 h", "2 days".
 std::string AgeText(int64_t ms);
-// ", for 12 s"; "" where the age is not known (< 0).
+// ", for 12 s"; "" if the age is not known (< 0).
 std::string ForText(int64_t ms);
 // "17 B", "3.4 MB".
 std::string BytesText(int64_t bytes);

@@ -25,9 +25,10 @@ Status CheckPlacement(const std::string& placement);
 // Thread-safe.
 class AutoPlacement {
  public:
-  // Where the nodes of `graph`, of that version, hold their state. What was decided for an earlier
-  // version stays. Of `options`, what concerns placement counts. Errors name the nodes that cannot
-  // be placed, whatever the step needs: the whole graph is placed.
+  // Returns the devices of the nodes of `graph` that hold state. `version` is the version of the
+  // graph; decisions for earlier versions stay. Reads the fields of `options` that concern
+  // placement. Places the whole graph: errors name the nodes that cannot be placed, also those that
+  // the step does not need.
   StatusOr<std::shared_ptr<const DeviceByNode>> StateDevices(const Graph& graph, int64_t version,
                                                              const std::vector<DeviceInfo>& devices,
                                                              const CompileOptions& options);
@@ -41,8 +42,9 @@ class AutoPlacement {
 // Counts the executions of one prepared step. Thread-safe.
 class StepSampling {
  public:
-  // What to do with an execution. The 2nd to the 4th, the 16th and each 1024th are measured: the
-  // first one is slower than the others, and measuring costs time.
+  // Whether one execution of the step is measured, and the step placed anew after it. The 2nd to
+  // the 4th, the 16th and each 1024th are measured: the first one is slower than the others, and
+  // measuring costs time.
   enum class Sample { kNone, kMeasure, kMeasureAndPlace };
   // Counts an execution that begins.
   Sample Begin();

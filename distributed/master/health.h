@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HealthMonitor: a master's heartbeats to the tasks that its sessions use. Finds tasks that are
-// dead, frozen, unreachable or restarted, also where no call to them is under way, and renews the
+// HealthMonitor: sends a master's heartbeats to the tasks that its sessions use. Detects tasks that
+// are dead, frozen, unreachable or restarted, even if no call to them is pending, and renews the
 // sessions' leases there.
 //
 // A task that misses several heartbeats in a row is Unavailable until it answers again. One that
@@ -30,7 +30,7 @@ struct HealthOptions {
   int misses_max = 3;
 };
 
-// What is known of one incarnation of a task. Reading it costs one load.
+// The health of one incarnation of a task, as the master knows it. Reading it costs one load.
 class TaskHealth {
  public:
   bool ok() const { return ok_.load(std::memory_order_acquire); }
@@ -57,7 +57,7 @@ class HealthMonitor {
   // Watches `task` on behalf of `session`.
   std::shared_ptr<const TaskHealth> Watch(const TaskId& task, std::shared_ptr<WorkerClient> client,
                                           const std::string& session, Listener listener);
-  // What is known of each task that is watched, for inspection.
+  // One watched task; for inspection.
   struct Peer {
     TaskId task;
     int misses = 0;             // heartbeats in a row

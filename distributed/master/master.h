@@ -85,7 +85,7 @@ class Master {
   std::vector<std::shared_ptr<const TaskWait>> waits() const;
   std::vector<HealthMonitor::Peer> peers() const { return health_.peers(); }
   const StepCounters& counters() const { return *counters_; }
-  // Of all sessions, closed ones too.
+  // Counts the steps of all sessions, closed ones included.
   uint64_t steps_begun() const;
   // To be called every few seconds: steps_per_second() is of the time since the last call but one.
   void SampleSteps();

@@ -3,9 +3,9 @@
 // MasterSession: the graph of one session, what has been compiled of it, and the steps that run:
 // the part of a master that every session has, local or remote.
 //
-// A step of one part in this process runs on the caller's thread with next to nothing around the
-// executor; anything else is a MasterStep. Thread-safe. Held by shared pointers: running steps keep
-// it.
+// A step of one part in this process runs on the caller's thread and adds next to nothing to the
+// executor's time; every other step is a MasterStep. Thread-safe. Held by shared pointers: running
+// steps keep it.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const SessionOptions& options() const { return options_.session; }
   const std::vector<SessionTask>& tasks() const { return tasks_->list; }
 
-  // Changes the graph by `add`, which leaves it as it was where it fails. Returns the new version.
+  // Changes the graph by `add`, which leaves it as it was if it fails. Returns the new version.
   // With `expected_version` >= 0, Aborted unless that is the present one.
   StatusOr<int64_t> Extend(int64_t expected_version, absl::FunctionRef<Status(Graph*)> add);
 
@@ -102,11 +102,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Notes that a client has called from `client`, the address of its connection; "" for a client
   // in this process, whose session is never idle.
   void CalledFrom(const std::string& client);
-  // The session is in use where its client's connection is among those that are alive.
+  // The session is in use if its client's connection is among those that are alive.
   void CheckClient(const absl::flat_hash_set<std::string>& connected);
-  // How long nothing has been asked of it, and its client has had no connection when that was
-  // checked; 0 while a step runs. A partial run between two instalments is not counted as running:
-  // a client that has gone leaves it behind.
+  // Returns the nanoseconds since the last call, or since CheckClient last found the client's
+  // connection alive; 0 while a step runs. A partial run between two instalments does not count as
+  // running: a client that has gone leaves it behind.
   int64_t idle_ns() const;
   // For inspection. Steps of one part in the master's own process are not among the running ones.
   int64_t created_ns() const { return created_ns_; }
@@ -143,7 +143,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
   void LogPlacement(const std::vector<Partition>& partitions) const;
   Status AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata);
-  // Has the pool place the step again. It goes on as it is until the new one is ready.
+  // Schedules a new placement of the step on the pool. The step runs as it is until the new one is
+  // ready.
   void PlaceAnew(const Prepared& step);
   void Replace(const PreparedStep& step, const Prepared& anew);
 

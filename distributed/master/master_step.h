@@ -28,7 +28,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
  public:
   static constexpr int64_t kGraceMs = 2'000;
   // Tasks end a step at its deadline themselves, and say what it waited for. The master does so
-  // this much later, where a task did not.
+  // this much later, if a task did not.
   static constexpr int64_t kDeadlineSlackMs = 250;
 
   // Borrowed until `done`.
@@ -39,7 +39,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
     absl::Span<Tensor> fetches;
     StepStatsCollector* stats = nullptr;
     Cancellation* cancellation = nullptr;  // the caller's
-    // Where to put the Step of the master's own task, before Start returns; null: nowhere.
+    // Start stores the Step of the master's own task here before it returns, unless null.
     std::shared_ptr<Step>* own_step = nullptr;
     bool on_this_thread = false;  // may use it until the step has ended
   };

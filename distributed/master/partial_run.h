@@ -2,11 +2,11 @@
 //
 // PartialRun: a step that is fed and fetched in instalments, while it runs.
 //
-// Feeds are sent to the step's own rendezvous in the master's task, and fetches received from it,
-// as the compiler names them (CompileOptions::partial_run). So a step in instalments is a step like
-// any other to everything below. It ends when all its nodes have run, for which all its feeds have
-// to be there; a failure of the step is the answer to the instalment that waits, or to the next.
-// Thread-safe. Held by shared pointers: its step keeps it.
+// Feeds are sent to the rendezvous of the step's part in the master's own task, and fetches are
+// received from it, under the names that the compiler gives them (CompileOptions::partial_run).
+// Everything below sees an ordinary step. The step ends when all its nodes have run, and so not
+// before all its feeds are there. If the step fails, the pending instalment, or else the next one,
+// ends with its error. Thread-safe. Held by shared pointers: its step keeps it.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
 
   // Feeds some and fetches some, each of which is named once in all instalments. `outputs`,
   // borrowed until `done`, in the order of `fetches`. The last instalment ends with the step.
-  // InvalidArgument, and nothing has changed, where the names or values are wrong, or a fetch needs
+  // InvalidArgument, and nothing has changed, if the names or values are wrong, or a fetch needs
   // feeds that are still to come; any other error is the step's, and its end.
   void Run(const Feeds& feeds, const std::vector<std::string>& fetches,
            std::vector<Tensor>* outputs, Done done);

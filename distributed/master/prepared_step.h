@@ -76,22 +76,22 @@ class PreparedStep {
   // Written by the caller that prepares it, before Finish; constant once ready.
   std::vector<Feed> feeds;
   std::shared_ptr<const CostTable> costs;  // that it was compiled with; null: estimates only
-  // Where it was placed, for CompileOptions::placed_before. Null unless the session places
+  // The devices of its nodes, for CompileOptions::placed_before. Null unless the session places
   // automatically and a node of the step has a choice.
   std::shared_ptr<const DeviceByNode> placed;
   std::string session;
   std::shared_ptr<const SessionTasks> tasks;  // what the parts point into
   std::vector<Part> parts;                    // the master's own task's last
-  // The whole step, where it is one part of one task that is in this process.
+  // The whole step, if it is one part of one task that is in this process.
   std::shared_ptr<WorkerGraph> local;
-  // Of a partial run: the feeds that each fetch needs.
+  // For a partial run: the feeds that each fetch needs.
   std::vector<std::vector<int>> feeds_of_fetches;
   StepSampling sampling;  // if `placed`
 
-  // InvalidArgument where the tensors do not fit the feeds; names the one.
+  // InvalidArgument if the tensors do not fit the feeds; names the one.
   Status CheckFeeds(absl::Span<const Tensor> tensors) const;
   Status CheckFeed(size_t index, const Tensor& tensor) const;
-  // InvalidArgument where a fetch has no value, because its branch was not taken.
+  // InvalidArgument if a fetch has no value, because its branch was not taken.
   Status CheckFetches(absl::Span<const Tensor> tensors) const;
 
  private:
@@ -108,8 +108,8 @@ class PreparedStep {
 
 class StepCache {
  public:
-  // Of more steps than this, all are forgotten and prepared again: a client that asks for ever new
-  // combinations is not given ever more memory.
+  // When there are more steps than this, all are forgotten and prepared again: a client that asks
+  // for ever new combinations is not given ever more memory.
   static constexpr size_t kStepsMax = 4096;
 
   // The step of these names; made if it is not there.

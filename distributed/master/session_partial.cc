@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Of those that have not been finished.
+// Limits the unfinished partial runs of a session.
 constexpr size_t kPartialRunsMax = 10'000;
 
 // Ends a partial run when its instalment takes too long, or when whoever waits for that gives up.

@@ -22,7 +22,7 @@ constexpr int64_t kRegisterTimeoutMs = 60'000;
 PartialShape PromisedShape(const Node& node) {
   if (!node.op().is_placeholder) return PartialShape();
   const PartialShape* shape = node.attr<PartialShape>("shape");
-  // Old clients write a scalar where they know nothing.
+  // Old clients write a scalar if they know nothing.
   if (shape == nullptr || shape->rank() == 0) return PartialShape();
   return *shape;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cluster says to an operator, asked from another process. For tools.
+// Asks a cluster for its report, from a process outside of it. For the commands `penstock status`,
+// `top` and `why`.
 #pragma once
 
 #include <cstdint>

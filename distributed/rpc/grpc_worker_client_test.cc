@@ -46,7 +46,7 @@ class GrpcWorkerClientTest : public testing::Test {
                                *serving_.host().host().channels, Env::Real(),
                                serving_.host().loop());
   }
-  // What the call that `start` begins ends with.
+  // Returns the status with which the call that `start` begins ends.
   Status Call(const std::function<void(Done)>& start) {
     Ended ended(serving_.threads());
     start(ended.done());

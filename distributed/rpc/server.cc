@@ -309,8 +309,8 @@ void Server::State::Listen() {
   SetServing(true);
 }
 
-// Where the task itself listens. HTTP is not encrypted: the page of a secured task stays on its
-// host.
+// Returns the address of the status page: the host at which the task itself listens, with the port
+// of the page. HTTP is not encrypted, so the page of a secured task stays on its host.
 StatusOr<HostPort> Server::State::StatusAddress() const {
   ASSIGN_OR_RETURN(HostPort address, HostPort::Parse(listens_at));
   if (credentials->secured()) address.host = "127.0.0.1";

@@ -43,7 +43,7 @@ void AppendTagAndLength(uint32_t tag, size_t length, std::string* to) {
   out.WriteVarint64(length);
 }
 
-// What stands before the bytes of a large tensor; a small one whole.
+// Returns the bytes before the contents of a large tensor; a small tensor whole.
 StatusOr<std::string> HeadOf(const Tensor& tensor) {
   tensorflow::TensorProto proto;
   if (!IsLarge(tensor)) {
@@ -129,8 +129,8 @@ class TensorReader {
     if (tag == kContentTag && !std::exchange(content_seen_, true) && TensorIsDescribed()) {
       return ReadContent();
     }
-    // What describes the tensor stands before its content, and that is there once, as every writer
-    // of protobuf has it.
+    // The fields that describe the tensor come before its contents, and the contents come once, as
+    // every writer of protobuf has it.
     if (tensor_.valid() && (tag == kDTypeTag || tag == kShapeTag || tag == kContentTag)) {
       return false;
     }

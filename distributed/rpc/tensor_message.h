@@ -41,7 +41,7 @@ class TensorMessageWriter {
   Status status_;
 };
 
-// Which repeated field holds tensors, and of which type.
+// The repeated field that holds tensors, and its type.
 struct TensorField {
   int number;
   bool named;        // NamedTensorProto, else TensorProto

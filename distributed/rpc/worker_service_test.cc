@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker answers on the wire, also to messages that no master of ours sends.
+// Tests the answers of a worker on the wire, also to messages that no master of ours sends.
 #include "distributed/rpc/worker_service.h"
 
 #include <grpcpp/client_context.h>

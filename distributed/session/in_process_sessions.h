@@ -20,7 +20,7 @@ class InProcessSessions {
   // `address`: "host:port", as the server says it.
   static void Add(const std::string& address, Make make);
   static void Remove(const std::string& address);
-  // Null where no server of this process has the address.
+  // Null if no server of this process has the address.
   static std::unique_ptr<SessionInterface> New(const std::string& address,
                                                const SessionOptions& options);
 };

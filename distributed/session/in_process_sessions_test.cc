@@ -38,7 +38,7 @@ void Add(const std::string& address, int maker) {
     return std::make_unique<FakeSession>(maker, options);
   });
 }
-// Which maker a new session at `address` comes from; 0: there is none.
+// Returns the maker that a new session at `address` comes from; 0: there is none.
 int MakerAt(const std::string& address) {
   const auto session = InProcessSessions::New(address, {.operation_timeout_ms = 7});
   if (session == nullptr) return 0;

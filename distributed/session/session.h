@@ -7,9 +7,9 @@
 // against concurrent Runs. A session stays usable after an error of one of its steps. Every call
 // ends within its deadline, in success or in one error that names the first cause.
 //
-// Which errors mean what to a training loop: Aborted (a task was restarted, the session is gone)
-// and Unavailable (a task cannot be reached): make a new session and go on from the last
-// checkpoint. OutOfRange: the input has ended. Anything else: a mistake, or a limit.
+// Errors, as a training loop reads them: Aborted (a task was restarted, the session is gone) and
+// Unavailable (a task cannot be reached): make a new session and go on from the last checkpoint.
+// OutOfRange: the input has ended. Anything else: a mistake, or a limit.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +44,11 @@ struct SessionOptions {
   // (`penstock graph --help` lists them). InvalidArgument, when the session is made, if there is no
   // such pass or if steps need it.
   std::vector<std::string> disabled_passes = {};
-  // Where nodes run that name no job. "client": on the task that is addressed. "auto": on any task;
-  // some steps are measured, and where another placement is predicted to be a tenth quicker, the
-  // step is placed anew. Variables and other state are placed once, by the whole graph, and stay;
-  // a second client would put them elsewhere, so graphs that several clients share name their jobs.
+  // The placement of nodes that name no job. "client": on the task that is addressed. "auto": on
+  // any task; some steps are measured, and if another placement is predicted to be a tenth
+  // quicker, the step is placed anew. Variables and other state are placed once, by the whole
+  // graph, and stay; a second client would put them elsewhere, so graphs that several clients share
+  // name their jobs.
   std::string placement = "client";
   // Remote: variables, queues and the like are the session's own and go with it. Local sessions
   // always are so.
@@ -67,7 +68,7 @@ struct RunOptions {
 
 struct RunMetadata {
   std::vector<DeviceStats> step_stats;
-  // What the step was compiled to, in order of device name.
+  // The partitions of the compiled step, in order of device name.
   std::vector<std::pair<std::string, Graph>> partition_graphs;
 };
 

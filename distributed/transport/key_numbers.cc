@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// Of one connection. Further keys are spelled out each time.
+// The keys with numbers of one connection. Further keys are spelled out each time.
 constexpr size_t kNumbersMax = size_t{1} << 20;
 
 }  // namespace

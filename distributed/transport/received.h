@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a transport's reader gives out: tensors that have come whole, and steps that the producer or
+// Results of a transport's reader: tensors that have arrived whole, and steps that the producer or
 // the reader has given up.
 #pragma once
 

@@ -22,7 +22,7 @@
 
 namespace penstock {
 
-// What the consumer has to know before the first byte.
+// The facts that a consumer needs before the first byte.
 struct TensorHeader {
   int dtype = 0;                   // the number of its DType; 0: a dead value without a tensor
   absl::Span<const int64_t> dims;  // borrowed

@@ -24,7 +24,7 @@ StatusOr<IncomingTensor> Begin(const TensorHeader& header) {
   return IncomingTensor::Begin(1, Key(), header, landing);
 }
 
-// What arrives when the bytes come in pieces.
+// Returns the tensor that arrives when the bytes come in pieces.
 Tensor Moved(const OutgoingTensor& sent, size_t piece) {
   auto tensor = Begin(sent.header());
   CHECK_OK(tensor.status());

@@ -81,7 +81,7 @@ class TaskSteps : public Landing {
   ~TaskSteps() = default;
 };
 
-// What a transport is able to do. Landing in host memory is not listed: every transport does that.
+// Abilities of a transport. Landing in host memory is not listed: every transport does that.
 struct TransportCapabilities {
   // Tensors of up to so many bytes travel together and may overtake larger ones. 0: all tensors
   // arrive in the order in which they were sent.

@@ -21,7 +21,8 @@ namespace penstock {
 
 struct GrpcHost;
 
-// What the task's process lends to its transport. Borrowed as long as the transport lives.
+// Parts of the task's process that are lent to its transport. Borrowed as long as the transport
+// lives.
 struct TransportHost {
   // The server that the task has for calls, before it listens: a transport may register a service
   // with it. Null in a process without one.

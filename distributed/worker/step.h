@@ -63,7 +63,7 @@ class Step final : public Rendezvous,
   void Deliver(const HashedKey& key, Tensor value, bool is_dead);
 
   // "step 7 of /job:worker/replica:0/task:0 waited for 'w:0' from /job:ps/replica:0/task:0", for
-  // the error of a step that has lost a task; "step 7 of ... ran" where it waits for no other task.
+  // the error of a step that has lost a task; "step 7 of ... ran" if it waits for no other task.
   std::string Describe() const;
 
   // How much has been sent to other tasks, in bytes of tensors.

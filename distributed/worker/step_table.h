@@ -26,7 +26,7 @@ namespace penstock {
 
 class StepTable final : public TaskSteps {
  public:
-  // Of subscriptions for steps that have not begun here.
+  // Limits of subscriptions for steps that have not begun here.
   static constexpr int64_t kParkedPerConsumerMax = 10'000;
   static constexpr int64_t kParkedNanosMax = 60'000'000'000;
 

@@ -47,7 +47,7 @@ class StepTest : public testing::Test {
     sink_->held.clear();  // they hold the step, which holds the sink
   }
   Status Send(const HashedKey& key) { return step_->Send(key, Tensor::Scalar(1.0f), false); }
-  // What a Recv has ended with so far: "none", an error, "dead" or "value".
+  // Records how a Recv has ended so far: "none", an error, "dead" or "value".
   struct Receiver {
     std::string ended = "none";
     Rendezvous::Received Take() {

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// What a graph says of the step's traffic.
+// The transfers of a step, as its partitions declare them.
 struct Traffic {
   bool communicates = false;
   std::set<TaskName> producers;  // other tasks

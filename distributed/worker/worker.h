@@ -52,7 +52,7 @@ struct RunGraphArgs {
   Tensor* fetches = nullptr;
   int num_fetches = 0;
   StepStatsCollector* stats = nullptr;
-  // Where to put the task's Step, before anything of it runs; null: nowhere.
+  // RunGraph stores the task's Step here before any node of it runs, unless null.
   std::shared_ptr<Step>* step = nullptr;
   // The caller's thread may be used until the step has ended: nothing need leave it.
   bool on_this_thread = false;
@@ -115,7 +115,7 @@ class Worker {
     std::shared_ptr<WorkerGraph> graph;
   };
   std::vector<RegisteredGraph> graphs() const;
-  // What devices and isolated sessions keep; for inspection.
+  // The resources that devices and isolated sessions keep; for inspection.
   struct Store {
     std::string device;
     ResourceStore* resources;

@@ -3,7 +3,7 @@
 // WorkerClient: how a master calls the worker of one task, in its own process or in another one.
 //
 // Calls never block: each ends by its continuation, exactly once, on any thread (possibly before
-// the call returns), within its timeout. Arguments are borrowed until then where they are pointers,
+// the call returns), within its timeout. Arguments are borrowed until then if they are pointers,
 // and copied otherwise. A call addresses one incarnation of a task (CallOptions::incarnation); any
 // other answers Aborted. A task that cannot be reached is Unavailable. Thread-safe.
 #pragma once
@@ -61,14 +61,14 @@ class WorkerClient {
   virtual void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
                          Done done) = 0;
   // Stops waiting for the RunGraph of a step: it ends with Cancelled, wherever it stands. For tasks
-  // that are lost; nothing happens where the worker is in this process.
+  // that are lost; nothing happens if the worker is in this process.
   virtual void AbandonStep(int64_t step_id) = 0;
   virtual void Reset(const std::vector<std::string>& containers, const CallOptions& options,
                      Done done) = 0;
   // Asks the task to end its process in an orderly way.
   virtual void Shutdown(const std::string& reason, const CallOptions& options, Done done) = 0;
 
-  // The worker itself, where it is in this process.
+  // The worker itself, if it is in this process.
   virtual Worker* in_process() { return nullptr; }
 };
 

@@ -25,10 +25,10 @@ struct MemoryLimits {
   int64_t step = 0;
 };
 
-// What the tensors of one session's steps are charged to in a task, and how much a session and each
-// of its steps may hold. Tensors count from when a kernel of the session makes them until they are
-// freed, wherever they are meanwhile: in a variable, in a queue, on their way to a client. What is
-// not counted: core/tensor/caching_allocator.h. Immutable; held by shared pointers.
+// The memory account of one session in a task, with the limits of the session and of each of its
+// steps. A tensor counts from when a kernel of the session makes it until it is freed, wherever it
+// is meanwhile: in a variable, in a queue, on its way to a client. core/tensor/caching_allocator.h
+// says what is not counted. Immutable; held by shared pointers.
 class SessionMemory {
  public:
   SessionMemory(const std::string& handle, const MemoryLimits& limits)
@@ -47,7 +47,7 @@ class SessionMemory {
   MemoryAccount& account_;
 };
 
-// What one step is charged to. Keeps the account while the step runs.
+// The memory account of one step. Keeps the account while the step runs.
 class StepMemory {
  public:
   // Without a limit for steps it is the session's account, and nothing is allocated.

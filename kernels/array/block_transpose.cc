@@ -79,7 +79,7 @@ void TransposeTile(const TransposedBlock& block, const char* from, char* to) {
   for (int64_t c = 0; c < kTile; ++c) memcpy(to + c * block.to_stride, tile[c], kCacheLine);
 }
 
-// What is left beside tiles is done in squares, what is left beside squares one by one.
+// Transposes in tiles; the rest beside tiles in squares, and the rest beside squares one by one.
 template <class U>
 void TransposeRest(const TransposedBlock& block, const char* from, char* to, bool beside_tiles) {
   if (beside_tiles) {
@@ -91,7 +91,7 @@ void TransposeRest(const TransposedBlock& block, const char* from, char* to, boo
 
 }  // namespace
 
-// Tiles, or squares where the block is smaller, and then the ragged edges.
+// Tiles, or squares if the block is smaller, and then the ragged edges.
 template <class U>
 void TransposeBlock(const TransposedBlock& block, const char* from, char* to) {
   constexpr int64_t kTile = kCacheLine / sizeof(U), kSize = Square<U>::kSize;

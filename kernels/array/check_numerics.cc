@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckNumerics: the input, or an error where it holds NaN or infinity.
+// CheckNumerics: the input, or an error if it holds NaN or infinity.
 #include <limits>
 
 #include "core/op/gradient.h"
@@ -10,7 +10,8 @@
 namespace penstock {
 namespace {
 
-// What a float's bits say: all ones in the exponent mean infinity, or NaN if the fraction is not 0.
+// Classifies a float by its bits: all ones in the exponent mean infinity, or NaN if the fraction is
+// not 0.
 template <class Bits>
 void Find(const Tensor& tensor, Bits exponent, bool* nan, bool* infinite) {
   const auto* bits = static_cast<const Bits*>(tensor.raw_data());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is expected, and the words of errors, are TensorFlow 2.21's.
+// The expected results, and the words of errors, are TensorFlow 2.21's.
 #include "kernels/array/golden.h"
 
 namespace penstock {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DiagonalBand: neighbouring diagonals of matrices, what MatrixDiag, MatrixDiagPart and
-// MatrixSetDiag move. Diagonal d starts in column d of the first row, or, where d is negative, in
+// MatrixSetDiag move. Diagonal d starts in column d of the first row, or, if d is negative, in
 // row -d of the first column. One diagonal is packed as a vector, several as the rows of a matrix,
 // the uppermost first; in a row that is longer than its diagonal, the diagonal lies at the left or
 // at the right end.
@@ -28,9 +28,9 @@ struct DiagonalBand {
   static StatusOr<DiagonalBand> Of(const Tensor& k);
 
   int64_t count() const { return upper - lower + 1; }
-  // Of the longest diagonal; -1 where a size is.
+  // Returns the length of the longest diagonal; -1 if a size is.
   int64_t LongestIn(int64_t rows, int64_t cols) const;
-  // InvalidArgument where the band leaves a matrix of these sizes, as far as they are known.
+  // InvalidArgument if the band leaves a matrix of these sizes, as far as they are known.
   Status CheckInside(int64_t rows, int64_t cols) const;
   // [..., rows, cols] -> [..., count, longest], or [..., longest] for one diagonal.
   StatusOr<PartialShape> Packed(const PartialShape& matrices) const;
@@ -56,7 +56,7 @@ class DiagonalKernel : public Kernel {
 // The padding's scalar, input i; zero in the first version, which has no such input.
 StatusOr<Tensor> PaddingOf(const KernelContext& ctx, int i, DType dtype);
 
-// The same for shape functions: empty where k is not known yet.
+// The same for shape functions: empty if k is not known yet.
 StatusOr<std::optional<DiagonalBand>> BandOf(const ShapeScope& s, int k);
 
 // The attribute that the third version has.
@@ -74,7 +74,7 @@ struct BandCalls {
   Output CallOp(const char* op, std::vector<NodeInput> inputs) const;
 };
 
-// What all elements of `x` add up to.
+// Returns the sum of all elements of `x`.
 Output Total(Output x);
 
 }  // namespace penstock

@@ -47,7 +47,7 @@ struct Sequences {
     return s;
   }
 
-  // Where the sequence of element i stands in an output of the shape `dims`.
+  // Returns the place of element i's sequence in an output of the shape `dims`.
   int64_t Place(int64_t i, absl::Span<const int64_t> dims) const {
     int64_t place = 0;
     for (size_t d = 0; d < dims.size(); ++d) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kUnknown = PartialShape::kUnknown;
 
-// Which dimension of the packed diagonals is the first that is not the batch's.
+// Returns the first dimension of the packed diagonals that is not the batch's.
 StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) {
   const int own = band.count() > 1 ? 2 : 1;
   if (diagonal.rank() < own) {
@@ -29,8 +29,8 @@ StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) 
   return diagonal.rank() - own;
 }
 
-// Of the matrices: as many rows and columns as wanted, or, where that is -1, as are needed; a
-// square if both are.
+// Computes the size of the matrices: as many rows and columns as wanted or, if that is -1, as are
+// needed; a square if both are -1.
 Status MatrixSizes(const DiagonalBand& band, int64_t longest, int64_t* rows, int64_t* cols) {
   const int64_t least_rows = AddDims(longest, std::max<int64_t>(-band.upper, 0));
   const int64_t least_cols = AddDims(longest, std::max<int64_t>(band.lower, 0));

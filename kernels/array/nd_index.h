@@ -14,13 +14,13 @@
 
 namespace penstock {
 
-// What becomes of tuples that index nowhere: the attribute bad_indices_policy.
+// The treatment of tuples that index nowhere: the attribute bad_indices_policy.
 enum class BadIndices { kError, kIgnore };
 Status ReadBadIndicesPolicy(const KernelInit& node, BadIndices* policy);
 
 struct NdIndex {
   int64_t tuples = 1;
-  std::vector<int64_t> slices;  // per tuple, which slice in row-major order; none where depth is 0
+  std::vector<int64_t> slices;  // per tuple, which slice in row-major order; none if depth is 0
   int64_t slice_elements = 1;
   int64_t num_slices = 1;        // that the tensor has
   Dims result;                   // indices.shape[:-1] + target.shape[depth:]
@@ -33,7 +33,7 @@ struct NdIndex {
                               BadIndices bad = BadIndices::kError);
 
   // Strikes the ignored tuples off the list. `updates` has a slice for each tuple; the result one
-  // for each that is left. ResourceExhausted where there is no memory for it.
+  // for each that is left. ResourceExhausted if there is no memory for it.
   StatusOr<Tensor> Strike(const Tensor& updates);
 };
 

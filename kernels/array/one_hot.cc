@@ -18,7 +18,7 @@ StatusOr<int> OneHotAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? rank : axis);
 }
 
-// Where the new dimension comes.
+// Inserts the new dimension at `axis`.
 Dims OneHotDims(absl::Span<const int64_t> indices, int axis, int64_t depth) {
   Dims dims(indices.begin(), indices.end());
   dims.insert(dims.begin() + axis, depth);

@@ -66,7 +66,7 @@ TEST(Pad, Mistakes) {
   OpCall{"Pad", {x, huge}}.ExpectError("");
 }
 
-// Where a mirrored place comes from, walking back and forth.
+// Returns the place that a mirrored one is copied from, by walking back and forth.
 int64_t Mirror(int64_t i, int64_t size, bool symmetric) {
   if (i < 0) return symmetric ? -1 - i : -i;
   if (i >= size) return symmetric ? 2 * size - 1 - i : 2 * size - 2 - i;

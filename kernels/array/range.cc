@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// What sequences are computed in: 16-bit floats in float, integers modulo 2^64.
+// The type that sequences are computed in: float for 16-bit floats, integers modulo 2^64.
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t,
                                 std::conditional_t<std::is_same_v<T, double>, double, float>>;

@@ -108,7 +108,7 @@ Shape BatchShape(const BlockCase& c) {
   return Shape(dims);
 }
 
-// Where a place of the batch side lies in space, or in the padding.
+// Returns the place in space of a place of the batch; nullopt if that is padding.
 std::optional<Dims> InSpace(const BlockCase& c, const Dims& place) {
   Dims from = place;
   int64_t offset = place[0] / c.space.dim(0);

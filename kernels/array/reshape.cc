@@ -123,8 +123,8 @@ Status ExpandDimsShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-// Which dimensions of `shape` go away: those in `chosen`, or all of size 1 where it is empty.
-// Unknown sizes count as 1 where they were chosen; *certain tells whether any was left to guess.
+// Removes dimensions of `shape`: those in `chosen` or, if that is empty, all of size 1. Unknown
+// sizes count as 1 if they were chosen; *certain tells whether any was left to guess.
 Status Squeezed(const PartialShape& shape, const std::vector<int64_t>& chosen, Dims* kept,
                 bool* certain) {
   std::vector<bool> drop(shape.rank(), false);

@@ -122,7 +122,7 @@ std::vector<int64_t> PythonRange(const Term& t, int64_t size) {
   return indices;
 }
 
-// What an expression selects: the shape, and for each place of the result one of the input.
+// The selection of an expression: the shape and, for each place of the result, one of the input.
 struct Selection {
   Shape shape;
   std::vector<std::vector<int64_t>> indices;  // per dimension of the input

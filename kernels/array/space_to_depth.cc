@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Where height, width and channels stand.
+// The dimensions of height, width and channels.
 struct Layout {
   int height = 1, width = 2, channels = 3;
 };

@@ -22,8 +22,9 @@ struct Term {
   bool shrink = false;
 };
 
-// Which element speaks of which dimension, and where new axes come: `layout` lists, in the order of
-// the result, dimensions of the input (>= 0) and new axes (-1); shrunk dimensions are not in it.
+// The dimension that each element speaks of, and the places of new axes: `layout` lists, in the
+// order of the result, dimensions of the input (>= 0) and new axes (-1); shrunk dimensions are not
+// in it.
 struct Expansion {
   absl::InlinedVector<Term, 4> terms;
   absl::InlinedVector<int, 4> layout;

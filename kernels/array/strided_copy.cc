@@ -61,7 +61,7 @@ int64_t Positions(const Loops& loops) {
 }
 
 // Calls body(from, to, piece) for every position of `outer` and every piece < pieces, on several
-// threads where it pays. from and to are offsets in the unit of the strides.
+// threads if it pays. from and to are offsets in the unit of the strides.
 template <class Body>
 void ForEachPiece(const Loops& outer, int64_t pieces, double piece_cost_ns, Scheduler& threads,
                   const Body& body) {
@@ -78,7 +78,7 @@ void ForEachPiece(const Loops& outer, int64_t pieces, double piece_cost_ns, Sche
   });
 }
 
-// What a thread moves, roughly, in bytes per nanosecond.
+// The speed of one thread, roughly, in bytes per nanosecond.
 constexpr double kBytesPerNano = 16;
 
 // Rows of `row` bytes each.

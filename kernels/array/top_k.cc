@@ -27,7 +27,7 @@ Bits Sortable(Bits bits) {
   return static_cast<Bits>(kSigned ? bits ^ kSign : bits);
 }
 
-// What is compared: the number, then, upside down, its index.
+// The key that is compared: the number, then, upside down, its index.
 struct Narrow {
   uint64_t bits;
   Narrow(uint64_t number, uint32_t index) : bits(number << 32 | static_cast<uint32_t>(~index)) {}

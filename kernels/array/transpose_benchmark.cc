@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What CopyStrided reaches, beside memcpy of as many bytes.
+// Measures CopyStrided beside memcpy of as many bytes.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the CTC ops share: logits [time, batch, classes] with the length of each sequence, and
-// sparse lists of labels.
+// Inputs of the CTC ops: logits [time, batch, classes] with the length of each sequence, and sparse
+// lists of labels.
 #pragma once
 
 #include <cstdint>

@@ -56,7 +56,7 @@ class Aligner {
  private:
   int64_t states() const { return static_cast<int64_t>(l_.size()); }
   double LogY(int64_t t, int64_t u) const { return log_y_[t * classes_ + l_[u]]; }
-  // Which steps there are from state u to itself, and from u - 2 to u.
+  // Whether there are steps from state u to itself, and from u - 2 to u.
   bool MayStay(int64_t u) const { return merge_ || l_[u] == blank_; }
   bool MaySkip(int64_t u) const {
     return u > 1 && l_[u] != blank_ && !(merge_ && l_[u] == l_[u - 2]);
@@ -110,7 +110,7 @@ class CtcLossBase : public Kernel {
     return node.Attr("ignore_longer_outputs_than_inputs", &ignore_longer_);
   }
 
-  // The labels of each sequence. Empty where it is to be ignored.
+  // The labels of each sequence. Empty if it is to be ignored.
   StatusOr<std::vector<Spelling>> Spellings(const KernelContext& ctx, const CtcInput& in) const {
     ASSIGN_OR_RETURN(const std::vector<Spelling> given, Labels(ctx, in.batch));
     std::vector<Spelling> spellings(in.batch);
@@ -226,7 +226,7 @@ class CtcLossKernel final : public CtcLossBase {
     }
     const double log_p =
         Aligner(spelling, log_y, time, in.classes, Blank(in.classes), merge_).Run(&occupancy);
-    // Where no way spells the labels, the gradient is that of nothing but the softmax.
+    // If no path spells the labels, the gradient is that of the softmax alone.
     for (int64_t t = 0; t < time; ++t) {
       for (int64_t c = 0; c < in.classes; ++c) {
         const int64_t i = t * in.classes + c;

@@ -22,7 +22,7 @@
 
 namespace penstock {
 
-// What the nodes that share an accumulator have to agree on.
+// The properties of an accumulator, on which the nodes that share it have to agree.
 inline constexpr char kSparseAccumulator[] = "SparseConditionalAccumulator";
 struct AccumulatorSpec {
   const char* type = "ConditionalAccumulator";
@@ -50,7 +50,7 @@ class Accumulator final : public Blocking {
   void Take(int64_t required, Receive receive, const Caller& caller, Done done);
 
   int64_t num_accumulated() const;
-  // Which step it is at. Going back is allowed.
+  // Sets the global step of the accumulator. Going back is allowed.
   void set_global_step(int64_t step, const UpdateOrigin& origin);
 
  private:

@@ -144,7 +144,7 @@ Status SparseTakeShape(ShapeScope& s) {
   s.set_output(2, PartialShape({PartialShape::kUnknown}));
   return OkStatus();
 }
-// What the handle tells of the sum.
+// Sets the output's shape to the one that the handle knows of the sum.
 Status TakeShape(ShapeScope& s) {
   if (s.element(0) != nullptr) s.set_output(0, s.element(0)->shape);
   return OkStatus();

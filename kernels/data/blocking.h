@@ -38,7 +38,7 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
   class Operation;
   using Line = std::list<std::shared_ptr<Operation>>;
 
-  // What one caller wants done, once.
+  // One operation of one caller.
   class Operation {
    public:
     enum class Progress { kNone, kSome, kDone };

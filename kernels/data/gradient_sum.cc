@@ -146,7 +146,8 @@ class SparseSum final : public GradientSum {
     }
     return OkStatus();
   }
-  // What is known of the whole gradient: its rows, the accumulator's shape, and what comes with it.
+  // Merges what is known of the whole gradient's shape: its rows, the accumulator's shape, and the
+  // shape that comes with it.
   StatusOr<PartialShape> WholeShape(const SummedGradient& g) const {
     PartialShape whole = g.values.shape();
     whole.set_dim(0, PartialShape::kUnknown);

@@ -2,7 +2,7 @@
 //
 // GradientSum: gradients of one variable added up, in the order in which they come.
 //
-// Not thread-safe. InvalidArgument where a gradient's shape does not fit, before anything changes.
+// Not thread-safe. InvalidArgument if a gradient's shape does not fit, before anything changes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace penstock {
 struct SummedGradient {
   Tensor values;
   Tensor indices = {};  // int64; of the rows that `values` holds. Invalid: all of them
-  Tensor shape = {};    // int64; of the whole, where there are indices
+  Tensor shape = {};    // int64; of the whole, if there are indices
 };
 
 class GradientSum {
@@ -28,10 +28,10 @@ class GradientSum {
   virtual StatusOr<SummedGradient> Finish(bool mean) = 0;
 };
 
-// Of gradients that are given whole.
+// Makes a sum of gradients that are given whole.
 std::unique_ptr<GradientSum> NewDenseSum(const PartialShape& shape);
-// Of gradients given by rows, which may come in any order and repeatedly. Each row's mean is that
-// over the gradients that had it. Rows come out in the order of their indices.
+// Makes a sum of gradients given by rows, which may come in any order and repeatedly. Each row's
+// mean is that over the gradients that had it. Rows come out in the order of their indices.
 std::unique_ptr<GradientSum> NewSparseSum(const PartialShape& shape);
 
 }  // namespace penstock

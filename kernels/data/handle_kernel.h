@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HandleKernel: the kernel of an op that finds or makes a resource and hands out its handle, by
-// either front (a resource handle, or a TensorFlow-1 reference edge).
+// either front (a resource handle, or a TensorFlow-1 ref edge).
 //
 // A resource is shared by everybody who says its shared_name. Without one it is the node's own: on
 // a server, of the node in one session (core/op/private_attrs.h).
@@ -25,7 +25,7 @@ class HandleKernel : public Kernel {
   Status Compute(KernelContext& ctx) final;
 
  protected:
-  // What TypeName() of the resource says. Lives for ever.
+  // Returns TypeName() of the resource. Lives for ever.
   virtual const char* Type() const = 0;
   virtual StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const = 0;
   // Whether a resource of that type, which another node may have made, is what this node says.
@@ -57,7 +57,7 @@ inline Caller CallerOf(const KernelContext& ctx) { return {ctx.step().cancellati
 // InvalidArgument otherwise. A step's own deadline ends its waits.
 Status RequireNoTimeout(const KernelInit& node);
 
-// Shapes of the handles themselves: a scalar, or the two strings that a reference edge stands for.
+// Shapes of the handles themselves: a scalar, or the two strings that a ref edge stands for.
 Status ResourceHandleShape(ShapeScope& s);
 Status RefHandleShape(ShapeScope& s);
 

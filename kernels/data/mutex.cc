@@ -149,7 +149,7 @@ class MutexLockKernel final : public AsyncKernel {
   }
 };
 
-// What has to happen under the lock comes before, by control edges.
+// Nodes that run under the lock come before this one, by control edges.
 class ConsumeMutexLockKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

@@ -29,7 +29,7 @@
 
 namespace penstock {
 
-// What a queue holds, by which the nodes that share it have to agree.
+// The elements of a queue. Nodes that share a queue have to agree on it.
 struct QueueSpec {
   const char* type = "FIFOQueue";
   std::vector<DType> types;
@@ -54,7 +54,7 @@ class Queue final : public Blocking, public ElementHolder {
  public:
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
 
-  // `seeds` are those of a store that draws at random: the spec's, or drawn where it has none.
+  // `seeds` are those of a store that draws at random: the spec's, or drawn if it has none.
   using Seeds = std::pair<uint64_t, uint64_t>;
   Queue(std::string name, QueueSpec spec, std::unique_ptr<ElementStore> store, Seeds seeds = {})
       : Blocking(spec.type, std::move(name), kNumLines),
@@ -75,11 +75,11 @@ class Queue final : public Blocking, public ElementHolder {
   void Enqueue(std::vector<Element> elements, const Caller& caller, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Takes `count` elements, or with `up_to` what is left of a queue that is closed, and hands them
-  // to `receive`, whose status is the end's. OutOfRange where a closed queue has not enough.
+  // to `receive`, whose status is the end's. OutOfRange if a closed queue has not enough.
   void Dequeue(int64_t count, bool up_to, Receive receive, const Caller& caller, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing enters any more. Waits for the enqueues that wait already, or cancels them. Cancelled
-  // where it is closed already and nothing is to be cancelled.
+  // if it is closed already and nothing is to be cancelled.
   void Close(bool cancel_pending, const Caller& caller, Done done) ABSL_LOCKS_EXCLUDED(mu_);
 
   ElementCount element_count() const override ABSL_LOCKS_EXCLUDED(mu_);

@@ -161,13 +161,13 @@ class IsClosedKernel final : public Kernel {
   }
 };
 
-// What the handle knows of a queue of one component.
+// Returns the shape that the handle knows of a queue of one component.
 PartialShape ComponentShape(const ShapeScope& s) {
   const ResourceHandle::Element* element = s.element(0);
   return s.num_outputs() == 1 && element != nullptr ? element->shape : PartialShape();
 }
 
-// What the node itself says, by the attribute with which GraphDefs carry shapes.
+// Merges the shapes of the node's own attribute, with which GraphDefs carry shapes.
 Status MergeStatedShapes(ShapeScope& s) {
   const auto stated = s.attrs().find(kOutputShapesAttr);
   if (stated == s.attrs().end()) return OkStatus();

@@ -32,7 +32,7 @@ std::shared_ptr<Queue> NewQueue(std::unique_ptr<ElementStore> store, int64_t cap
       std::move(store));
 }
 
-// What came of one operation.
+// The outcome of one operation.
 struct Outcome {
   bool ended = false;
   StatusCode code = StatusCode::kOk;
@@ -101,7 +101,7 @@ class Model {
     held_.insert(held_.begin(), op.outcome.taken.begin(), op.outcome.taken.end());
     op.outcome.taken.clear();
   }
-  // One elementary move; false where there is none.
+  // One elementary move; false if there is none.
   bool Move() {
     if (!givers_.empty()) {
       Op& op = ops_[givers_.front()];
@@ -315,7 +315,7 @@ TEST(Queue, ShuffledLosesNothingAndNobodyUnderManyThreads) {
   Traffic(NewQueue(store(), 20, 5), PerProducer(), false).Run();
 }
 
-// What comes out does not depend on who was there first.
+// The order of elements does not depend on the order of the calls.
 TEST(Queue, ARepeatableShuffleIsTheSameAtAnyPace) {
   const auto drawn = [](int64_t put_at_once, int64_t taken_at_once, bool takers_first) {
     const auto queue = std::make_shared<Queue>(

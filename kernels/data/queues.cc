@@ -23,7 +23,7 @@ class QueueKernel : public HandleKernel {
   }
 
  protected:
-  // What the kind has of its own.
+  // Adds the attributes that only this kind of queue has.
   virtual Status AddTo(const KernelInit& node, QueueSpec* spec) { return OkStatus(); }
   // Those of a queue that draws at random.
   virtual Queue::Seeds MakeSeeds(Env& env) const { return {}; }
@@ -191,7 +191,7 @@ KERNEL_ANY_TYPE(RandomShuffleQueueV2, RandomQueueKernel);
 KERNEL_ANY_TYPE(PriorityQueue, PriorityQueueKernel);
 KERNEL_ANY_TYPE(PriorityQueueV2, PriorityQueueKernel);
 
-// Passes a queue on as a reference edge, to ops that know no other form.
+// Passes a queue on as a ref edge, to ops that know no other form.
 class FakeQueueKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

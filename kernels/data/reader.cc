@@ -93,7 +93,7 @@ void Reader::ReadMore(std::unique_ptr<Reading> reading) {
   std::move(reading->done)(std::move(status));
 }
 
-// What there is in the current work.
+// Reads the records of the current work item.
 Status Reader::ReadWork(Reading& reading) {
   while (source_ != nullptr && static_cast<int64_t>(reading.records->size()) < reading.count) {
     Record record;

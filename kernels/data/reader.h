@@ -29,7 +29,7 @@ class Reader final : public Blocking {
   using Record = RecordSource::Record;
   struct State {
     int64_t work_started = 0, work_finished = 0, records_produced = 0;
-    std::string current_work;         // where work_started > work_finished
+    std::string current_work;         // if work_started > work_finished
     RecordSource::Position position;  // in it
   };
 
@@ -43,10 +43,10 @@ class Reader final : public Blocking {
   const char* OpaqueReason() const override { return "it reads files outside of its store"; }
 
   // Appends 1 to `count` records to `*records`: fewer than `count` only at the end of a unit of
-  // work. The status of `queue` where there is none left. Borrows `records` until `done`.
+  // work. The status of `queue` if there is none left. Borrows `records` until `done`.
   void Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Record>* records,
             const Caller& caller, Done done);
-  // Where it stands. Borrows `state` until `done`.
+  // Saves the position to `state`, which is borrowed until `done`.
   void Save(State* state, const Caller& caller, Done done);
   // Goes on from there; opens the current work.
   void Restore(State state, const Caller& caller, Done done);
@@ -84,7 +84,7 @@ class Reader final : public Blocking {
   std::atomic<int64_t> work_started_{0}, work_finished_{0}, records_produced_{0};
 };
 
-// As bytes: proto/penstock/reader.proto. InvalidArgument where they are none, or contradict
+// As bytes: proto/penstock/reader.proto. InvalidArgument if they are none, or contradict
 // themselves.
 std::string EncodeReaderState(const Reader::State& state);
 StatusOr<Reader::State> DecodeReaderState(const std::string& bytes);

@@ -103,7 +103,7 @@ class FixedSource final : public RecordSource {
       : stream_(std::move(stream)), format_(format), gap_(format.header) {}
 
   StatusOr<Found> Next(Record* record) override {
-    // What is taken as a footer may turn out to be one only at the end of the file.
+    // Bytes taken for a footer are known to be one only at the end of the file.
     RETURN_IF_ERROR(DropGap());
     const int64_t wanted = format_.record + format_.footer;
     std::string more;

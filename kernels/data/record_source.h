@@ -22,7 +22,7 @@ class RecordSource {
   };
   // kLastRecord: a record, and it is known that it is the last one.
   enum class Found { kRecord, kLastRecord, kNothing };
-  // Where the next record is looked for.
+  // The place at which the next record is looked for.
   struct Position {
     int64_t offset = 0;   // in decompressed bytes
     int64_t records = 0;  // or lines: how many have been passed

@@ -76,7 +76,7 @@ class PairReader {
   struct Pair {
     int32_t example, label;
   };
-  // Where nearly all words are left out this can take long: a cancelled step ends it.
+  // If nearly all words are left out this can take long: a cancelled step ends it.
   StatusOr<Pair> Next(const KernelContext& ctx) {
     while (label_ >= label_end_ || label_ == word_) {
       if (label_ < label_end_) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What queues and their like tell a StateLog, and what becomes of it: unfinished operations, and
-// records that do not fit.
+// Tests the records that queues and the like write to a StateLog, and their replay: unfinished
+// operations, and records that do not fit.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -33,7 +33,7 @@ class QueueLog : public testing::Test {
     for (const int64_t number : numbers) elements.push_back({Tensor::Scalar(number)});
     queue.Enqueue(std::move(elements), nullptr, Done([](Status status) { CHECK_OK(status); }));
   }
-  // What a dequeue gives, or "waits", or the error.
+  // Records the elements of a dequeue, or "waits", or the error.
   static std::shared_ptr<std::string> Take(Queue& queue, int64_t count,
                                            Cancellation* cancellation = nullptr) {
     auto text = std::make_shared<std::string>("waits");

@@ -80,7 +80,7 @@ class CacheDataset final : public Dataset {
       return OkStatus();
     }
 
-    // What has been read goes along: another process has no cache.
+    // Elements that have been read are saved, too: another process has no cache.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       const Elements& elements = cached_ != nullptr ? *cached_ : read_;
       writer->Label("Cache");
@@ -118,7 +118,7 @@ class CacheDataset final : public Dataset {
    private:
     const std::shared_ptr<const CacheDataset> dataset_;
     std::shared_ptr<const Elements> cached_;  // null: this reading fills the cache
-    IteratorPtr input_;                       // null where it is not read
+    IteratorPtr input_;                       // null if it is not read
     Elements read_;
     int64_t next_ = 0;
     bool ended_ = false;

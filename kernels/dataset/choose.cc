@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which elements are given: UniqueDataset, SamplingDataset, IgnoreErrorsDataset,
+// Datasets that leave out elements: UniqueDataset, SamplingDataset, IgnoreErrorsDataset,
 // AssertCardinalityDataset.
 #include <memory>
 #include <set>

@@ -31,7 +31,7 @@ namespace penstock {
 
 using Element = std::vector<Tensor>;
 
-// What is known of the components of all elements.
+// The types and shapes of the components of all elements.
 struct ElementSpec {
   std::vector<DType> types;
   std::vector<PartialShape> shapes;  // as many as types
@@ -41,7 +41,7 @@ struct ElementSpec {
 Status CheckTypes(const ElementSpec& expected, const ElementSpec& received);
 Status CheckShapes(const ElementSpec& expected, const ElementSpec& received);
 
-// What a call of an iterator runs in. Borrowed for the time of the call, but for `threads`, `env`
+// The context of a call of an iterator. Borrowed for the time of the call, but for `threads`, `env`
 // and `resources`, which outlive the iterator. A step's deadline comes as its cancellation.
 struct IteratorContext {
   Scheduler* threads = nullptr;
@@ -74,10 +74,10 @@ class DatasetIterator {
   // True if the next call does not wait.
   virtual bool ReadyNow() const { return NeverWaits(); }
 
-  // The state, for a new iterator of an equal dataset to go on from. Unimplemented where that
+  // The state, for a new iterator of an equal dataset to go on from. Unimplemented if that
   // cannot be done.
   virtual Status Save(const IteratorContext& ctx, StateWriter* writer) = 0;
-  // REQUIRES that GetNext has not been called. InvalidArgument where the state, which comes from
+  // REQUIRES that GetNext has not been called. InvalidArgument if the state, which comes from
   // outside, does not fit; the iterator is of no use then.
   virtual Status Restore(const IteratorContext& ctx, StateReader* reader) = 0;
 };
@@ -96,9 +96,9 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual ~Dataset() = default;
 
   virtual StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const = 0;
-  // The number of elements where it is known without reading.
+  // The number of elements if it is known without reading.
   virtual int64_t Cardinality() const { return kUnknownCardinality; }
-  // What it is called in errors and states: "Batch".
+  // Its name in errors and states: "Batch".
   virtual const char* Name() const = 0;
 
   const ElementSpec& spec() const { return spec_; }
@@ -151,10 +151,10 @@ class DatasetValue final : public VariantValue {
   const int height_;
 };
 
-// The dataset in a scalar variant tensor. InvalidArgument where there is none.
+// The dataset in a scalar variant tensor. InvalidArgument if there is none.
 StatusOr<DatasetPtr> DatasetOf(const Tensor& tensor);
 
-// A tensor in host memory whose size may come from outside: ResourceExhausted where there is no
+// A tensor in host memory whose size may come from outside: ResourceExhausted if there is no
 // memory for it.
 StatusOr<Tensor> NewTensor(DType dtype, const Shape& shape);
 

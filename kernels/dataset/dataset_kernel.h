@@ -16,13 +16,13 @@ namespace penstock {
 
 class DatasetKernel : public Kernel {
  public:
-  // Reads output_types and output_shapes, where the op has them, into spec().
+  // Reads output_types and output_shapes, if the op has them, into spec().
   Status Init(const KernelInit& node) override;
   Status Compute(KernelContext& ctx) final;
 
  protected:
   virtual StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) = 0;
-  // What the attributes declare.
+  // The types and shapes that the attributes declare.
   const ElementSpec& spec() const { return spec_; }
 
  private:
@@ -32,7 +32,7 @@ class DatasetKernel : public Kernel {
 // Attributes output_types and output_shapes. InvalidArgument unless they are as many.
 Status ReadSpec(const KernelInit& node, ElementSpec* spec, const char* types = "output_types");
 
-// An input that must be a scalar; InvalidArgument, which calls it `name`, where it is not.
+// An input that must be a scalar; InvalidArgument, which calls it `name`, if it is not.
 template <class T>
 StatusOr<T> ScalarInput(const KernelContext& ctx, int i, const char* name) {
   const Tensor& input = ctx.input(i);

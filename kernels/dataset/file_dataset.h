@@ -21,7 +21,7 @@ class FilePieces {
   virtual ~FilePieces() = default;
   // False: the file has ended.
   virtual StatusOr<bool> Read(std::string* piece) = 0;
-  // Where the next piece begins, for the `offset` of an opener.
+  // The offset of the next piece, for the `offset` of an opener.
   virtual int64_t offset() const = 0;
 };
 

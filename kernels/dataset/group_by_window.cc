@@ -46,7 +46,7 @@ class GroupByWindowDataset final : public Dataset {
           key_(std::move(key)),
           reduce_(std::move(reduce)),
           window_size_(std::move(window_size)) {}
-    // What the datasets of groups do is not known.
+    // The datasets of groups may wait.
     bool NeverWaits() const override { return false; }
 
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {

@@ -37,7 +37,7 @@ class InterleaveDataset final : public Dataset {
           dataset_(std::move(dataset)),
           call_(std::move(call)),
           cycle_(dataset_->cycle_length_) {}
-    // What the nested datasets do is not known.
+    // Nested datasets may wait.
     bool NeverWaits() const override { return false; }
 
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {

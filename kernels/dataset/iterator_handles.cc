@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where iterators come from: Iterator, IteratorV2, OneShotIterator, AnonymousIterator and its later
+// Ops that make iterators: Iterator, IteratorV2, OneShotIterator, AnonymousIterator and its later
 // versions; and their handles as strings: IteratorToStringHandle, IteratorFromStringHandle,
 // IteratorFromStringHandleV2.
 #include <atomic>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What programs do with an iterator behind a handle: MakeIterator, IteratorGetNext,
-// IteratorGetNextSync, IteratorGetNextAsOptional, SerializeIterator, DeserializeIterator,
-// DeleteIterator.
+// Ops on an iterator behind a handle: MakeIterator, IteratorGetNext, IteratorGetNextSync,
+// IteratorGetNextAsOptional, SerializeIterator, DeserializeIterator, DeleteIterator.
 #include <memory>
 #include <utility>
 #include <vector>

@@ -2,7 +2,7 @@
 //
 // IteratorResource: an iterator that a program names by a handle, and the dataset that it reads.
 //
-// Thread-safe. Tasks for the iterator run one at a time, in order: on the caller's thread where the
+// Thread-safe. Tasks for the iterator run one at a time, in order: on the caller's thread if the
 // iterator does not wait, else on a thread of the resource, which starts with the first such task.
 // A task that has not begun ends with the cancellation of its step. Shutdown, and the destructor,
 // end whatever the iterator reads ahead.
@@ -24,7 +24,7 @@ class IteratorResource final : public Resource {
  public:
   static constexpr char kType[] = "Iterator";
 
-  // What the resource holds, for the task that runs.
+  // The iterator and its dataset, for the task that runs.
   struct Content {
     DatasetPtr dataset;
     IteratorPtr iterator;  // null until there is a dataset
@@ -40,7 +40,7 @@ class IteratorResource final : public Resource {
   const char* OpaqueReason() const override { return "its dataset may read files and functions"; }
   void Shutdown() override;
 
-  // What its elements must be. May be empty: anything.
+  // The types and shapes that its elements must have. Empty: any.
   const ElementSpec& spec() const { return spec_; }
   // Makes the dataset when the first task comes: a function without arguments returns it.
   void set_factory(CapturedFunction factory) { factory_ = std::move(factory); }

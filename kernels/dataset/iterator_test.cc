@@ -21,7 +21,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What iterators run in.
+// The context that iterators run in.
 class Place {
  public:
   IteratorContext Context() {

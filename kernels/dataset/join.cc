@@ -153,7 +153,7 @@ class ConcatenateKernel final : public DatasetKernel {
     }
     ElementSpec made{.types = first->spec().types};
     for (size_t i = 0; i < made.types.size(); ++i) {
-      // What both agree upon.
+      // Keep the sizes that both agree upon.
       const PartialShape &a = first->spec().shapes[i], &b = second->spec().shapes[i];
       PartialShape shape;
       if (a.known_rank() && a.rank() == b.rank()) {

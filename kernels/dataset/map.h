@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ops that map elements by a function share.
+// Shared by ops that map elements by a function.
 #pragma once
 
 #include "core/base/status.h"

@@ -181,7 +181,7 @@ class ParallelInterleaveDataset final : public Dataset {
       }
     }
 
-    // What each thread does.
+    // Runs on each thread.
     void ReadSlots() {
       while (Slot* const slot = NextToRead()) {
         while (ReadOne(*slot)) {
@@ -312,7 +312,7 @@ Status ParallelInterleaveDataset::Iterator::Restore(const IteratorContext& ctx,
   return input_->Restore(ctx, reader);
 }
 
-// Where each version has its inputs and says whether the order counts.
+// Each version has other places for its inputs, and another way to say whether the order counts.
 class ParallelInterleaveKernel : public DatasetKernel {
  public:
   Status Init(const KernelInit& node) override {

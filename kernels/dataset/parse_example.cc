@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// What is parsed, and which component of an element it becomes: components are sorted by key.
+// The features that are parsed, and the component of an element that each becomes: components are
+// sorted by key.
 struct Features {
   std::vector<std::string> sparse_keys, dense_keys;
   std::vector<DType> sparse_types, dense_types;

@@ -32,7 +32,7 @@ class PrefetchDataset final : public Dataset {
   }
 
  private:
-  // What was read: an element, or an error.
+  // The result of a read: an element, or an error.
   struct Result {
     Status status;
     Element element;

@@ -77,7 +77,7 @@ class ShuffleDataset final : public Dataset {
         if (left_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
         if (!open_) {
           if (count >= 0 && round_ >= count) return OkStatus();
-          // For ever would be without an end where there is nothing.
+          // For ever would be without an end if there is nothing.
           if (count < 0 && round_ > 0 && empty_) return OkStatus();
           RETURN_IF_ERROR(BeginRound(ctx));
         }
@@ -175,7 +175,7 @@ class ShuffleKernel : public DatasetKernel {
   }
 
  protected:
-  // Where the op has its inputs; -1: nowhere.
+  // The indices of the op's inputs; -1: it has no such input.
   struct Inputs {
     int seed = -1, count = -1, generator = -1;
   };

@@ -37,8 +37,9 @@ Status LoopCondShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// What all inputs hold. Of a resource the first one tells: it is the same one that comes. A variant
-// is another value each time, and what comes around a loop is not known yet.
+// Returns what is known of the handle that all inputs hold. For a resource the first input tells:
+// all hold the same one. A variant is another value each time, and a loop-carried value is not
+// known yet.
 const ResourceHandle::Element* CommonElement(const ShapeScope& s) {
   const ResourceHandle::Element* const first = s.element(0);
   if (first == nullptr || s.attr<EdgeType>("T").dtype != DType::kVariant) return first;
@@ -51,7 +52,7 @@ const ResourceHandle::Element* CommonElement(const ShapeScope& s) {
   return first;
 }
 
-// What all inputs have in common: any of them may be the one that comes.
+// Gives the output the shape that all inputs have in common: any of them may be taken.
 Status MergeShape(ShapeScope& s) {
   PartialShape common = s.input(0);
   const ResourceHandle::Element* element = CommonElement(s);

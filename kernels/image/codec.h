@@ -20,15 +20,15 @@ inline constexpr int64_t kPixelsMax = int64_t{1} << 29;
 struct ImageSize {
   int64_t frames = 1, height = 0, width = 0, channels = 0;
   int64_t elements() const { return frames * height * width * channels; }
-  // InvalidArgument where there are none, or too many.
+  // InvalidArgument if there are none, or too many.
   Status Check(const char* format) const;
 };
 
-// Where pixels go: called once, when the size is known; returns memory for them.
+// Returns memory for the pixels; called once, when the size is known.
 using PixelSink = absl::FunctionRef<StatusOr<void*>(const ImageSize&)>;
 
 // `channels`: 1 grey, 2 with alpha, 3 RGB, 4 with alpha; 0: what there is in the file. Pixels are
-// uint8, or uint16 where `wide`.
+// uint8, or uint16 if `wide`.
 Status DecodePng(string_view data, int channels, bool wide, PixelSink sink);
 Status EncodePng(const void* pixels, const ImageSize& size, bool wide, int compression,
                  std::string* png);
@@ -37,7 +37,7 @@ struct JpegDecoding {
   int channels = 0;  // 1, 3 or 0
   int ratio = 1;     // downscaling while decoding: 1, 2, 4 or 8
   bool fancy_upscaling = true;
-  bool recover_truncated = false;  // where at least this fraction of the rows is there:
+  bool recover_truncated = false;  // if at least this fraction of the rows is there:
   float acceptable_fraction = 1;
   bool accurate = false;  // the slower inverse cosine transform
 };
@@ -52,7 +52,7 @@ struct JpegEncoding {
   int x_density = 300, y_density = 300;
   std::string xmp_metadata;
 };
-// Of 1 (grey) or 3 channels.
+// Encodes 1 (grey) or 3 channels.
 Status EncodeJpeg(const uint8_t* pixels, const ImageSize& size, const JpegEncoding& options,
                   std::string* jpeg);
 

@@ -105,7 +105,7 @@ class GifReader {
       }
     }
   }
-  // Of the frames that are complete.
+  // The size of the complete frames.
   ImageSize size() const {
     ImageSize size = size_;
     size.frames = complete_;
@@ -140,7 +140,7 @@ class GifReader {
     RETURN_IF_ERROR(size_.Check("GIF"));
     const size_t one = size_.height * size_.width * 3, begin = pixels_.size();
     pixels_.resize(begin + one);
-    // What a frame does not cover stays as it was.
+    // Pixels that a frame does not cover stay as they were.
     if (!first) std::copy_n(pixels_.data() + begin - one, one, pixels_.data() + begin);
     return DrawFrame(frame, pixels_.data() + begin);
   }

@@ -90,8 +90,8 @@ struct BoxOverlap {
   }
 };
 
-// Of V1 the threshold is an attribute; of the others inputs, as many as the version has; the one
-// With Overlaps takes a matrix of them in place of boxes.
+// V1 has its threshold as an attribute; the others have inputs, as many as the version has; the one
+// WithOverlaps takes a matrix of overlaps in place of boxes.
 class NonMaxSuppression final : public Kernel {
   Status Init(const KernelInit& node) override {
     overlaps_ = node.op.name == "NonMaxSuppressionWithOverlaps";

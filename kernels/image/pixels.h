@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What image ops share: pixels of any type as floats, and the sizes of batches of images.
+// Shared by image ops: pixels of any type as floats, and the sizes of batches of images.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace penstock {
 
 // Converts n elements of a real type that start at element `first` of `from`.
 void ToFloats(const Tensor& from, int64_t first, float* to, int64_t n);
-// And back, where `to` is of a floating type.
+// And back, if `to` is of a floating type.
 void FromFloats(const float* from, Tensor* to, int64_t first, int64_t n);
 
 // A batch of images [batch, height, width, channels].

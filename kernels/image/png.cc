@@ -77,7 +77,7 @@ class PngReader {
   ImageSize size() const {
     return {1, png_get_image_height(png_, info_), png_get_image_width(png_, info_), channels_};
   }
-  // What libpng is going to write into a row.
+  // Returns the bytes that libpng is going to write into a row.
   size_t row_bytes() const { return png_get_rowbytes(png_, info_); }
 
   bool ReadRows(unsigned char* pixels, int64_t height) {

@@ -64,7 +64,7 @@ std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float 
     height += change;
     width = width_for(height);
   };
-  // What rounding did wrong.
+  // Rounding may have made it too small or too large: by a row.
   if (area() < min_area) resize(+1);
   if (area() > max_area) resize(-1);
   if (area() < min_area || area() > max_area || width > image.width() || height > image.height() ||
@@ -152,7 +152,7 @@ class SampleBox final : public Kernel {
         "you wish to not provide any bounding boxes.");
   }
 
-  // The first crop drawn that covers enough of a box; the whole image where none does.
+  // The first crop drawn that covers enough of a box; the whole image if none does.
   Rectangle Draw(const Rectangle& image, const std::vector<Rectangle>& boxes, float covered,
                  PhiloxNumbers& random) const {
     const float area = image.area();

@@ -38,7 +38,7 @@ struct ResizeGrid {
 Taps BilinearTaps(const ResizeGrid& grid);
 // Four taps of a cubic kernel.
 Taps BicubicTaps(const ResizeGrid& grid);
-// What the output pixel covers, weighted by how much of it.
+// The input pixels that the output pixel covers, each weighted by the part covered.
 Taps AreaTaps(const ResizeGrid& grid);
 
 }  // namespace penstock

@@ -74,7 +74,7 @@ TEST(SaveRestore, ErrorsNameTheTensor) {
                "has shape [2], is given as [3]");
   EXPECT_ERROR(Save(Path("x"), {"w", "w"}, {"", ""}, {Counting<float>({3}), Counting<float>({3})}),
                kInvalidArgument, "saved twice");
-  // What failed left nothing behind.
+  // A write that failed left nothing behind.
   EXPECT_EQ(Env::Real().ListDirectory(Path("."))->size(), 2);
 }
 
@@ -110,7 +110,7 @@ TEST(SaveRestore, ShardsAreMergedAndCutAnew) {
   EXPECT_EQ((*restored)[4].scalar<int32_t>(), 1);
 }
 
-// What the first year's programs do: one op saves all, one op restores each.
+// As programs of the first year do: one op saves all, one op restores each.
 TEST(V1, RoundTrips) {
   const std::string path = Path("v1");
   ASSERT_EQ(Env::Real().CreateDirectories(Path("")), OkStatus());

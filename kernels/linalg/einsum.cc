@@ -44,8 +44,8 @@ Output Int(Output like, int32_t value) {
   return Constant(*like.sink, Tensor::Scalar<int32_t>(value));
 }
 
-// Of a tensor with these subscripts: where the dimension `label` is, counted from the end where
-// that is after the ellipsis.
+// Returns the axis of `label` in a tensor with these subscripts, counted from the end if it is
+// after the ellipsis.
 Output AxisOf(const std::string& subscripts, char label, Output x) {
   const auto at = static_cast<int32_t>(subscripts.find(label));
   const size_t dots = subscripts.find(kEllipsis);
@@ -61,7 +61,7 @@ Output EllipsisSizes(const std::string& subscripts, Output x) {
   return Call("Slice", {ShapeOf(x), begin, Pack(Outputs{RankOf(x) - static_cast<double>(named)})});
 }
 
-// The gradient of input i: an einsum of dy and, where there are two inputs, the other one.
+// The gradient of input i: an einsum of dy and, if there are two inputs, the other one.
 class InputGradient {
  public:
   InputGradient(const GradientScope& g, const EinsumEquation& equation, int i)
@@ -94,7 +94,7 @@ class InputGradient {
                       StrCat(equation_.output, ",", Other(), "->", subscripts));
   }
 
-  // Of the dimensions that were summed away, which have the same gradient everywhere.
+  // Ones for the dimensions that were summed away, which have the same gradient everywhere.
   Output Ones() const {
     Outputs axes;
     for (const char label : lost_) axes.push_back(AxisOf(own_, label, g_.x(i_)));

@@ -45,7 +45,7 @@ StatusOr<int> EllipsisDims(string_view subscripts, int input, const PartialShape
                          "', has shape ", shape.ToString());
 }
 
-// What two tensors say about the size of one dimension. Those of an ellipsis broadcast.
+// Merges the sizes that two tensors have for one dimension. Those of an ellipsis broadcast.
 bool MergeSize(int label, int64_t other, int64_t* size) {
   if (*size == other || other == kUnknown) {
     if (label >= kEllipsisLabel && other == kUnknown && *size == 1) *size = kUnknown;

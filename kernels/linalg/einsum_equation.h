@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the equation of Einsum says: "ij,jk->ik", with letters for the dimensions of one or two
-// inputs and of the output, and "..." for dimensions that broadcast.
+// The equation of Einsum, parsed: "ij,jk->ik", with letters for the dimensions of one or two inputs
+// and of the output, and "..." for dimensions that broadcast.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct EinsumLabels {
   Labels output;
   std::map<int, int64_t> sizes;  // -1: unknown
 
-  // InvalidArgument where the shapes do not fit the equation. REQUIRES known ranks.
+  // InvalidArgument if the shapes do not fit the equation. REQUIRES known ranks.
   static StatusOr<EinsumLabels> Of(const EinsumEquation& equation,
                                    const std::vector<PartialShape>& shapes);
   Dims SizesOf(const Labels& labels) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What complex and real Fourier transforms share: transforms of lines, one dimension after the
+// Shared by complex and real Fourier transforms: transforms of lines, one dimension after the
 // other, by Eigen's FFT; and pieces of gradients.
 #pragma once
 

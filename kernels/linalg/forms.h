@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the definitions of the linear algebra ops share: types, shape functions, and the matrix
+// Shared by the definitions of the linear algebra ops: types, shape functions, and the matrix
 // algebra that their gradients are written in.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace penstock {
 
 using Gradients = std::vector<Gradient>;
 
-// What Eigen decomposes. The batch names of old allow the real ones only.
+// The types that Eigen decomposes. The batch names of old allow the real ones only.
 extern const DTypes kMatrixTypes;
 extern const DTypes kRealMatrixTypes;
 #define REAL_MATRIX_TYPES float, double
@@ -22,12 +22,12 @@ extern const DTypes kRealMatrixTypes;
 
 // The shape of input `i`, of rank 2 or more, and the dimensions of its matrices (-1: unknown).
 struct MatrixShape {
-  PartialShape batch;  // of unknown rank where the input is
+  PartialShape batch;  // of unknown rank if the input is
   int64_t rows = -1, cols = -1;
   static StatusOr<MatrixShape> Of(const ShapeScope& s, int i);
   // batch + dims
   PartialShape With(std::initializer_list<int64_t> dims) const;
-  // Of a square matrix: its side.
+  // Returns the side of a square matrix.
   StatusOr<int64_t> Side() const;
 };
 Status SquareShape(ShapeScope& s);  // output 0 = input 0 = square matrices
@@ -44,7 +44,7 @@ Output WithDiagonal(Output x, Output diagonal);
 Output LowerHalf(Output x);
 // The two last dimensions of size one that make numbers, one per matrix, broadcast over it.
 Output PerMatrix(Output numbers);
-// 1 / x, but 0 where x is 0.
+// 1 / x, but 0 if x is 0.
 Output SafeReciprocal(Output x);
 Output RowVectors(Output x);     // [..., n] -> [..., 1, n]
 Output ColumnVectors(Output x);  // [..., n] -> [..., n, 1]

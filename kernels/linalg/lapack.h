@@ -5,7 +5,7 @@
 //
 // Matrices are column-major, unless it says otherwise; n x m row-major memory is the m x n
 // transposed matrix. One thread each; thread-safe. REQUIRES dimensions of 1 to kMaxLapackDim.
-// Errors: false where the routine did not converge. CHECKs wrong arguments.
+// Errors: false if the routine did not converge. CHECKs wrong arguments.
 #pragma once
 
 #include <complex>
@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// What LAPACK counts with: dimensions above do not fit.
+// The limit of LAPACK's integers: larger dimensions do not fit.
 inline constexpr int64_t kMaxLapackDim = INT32_MAX;
 
 // a (rows x cols, destroyed) = u diag(s) vh, s descending. `job` is 'N' (no vectors), 'S' (as many
@@ -38,7 +38,7 @@ void QrFactors(int64_t rows, int64_t cols, T* a, int64_t q_cols, T* q);
 
 // Row-major from here on, without gaps.
 
-// The lower triangle of a (n x n, positive definite) becomes its Cholesky factor; false where it is
+// The lower triangle of a (n x n, positive definite) becomes its Cholesky factor; false if it is
 // not positive definite. The upper triangle stays.
 template <class T>
 bool CholeskyFactor(int64_t n, T* a);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every call of LAPACK and BLAS here begins and ends with.
+// Converts sizes for calls of LAPACK and BLAS, keeps them on one thread, and checks their results.
 #pragma once
 
 #include <cblas.h>

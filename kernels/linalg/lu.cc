@@ -47,7 +47,7 @@ class LuKernel final : public MatrixKernelBase {
   }
 
  private:
-  // Which row of the input became row i.
+  // Fills in, for each row i, the row of the input that became it.
   template <class Index>
   static void Permute(const std::vector<int>& pivots, Index* rows) {
     std::iota(rows, rows + pivots.size(), Index{0});

@@ -9,7 +9,7 @@
 //     Status Outputs(const MatrixSizes& in, OutputDims* out) const override;
 //     Status ComputeOne(const MatrixInputs<T>& in, double, MatrixOutputs<T>& out) const override;
 //   };
-// Batch dimensions of several inputs must agree, or broadcast where the kernel says so.
+// Batch dimensions of several inputs must agree, or broadcast if the kernel says so.
 #pragma once
 
 #include <Eigen/Core>
@@ -25,7 +25,7 @@ struct MatrixSize {
   bool square() const { return rows == cols; }
 };
 using MatrixSizes = std::vector<MatrixSize>;
-// Of each output the dimensions after those of the batch: a matrix, a vector or nothing.
+// The dimensions of each output after those of the batch: a matrix, a vector or nothing.
 using OutputDims = std::vector<Dims>;
 
 template <class T>
@@ -44,7 +44,7 @@ class MatrixKernelBase : public Kernel {
   Status Compute(KernelContext& ctx) final;
 
  protected:
-  // What the input after the matrices says, where there is one; once for the whole batch.
+  // Reads the input after the matrices, if there is one; once for the whole batch.
   virtual Status ReadScalar(const KernelContext& ctx, double* scalar) const { return OkStatus(); }
   virtual Status Outputs(const MatrixSizes& in, OutputDims* out) const = 0;
   virtual Status ComputeRaw(const std::vector<const void*>& in, const MatrixSizes& in_sizes,

@@ -32,7 +32,7 @@ class MatrixFunctionKernel : public MatrixKernel<T> {
     if constexpr (Eigen::NumTraits<T>::IsComplex) {
       out[0] = y.template cast<T>();
     } else {
-      // What rounding leaves of imaginary parts is far below this.
+      // Rounding leaves imaginary parts far below this.
       constexpr double kRealTolerance = 1e-6;
       const double size = y.cwiseAbs().maxCoeff();
       if (y.imag().cwiseAbs().maxCoeff() <= kRealTolerance * size) {

@@ -204,8 +204,8 @@ Output PadTo(Output x, Output sizes, int rank) {
   return Call("Pad", {x, Pack({ZerosLike(behind), behind}, 1)});
 }
 
-// What was computed is the first half of the transform of all of x: its gradient is that of the
-// whole, to which the other half gives nothing.
+// The op computed the first half of the transform of all of x: its gradient is that of the whole,
+// to which the other half gives nothing.
 Gradients RfftGradient(const GradientScope& g, int rank) {
   const Output lengths = g.x(1), n = FftSize(lengths, g.dy().dtype());
   const Output whole = Call(FftName("IFFT", rank), {PadTo(g.dy(), lengths, rank)}) * n;

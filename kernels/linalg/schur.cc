@@ -30,7 +30,7 @@ Matrix Times(const Matrix& a, const Matrix& b, bool adjoint_b = false) {
 
 double Norm(const Matrix& a) { return a.cwiseAbs().colwise().sum().maxCoeff(); }
 
-// a = q t q^H, where t is an upper triangle. Not finite where LAPACK did not converge.
+// a = q t q^H, where t is an upper triangle. Not finite if LAPACK did not converge.
 struct Schur {
   Matrix t, q;
 
@@ -121,8 +121,8 @@ Matrix LogarithmOf(const Matrix& a) {
   return schur.Back(scale * LogarithmNearOne(t - one));
 }
 
-// Of a / 2^k by a quotient of polynomials of degree 13 (good to double precision where the norm is
-// below 5.37), squared k times.
+// Computes the exponential of a / 2^k by a quotient of polynomials of degree 13 (good to double
+// precision where the norm is below 5.37), squared k times.
 Matrix ExponentialOf(const Matrix& a) {
   constexpr double kNormMax = 5.37;
   constexpr double kB[] = {64764752532480000.,

@@ -42,7 +42,7 @@ class SelfAdjointEigV2Kernel final : public MatrixKernel<T> {
  protected:
   Status Outputs(const MatrixSizes& in, OutputDims* out) const override {
     const int64_t n = in[0].rows;
-    // Where no vectors are wanted, there are none for any matrix.
+    // If no vectors are wanted, there are none for any matrix.
     *out = {{n}, vectors_ ? Dims{n, n} : Dims{0}};
     return CheckSide(in[0]);
   }

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// input = u diag(s) v^H, s descending; NaN where the input is not finite.
+// input = u diag(s) v^H, s descending; NaN if the input is not finite.
 template <class T>
 class SvdKernel final : public MatrixKernel<T> {
  public:
@@ -82,7 +82,7 @@ Output WideGradient(Output s, Output u, Output v, Output ds, Output du, Output d
                        ColumnVectors(s) * (fv + Adjoint(fv));
   const Output da = Product(u, Product(inner, v, false, true));
   if (square) return da;
-  // What moves v out of the space that it spans.
+  // The part of dv that moves v out of the space that it spans.
   const Output dvt = Adjoint(dv);
   const Output out = dvt - Product(Product(dvt, v), v, false, true);
   return da + Product(u * RowVectors(SafeReciprocal(s)), out);

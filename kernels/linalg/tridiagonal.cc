@@ -16,7 +16,7 @@ template <class T>
 using RowVector = Eigen::Array<T, 1, Eigen::Dynamic>;
 
 // Elimination from the top; with `pivoting`, by the greater of two neighbouring rows. What a zero
-// pivot is replaced by is `perturbation`; where that is zero too there is no solution.
+// pivot is replaced by is `perturbation`; if that is zero too there is no solution.
 template <class T>
 class Elimination {
  public:
@@ -30,7 +30,7 @@ class Elimination {
     u_(1, n_ - 1) = T(0);
   }
 
-  // x holds the right sides and becomes the solutions. False where there are none.
+  // x holds the right sides and becomes the solutions. False if there are none.
   bool Solve(Eigen::Map<RowMajor<T>>& x) {
     for (int64_t i = 0; i < n_; ++i) {
       if (i + 1 < n_) Eliminate(i, x);
@@ -71,7 +71,7 @@ class Elimination {
   RowVector<T> below_;
 };
 
-// NaN where a matrix is singular.
+// NaN if a matrix is singular.
 template <class T>
 class TridiagonalSolveKernel final : public MatrixKernel<T> {
  public:
@@ -142,14 +142,15 @@ Output Int(Output like, int32_t value) {
 Output Multiply(Output above, Output main, Output below, Output x) {
   return Call("TridiagonalMatMul", {above, main, below, x});
 }
-// Row i of the result is row i + 1, or i - 1, of x; zero where there is none.
+// Row i of the result is row i + 1, or i - 1, of x; zero if there is none.
 Output RowsBelow(Output row, Output x) {
   return Multiply(OnesLike(row), ZerosLike(row), ZerosLike(row), x);
 }
 Output RowsAbove(Output row, Output x) {
   return Multiply(ZerosLike(row), ZerosLike(row), OnesLike(row), x);
 }
-// The diagonal beside the main one, as that of the transposed matrix. What comes round is not read.
+// The diagonal beside the main one, as that of the transposed matrix. The element that wraps around
+// is not read.
 Output Turned(Output row, int shift) {
   return Call("Roll", {Conj(row), Int(row, shift), Int(row, -1)});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What debuggers put into graphs: Copy, CopyHost, DebugIdentity, DebugNanCount.
+// Ops that debuggers put into graphs: Copy, CopyHost, DebugIdentity, DebugNanCount.
 #include <cmath>
 
 #include "core/op/gradient.h"
@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Where the debugger wants to be told of the tensor, it is told that this is not done.
+// Refuses debug_urls: a debugger is not told of tensors.
 class DebugKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {

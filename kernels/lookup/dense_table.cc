@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What dense tables have beyond other tables: buckets, which TensorFlow shows in exports.
+// Dense tables have, beyond other tables, buckets, which TensorFlow shows in exports.
 #include <algorithm>
 #include <cstring>
 #include <vector>

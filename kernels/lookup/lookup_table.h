@@ -5,7 +5,7 @@
 // Its kind says what may be done: a kHash table is filled once (Initialize) and then only read;
 // kMutable ones change; a kDense table's keys may be small vectors, and two of them are reserved.
 // Thread-safe: many may read while nobody writes. Every call checks types and shapes; nothing is
-// changed where that fails.
+// changed if that fails.
 //
 // Actions in a StateLog: "insert" {keys, values}, "erase" {keys}, "import" {keys, values},
 // "initialize" {keys, values}.
@@ -38,7 +38,7 @@ class LookupTable final : public Resource {
     float max_load = 0.8f;
   };
 
-  // InvalidArgument where no table can be like that.
+  // InvalidArgument if no table can be like that.
   static StatusOr<std::shared_ptr<LookupTable>> Make(std::string name, Spec spec);
   LookupTable(std::string name, Spec spec) : name_(std::move(name)), spec_(std::move(spec)) {}
 
@@ -81,12 +81,12 @@ class LookupTable final : public Resource {
   void Put(const Tensor& keys, int64_t i, const Tensor& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Erase(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Of the storage: the last row takes the place of `row`.
+  // Drops a row of the storage: the last row takes its place.
   void DropRow(int64_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CopyRow(int64_t row, Tensor* values, int64_t i) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void CopyKey(const std::string& key, Tensor* keys, int64_t i) const;
 
-  // Of kDense tables (dense_table.cc).
+  // For kDense tables (dense_table.cc).
   uint64_t HashOf(const std::string& key) const;
   void MakeRoomFor(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FlattenedToRows(Tensor* keys, Tensor* values) const;

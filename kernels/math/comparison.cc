@@ -36,7 +36,7 @@ struct GreaterEqualFn {
   }
 };
 
-// What is not a number wins.
+// NaN wins.
 struct MaximumFn {
   template <class T>
   DEVICE_FN T operator()(T x, T y) const {
@@ -51,7 +51,7 @@ struct MinimumFn {
   }
 };
 
-// All goes to the side that was taken; to the left one where both are equal.
+// All goes to the side that was taken; to the left one if both are equal.
 Gradients PickedGradient(const GradientScope& g, Output left_taken) {
   const Output zero = ZerosLike(g.dy());
   return SumToInputs(g, Select(left_taken, g.dy(), zero), Select(left_taken, zero, g.dy()));

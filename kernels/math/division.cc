@@ -27,7 +27,7 @@ struct FloorDivFn : ChecksDivisor {
   DEVICE_FN T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
       const T quotient = TruncatedQuotient(x, y);
-      // Where the signs differ and something is left, one further down.
+      // If the signs differ and something is left, one further down.
       const bool down = (x < 0) != (y < 0) && TruncatedRemainder(x, y) != 0;
       return static_cast<T>(quotient - down);
     } else {

@@ -27,7 +27,7 @@ struct MaxReducer {
   DEVICE_FN static A Identity() {
     return Least<A>();
   }
-  // What is not a number wins and stays.
+  // NaN wins and stays.
   template <class A>
   DEVICE_FN static A Add(A a, A x) {
     return x > a || x != x ? x : a;

@@ -19,7 +19,7 @@ struct XlogyFn {
   }
 };
 
-// Of 16-bit numbers, which kernels compute with as floats: the logarithm is rounded to T before it
+// For 16-bit numbers, which kernels compute with as floats: the logarithm is rounded to T before it
 // is multiplied, so that the result equals x * log(y) computed by two ops.
 template <class T>
 struct RoundedXlogyFn {

@@ -51,7 +51,7 @@ struct ReciprocalFn {
   }
 };
 
-// Where no gradient comes in, none goes out, not even where y is zero or infinite.
+// A zero gradient stays zero, even if y is zero or infinite.
 struct SqrtGradFn {
   template <class T>
   DEVICE_FN T operator()(T y, T dy) const {

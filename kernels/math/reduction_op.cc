@@ -8,7 +8,8 @@
 namespace penstock {
 namespace {
 
-// Which dimensions go, where the axes are known; InvalidArgument where they are wrong.
+// Returns, for each dimension, whether it is reduced, if the axes are known; InvalidArgument if
+// they are wrong.
 StatusOr<std::vector<bool>> Reduced(absl::Span<const int64_t> axes, int rank) {
   std::vector<bool> reduced(rank);
   for (int64_t axis : axes) {

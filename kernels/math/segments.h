@@ -28,8 +28,8 @@ struct SegmentRows {
   absl::Span<const int64_t> segments;  // of row i; negative: left out
   absl::Span<const int64_t> rows;      // which row of data row i is; empty: i itself
   absl::Span<const double> weights;    // what row i is multiplied by (sums of floats only)
-  // What stands where a segment has no rows: zero (as the ops on sorted ids have it; products: one)
-  // or the fold's identity.
+  // The value of a segment without rows is zero (as the ops on sorted ids have it; products: one)
+  // or else the fold's identity.
   bool zero_if_empty = false;
 };
 

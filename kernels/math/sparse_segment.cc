@@ -29,7 +29,7 @@ StatusOr<Shape> WithRows(const Shape& like, int64_t rows) {
   return Shape::Make(dims);
 }
 
-// `num_segments` is input 3, where there is one.
+// `num_segments` is input 3, if there is one.
 class SparseSegmentKernel : public Kernel {
  public:
   explicit SparseSegmentKernel(SegmentFold fold) : fold_(fold) {}
@@ -165,7 +165,7 @@ Status SparseSegmentShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// What is special about each of the three.
+// The differences between the three families.
 struct Family {
   std::string name;  // "Sum"
   DTypes types;

@@ -82,8 +82,8 @@ Gradients MeanGradient(const GradientScope& g) {
   return {SpreadOverInput(g, g.dy() / ElementsPerOutput(g, g.dy())), Gradient()};
 }
 
-// Of each factor: the product of all the others, as the product of those before and those after it.
-// (Dividing the whole product by the factor would fail where it is zero.)
+// The gradient of each factor: the product of all the others, as the product of those before and
+// those after it. (Dividing the whole product by the factor would fail if it is zero.)
 Gradients ProdGradient(const GradientScope& g) {
   const auto ints = [&](std::vector<int32_t> v) { return g.Const(Tensor::Vector<int32_t>(v)); };
   const Output x = g.x(), shape = ShapeOf(x), rank = RankOf(x);

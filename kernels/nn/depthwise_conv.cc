@@ -40,7 +40,7 @@ struct DepthwiseGeometry {
   int64_t out_channels() const { return channels * multiplier; }
   Shape output() const { return Shape({batch, h.out, w.out, out_channels()}); }
   int64_t filter_size() const { return h.size * w.size * out_channels(); }
-  // Of a row of outputs.
+  // The cost of a row of outputs.
   double RowNanos() const { return 0.2 * static_cast<double>(w.out * filter_size()) + 50; }
 };
 

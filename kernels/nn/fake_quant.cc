@@ -60,7 +60,7 @@ class FakeQuantKernel : public Kernel {
   }
 
  protected:
-  // Of each channel; `first` is the input min, where it is one.
+  // Returns the grid of each channel; `first` is the input min, if that is an input.
   StatusOr<std::vector<Grid>> Grids(const KernelContext& ctx, const Tensor& x, int first) const {
     if constexpr (kRanges == Ranges::kArgs) return std::vector{Grid(min_, max_, lowest_, highest_)};
     const Tensor &min = ctx.input(first), &max = ctx.input(first + 1);
@@ -101,7 +101,7 @@ class FakeQuant final : public FakeQuantKernel<kRanges> {
   }
 };
 
-// What is outside of the range belongs to its ends.
+// The gradient of values outside of the range goes to its ends.
 template <Ranges kRanges>
 class FakeQuantGradient final : public FakeQuantKernel<kRanges> {
   Status Compute(KernelContext& ctx) override {

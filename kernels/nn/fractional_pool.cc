@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// In one dimension. The sequences have an element for each, also where there are no channels.
+// In one dimension. The sequences have an element for each, also if there are no channels.
 constexpr int64_t kPixelsMax = 1 << 24;
 
 int64_t PooledSize(int64_t size, float ratio) {
@@ -36,7 +36,7 @@ Status CheckRatio(const std::vector<float>& ratio) {
       "Fractional pooling is not yet supported on the batch nor channel dimension.");
 }
 
-// What both forward kernels do before they pool: draws the sequences, which are outputs 1 and 2.
+// Base of both forward kernels: draws the sequences, which are outputs 1 and 2.
 class FractionalPoolKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -88,7 +88,7 @@ class FractionalPoolKernel : public Kernel {
   }
 
  private:
-  // Where a node is to use the same regions in all steps, it starts over each time.
+  // If a node is to use the same regions in all steps, it starts over each time.
   Philox Start(KernelContext& ctx) {
     if (fixed_) return start_;
     constexpr uint64_t kBlocks = uint64_t{1} << 33;  // more than two sequences take

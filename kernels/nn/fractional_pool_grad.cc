@@ -32,7 +32,8 @@ StatusOr<std::vector<Region>> RegionsInput(const Tensor& sequence, const char* n
   return Regions(numbers, in, overlapping);
 }
 
-// Of a gradient kernel: out_backprop and the two sequences are inputs first, first + 1, first + 2.
+// Reads the geometry of a gradient kernel: out_backprop and the two sequences are inputs first,
+// first + 1, first + 2.
 StatusOr<FractionalGeometry> GradientGeometry(const KernelContext& ctx, const Shape& input,
                                               int first, bool overlapping) {
   const Tensor& dy = ctx.input(first);
@@ -129,7 +130,7 @@ class FractionalAvgPoolGradKernel final : public Kernel {
   }
 
  private:
-  // What does not fit into an integer is its limit, not undefined.
+  // Converts a value that does not fit into an integer to the integer's limit.
   static T FromDouble(double x) {
     if constexpr (std::is_integral_v<T>) {
       using Limits = std::numeric_limits<T>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What FusedBatchNorm and its gradient share. Both come in three versions that differ in what types
+// Shared by FusedBatchNorm and its gradient. Both come in three versions that differ in what types
 // and formats they admit (and in one more reserve output, which is only of use to GPUs).
 #pragma once
 

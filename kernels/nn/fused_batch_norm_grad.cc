@@ -105,8 +105,8 @@ class SecondDerivative {
       const Output u_xhat = Average(u * xhat), dy_xhat = Average(dy * xhat);
       to_dy = scale * r * (u - Average(u) - xhat * u_xhat) + a * xhat + b;
       to_scale = Total(u * (dy - Average(dy) - xhat * dy_xhat)) * Squeezed(r);
-      // What flows into x^, and from there, past its own mean and deviation, into x; and what flows
-      // through the factor r of dx.
+      // The gradient that flows into x^, and from there, past its own mean and deviation, into x;
+      // and the gradient that flows through the factor r of dx.
       const Output h = a * dy - scale * r * (u * dy_xhat + dy * u_xhat);
       const Output q = Average(u * dy) - Average(u) * Average(dy) - u_xhat * dy_xhat;
       to_x = r * (h - Average(h) - xhat * Average(h * xhat)) - scale * r * r * q * xhat;

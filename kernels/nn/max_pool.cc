@@ -129,7 +129,7 @@ class MaxPoolGradKernel final : public MaxPoolGradientKernel<T, false> {};
 template <class T>
 class MaxPoolGradGradKernel final : public MaxPoolGradientKernel<T, true> {};
 
-// Of volumes every maximum of a window gets its gradient. (TensorFlow's difference, too.)
+// In volumes, every maximum of a window gets its gradient. (TensorFlow differs in the same way.)
 class MaxPool3DGradKernel final : public PoolKernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);

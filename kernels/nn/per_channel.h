@@ -21,7 +21,7 @@ struct ChannelSplit {
   int64_t per_channel() const { return outer * inner; }  // elements
 };
 
-// Which dimension holds the channels: 1 in NCHW and NCDHW, else the last.
+// Returns the dimension that holds the channels: 1 in NCHW and NCDHW, else the last.
 inline int ChannelAxis(const std::string& format, int rank) {
   return format.rfind("NC", 0) == 0 ? 1 : rank - 1;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What pooling ops share: the windows over height and width of NHWC images, and over depth as well
+// Shared by pooling ops: the windows over height and width of NHWC images, and over depth as well
 // of NDHWC volumes; where their sizes come from; attributes and shapes.
 #pragma once
 
@@ -35,7 +35,7 @@ struct PoolGeometry {
 };
 
 // Calls visit(input offset, output offset) for each pair of pixels that meet in image b, window by
-// window; offsets count elements and lie at channel 0. None where there is no channel.
+// window; offsets count elements and lie at channel 0. None if there is no channel.
 template <class Visit>
 void ForEachPair(const PoolGeometry& g, int64_t b, const Visit& visit) {
   if (g.channels == 0) return;  // images that hold nothing may be of any size

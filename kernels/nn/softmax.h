@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// What a row is computed in.
+// The type that a row is computed in.
 template <class T>
 using SoftmaxFloat = std::conditional_t<std::is_same_v<T, double>, double, float>;
 

@@ -31,7 +31,7 @@ struct ColumnRows {
   Status CheckType(int64_t row, DType expected) const;
 };
 
-// What a dense column needs to know. Of a variable length where the first dimension of `shape` is
+// The request for a dense column. It has a variable length if the first dimension of `shape` is
 // unknown: rows are then padded with the default to the longest.
 struct DenseColumn {
   DType dtype = DType::kInvalid;
@@ -39,9 +39,9 @@ struct DenseColumn {
   Tensor default_value;  // empty: a row without the feature is an error
 
   bool variable_length() const { return shape.rank() > 0 && shape.dim(0) < 0; }
-  // Of one row, or of one step of variable length.
+  // The number of elements of one row, or of one step of variable length.
   int64_t stride() const;
-  // InvalidArgument where dtype, shape and default do not fit together; `index`: of the column.
+  // InvalidArgument if dtype, shape and default do not fit together; `index`: of the column.
   Status Check(int index) const;
   Status Parse(const ColumnRows& rows, KernelContext& ctx, int output) const;
 

@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Which features to make what of. Outputs come in the order of the ops: all sparse indices, all
-// sparse values, all sparse shapes, dense values, ragged values, ragged splits.
+// The features to parse, and the form of each. Outputs come in the order of the ops: all sparse
+// indices, all sparse values, all sparse shapes, dense values, ragged values, ragged splits.
 struct FeatureRequest {
   std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
   std::vector<DType> sparse_types, ragged_types;

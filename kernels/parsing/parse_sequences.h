@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// What the feature lists become; keys as FeatureRequest has them.
+// The request for feature lists; keys as FeatureRequest has them.
 struct ListRequest {
   std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
   std::vector<DType> sparse_types, dense_types, ragged_types;

@@ -222,7 +222,7 @@ TEST(ParseExampleTest, MistakesNameRowAndKey) {
   Call{.sparse = {"s"}}.ExpectError("num_sparse is 1, there are 0 sparse_types");
 }
 
-// What protobuf makes of feature "x": nothing where that is no list of floats.
+// Reads feature "x" by protobuf; nullopt if that is no list of floats.
 std::optional<std::vector<float>> FloatsOf(const tensorflow::Example& example) {
   const auto& features = example.features().feature();
   const auto x = features.find("x");

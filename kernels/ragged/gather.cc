@@ -62,7 +62,7 @@ class RaggedGatherKernel final : public Kernel {
     RETURN_IF_ERROR(SplitByShape(ctx, indices.shape()));
     ASSIGN_OR_RETURN(std::vector<Items> picked, PickedRows(indices, nested[0]));
     for (int level = 0; level < params_rank_; ++level) {
-      // Of a scalar index the row itself is the result.
+      // For a scalar index, the row itself is the result.
       const int output = indices.rank() - 1 + level;
       if (output >= 0) RETURN_IF_ERROR(SplitRows(ctx, output, picked, nested[level]));
       for (Items& items : picked) {
@@ -155,7 +155,7 @@ Status GatherShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Where each value of the result came from, which gathering the values' numbers tells.
+// Gathers the values' numbers, which tells where each value of the result came from.
 std::vector<Gradient> GatherGradient(const GradientScope& g) {
   const int inner = g.num_inputs() - 2, outer = g.num_outputs() - 1;
   const Output values = g.x(inner), zero = g.Const<int64_t>(0);

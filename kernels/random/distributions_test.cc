@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the random ops' numbers are distributed like, by bounds that a correct op breaks with a
+// Tests the distribution of the random ops' numbers, by bounds that a correct op breaks with a
 // probability below 1e-6 (and, seeds being fixed, never).
 #include <gtest/gtest.h>
 

@@ -41,12 +41,12 @@ T LogOf(T x) {
   return T(std::log(x));
 }
 
-// What numbers one row is made of. Every operation rounds to T: so the numbers are TensorFlow's.
+// The parameters of one row. Every operation rounds to T: so the numbers are TensorFlow's.
 template <class T>
 class TruncatedNormalRow {
  public:
   TruncatedNormalRow(T mean, T deviation, T low, T high) : mean_(mean), deviation_(deviation) {
-    // Where only one bound is finite, or both lie below the mean, everything is mirrored.
+    // If `low` is -infinity, or both bounds lie below the mean, everything is mirrored.
     if ((std::isinf(low) && low < T(0)) || high < mean) {
       std::swap(low, high);
       deviation_ = -deviation_;
@@ -55,7 +55,7 @@ class TruncatedNormalRow {
     high_ = (high - mean) / deviation_;
   }
 
-  // Numbers from `stream`; false where too many attempts in a row fail.
+  // Numbers from `stream`; false if too many attempts in a row fail.
   bool Fill(Philox& stream, T* out, int64_t count) {
     const T kFar = Rounded<T>(1.3);
     if ((low_ < -kFar && high_ >= T(0)) || (high_ > kFar && low_ <= T(0))) {

@@ -22,10 +22,10 @@ Philox StreamOf(uint64_t seed0, uint64_t seed1) {
   return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});
 }
 
-// What the V2 ops know generators by.
+// The numbers by which the V2 ops name generators.
 constexpr int32_t kPhilox = 1, kAnyAlgorithm = 3;
 
-// A vector of `count` uint64 words, of which there may be more where it is `at_least`.
+// A vector of `count` uint64 words, of which there may be more if it is `at_least`.
 StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* name, int64_t count,
                                            bool at_least = false) {
   if (tensor.rank() == 1 && (at_least ? tensor.dim(0) >= count : tensor.dim(0) == count)) {

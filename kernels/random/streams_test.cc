@@ -141,7 +141,7 @@ TEST(RandomShuffle, KeepsEveryRow) {
   for (const DType dtype : kMovedTypes) {
     const Tensor x = Sample(dtype, {257, 3});
     const Tensor y = OpCall{"RandomShuffle", {x}, Seeds(1, 2)}.Run1();
-    // Where each row went, from a shuffle of the row numbers with the same seeds.
+    // Shuffles the row numbers with the same seeds, which tells where each row went.
     Tensor rows(DType::kInt64, {257});
     for (int i = 0; i < 257; ++i) rows.mutable_data<int64_t>()[i] = i;
     const Tensor order = OpCall{"RandomShuffle", {rows}, Seeds(1, 2)}.Run1();

@@ -25,7 +25,7 @@ float ExpectedCount(float probability, int64_t candidates, int64_t draws) {
   return -std::expm1(static_cast<float>(draws) * std::log1p(-probability));
 }
 
-// What the samplers share: attributes, checks, outputs.
+// Shared by the samplers: attributes, checks, outputs.
 class CandidateSampler : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -110,7 +110,8 @@ class DrawingSampler : public CandidateSampler {
 
  private:
   Status Draw(KernelContext& ctx, const Batch& batch) ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    // What TensorFlow reserves, so that the next step's candidates are the same as well.
+    // As many numbers as TensorFlow reserves, so that the next step's candidates are the same as
+    // well.
     BoundedNumbers numbers(
         stream_.Reserve(static_cast<uint64_t>(num_sampled_) * 512, *ctx.step().env));
     int64_t draws = num_sampled_;

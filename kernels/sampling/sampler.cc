@@ -96,7 +96,7 @@ class WeightedSampler final : public Sampler {
       share[from] -= 1 - share[to];
       (share[from] < 1 ? poor : rich).push_back(from);
     }
-    // What is left has a whole slot, but for rounding.
+    // Those that are left have a whole slot, but for rounding.
     for (const auto* left : {&rich, &poor}) {
       for (const int32_t i : *left) share[i] = 1;
     }

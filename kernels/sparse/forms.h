@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the definitions of the sparse ops share.
+// Shared by the definitions of the sparse ops.
 #pragma once
 
 #include <string>

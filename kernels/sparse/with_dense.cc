@@ -33,7 +33,7 @@ struct DivEntry {
   }
 };
 
-// Where the dense operand, which broadcasts, holds what belongs to a place.
+// Returns the strides that lead from a place to its element in the dense operand, which broadcasts.
 StatusOr<Dims> BroadcastStrides(const SparseTensor& sparse, const Shape& dense) {
   const int extra = sparse.rank() - dense.rank();
   Dims strides(sparse.rank(), 0);
@@ -141,7 +141,7 @@ Status DenseAddShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// What the gradients of product and quotient share: each entry's element of the dense operand, and
+// Shared by the gradients of product and quotient: each entry's element of the dense operand, and
 // the way back to it.
 struct DenseSide {
   Output elements, places, shape;

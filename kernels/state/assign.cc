@@ -27,7 +27,7 @@ class AssignKernel : public Kernel {
   bool validate_shape_ = true;
 };
 
-// Of resources. Here validate_shape compares with the value that the variable has, not with the
+// For resources. Here validate_shape compares with the value that the variable has, not with the
 // shape that it was declared with: the first value may have any.
 class AssignVariableKernel : public Kernel {
  public:

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Which slice each tuple names. Empty tuples name the whole variable.
+// Returns the slice that each tuple names. Empty tuples name the whole variable.
 std::vector<int64_t> SlicesOf(NdIndex list) {
   if (list.slices.empty() && list.slice_elements > 0) list.slices.assign(list.tuples, 0);
   return std::move(list.slices);

@@ -52,7 +52,7 @@ class AsStringKernel final : public Kernel {
         (fill.size() == 1 && string_view(" +-0#").find(fill[0]) == string_view::npos)) {
       return InvalidArgument("Fill argument not supported: \"", fill, "\"");
     }
-    // What comes from outside stays small: a width is memory.
+    // Limits widths that come from outside: a width is memory.
     constexpr int64_t kMost = 1 << 20;
     if (width > kMost || precision > kMost) {
       return InvalidArgument("width ", width, " and precision ", precision, " must be at most ",
@@ -126,7 +126,8 @@ class AsStringKernel final : public Kernel {
   }
 
   std::string format_;
-  // Of strings that are padded, and cut, to a width. Unlike printf's it goes on at zero bytes.
+  // The format of strings that are padded, and cut, to a width. Unlike printf's it goes on at zero
+  // bytes.
   std::unique_ptr<absl::ParsedFormat<'s'>> padded_;
 };
 

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Of each dimension the first and last `edge` elements, "..." for those between.
+// Prints the first and last `edge` elements of each dimension, and "..." for those between.
 class Printer {
  public:
   Printer(const Tensor& tensor, int64_t edge)

@@ -65,7 +65,7 @@ Words SplitAt(string_view text, const std::string& separator, int64_t most) {
       words.push_back(text.substr(0, space - text.begin()));
       text = absl::StripLeadingAsciiWhitespace(text.substr(words.back().size()));
       if (--most != 0) continue;
-      // What is left after `most` words is one more, even if it is nothing: TensorFlow's way.
+      // The rest after `most` words is one more word, even if it is empty: TensorFlow's way.
       words.push_back(text);
       return words;
     }

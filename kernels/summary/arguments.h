@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the summary ops share: tags, and answers.
+// Shared by the summary ops: tags, and answers.
 #pragma once
 
 #include <string>

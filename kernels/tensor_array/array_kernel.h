@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the ops on tensor arrays share. A handle to an array comes in three forms: a resource (V3),
+// Shared by the ops on tensor arrays. A handle to an array comes in three forms: a resource (V3),
 // two strings that name it (V2), and a reference to a variable that holds these strings (V1).
 #pragma once
 
@@ -21,7 +21,7 @@ inline constexpr char kStacks[] = "_stacks";
 StatusOr<Tensor> MakeHandle(KernelContext& ctx, EdgeType type, const std::string& container,
                             const std::string& name, std::shared_ptr<Resource> resource,
                             ResourceHandle::Element element);
-// What input i, a handle in any form, leads to.
+// Returns the resource that input i, a handle in any form, leads to.
 StatusOr<std::shared_ptr<Resource>> StepResourceInput(KernelContext& ctx, int i);
 template <class R>
 StatusOr<std::shared_ptr<R>> StepResourceInputAs(KernelContext& ctx, int i) {

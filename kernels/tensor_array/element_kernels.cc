@@ -33,7 +33,7 @@ StatusOr<std::vector<int64_t>> Indices(const Tensor& input) {
   return std::vector<int64_t>(indices.begin(), indices.end());
 }
 
-// What an element of several has in common with the declared shape.
+// Merges the shape of an op's attribute with the known shape of the array's elements.
 StatusOr<PartialShape> Declared(const PartialShape& attr, const PartialShape& known,
                                 const char* name) {
   StatusOr<PartialShape> both = attr.Merge(known);

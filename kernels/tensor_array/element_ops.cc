@@ -23,7 +23,7 @@ bool IsGradientScope(string_view part) {
          absl::SimpleAtoi(part.substr(sizeof("gradients_") - 1), &number);
 }
 
-// The name scope that gradients were built in; empty where `name` is in none.
+// The name scope that gradients were built in; empty if `name` is in none.
 std::string GradientScopeOf(const std::string& name) {
   size_t end = 0;
   for (const string_view part : absl::StrSplit(name, '/')) {
@@ -34,7 +34,7 @@ std::string GradientScopeOf(const std::string& name) {
   return "";
 }
 
-// What all gradients of one call have in common and those of another have not.
+// Returns the name that all gradients of one call share, and those of another do not.
 std::string SourceOf(const GradientScope& g, Output dy) {
   std::string source = GradientScopeOf(dy.name());
   if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // dy was given
@@ -67,7 +67,7 @@ class Family {
 
 Attrs DTypeAttr(Output like) { return {{"dtype", like.dtype()}}; }
 
-// What an element is known to look like, if it is `value` without its first dimension.
+// Returns the known shape of an element, which is `value` without its first dimension.
 PartialShape ElementShape(Output value) {
   const PartialShape shape = value.shape();
   return shape.known_rank() && shape.rank() > 0 ? SubShape(shape, 1, shape.rank()) : PartialShape();

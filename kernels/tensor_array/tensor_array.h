@@ -4,8 +4,8 @@
 // iteration by iteration. Its gradient is another one of the same size, in which repeated writes of
 // a place add up.
 //
-// A place is written once and, where the array clears what was read, read once. One that was never
-// written reads as zeros where its shape is known. Thread-safe. Errors name array and index.
+// A place is written once and, if the array clears what was read, read once. One that was never
+// written reads as zeros if its shape is known. Thread-safe. Errors name array and index.
 //
 // Opaque in a StateLog, where its actions have no values: "write", "read", "gradient" (from then on
 // it does not grow), "close".
@@ -59,8 +59,8 @@ class TensorArray final : public Resource {
   StatusOr<int64_t> SizeOfWhole() const;
   // Tells that a split has filled the first `parts` elements. Of a gradient it says nothing.
   void MarkSplit(int64_t parts);
-  // What is known of every element: the declared shape, and what writes have shown where all are
-  // alike.
+  // The known shape of every element: the declared one and, if all are alike, the one that writes
+  // have shown.
   PartialShape element_shape() const;
   bool dynamic_size() const;
 
@@ -104,7 +104,8 @@ class TensorArray final : public Resource {
   mutable Mutex mu_;                      // locked before that of its gradient
   Options options_ ABSL_GUARDED_BY(mu_);  // element_shape and dynamic_size change
   int64_t size_ ABSL_GUARDED_BY(mu_);
-  // Of the last split; of a gradient: of the array that it belongs to. -1: there was none.
+  // The number of parts of the last split; for a gradient, that of the array it belongs to. -1:
+  // there was none.
   int64_t parts_ ABSL_GUARDED_BY(mu_) = -1;
   absl::flat_hash_map<int64_t, Place> places_
       ABSL_GUARDED_BY(mu_);  // those that were read or written, by index

@@ -29,7 +29,7 @@ struct Array {
   }
   Array(Tensor handle, DType dtype) : handle(std::move(handle)), dtype(dtype) {}
 
-  // What the shape function would refuse is left to the kernel.
+  // Leaves to the kernel what the shape function would refuse.
   Status Write(int32_t i, Tensor value) {
     return OpRunner("TensorArrayWriteV3")
         .ShapesKnow(OpRunner::Known::kNothing)

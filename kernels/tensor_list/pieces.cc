@@ -50,7 +50,7 @@ class TensorListSplitKernel final : public Kernel {
   }
 };
 
-// What a list is to be joined as: what it, the op and its elements say of all of them.
+// The shape in which a list is joined: as the list, the op and the elements declare it.
 class Joined {
  public:
   static StatusOr<Joined> Of(const TensorListValue& list, const PartialShape& asked) {

@@ -146,7 +146,7 @@ StatusOr<Dims> ScatterIndices(const Tensor& tensor, const Tensor& input, int64_t
   return indices;
 }
 
-// Of TensorListScatter, and of TensorListScatterV2, which has num_elements.
+// The kernel of TensorListScatter, and of TensorListScatterV2, which has num_elements.
 class TensorListScatterKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

@@ -2,7 +2,7 @@
 //
 // TensorListValue: a list of tensors of one type, as a value: what the loops of TensorFlow 2 keep
 // from iteration to iteration, and for their gradients. An op that changes a list makes another
-// one; where its input was the last to hold the list, that is the same one, changed in place.
+// one; if its input was the last to hold the list, that is the same one, changed in place.
 //
 // Thread safety: as any variant.
 #pragma once
@@ -43,10 +43,10 @@ class TensorListValue final : public ArithmeticVariant {
   DType element_dtype() const { return element_dtype_; }
   const PartialShape& element_shape() const { return element_shape_; }
   int64_t size() const { return static_cast<int64_t>(elements_.size()); }
-  // Invalid where nobody has set it.
+  // Invalid if nobody has set it.
   const std::vector<Tensor>& elements() const { return elements_; }
 
-  // InvalidArgument where the element is not of the list's type and shape.
+  // InvalidArgument if the element is not of the list's type and shape.
   Status Push(Tensor element);
   Status Set(int64_t index, Tensor element);  // REQUIRES 0 <= index < size()
   // REQUIRES a list that is not empty.
@@ -56,8 +56,8 @@ class TensorListValue final : public ArithmeticVariant {
   // Appends what another list holds, which must be of the same type and shape.
   Status Append(const TensorListValue& other);
 
-  // What is known of every element: by the list, by `asked` and by the elements that are set.
-  // InvalidArgument where these contradict each other.
+  // Returns the known shape of every element: by the list, by `asked` and by the elements that are
+  // set. InvalidArgument if these contradict each other.
   StatusOr<PartialShape> CommonShape(const PartialShape& asked) const;
 
  private:
@@ -80,14 +80,14 @@ struct OwnList {
   Tensor handle;          // the output
   TensorListValue* list;  // in `handle`, and in nothing else
 };
-// Takes input i: itself where nobody else holds it, else a copy.
+// Takes input i: itself if nobody else holds it, else a copy.
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i);
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i, DType dtype);
 OwnList NewList(DType dtype, PartialShape element_shape,
                 int64_t max_length = TensorListValue::kUnlimited);
 
-// `element` of `list`, or zeros where nobody has set it. InvalidArgument where it is not of the
-// shape that was `asked` for, and where the shape of the zeros is not known.
+// `element` of `list`, or zeros if nobody has set it. InvalidArgument if it is not of the
+// shape that was `asked` for, and if the shape of the zeros is not known.
 StatusOr<Tensor> ElementOrZeros(KernelContext& ctx, const TensorListValue& list, Tensor element,
                                 const PartialShape& asked);
 

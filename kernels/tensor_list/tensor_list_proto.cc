@@ -33,7 +33,7 @@ Status Malformed(const char* what) {
   return InvalidArgument("a list whose metadata is malformed: ", what);
 }
 
-// Which places of a list of `size` nobody has set; in order.
+// Reads the places of a list that are not set, in order. `set` is the number of the others.
 StatusOr<std::vector<uint64_t>> ReadUnset(CodedInputStream* in, uint64_t set) {
   uint64_t count = 0;
   // Each takes a byte at least.

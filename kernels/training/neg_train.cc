@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// Of one pair. Tens are usual; a step that draws for years cannot be stopped.
+// Limits the samples of one pair. Tens are usual; a step that draws for years cannot be stopped.
 constexpr int64_t kSamplesMax = 1 << 20;
 
 // Words by their counts to the power of 3/4, as the paper has it.

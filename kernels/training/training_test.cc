@@ -341,7 +341,7 @@ TEST(Updates, RatesAreChecked) {
   EXPECT_EQ(run(NAN, 0, -0.5), StatusCode::kInvalidArgument);
 }
 
-// What rates below zero do to dense variables is TensorFlow's.
+// Dense variables take rates below zero as TensorFlow's do.
 TEST(Updates, GoOnWithOddRates) {
   TestVariables variables;
   const auto three = [](float a, float b, float c) { return Tensor::Vector<float>({a, b, c}); };

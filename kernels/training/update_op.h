@@ -55,7 +55,7 @@ inline constexpr UpdateForm kResourceSparseApply{VariableForm::kResource, Gradie
 
 OpDef UpdateOpDef(const char* doc, const RuleSignature& rule, UpdateForm form, DTypes types);
 
-// Where the inputs of an update stand.
+// The indices of an update's inputs.
 struct UpdateInputs {
   UpdateInputs(const RuleSignature& rule, GradientForm form);
   int gradient = 0;
@@ -63,7 +63,7 @@ struct UpdateInputs {
   std::vector<int> hyperparameters;
 };
 
-// A sparse update's rows and the variable's: InvalidArgument where they do not fit.
+// A sparse update's rows and the variable's: InvalidArgument if they do not fit.
 Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& indices);
 // Every slot and, if dense, the gradient must have the variable's shape.
 Status CheckSameShape(const RuleSignature& rule, absl::Span<Tensor* const> state);
@@ -111,8 +111,8 @@ class UpdateKernel : public Kernel {
   using Rule = RuleOf<C>;
   static constexpr int kState = Rule::kSlots + 1;
   static constexpr int kMaxHyperparameters = 8;
-  // What memory bandwidth makes of the state read and written and the gradient read, at 8 GB/s, and
-  // about a nanosecond for the arithmetic.
+  // The time to read and write the state and read the gradient at 8 GB/s, and about a nanosecond
+  // for the arithmetic.
   static constexpr double kElementNanos = 1 + (2 * kState + 1) * sizeof(T) / 8.0;
 
  public:

@@ -80,7 +80,7 @@ class Call:
         self.held = [k for k, variable in enumerate(sample.variables) if variable]
 
     def run(self, session, inputs):
-        """What comes out, and what variables hold then; an OpError where it fails."""
+        """Returns outputs, then values of variables; raises an OpError if it fails."""
         options = v1.RunOptions(timeout_in_ms=TIMEOUT_MS)
 
         def run(fetches, feeds):

@@ -46,7 +46,7 @@ def _tolerance(op, dtype):
 
 
 def difference(op, ours, theirs):
-    """What differs between two lists of arrays; "" where nothing does."""
+    """Describes the differences between two lists of arrays; "" if there are none."""
     if len(ours) != len(theirs):
         return "%d outputs, TensorFlow's %d" % (len(ours), len(theirs))
     if op.startswith("FusedBatchNorm") and theirs[0].dtype == np.float16:

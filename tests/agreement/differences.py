@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DIFFERENCES.md says is meant to be different."""
+"""Reads DIFFERENCES.md, the differences that are meant."""
 
 import fnmatch
 import re
@@ -8,7 +8,7 @@ VERDICTS = ("differs", "ours fails", "theirs fails", "ours lacks", "theirs lacks
 
 
 class Difference:
-    """Of the ops and cases that match the patterns, `*` being anything."""
+    """A difference of the ops and cases that match the patterns, `*` being anything."""
 
     def __init__(self, ops, cases, verdicts, reason):
         unknown = set(verdicts) - set(VERDICTS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sample is turned into: other shapes, other values, other attributes."""
+"""Turns a sample into others: other shapes, other values, other attributes."""
 
 import itertools
 
@@ -14,7 +14,7 @@ STRINGS = [b"", b"a", b"12", b"-7.5e3", b"a\0b", b"\xff\xfe", "Ω straße 日本
            b" two words ", b"1,2"]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 7.25, np.nan, np.inf, -np.inf, 1e-4, 300.0, -1e4]
 SMALL = [-1, 0, 1, 2, 7, -3]
-# What is read as a size must not ask for all memory of the machine.
+# Values that are read as sizes must not ask for all memory of the machine.
 SIZES_MAX = 8
 
 
@@ -28,7 +28,7 @@ def is_string(array):
 
 
 def filled(array, values):
-    """Of the same shape and type, with these values again and again."""
+    """Returns an array of the same shape and type, with these values again and again."""
     flat = [values[i % len(values)] for i in range(array.size)]
     if is_string(array):
         made = np.empty(array.size, dtype=object)

@@ -74,7 +74,7 @@ class Dice {
     for (int64_t i = 0; i < rank; ++i) dims.push_back(Of<int64_t>({0, 1, 1, 2, 2, 3, 4}));
     return dims;
   }
-  // What shape inference may come to.
+  // Returns a shape that inference may come to.
   PartialShape Partial() {
     if (OneIn(5)) return {};
     PartialShape shape = PartialShape::Scalar();
@@ -220,7 +220,7 @@ void Vary(Dice& dice, SampleCall& call) {
       if (tensor.dtype() != DType::kResource) {
         const Shape shape = dice.OneIn(2) ? tensor.shape() : Shape(dice.Sizes());
         tensor = RandomTensor(dice, tensor.dtype(), shape);
-      } else if (!type.ref) {  // nothing but a variable comes along a reference edge
+      } else if (!type.ref) {  // nothing but a variable comes along a ref edge
         tensor = RandomHandle(dice, tensor, *call.resources);
       }
     }
@@ -380,7 +380,7 @@ extern "C" const char* __tsan_default_options() {
 
 namespace {
 
-// What a call asks for is to be refused, not filled for minutes.
+// Has a call that asks for too much memory refused, instead of filling it for minutes.
 void LimitMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(PENSTOCK_TSAN)
   constexpr rlim_t kBytes = rlim_t{3} << 30;

@@ -9,8 +9,8 @@
 namespace penstock {
 namespace {
 
-// A handle on a reference edge stands for two strings, which must not be taken for what a queue
-// holds: OpRunner shows shape functions the same element for both forms.
+// A handle on a ref edge stands for two strings, which must not be taken for what a queue holds:
+// OpRunner shows shape functions the same element for both forms.
 Tensor WithoutElementShape(const Tensor& input) {
   if (input.dtype() != DType::kResource) return input;
   ResourceHandle handle = input.scalar<ResourceHandle>();

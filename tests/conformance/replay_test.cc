@@ -241,7 +241,7 @@ TEST_P(Replay, GivesTheSameBytes) {
   EXPECT_GT(run.log().entries().size(), 400);
   EXPECT_EQ(TextOf(*replica), TextOf(*run.store()));
   EXPECT_EQ(Drain(replica), Drain(run.store()));
-  // What the two stores did after that was the same, too.
+  // The two stores changed alike after that, too.
   EXPECT_EQ(replica_log.Texts().back(), run.log().Texts().back());
 }
 

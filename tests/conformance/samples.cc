@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kListLength = 2;
 
-// Element k of argument `arg` where an example says nothing: distinct, between 0.1 and 0.9, and in
+// Element k of argument `arg` if an example says nothing: distinct, between 0.1 and 0.9, and in
 // no simple relation to its neighbours.
 double Fraction(int arg, int64_t k) {
   const double golden = 0.6180339887498949;
@@ -95,7 +95,7 @@ Variant ListOfRows(const Tensor& value) {
   return {std::move(list)};
 }
 
-// What the name of an argument says: one list, or a vector of them.
+// Makes one list, or a vector of them, as the name of the argument says.
 StatusOr<Tensor> Lists(const Tensor& value, bool several) {
   const int rank_min = several ? 2 : 1;
   if (value.rank() < rank_min) {

@@ -15,7 +15,7 @@ class GradientTest : public testing::Test {
     return CallIn(b_, "VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", shape}});
   }
   Output Ints(const std::vector<int32_t>& values) { return Constant(b_, Tensor::Vector(values)); }
-  // Of the sum of y with respect to the handle.
+  // Returns the gradient of the sum of y with respect to the handle.
   Gradient Of(Output y, Output handle) {
     const auto gradients = AddGradients(b_, {y}, {handle});
     EXPECT_EQ(gradients.status(), OkStatus());

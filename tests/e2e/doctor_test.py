@@ -51,7 +51,7 @@ class Cluster:
 
 class DoctorTest(ClusterTest):
     def doctor(self, *flags, variables=None, folder=None, expect=1):
-        """What is wrong, as "level subject: what"."""
+        """Returns the findings, as "level subject: what"."""
         environment = {name: value for name, value in os.environ.items()
                        if not name.lower().endswith("_proxy")}
         asked = subprocess.run(

@@ -111,7 +111,7 @@ class ExamplesTest(ClusterTest):
                          self.run_on_cluster(*flags, program=RECOMMENDER).output()):
                 found = re.search(r"(?m)^.*test AUC: (\d\.\d+)$", said)
                 self.assertTrue(found, said)
-                # Who likes what follows a rule, so it can be learnt.
+                # The ratings follow a rule, so it can be learnt.
                 self.assertGreater(float(found.group(1)), 0.9, said)
 
     def write_ratings(self, folder):

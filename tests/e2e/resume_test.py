@@ -61,8 +61,8 @@ class ResumeTest(ClusterTest):
         return process
 
     def read(self, process, until=None):
-        """What each step took, from where the output is up to step `until` or the end; the counts
-        at the end; and when the last step came."""
+        """Returns how much each step took, from where the output is up to step `until` or the
+        end; the counts at the end; and when the last step came."""
         took, seen, last = {}, None, time.monotonic()
         for line in process.stdout:
             step = re.match(r"step (\d+) took (\d+)", line)

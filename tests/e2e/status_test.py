@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator sees of a cluster: `penstock status` and `top`, the status page, metrics."""
+"""An operator's view of a cluster: `penstock status` and `top`, the status page, metrics."""
 
 import json
 import os

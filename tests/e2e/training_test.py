@@ -17,7 +17,7 @@ from cluster import LANGUAGE_MODEL, PENSTOCK, READER, TRAIN, ClusterTest, main  
 
 class TrainingTest(ClusterTest):
     def accuracy(self, text):
-        """What the chief says last."""
+        """Returns the chief's last line."""
         others = re.compile(r"\[(ps|worker/[1-9])")
         chief = [line for line in text.strip().splitlines() if not others.match(line)]
         match = re.search(r"test accuracy: (0\.\d+)$", chief[-1])
@@ -53,7 +53,7 @@ class TrainingTest(ClusterTest):
                              program=LANGUAGE_MODEL, ps=1, workers=2)
             self.assertEqual(run.finish(), 0, run.output())
         bits = re.search(r"test bits per character: (\d+\.\d+)", run.output())
-        # Of 256 characters six are in the texts: 8 before training, 2.6 once it knows that.
+        # Six of 256 characters are in the texts: 8 before training, 2.6 once it knows that.
         self.assertLess(float(bits.group(1)), 2.6, run.output())
 
     def test_too_few_files_for_the_workers(self):

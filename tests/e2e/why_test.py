@@ -17,7 +17,7 @@ class WhyTest(StuckCluster):
         self.start_servers()
 
     def why(self, *flags):
-        """What `penstock why` says, which takes less than five seconds."""
+        """Returns the output of `penstock why`, which takes less than five seconds."""
         begun = time.monotonic()
         ran = subprocess.run([PENSTOCK, "why", self.target, *flags], capture_output=True, text=True,
                              timeout=60)

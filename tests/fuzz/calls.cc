@@ -58,7 +58,7 @@ constexpr Method kMethods[] = {
     {"/penstock.wire.Worker/Reset", Added::kIncarnation},
 };
 
-// Of the session: a step that waits for something ends so, and is no hang.
+// The session's timeout: a step that waits for something ends by it, and is no hang.
 constexpr int kStepMs = 200;
 constexpr std::chrono::seconds kHang{30};
 

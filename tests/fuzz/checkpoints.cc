@@ -41,7 +41,7 @@ void ReadAll(const StatusOr<std::unique_ptr<CheckpointReader>>& reader) {
   if (!reader.ok()) return;
   for (const std::string& name : (*reader)->names()) {
     const StatusOr<SavedTensor> saved = (*reader)->Describe(name);
-    // What is large by its own word is read by those who asked for it, in slices if need be.
+    // A tensor that claims to be large is read in slices by callers who want it.
     if (!saved.ok() || saved->shape.num_elements() > kTensorBytesMax / 16) continue;
     (void)(*reader)->ReadAs(saved->dtype, name, "", CpuAllocator());
   }

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// What a file unpacks to is without bound, what is read of it here is not.
+// A file may unpack to any number of records; this target reads so many.
 constexpr int kRecordsMax = 1000;
 
 void Read(const uint8_t* data, size_t size) {

@@ -27,7 +27,7 @@ namespace {
 int damaged = 200;
 std::vector<std::string> files;
 
-// What crashes the target is found in the test's outputs (bazel-testlogs/.../test.outputs).
+// Keeps the bytes that crash the target in the test's outputs (bazel-testlogs/.../test.outputs).
 void Keep(const std::string& bytes) {
   static const int file = [] {
     const char* const folder = std::getenv("TEST_UNDECLARED_OUTPUTS_DIR");

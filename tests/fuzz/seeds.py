@@ -145,7 +145,7 @@ def masked_crc32c(data):
     return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
 
 
-# What the target takes for the entries of a table. The data file is full of 'd'.
+# Yields entries of a table as the target reads them. The data file is full of 'd'.
 def table_entries():
     def entry(key, value):
         return bytes([len(key), len(value)]) + key + value

@@ -119,7 +119,7 @@ def sharded_saver_v1(cluster):
 
 
 def _score(folder, rows):
-    """What a program in C++ makes of the rows: it loads the model by itself."""
+    """Returns the scores of a program in C++, which loads the model by itself."""
     text = "\n".join(",".join("%.9g" % x for x in row) for row in rows)
     done = subprocess.run([os.path.join(EXAMPLES, "score"), folder, "serving_default"],
                           input=text, capture_output=True, text=True, check=False, timeout=120)

@@ -57,7 +57,7 @@ if os.path.exists("tools/penstock/penstock"):  # where the build puts it for tes
 import tf_server  # noqa: E402
 
 v1 = tf.compat.v1
-# Where the build puts the programs of client/examples.
+# The folder into which the build puts the programs of client/examples.
 EXAMPLES = os.environ.get("PENSTOCK_EXAMPLES", os.path.abspath("client/examples"))
 TASKS = {"ps": 1, "worker": 2}
 RELATIVE_TOLERANCE = 2e-5
@@ -139,7 +139,7 @@ def _run(function, servers):
     with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder:
         v1.reset_default_graph()
         cluster = Cluster(servers, folder)
-        # What earlier programs left on the tasks.
+        # Removes the state that earlier programs left on the tasks.
         v1.Session.reset(cluster.target("ps"))
         v1.Session.reset(cluster.target("worker"))
         with tf.Graph().as_default():

@@ -7,7 +7,7 @@ from harness import program, v1
 
 
 def values_and_gradients(cluster, build, *shapes, sizes_known=False):
-    """What `build` makes of placeholders, the gradients of it, and the gradients of these."""
+    """Returns the value of `build`, its gradients, and the gradients of these."""
     rng = np.random.RandomState(7)
     xs = [v1.placeholder(tf.float32, shape if sizes_known else [None] * len(shape))
           for shape in shapes]

@@ -105,7 +105,7 @@ def local_response_normalisation(cluster):
 
 
 def batch_norm(x, name, channels):
-    """Of the batch, with running averages kept by update ops."""
+    """Normalises the batch, with running averages kept by update ops."""
     with v1.variable_scope(name):
         scale, offset = biases("scale", channels, 1.0), biases("offset", channels)
         running = [v1.get_variable(n, [channels], trainable=False,

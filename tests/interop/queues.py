@@ -11,7 +11,7 @@ from tensorflow.python.ops import data_flow_ops
 
 
 def _outcome(session, fetches, feeds=None):
-    """What a step gives, or the kind of its error."""
+    """Returns the result of a step, or the kind of its error."""
     try:
         return session.run(fetches, feeds)
     except tf.errors.OpError as error:

@@ -88,7 +88,7 @@ def while_loop_lstm(cluster):
 
 
 class _BasicCell:
-    """What dynamic_rnn asks of a cell, which TensorFlow itself no longer brings along."""
+    """A cell as dynamic_rnn wants it; TensorFlow itself no longer brings one along."""
 
     state_size = SIZE
     output_size = SIZE

@@ -13,7 +13,7 @@ from tensorflow.python.client import timeline
 
 
 def _error(session, fetch, feed=None, options=None):
-    """Which error, and at which node."""
+    """Returns the error's class, and the node that it names."""
     try:
         session.run(fetch, feed, options=options)
         return "none"
@@ -166,7 +166,7 @@ def traces(cluster):
 
 @program("ref")
 def profiles(cluster):
-    """What tf.profiler makes of a traced step: which ops took time and memory, and how much."""
+    """Profiles a traced step by tf.profiler: which ops took time and memory, and how much."""
     with v1.device("/job:ps/task:0"):
         w = v1.get_variable("w", initializer=np.ones([300, 200], np.float32))
     with v1.device("/job:worker/task:0"):

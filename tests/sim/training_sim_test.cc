@@ -214,7 +214,7 @@ TEST(TrainingSimTest, ASeedRepeatsTrainingBetweenGraphs) {
   for (const char* client : {"client-0: step", "client-1: step"}) {
     EXPECT_NE(first->log.find(client), std::string::npos) << client;
   }
-  // Whose update comes first is the seed's choice, and so what each step sees.
+  // The seed chooses whose update comes first, and so what each step sees.
   EXPECT_NE(first->log, other->log);
   EXPECT_NE(first->steps, other->steps);
 }

@@ -220,7 +220,7 @@ TEST_P(TransportTest, TensorsLandWhereTheConsumerSays) {
   }
   EXPECT_EQ(landed, 3);
   EXPECT_EQ(worker.steps().allocators_asked(), 3);
-  // What has landed uses the memory, which this test owns.
+  // Tensors that have landed use the memory, which this test owns.
   worker.steps().ForgetTensors();
   worker.steps().set_memory(CpuAllocator());
 }
@@ -305,7 +305,7 @@ TEST_P(TransportTest, AbortAtTheConsumerWhileTensorsArrive) {
   EXPECT_TRUE(AllHandedOver());
   ExpectThatAStepWorks(2);
   for (const auto& r : worker.steps().received()) {
-    // What was being read when the consumer lost interest may still come.
+    // A tensor that was being read when the consumer lost interest may still come.
     if (r.step_id == 1) {
       EXPECT_LT(std::stoi(r.key.key().tensor.substr(1)), 8);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the machine can do at the moment, for the head of a report: numbers of different minutes on
-// a shared machine mean little without it.
+// Measures what the machine can do at the moment, for the head of a report: numbers of different
+// minutes on a shared machine mean little without it.
 #pragma once
 
 #include <string>

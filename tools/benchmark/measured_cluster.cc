@@ -62,7 +62,7 @@ class MeasuredCluster::Task {
     std::fprintf(to_, "%s\n", what.c_str());
     std::fflush(to_);
   }
-  // What the next line says under `key`. tools/bench watches the time.
+  // Reads the next line and returns its value for `key`. tools/bench watches the time.
   StatusOr<Json> Answer(const std::string& key) {
     char line[4096];
     if (std::fgets(line, sizeof(line), from_) == nullptr) return Unavailable("a task has ended");

@@ -39,8 +39,8 @@ class MeasuredCluster {
   std::vector<std::unique_ptr<Task>> tasks_;  // the ps, then the workers
 };
 
-// What a task's process does until its standard input ends: binds a port of its own, learns the
-// cluster, serves, and measures the steps that it is told, a line each.
+// Runs a task's process until its standard input ends: binds a port of its own, learns the cluster,
+// serves, and measures the steps that it is told, a line each.
 int RunMeasuredTask(const std::string& job, const std::string& index);
 
 }  // namespace penstock::benchmark

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tools/bench measures: graphs, models and sizes. workloads.py holds the same numbers for the
-// peers.
+// The workloads that tools/bench measures: graphs, models and sizes. workloads.py holds the same
+// numbers for the peers.
 #pragma once
 
 #include <cstdint>

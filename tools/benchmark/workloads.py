@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers of tools/bench measure and how they are talked to.
+"""The workloads that the peers of tools/bench measure, and the protocol that they speak.
 
 workloads.h and rounds.h hold the same numbers for our side.
 """

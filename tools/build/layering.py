@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which target may include what: an include of ours comes from the target itself or from one of its
+"""Checks which target includes what: an include of ours comes from the target itself or one of its
 direct dependencies; and which libraries are installed. Used by tools/tidy.
 
 The same as Bazel's layering_check, but without a compiler. BUILD files are Python enough to be run

@@ -96,7 +96,7 @@ class Image:
 
 
 def substitutions(version, library):
-    """What @NAME@ stands for in files.in."""
+    """Returns the values of @NAME@ in the .in files."""
     # Inline functions of our headers call Abseil's; so programs link what the library links of it.
     abseil = [name[len("libabsl_"):].split(".so")[0] for name in dynamic_section(library, "NEEDED")
               if name.startswith("libabsl_")]

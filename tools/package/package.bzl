@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an installation is made of: a shared library that holds other libraries as a whole, programs
-linked against it, and the image (a tar file) of all that is installed."""
+"""Rules for the parts of an installation: a shared library that holds other libraries as a whole,
+programs linked against it, and the image (a tar file) of all that is installed."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 

@@ -36,7 +36,7 @@ Status ListFolder(Env& env, const std::string& folder) {
   return OkStatus();
 }
 
-// Of the V1 format, where nothing says how many bytes there are.
+// Lists a checkpoint of the V1 format, which does not say how many bytes there are.
 Status ListV1Tensors(const CheckpointReader& reader) {
   for (const std::string& name : reader.names()) {
     ASSIGN_OR_RETURN(const SavedTensor tensor, reader.Describe(name));

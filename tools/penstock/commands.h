@@ -33,7 +33,7 @@ void AddTopCommand(CLI::App& app, int* exit_code);
 void AddVersionCommand(CLI::App& app, int* exit_code);
 void AddWhyCommand(CLI::App& app, int* exit_code);
 
-// Prints "penstock: what went wrong" and returns 1, or 0 where nothing did.
+// Prints "penstock: what went wrong" and returns 1, or 0 if nothing did.
 int ExitCodeOf(const Status& status);
 
 }  // namespace penstock

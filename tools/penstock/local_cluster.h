@@ -27,8 +27,9 @@ struct LocalClusterOptions {
   int num_workers = 1;
   int ps_replicas = 1;   // processes of each ps: 1 or 2
   int restarts_max = 0;  // of all tasks together
-  // Where each task's output goes: into `log_dir`/worker-1.log and so on, except for worker 0,
-  // whose output stays as it is. Empty: everything is printed with the task in front of each line.
+  // The folder for each task's output: it goes to `log_dir`/worker-1.log and so on, except for
+  // worker 0, whose output stays as it is. Empty: everything is printed with the task in front of
+  // each line.
   std::string log_dir = "";
   // How long tasks may take to end once asked to.
   int grace_seconds = 30;

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kBeginningMin = 3;
 constexpr size_t kSuggested = 5;
 
-// The types that a kernel's device has for an op: "float double" or, where kernels do not ask,
+// The types that a kernel's device has for an op: "float double" or, if kernels do not ask,
 // "any".
 std::map<std::string, std::set<std::string>> TypesByDevice(const Registry& registry,
                                                            const OpDef& op) {

@@ -61,7 +61,7 @@ void ReadToTheEnd() {
   }
 }
 
-// What is added to the grace for what is aborted when it is over.
+// Added to the grace period, for steps that are aborted when it is over.
 constexpr int64_t kAbortSeconds = 5;
 constexpr char kStdinEnded[] = "standard input ended";
 

@@ -24,13 +24,13 @@ namespace {
 
 constexpr char kTarget[] = "grpc://HOST:PORT of any task of the cluster";
 
-// 2 where the address is malformed: the command line's fault.
+// 2 if the address is malformed: the command line's fault.
 int CodeOf(const Status& status) {
   const int code = ExitCodeOf(status);
   return status.code() == StatusCode::kInvalidArgument ? 2 : code;
 }
 
-// Keys come as they are pressed, while it lives; does nothing where standard input is no terminal.
+// Keys come as they are pressed, while it lives; does nothing if standard input is no terminal.
 class Keys {
  public:
   Keys() : terminal_(tcgetattr(STDIN_FILENO, &before_) == 0) {

@@ -2,9 +2,9 @@
 //
 // CrashEnv: files in memory that behave as a disk does when the machine loses power, for tests.
 //
-// What was not synced may be lost: contents that were written without Sync, and names that were
-// given without SyncDirectory. After the operation that CrashAt names, every further one fails, as
-// if the process were gone; Restart then makes what a new process may find. Single-threaded.
+// A crash may lose whatever was not synced: contents written without Sync, and names given without
+// SyncDirectory. After the operation that CrashAt names, every further one fails, as if the process
+// were gone; Restart then makes what a new process may find. Single-threaded.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ namespace penstock {
 
 class CrashEnv final : public Env {
  public:
-  // What survives of what was not synced.
+  // How much survives of what was not synced.
   enum class Unsynced { kLost, kKept, kRandom };
 
   // The operation with this number (from 0) and all after it fail. -1: none.

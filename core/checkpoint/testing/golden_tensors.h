@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands in the checkpoints of testdata/, which TensorFlow 2.21 has written, for tests.
+// The tensors in the checkpoints of testdata/, which TensorFlow 2.21 has written; for tests.
 #pragma once
 
 #include <gtest/gtest.h>

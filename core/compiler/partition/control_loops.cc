@@ -55,7 +55,7 @@ class Adder {
     return graph_.SetInput(merge, 1, {next, 0});
   }
 
-  // What begins the loop on a device: its iteration of the loop around it.
+  // Returns the node that begins the loop on `device`, once per iteration of the loop around it.
   StatusOr<Node*> Beginning(const LoopFrame& loop, const std::string& device) {
     if (loop.parent != 0) return loops_.iterations.at({loop.parent, device});
     Node*& token = tokens_[device];

@@ -17,7 +17,7 @@ TEST(ControlLoopsTest, ALoopOnTwoDevicesIsDrivenOnBoth) {
   const auto partitions = w.Compile({}, {"exit:0"});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   ASSERT_EQ(partitions->size(), 2);
-  EXPECT_EQ(w.DeviceOf("next"), kWorker) << "what comes around stays with its Merge";
+  EXPECT_EQ(w.DeviceOf("next"), kWorker) << "a loop-carried value stays with its Merge";
   const Partition& ps = (*partitions)[0];
   ASSERT_EQ(ps.device, kPs);
   EXPECT_EQ(CountOps(ps.graph, "Enter"), 2) << "the control loop's and k's";

@@ -81,7 +81,7 @@ class Partitioner {
     return node;
   }
 
-  // Where consumers on `device` find the value of `source`.
+  // Returns the endpoint at which consumers on `device` find the value of `source`.
   StatusOr<Endpoint> SourceFor(const Endpoint& source, const std::string& device) {
     if (Device(*source.node) == device) return Endpoint{copies_[source.node->id()], source.index};
     Node*& received = received_[{source.node->id(), source.index, device}];
@@ -114,8 +114,8 @@ class Partitioner {
                            "only: give both the same device, or lead the value in by Enter");
   }
 
-  // What enters a loop is there in its first iteration only, or is the same in all: it is sent once
-  // per run of the loop, and enters where it is used.
+  // A value that enters a loop is present in the first iteration only, or is the same in all. So it
+  // is sent once per run of the loop, and enters the loop on the device that uses it.
   StatusOr<Node*> CopyEnter(const Node& enter, const std::string& device) {
     Graph::NodeSpec spec{
         .name = enter.name(), .op = enter.op_name(), .attrs = enter.attrs(), .device = device};

@@ -40,8 +40,8 @@ struct CompileOptions {
   DeviceName client_device;
   // A node that names no job may run on any task; else on the client's only.
   bool any_task = false;
-  // Where nodes that hold state were put, of those that leave a choice. Borrowed. Null: each is put
-  // on the first device that it may use.
+  // The devices of nodes that hold state and leave a choice. Borrowed. Null: each such node goes to
+  // the first device that it may use.
   const DeviceByNode* state_devices = nullptr;
   // An earlier placement of this step, by the first node of each group
   // (PlacementReport::Group::node): it stays unless another is predicted to be a tenth quicker.

@@ -13,7 +13,7 @@ struct PlacementReport {
   enum class Reason { kOnlyDevice, kHoldsState, kEndsSoonest, kShortensStep };
   struct Candidate {
     int device = 0;     // in `devices`
-    double end_ns = 0;  // of the group, were it to go there; 0 where costs did not decide
+    double end_ns = 0;  // of the group, were it to go there; 0 if costs did not decide
   };
   // Nodes that must share a device.
   struct Group {
@@ -27,7 +27,7 @@ struct PlacementReport {
       return reason == Reason::kEndsSoonest || reason == Reason::kShortensStep;
     }
   };
-  // Which node runs when in the predicted step, and which transfers it needs.
+  // One node's run in the predicted step: when it runs, and which transfers it needs.
   struct Run {
     std::string node;
     int device = 0, lane = 0;

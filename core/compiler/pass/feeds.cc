@@ -9,7 +9,8 @@
 namespace penstock {
 namespace {
 
-// Where the feeds from `first` on, as many as are found at a time, enter what they are needed for.
+// Returns the consumers of the feeds from `first` on, for as many feeds as one search of
+// reachability takes.
 std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& feeds, int first) {
   std::vector<Reachability::Seed> consumers;
   const auto add = [&](const Node* node, const Endpoint& input) {
@@ -27,7 +28,7 @@ std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& fee
   return consumers;
 }
 
-// A client can give any node the attribute: it means nothing where inputs are no outputs, and where
+// A client can give any node the attribute: it means nothing if inputs are no outputs, and if
 // following inputs could lead round a loop.
 bool HasResultsApart(const Node& node) {
   const bool* const apart = node.attr<bool>(kResultsApartAttr);

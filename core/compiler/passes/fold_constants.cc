@@ -35,7 +35,7 @@ bool MayFold(const Node& node) {
   return true;
 }
 
-// Where the size is known, it is not found out by making the tensor.
+// Looks at the inferred shapes, so that a tensor that is too large is not made to find that out.
 bool TooLarge(const Node& node, const ShapeMap& shapes) {
   if (static_cast<size_t>(node.id()) >= shapes.size()) return false;
   for (int i = 0; i < node.num_outputs(); ++i) {
@@ -108,7 +108,7 @@ class Folder {
         Tensor::Of<int32_t>(result_shape, std::vector<int32_t>(numbers.begin(), numbers.end()))};
   }
 
-  // Runs the node's CPU kernel on constant inputs; empty where that cannot be done.
+  // Runs the node's CPU kernel on constant inputs; empty if that cannot be done.
   std::vector<Tensor> Evaluate(const Node& node) {
     if (node.num_inputs() == 0) return {};
     std::vector<Tensor> inputs;

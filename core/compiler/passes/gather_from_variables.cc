@@ -24,10 +24,10 @@ bool PassesOn(const OpDef& op) {
 // A handle behind a longer chain counts as unknown.
 constexpr int kHandleHopsMax = 100;
 
-// Which variable, queue, ... a handle names: its container and its name there.
+// The resource that a handle names: its container, and its name there.
 using StateName = std::pair<std::string, std::string>;
 
-// None where the handle comes from where it cannot be followed: fed, merged, made by a function.
+// None if the handle comes from where it cannot be followed: fed, merged, made by a function.
 std::optional<StateName> StateBehind(Endpoint handle) {
   const Node* maker = handle.node;
   for (int hops = 0; maker->num_inputs() > 0; ++hops) {
@@ -128,7 +128,7 @@ std::vector<Node*> Replaced(const Lookup& lookup) {
   return nodes;
 }
 
-// True where an update comes before the Gather, but need not come before the read; and where
+// True if an update comes before the Gather, but need not come before the read; and if
 // finding out would take too long.
 bool MayMissUpdate(const Lookup& lookup, Ancestors* ancestors) {
   const std::optional<StateName> variable = StateBehind(lookup.read()->input(0));

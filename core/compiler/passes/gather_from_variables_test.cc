@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which Gathers become ResourceGathers, with which edges, and which stay what they are.
+// Tests which Gathers become ResourceGathers, with which edges, and which stay as they are.
 #include <algorithm>
 #include <string>
 #include <vector>

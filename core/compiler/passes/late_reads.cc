@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In TensorFlow the value behind a reference edge shares the variable's memory, so a node that runs
-// after an update sees what the update left, even by way of an Identity that ran before it.
-// Programs rely on that: SyncReplicasOptimizer puts the global step into its token queue after the
-// update, through a read that nothing orders. A snapshot taken by that Identity would be the old
-// value.
+// In TensorFlow the value behind a ref edge shares the variable's memory, so a node that runs after
+// an update sees what the update left, even by way of an Identity that ran before it. Programs rely
+// on that: SyncReplicasOptimizer puts the global step into its token queue after the update,
+// through a read that nothing orders. A snapshot taken by that Identity would be the old value.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -24,7 +23,7 @@ bool MakesReference(const Node* node) {
 }
 bool TakesReference(const Node& node) { return node.num_inputs() > 0 && node.input_type(0).ref; }
 
-// Of nodes that are given references.
+// Whether a node that is given a reference passes it on unchanged.
 bool OnlyPassesOn(const Node& node) {
   return FlowOpOf(node) != FlowOp::kNone || node.op().only_reads;
 }
@@ -86,8 +85,8 @@ class LateReads {
     return OkStatus();
   }
 
-  // What made the variable's handle that `node` passes on. Of a Merge, the first that is known:
-  // what comes around a loop is not, yet.
+  // Returns the node that made the variable's handle which `node` passes on. A Merge passes on the
+  // first that is known: that of a loop-carried value is not known yet.
   const Node* ReferredTo(const Node& node) const {
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Node* const variable = variable_of_[node.input(i).node->id()];
@@ -153,7 +152,8 @@ class LateReads {
     return graph_.SetInput(use.edge.dst, use.edge.dst_index, {reference, use.edge.src_index});
   }
 
-  // What passes the reference on where and when `view` passes the value on.
+  // Returns a node that passes the reference on under the conditions under which `view` passes the
+  // value on.
   StatusOr<Node*> ReferenceTo(const Node* view) {
     if (const auto known = references_.find(view->id()); known != references_.end()) {
       return known->second;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which consumers of a variable's value are connected to the variable itself.
+// Tests which consumers of a variable's value are connected to the variable itself.
 #include <string>
 #include <utility>
 #include <vector>

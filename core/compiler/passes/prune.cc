@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// What is inside a loop has a value in each iteration: none that a step could take in or give out.
-// REQUIRES feeds, fetches and targets that exist.
+// Refuses feeds, fetches and targets inside a loop: they have a value per iteration, and a step
+// feeds or fetches one. REQUIRES feeds, fetches and targets that exist.
 Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions& options) {
   const std::vector<Node*> kept = pruned.nodes();
   const bool flow = std::any_of(kept.begin(), kept.end(),

@@ -14,8 +14,8 @@ namespace penstock {
 
 class ColocationGroups {
  public:
-  // Joins nodes by `_class`, reference edges and resource handles. InvalidArgument names both nodes
-  // and both constraints where members of one group ask for different devices.
+  // Joins nodes by `_class`, ref edges and resource handles. InvalidArgument names both nodes and
+  // both constraints if members of one group ask for different devices.
   static StatusOr<ColocationGroups> Of(const Graph& graph, bool allow_soft_placement);
 
   int Find(int node_id) const;  // the group's representative

@@ -18,7 +18,7 @@ namespace penstock {
 class FeasibleDevices {
  public:
   struct Options {
-    // Where a constraint on type or index leaves nothing, another device of that task will do.
+    // If a constraint on type or index leaves no device, any other device of that task will do.
     bool soft = false;
     // A node that names no job may go to any task; else to `client_device`'s only.
     bool any_task = false;

@@ -102,7 +102,7 @@ class Placer {
     for (const Node* node : order_) Decide(*node, fixed[Group(*node)]);
   }
 
-  // Which devices the search may choose from, and why.
+  // Decides which devices the search may choose from, and notes why.
   void Decide(const Node& node, int fixed) {
     std::vector<int>& devices = problem_.candidates[Group(node)];
     PlacementReport::Group& decision = report_.groups[Group(node)];

@@ -8,7 +8,7 @@
 // (1) A node's devices are those that its requested device matches and that have a kernel for it. A
 //     node that names no job may run on the client's task only, which is what clients expect;
 //     with `any_task` on every task.
-// (2) Nodes that share state are placed together: `_class: loc:@other`, users of a reference edge
+// (2) Nodes that share state are placed together: `_class: loc:@other`, users of a ref edge
 //     or of a resource handle with its owner.
 // (3) Groups that hold state go where `state_devices` says, else to the first of their devices, not
 //     to the quickest: where a variable lives must depend neither on what else a step computes nor
@@ -34,9 +34,9 @@ namespace penstock {
 StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
                                 const CompileOptions& options, Graph* graph);
 
-// Where the nodes of `graph` that hold state, and leave a choice, are best put, on any task:
-// decided for the whole graph as if it were one step, by estimates alone, so that the same graph on
-// the same devices always gets the same answer. What `options.state_devices` says of them stays.
+// Places the nodes of `graph` that hold state and leave a choice, on any task. Decides for the
+// whole graph as if it were one step, by estimates alone, so that the same graph on the same
+// devices always gets the same answer. Nodes in `options.state_devices` stay where that says.
 StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                   const CompileOptions& options);
 

@@ -93,7 +93,7 @@ Status InferShapes(Execution& run, OpRunner::Known known) {
     inputs.push_back(input);
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    // What flows on a reference edge is typed and shaped as the variable's value.
+    // A ref edge has the type and shape of the variable's value.
     if (run.input_types[i].ref && inputs[i].element != nullptr) {
       inputs[i].shape = inputs[i].element->shape;
       inputs[i].constant = nullptr;
@@ -187,7 +187,7 @@ Status ExecuteOnAccelerator(const std::shared_ptr<Execution>& run, const Registr
   return OkStatus();
 }
 
-// What was produced is what was promised.
+// Checks that the outputs are as the declaration promised.
 Status CheckOutputs(const Execution& run) {
   for (size_t i = 0; i < run.outputs.size(); ++i) {
     const Tensor& output = run.outputs[i];

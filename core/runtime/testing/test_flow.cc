@@ -76,7 +76,7 @@ Endpoint FlowBuilder::BuildBranch(Endpoint pred, int branch,
   context->branch = branch;
   here_ = context;
   context->pivot = Pass(pred).node;
-  // What is returned as it came in would have to be a Switch's output, which a Merge takes as well.
+  // A value that is returned as it came in becomes a Switch's output, which a Merge takes as well.
   const Endpoint result = Bring(build(), context);
   here_ = context->outer;
   return result;

@@ -31,7 +31,7 @@ class FlowBuilder {
 
   // Output 0 of a new node, in the branch or loop that is being built.
   Endpoint Call(const std::string& op, const Values& inputs, Attrs attrs = {});
-  // Of TestSum and its like.
+  // Adds a TestSum or a similar op.
   Endpoint Sum(const std::string& op, const Values& inputs, Attrs attrs = {});
   // One value of either branch; `pred` is a bool.
   Endpoint Cond(Endpoint pred, const std::function<Endpoint()>& then,

@@ -33,7 +33,7 @@
 
 namespace penstock {
 
-// What every executor here runs on.
+// The device, threads and timer of every executor in these tests.
 struct TestTask {
   explicit TestTask(int num_threads = 2);
   std::unique_ptr<Executor> Make(Graph graph);

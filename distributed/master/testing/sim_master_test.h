@@ -47,7 +47,7 @@ class SimMasterTest : public SimTest {
       worker_.reset();
     });
   }
-  // Of a client at that address; "": in this process.
+  // Makes a session of a client at the address `client`; "": a client in this process.
   Session NewSession(const std::string& client, const SessionOptions& options = {}) {
     StatusOr<std::vector<SessionTask>> tasks = Internal("not found at once");
     master_->AwaitTasks(options, [&](auto found) { tasks = std::move(found); });

@@ -36,7 +36,7 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual void Proceed(bool ok) = 0;
-  // What the operation is started with.
+  // Returns the tag that the operation is started with.
   void* tag() {
     PENSTOCK_TSAN_RELEASE(this);
     return this;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which clients have a connection to the gRPC servers of this process.
+// Lists the clients that have a connection to the gRPC servers of this process.
 //
 // gRPC tells nobody when a connection ends, but it keeps a list of those that are open (channelz).
 // Keepalive (channel.h) takes a peer that has vanished off that list.

@@ -29,7 +29,7 @@ Status FromProto(const wire::Error& error);
 inline constexpr char kPayloadsKey[] = "penstock-error-bin";
 // "" if there are none, or more than 1 KiB of them.
 std::string PayloadBytes(const Status& status);
-// What is malformed is ignored.
+// Adds the payloads to `status`. Ignores malformed bytes.
 Status WithPayloadBytes(Status status, const std::string& bytes);
 
 }  // namespace penstock

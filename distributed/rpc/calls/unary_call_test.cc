@@ -30,7 +30,7 @@ class UnaryCallTest : public testing::Test {
     Incoming::Listen(std::make_shared<const Incoming::Endpoint>(Incoming::Endpoint{
         &service_, &Service::RequestReset, &host_.loop(), host_.host().queue, std::move(handler)}));
   }
-  // What a call ends with.
+  // Begins a call; returns the status that it ends with.
   std::future<Status> Call(int64_t timeout_ms, const std::string& container = "") {
     auto ended = std::make_shared<std::promise<Status>>();
     wire::ResetRequest request;

@@ -16,7 +16,7 @@ AutoTransport::AutoTransport(std::vector<std::unique_ptr<Transport>> roads, Log 
 
 AutoTransport::~AutoTransport() = default;
 
-// What holds on whichever road.
+// Claims only what every one of its transports can do.
 TransportCapabilities AutoTransport::capabilities() const {
   TransportCapabilities all = roads_.back()->capabilities();
   for (const auto& road : roads_) {
@@ -91,7 +91,7 @@ void AutoTransport::TakeOnce(const TaskId& producer, size_t index) {
     MutexLock lock(mu_);
     stopped = stopped_;
     const auto way = ways_.find(producer.name);
-    if (way == ways_.end() || way->second.producer != producer) return;  // another life's
+    if (way == ways_.end() || way->second.producer != producer) return;  // of another incarnation
     steps.swap(way->second.waiting);
     way->second.asking = false;
   }

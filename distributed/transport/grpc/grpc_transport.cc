@@ -93,7 +93,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   void Written(bool ok) {
     MutexLock lock(mu_);
     writing_ = false;
-    // Where it failed the read fails as well; where the stream has ended nothing may be begun.
+    // If the write failed, the read fails as well; once the stream has ended, nothing may be begun.
     if (ok && !lost_) Write();
   }
 

@@ -84,7 +84,7 @@ class TransportLoop {
   bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // until Start, and from Stop on
   std::vector<std::shared_ptr<End>> added_ ABSL_GUARDED_BY(mu_);
 
-  // Of the thread.
+  // Used by the thread only.
   SpinHabit habit_;
   std::map<uint64_t, std::shared_ptr<End>> ends_;  // by a number that is never used again
   uint64_t last_id_ = 1;

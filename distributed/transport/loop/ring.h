@@ -3,9 +3,9 @@
 // RingWriter and RingReader: a stream of bytes from one process to another through memory that
 // both map.
 //
-// What is appended becomes visible with Publish, all at once: bytes of a writer that dies before
-// are never seen. Each end keeps its own position in its own memory and believes the other's only
-// after checking it. One thread at a time per end.
+// Appended bytes become visible with Publish, all at once: those of a writer that dies before are
+// never seen. Each end keeps its own position in its own memory and believes the other's only after
+// checking it. One thread at a time per end.
 #pragma once
 
 #include <atomic>

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kMagic = 0x6d687370;  // "pshm"
 constexpr size_t kTextMax = 2048;
 
-// Of both messages; a text follows.
+// The fields of both messages; a text follows.
 struct Fields {
   uint32_t magic;
   uint32_t version;

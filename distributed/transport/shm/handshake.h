@@ -17,7 +17,7 @@ inline constexpr uint32_t kShmVersion = 1;
 // The other end has to answer within so long.
 inline constexpr int64_t kHandshakeNanosMax = 10'000'000'000;
 
-// What tasks of one host and network namespace have in common.
+// Equal in all tasks of one host and network namespace.
 struct HostIdentity {
   std::string boot_id;             // of the kernel, new at each start
   uint64_t network_namespace = 0;  // its number

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// What lies free in the arena keeps its memory up to this, for as long as the arena is in use.
+// Free blocks of the arena keep their memory up to this, for as long as the arena is in use.
 constexpr size_t kCachedBytesMax = size_t{256} << 20;
 constexpr int64_t kTrimNanos = 5'000'000'000;
 constexpr int kMessagesPerCall = 64;

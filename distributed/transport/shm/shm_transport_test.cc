@@ -311,7 +311,7 @@ TEST_F(ProducerTest, AConsumerThatDiesGivesTheTensorsBack) {
   EXPECT_TRUE(value.unique());
 }
 
-// What a process holds of connections.
+// The resources that a process holds for connections.
 struct Held {
   int sockets_and_memory = 0;
   int mappings = 0;

@@ -22,7 +22,7 @@ struct RecordHead {
   uint32_t bytes;  // that follow
 };
 
-// Where a tensor's bytes are.
+// The place of a tensor's bytes.
 enum class Place : uint32_t { kInline, kArena, kPieces };
 
 // Behind it: the dimensions, the key's text, and the bytes of Place::kInline.

@@ -164,7 +164,7 @@ TEST_F(RecordsTest, ABrokenHeaderFailsItsStepOnly) {
   EXPECT_THAT(freed, ElementsAre(0));
 }
 
-// What a producer may write into the ring instead of a record, as numbers of 32 bits.
+// Numbers of 32 bits that a producer may write into the ring instead of a record.
 TEST_F(RecordsTest, WhatIsNoRecordEndsTheConnection) {
   const std::vector<uint32_t> cases[] = {
       {1},        // ends within its head

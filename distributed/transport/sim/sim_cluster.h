@@ -29,7 +29,7 @@ class SimCluster {
 
   SimNetwork& network() { return network_; }
   Task& task(const std::string& job, int index) { return *tasks_.at({job, index}); }
-  // Of a client that addresses this task.
+  // Makes a session of a client that addresses this task.
   std::unique_ptr<SessionInterface> NewSession(const std::string& client, const std::string& job,
                                                int index, const SessionOptions& options = {}) {
     return network_.NewSession(client, task(job, index), options);

@@ -33,7 +33,7 @@ namespace penstock {
 class SimNetwork {
  public:
   struct Options {
-    // What a message takes.
+    // The time that a message takes.
     int64_t delay_min_ns = 50'000;
     int64_t delay_max_ns = 2'000'000;
   };

@@ -24,7 +24,7 @@ class SimSink final : public TensorSink {
     ToConsumer(StrCat("refusal of ", StepName(step_id)),
                [step_id, why](TaskSteps& steps) { steps.Fail(step_id, why); });
   }
-  // What is on its way arrives, and is dropped there.
+  // Tensors that are on their way arrive, and are dropped there.
   void Drop(int64_t) override {}
 
  private:
@@ -86,7 +86,7 @@ class SimTransport final : public Transport {
                   });
   }
   void Unsubscribe(const TaskId&, int64_t) override {}
-  // What is on its way to a task that is no longer there is dropped.
+  // Messages to a task that is no longer there are dropped.
   void Stop() override {}
 
  private:

@@ -101,7 +101,7 @@ class SimWorkerClient final : public WorkerClient,
         std::move(done));
   }
   void RunGraph(const RunGraphArgs& args, const CallOptions& options, Done done) override {
-    // What points into the caller's memory stays here: statistics come back with the answer.
+    // Pointers into the caller's memory stay here: statistics come back with the answer.
     auto stats = args.stats == nullptr ? nullptr : std::make_shared<StepStatsCollector>();
     const RunGraphArgs run{.session = args.session,
                            .graph = args.graph,

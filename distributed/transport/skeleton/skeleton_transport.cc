@@ -26,7 +26,7 @@ namespace {
 
 class Mailbox;
 
-// What tasks say to each other. WIRE: becomes bytes; proto/penstock/exchange.proto is an example.
+// A message between tasks. WIRE: becomes bytes; proto/penstock/exchange.proto is an example.
 struct Message {
   enum Kind {
     kSubscribe,  // consumer to producer: send me what the step has for me

@@ -34,7 +34,7 @@ class FakeWorkerClient final : public WorkerClient {
   }
   // The answers to CreateSession and RegisterGraph.
   Status create_answer, register_answer;
-  // What a step ends with when it begins; OK: it runs until EndStep.
+  // The error with which each step ends at once; OK: a step runs until EndStep.
   Status run_fails;
   void EndStep(int64_t step_id, const Status& with) {
     auto found = running_.extract(step_id);

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the language of comments, documents and file names (docs/glossary.md). Used by tools/tidy.
+
+Three rules: a comment does not open with "What ...", "Of ..." and the like; words that the glossary
+replaced do not come back; no file is named util, common, manager or impl.
+
+A folder may still break the rules as often as language_budget.txt says. That number only falls:
+tools/tidy fails when there are more, and when there are fewer until the number is lowered.
+"""
+
+import pathlib
+import re
+
+BUDGET = "tools/build/language_budget.txt"
+HEAD = """\
+# How often the rules of language (language.py) are still broken, by folder. Numbers only fall:
+# lower them when you mend a comment. A folder that is not listed keeps the rules.
+"""
+
+# Followed by a colon it is a name, such as that of the op Where.
+OPENING = re.compile(r"(What|Of|Who|Where|Which|Whose)[ ,]")
+OPENING_WHY = ("a comment opens with \"{}\": begin with a verb (\"Returns ...\"), a noun, or "
+               "if/when (docs/glossary.md)")
+# (what is not written any more, what is written instead)
+REPLACED = (
+    (r"reference edges?", "ref edge"),
+    (r"(?:life|lives) (?:of the (?:addressed )?task|that the caller|it relies)|other life|"
+     r"another life|life the caller", "incarnation"),
+    (r"what (?:goes|comes) a?round", "loop-carried value, or iteration"),
+)
+REPLACED = tuple((re.compile(rf"\b(?:{words})\b", re.IGNORECASE), now) for words, now in REPLACED)
+FILE_NAME = re.compile(r"(?:^|_)(utils?|commons?|managers?|mgr|impl|helpers?|misc)(?:_|$)")
+# (path, why it may be called so)
+NAMED = {
+    "proto/penstock/common.proto": "messages of two protocols, named before the rule; the name of "
+                                   "a proto file is part of its descriptors",
+    "core/compiler/passes/common_subexpressions.cc": "the field's term",
+    "core/compiler/passes/common_subexpressions_test.cc": "the field's term",
+}
+
+COMMENT = {True: re.compile(r"^\s*///? ?(.*)$"), False: re.compile(r"^\s*#(?!!) ?(.*)$")}
+DOCSTRING = re.compile(r'^\s*r?"""(\w.*)$')
+C_LIKE = (".cc", ".h", ".cu", ".cuh", ".proto")
+
+
+def openings(lines, c_like):
+    """(line, first words) of each comment, or paragraph of one."""
+    inside = False
+    for number, line in enumerate(lines, 1):
+        comment = COMMENT[c_like].match(line)
+        text = comment[1].strip() if comment else ""
+        docstring = None if c_like or comment else DOCSTRING.match(line)
+        if docstring:
+            yield number, docstring[1]
+        elif text and not inside:
+            yield number, text
+        # What follows the licence line is a comment of its own.
+        inside = bool(text) and not text.startswith("SPDX-")
+
+
+def check_file(path, lines):
+    """(line, what is wrong)"""
+    if path.suffix != ".md":
+        for number, text in openings(lines, path.suffix in C_LIKE):
+            word = OPENING.match(text)
+            if word:
+                yield number, OPENING_WHY.format(word[1])
+    for number, line in enumerate(lines, 1):
+        for words, now in REPLACED:
+            for found in words.finditer(line):
+                yield number, f'"{found[0]}": the glossary\'s word is {now} (docs/glossary.md)'
+    bad = FILE_NAME.search(path.stem)
+    if bad and path.as_posix() not in NAMED:
+        yield 1, f'a file named "{bad[1]}": name it after what it holds'
+
+
+def read_budget(root):
+    """folder -> (number, line of the table)"""
+    budget = {}
+    for number, line in enumerate((root / BUDGET).read_text(encoding="utf-8").split("\n"), 1):
+        if line and line[0] != "#":
+            folder, allowed = line.split()
+            budget[folder] = (int(allowed), number)
+    return budget
+
+
+def compare(found, budget):
+    """Yields (path, line, what is wrong) where `found`, by folder, is not what `budget` allows."""
+    for folder in sorted(set(found) | set(budget)):
+        allowed, line = budget.get(folder, (0, 1))
+        findings = found.get(folder, [])
+        if len(findings) > allowed:
+            if allowed:
+                yield (pathlib.Path(BUDGET), line, f"{folder} has {len(findings)} findings of "
+                       f"language, {allowed} are left over from before the rule: mend the new ones")
+            yield from findings
+        elif len(findings) < allowed:
+            now = f"lower its number to {len(findings)}" if findings else "remove the line"
+            yield pathlib.Path(BUDGET), line, f"{folder} has fewer than {allowed} findings: {now}"
+
+
+def findings_by_folder(root, paths):
+    """The findings in these files and in all documents, by folder."""
+    documents = [path.relative_to(root) for path in root.rglob("*.md")
+                 if not any(part[0] == "." or part.startswith("bazel-")
+                            for part in path.relative_to(root).parts)]
+    found = {}
+    for path in sorted({*paths, *documents}):
+        # The rule itself and the glossary name what they forbid.
+        if path.as_posix() in ("docs/glossary.md",) or path.stem.startswith("language"):
+            continue
+        lines = (root / path).read_text(encoding="utf-8").split("\n")
+        for number, text in check_file(path, lines):
+            found.setdefault(path.parent.as_posix(), []).append((path, number, text))
+    return found
+
+
+def table(root, paths):
+    """The text of the budget that the files would keep as they are."""
+    found = findings_by_folder(root, paths)
+    return HEAD + "".join(f"{folder} {len(found[folder])}\n" for folder in sorted(found))
+
+
+def check(root, paths):
+    """Yields (path, line, what is wrong) for these files and all documents."""
+    yield from compare(findings_by_folder(root, paths), read_budget(root))
