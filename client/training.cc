@@ -234,7 +234,8 @@ Status TrainingLoop::InitializeOrRestore() {
   return saver_ ? Save() : OkStatus();
 }
 
-// Of replicas: all get the chief's variables.
+// Gives the variables of all replicas the chief's values, for programs that every worker runs by
+// itself (TrainingOptions::agree).
 Status TrainingLoop::AgreeOnVariables() {
   if (!options_.is_chief) {
     RETURN_IF_ERROR(session_->Execute(initialize_));

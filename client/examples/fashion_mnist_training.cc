@@ -197,7 +197,8 @@ StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t t
 Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   Trainer trainer(flags);
   RETURN_IF_ERROR(trainer.Build());
-  // What a step trains on, and this task's part of it.
+  // A step trains on one batch per tower. With --strategy=allreduce each worker has one of the
+  // towers.
   const int64_t own_towers = static_cast<int64_t>(trainer.Towers().size());
   const int64_t towers =
       flags.all_reduce() ? static_cast<int64_t>(Workers(flags.task).size()) : own_towers;

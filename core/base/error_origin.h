@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an error was made: the node and the task, as payloads of its Status, so that code which
-// handles the error need not look for them in its text. Annotate keeps payloads, and so do errors
-// that travel between tasks (distributed/rpc/calls/status_proto.h).
+// The origin of an error: the node and the task that made it, as payloads of its Status, so that
+// code which handles the error need not look for them in its text. Annotate keeps payloads, and so
+// do errors that travel between tasks (distributed/rpc/calls/status_proto.h).
 //
 // All functions return an OK status as it is.
 #pragma once

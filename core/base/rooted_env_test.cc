@@ -32,7 +32,7 @@ class RootedEnvTest : public testing::Test {
   void Link(const std::string& target, const std::string& name) {
     CHECK(symlink(target.c_str(), StrCat(root_, "/", name).c_str()) == 0);
   }
-  // What each operation says of the path, in one text.
+  // Calls each operation with `path` and returns their statuses, in order.
   std::vector<Status> TryAll(const std::string& path) {
     return {env_->ReadFile(path).status(),        env_->OpenFile(path).status(),
             env_->NewWritableFile(path).status(), env_->ListDirectory(path).status(),

@@ -20,7 +20,7 @@ namespace penstock {
 enum class CollectiveKind { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
 enum class MergeOp { kAdd, kMul, kMin, kMax };
 
-// What one rank brings to one execution of a collective.
+// The arguments that one rank brings to one execution of a collective.
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   // Ranks that name the same group meet; the same instance of it is the same collective. Executions

@@ -33,9 +33,9 @@ class ClusterSpec {
 
   const std::map<std::string, Tasks>& jobs() const { return jobs_; }
   bool empty() const { return jobs_.empty(); }
-  // "" if there is no such task.
+  // Returns "" if there is no such task.
   std::string Address(const std::string& job, int index) const;
-  // Of its other replica; "" where it has none.
+  // Returns the address of the task's other replica, "" if it has none.
   std::string ReplicaAddress(const std::string& job, int index) const;
   bool operator==(const ClusterSpec&) const = default;
   // "ps: 0=a:2222 1=b:2222; worker: 0=c:2222".
@@ -59,11 +59,11 @@ struct TaskConfig {
   std::string protocol = "auto";
   // The port of the task's status page and metrics; 0: it has none. Not a part of TF_CONFIG.
   int status_port = 0;
-  // Which of the task's two replicas this process is: 0, at Address, or 1, at ReplicaAddress. Not a
-  // part of TF_CONFIG.
+  // The index of this process among the task's two replicas: 0, at Address, or 1, at
+  // ReplicaAddress. Not a part of TF_CONFIG.
   int replica = 0;
 
-  // Of this process.
+  // Returns the address of this process in the cluster, "host:port".
   std::string address() const {
     return replica == 0 ? cluster.Address(job, task) : cluster.ReplicaAddress(job, task);
   }

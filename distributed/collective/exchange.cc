@@ -19,7 +19,9 @@ constexpr int64_t kEarlyNanosMax = 60'000'000'000;
 constexpr size_t kEarlyMax = 100'000;
 constexpr size_t kGoneRemembered = 4096;
 
-// What a cause elsewhere means here: this task's step was not cancelled, nor was it too slow.
+// Returns the error that ends this task's calls when `task` has left the group because of `why`.
+// Codes such as Cancelled and DeadlineExceeded become Aborted: they are true of the other task's
+// step, not of this one's.
 Status Elsewhere(const Status& why, const TaskName& task, const GroupKey& group) {
   const std::string text =
       StrCat(task.ToString(), " has left ", group.ToString(), ": ", why.message());

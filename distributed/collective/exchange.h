@@ -49,9 +49,9 @@ class Exchange final : public LinkListener {
   explicit Exchange(Options options);
   ~Exchange();
 
-  // Before any Collect of a session with several tasks.
+  // Must be called before any Collect of a session with several tasks.
   void set_transport(Transport* transport) { links_.set_transport(transport); }
-  // What the transport delivers for reserved step ids goes there.
+  // Returns the receiver of what the transport delivers for reserved step ids.
   TaskSteps& steps() { return links_; }
 
   // See Collectives.
@@ -91,7 +91,7 @@ class Exchange final : public LinkListener {
     int64_t since_ns = 0;
     std::vector<Early> messages;
   };
-  // What is to be done once the lock is free.
+  // Messages to send and functions to call once the lock has been released.
   struct Actions {
     std::vector<std::pair<TaskName, Message>> messages;
     std::vector<std::function<void()>> calls;

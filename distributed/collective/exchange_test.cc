@@ -185,7 +185,7 @@ TEST_P(ExchangeTest, AFailureIsAnErrorOfTheSessionsNextCollectives) {
   Result cancelled = tasks.Collect(0, 0, "1a", call);
   cancellation.Cancel(DeadlineExceeded("too slow"));
   EXPECT_TRUE(absl::IsDeadlineExceeded(Get(cancelled).status()));
-  // What the other one hears: it was not too slow itself.
+  // The other task gets Aborted, not DeadlineExceeded: its own step was not too slow.
   Status heard;
   for (int i = 0; i < 200 && heard.ok(); ++i) {
     Result late = tasks.Collect(1, 0, "1b", Sum(2, Ramp(3, 0)));

@@ -29,8 +29,8 @@ uint64_t MixText(uint64_t hash, const std::string& text) {
   return Mix(hash, text.size());
 }
 
-// Of what all ranks of an execution have to agree about. Of tensors that are broadcast, those that
-// receive one know the size from their node.
+// Returns a hash of the fields that all ranks of an execution have to agree on. The shape is one of
+// them for a broadcast, too: ranks that receive know it from their node.
 uint16_t FingerprintOf(const CollectiveCall& call) {
   uint64_t hash = Mix(static_cast<uint64_t>(call.kind), static_cast<uint64_t>(call.dtype));
   hash = Mix(hash, static_cast<uint64_t>(call.merge) * 2 + (call.divide ? 1 : 0));
@@ -58,8 +58,8 @@ std::string Describe(const CollectiveCall& call) {
 
 Tensor Flat(const Tensor& tensor) { return tensor.Reshaped(Shape({tensor.num_elements()})); }
 
-// What the pieces of large tensors are. Several are under way at a time, and each is worth a
-// hand-over.
+// Returns the size of the chunks, in bytes, that a large tensor is sent in: small enough that
+// several are under way at a time, large enough to be worth a hand-over.
 int64_t ChunkBytes(int64_t bytes, int peers) {
   constexpr int64_t kMin = 256 << 10, kMax = 2 << 20;
   return std::clamp(bytes / peers / 8, kMin, kMax);
@@ -212,7 +212,8 @@ void FormedGroup::Start(uint64_t id) {
            [self = shared_from_this(), id, calls = std::move(calls)] { self->Run(id, calls); });
 }
 
-// What this task's ranks bring, as one tensor. Flat; not valid if all only receive.
+// Merges the inputs of this task's ranks into one flat tensor. It is not valid if all of them only
+// receive a broadcast.
 StatusOr<Tensor> FormedGroup::MergeOwn(const std::vector<CollectiveCall>& calls) const {
   const CollectiveCall& first = calls[0];
   if (first.kind == CollectiveKind::kBroadcast) {
@@ -305,7 +306,8 @@ void FormedGroup::Ran(uint64_t id, Tensor result, const Status& status) {
     Execution& execution = found->second;
     execution.ran = true;
     execution.result = result;
-    // What was sent belongs to nobody else's step: an error need not wait for it.
+    // A success waits until all messages have left: HandedOver then ends the execution. A failure
+    // need not wait, because no other step uses its messages.
     if (status.ok() && execution.unsent > 0) return;
     parts = std::move(execution.parts);
     executions_.erase(found);

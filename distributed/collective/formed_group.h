@@ -164,7 +164,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   std::map<uint64_t, Execution> executions_ ABSL_GUARDED_BY(mu_);
   std::map<std::pair<int, int64_t>, int64_t> counts_ ABSL_GUARDED_BY(mu_);  // by rank, instance
   std::map<Slot, Waiting> mailbox_ ABSL_GUARDED_BY(mu_);
-  // What other tasks say of executions that have not begun here: a fingerprint, and whose.
+  // The first message of another task for each execution that has not begun here: its fingerprint
+  // and the number of the task.
   std::map<uint64_t, std::pair<uint16_t, int>> foreseen_ ABSL_GUARDED_BY(mu_);
   std::set<TaskName> left_ ABSL_GUARDED_BY(mu_);
   std::deque<uint64_t> completed_ ABSL_GUARDED_BY(mu_);

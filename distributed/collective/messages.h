@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tasks tell each other about the ranks of groups. Messages travel as vectors of strings.
+// The messages by which tasks tell each other about the ranks of groups. They travel as vectors of
+// strings.
 //
-// A value each; parsing checks what comes from outside.
+// Each message is a value. Parsing rejects malformed input, which may come from outside.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 
 namespace penstock::collective {
 
-// Which of an execution's messages between two peers this is.
+// The number of a message among those that one peer sends to another in an execution.
 struct Tag {
   static constexpr uint32_t kPhaseMax = 3, kSegmentMax = 0xfff, kChunkMax = 0x3ffff;
   // The phase of messages that are received from kAnyPeer.

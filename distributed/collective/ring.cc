@@ -58,7 +58,8 @@ class Ring : public std::enable_shared_from_this<Ring> {
   static Tag TagOf(const Piece& piece, Phase phase) {
     return {.phase = phase, .segment = static_cast<uint32_t>(piece.segment), .chunk = piece.chunk};
   }
-  // Where an element of the whole is in the input, or the output.
+  // Return the position in the input, or in the output, of an element that is counted over the
+  // whole tensor.
   int64_t InInput(int64_t element) const {
     return args_.reduce ? element : element - args_.offsets[rank_];
   }
@@ -78,7 +79,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
     }
     const int64_t least = longest / Tag::kChunkMax + 1;
     chunk_ = std::max<int64_t>(least, args_.chunk_bytes / static_cast<int64_t>(SizeOf(dtype_)));
-    // Where partial sums are made: in the output, or beside it if that is too small.
+    // Partial sums are made in the output, or in a tensor of their own if the output is too small.
     work_ = args_.output;
     if (args_.gather || size_ < 3) return OkStatus();
     ASSIGN_OR_RETURN(work_, Tensor::Make(CpuAllocator(), dtype_, Shape({args_.offsets.back()})));

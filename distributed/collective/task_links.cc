@@ -99,7 +99,7 @@ void TaskLinks::Deliver(int64_t step_id, const HashedKey& key, Tensor value, boo
   {
     MutexLock lock(mu_);
     const auto link = links_.find(*from);
-    // Of a subscription that this one has replaced.
+    // Drop a tensor of an older subscription, which the current one has replaced.
     if (link == links_.end() || link->second.step_id != step_id) return;
   }
   listener_.Received(*from, key, std::move(value));

@@ -45,11 +45,12 @@ class TaskLinks final : public TaskSteps {
 
   // Hears `task` from now on, in this incarnation. Does nothing if that is so already.
   void Connect(const TaskId& task);
-  // What is sent to a task that has not connected to this one waits here. `handed_over` as
-  // TensorSink's.
+  // Sends `value` to `task`, or holds it here until the task has connected to this one.
+  // `handed_over` is called as by TensorSink.
   void Send(const TaskName& task, const HashedKey& key, Tensor value,
             TensorSink::HandedOver handed_over);
-  // The same for what LinkListener::Connected repeats: it is dropped if the task has not connected.
+  // Sends as above, but drops the value if the task has not connected. For messages that
+  // LinkListener::Connected repeats.
   void Tell(const TaskName& task, const HashedKey& key, Tensor value);
 
   // TaskSteps, for reserved step ids.

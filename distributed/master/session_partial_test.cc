@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 class SessionPartialTest : public SimMasterTest {
  protected:
-  // Of both placeholders and both identities.
+  // Sets up a partial run that feeds both placeholders and fetches both identities.
   static std::string Begin(const Session& session) {
     const auto handle = session->SetUpPartialRun(
         {.feeds = {"Placeholder:0", "Placeholder_1:0"}, .fetches = {"Identity:0", "Identity_1:0"}});

@@ -30,18 +30,20 @@ struct KeptChange {
   std::string device, node;
   std::vector<Part> parts;
 
-  // Of the values' elements.
+  // Returns the size of the elements of all values, in bytes.
   int64_t bytes() const;
 };
 
-// ResourceExhausted or the error of a value that cannot travel; both name the resource.
+// Writes `change` to `*record`. Returns ResourceExhausted, or the error of a value that cannot be
+// sent to another process; both name the resource.
 Status RecordToProto(const KeptChange& change, wire::StateRecord* record);
 
 // Reads a record that comes from another process. `bytes_max` bounds the memory of its values.
 // InvalidArgument or ResourceExhausted name the resource and the value.
 StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t bytes_max);
 
-// What StateReplayer::Apply takes; `parts` keeps what the result borrows, besides `change`.
+// Returns `change` in the form that StateReplayer::Apply takes. The result borrows from `change`
+// and from `*parts`, which is filled.
 StateChange BorrowChange(const KeptChange& change, std::vector<ResourceChange>* parts);
 
 }  // namespace penstock

@@ -45,7 +45,7 @@ class Replica {
     std::function<void()> serve;
     // Called when the other one has taken over from this one, which must end with its process.
     std::function<void(const Status& why)> fenced;
-    // Where lines for people go.
+    // Prints a line for people, without a newline at its end.
     std::function<void(const std::string&)> say;
     int64_t greet_ms = 100;     // between a follower's questions
     int64_t silent_ms = 1'500;  // without an answer for so long a process counts as gone
@@ -68,7 +68,7 @@ class Replica {
 
   wire::ReplicaRole role() const ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t epoch() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Of a primary: whether its follower could take over. Of a follower: whether it could.
+  // Whether this primary has a follower that could take over, and whether this follower could.
   bool has_follower() const { return options_.log->follower_is_whole(); }
   bool may_take_over() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -99,7 +99,8 @@ class Replica {
   Condition changed_;
   wire::ReplicaRole role_ ABSL_GUARDED_BY(mu_) = wire::REPLICA_STARTING;
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
-  // Of a follower: what it asked for; of a primary: what it was asked for. 0: none.
+  // The random number of the feed under way: a follower has asked for it, a primary was asked for
+  // it. 0: none.
   uint64_t feed_ ABSL_GUARDED_BY(mu_) = 0;
   bool feed_ends_ ABSL_GUARDED_BY(mu_) = false;  // the follower has begun anew
   Status cannot_copy_ ABSL_GUARDED_BY(mu_);      // why there is no follower

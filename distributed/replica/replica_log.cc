@@ -10,11 +10,11 @@
 namespace penstock {
 namespace {
 
-// Of resources that end with their session (core/op/private_attrs.h): no other process can go on
-// with them.
+// The prefix of containers whose resources end with their session (core/op/private_attrs.h). They
+// are not replicated, because no other process can go on with them.
 constexpr char kSessionContainer[] = "session/";
 constexpr char kVariable[] = "Variable", kMutex[] = "Mutex";
-// Changes of a step that still runs are sent on when they are so large; else with its end.
+// Changes of a step that still runs are sent once so many bytes wait; else at the step's end.
 constexpr int64_t kSendAheadBytes = 1 << 20;
 
 KeptChange::Part KeepPart(const ResourceChange& change) {
@@ -27,7 +27,8 @@ KeptChange::Part KeepPart(const ResourceChange& change) {
           .values = change.values};
 }
 
-// What a variable is, and its version then.
+// Returns the dtype, the shape and, if there is one, the value of a variable. `*version` becomes
+// the version that they are of.
 std::vector<Tensor> DescribeVariable(const Variable& variable, int64_t* version) {
   PartialShape shape = variable.shape();
   std::vector<Tensor> value;
@@ -79,7 +80,8 @@ void ReplicaLog::Record(const StateChange& change) {
   if (before < kSendAheadBytes && queue_bytes_ >= kSendAheadBytes) changed_.NotifyAll();
 }
 
-// Which resources there are, and what each was made with.
+// Keeps `known_` up to date: the resources that exist, and the values that each was created with.
+// Marks `step` as refused if it has changed a resource that cannot be replicated.
 void ReplicaLog::Note(const ResourceChange& change, RunningStep* step) {
   const ResourceId& id = change.resource;
   if (!change.opaque.empty() && step != nullptr) {
@@ -120,7 +122,7 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
       end = FailedPrecondition(step.refused,
                                "; on a parameter server with replicas, place it on a worker");
     }
-    // What the step has read may be of steps that have ended.
+    // The step may have read values of steps that have ended, so the follower needs those, too.
     const uint64_t needed = std::max(step.last, committed_);
     const bool wait = feeding_ && (whole_ || queue_bytes_ > kQueueBytesMax);
     if (end.ok() && wait && acknowledged_ < needed) {

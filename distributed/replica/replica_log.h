@@ -44,7 +44,7 @@ class ReplicaLog final : public StateLog, public StepGate {
   void StepBegins(int64_t step_id) override ABSL_LOCKS_EXCLUDED(mu_);
   void StepEnds(int64_t step_id, const Status& status, Done done) override ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What the feeding thread calls.
+  // The calls of the feeding thread follow.
 
   // Keeps all changes from now on, for a follower that begins with `*copy`: records that make what
   // is in `store` now. Unimplemented names a resource that cannot be copied; nothing is kept then.
@@ -118,10 +118,10 @@ class ReplicaLog final : public StateLog, public StepGate {
   std::deque<WaitingStep> waiting_ ABSL_GUARDED_BY(mu_);
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
 
-  // Of the feed that is under way.
+  // State of the feed that is under way.
   bool feeding_ ABSL_GUARDED_BY(mu_) = false;
   bool whole_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t copied_at_ ABSL_GUARDED_BY(mu_) = 0;  // where the copy was complete
+  uint64_t copied_at_ ABSL_GUARDED_BY(mu_) = 0;  // position at which the copy was complete
   int64_t copied_ns_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<KeptChange> queue_ ABSL_GUARDED_BY(mu_);
   int64_t queue_bytes_ ABSL_GUARDED_BY(mu_) = 0;

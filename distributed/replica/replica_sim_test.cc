@@ -57,7 +57,7 @@ class World {
         process->alive = false;
         process->replica->Stop();
       }
-      // What is on its way arrives.
+      // Wait until all messages that are on their way have arrived.
       scheduler_.SleepUntil(scheduler_.now_ns() + 60'000 * kMilli);
       all_.clear();
     });

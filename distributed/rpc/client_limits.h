@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-// Who calls: the name in its certificate, if the task wants one (--tls_client_auth); else the host
-// that it calls from.
+// Returns the caller's name: the one in its certificate if the task wants certificates
+// (--tls_client_auth), else the host that it calls from.
 std::string ClientOf(const grpc::ServerContext& context);
 
 class ClientLimits {

@@ -16,7 +16,8 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// What a task may claim to run at once: the placer keeps a number for each.
+// The number of nodes that a task may claim to run at once, at most: the placer keeps a number for
+// each.
 constexpr int kMostLanes = 1024;
 
 class GrpcWorkerClient final : public WorkerClient {

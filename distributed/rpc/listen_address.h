@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a server listens: where the cluster says that its task is. That address is for the peers,
-// and need not be one of this host: a name that resolves later, or the address of a Kubernetes
-// Service or of a gateway. Then it decides about the port only.
+// Finds the address that a server listens at. By default it is the task's address in the cluster.
+// But that address is for the peers, and need not be one of this host: it may be a name that
+// resolves later, or the address of a Kubernetes Service or of a gateway. Then only its port is
+// used.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace penstock {
 
-// Where the task whose address in the cluster is `own` listens.
+// Returns the address at which the task listens whose address in the cluster is `own`.
 //
 // `listen_address` is "HOST" or "HOST:PORT" (an IPv6 host stands in brackets), the port by default
 // that of `own`. If it is empty: at `own`, if its host is "localhost" or a loopback address, or

@@ -18,7 +18,8 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Where a task listens that the cluster knows as `own`; or the error.
+// Returns the address at which the task listens whose address in the cluster is `own`, or the error
+// message.
 std::string Find(const std::string& own, const std::string& listen_address) {
   const auto found = FindListenAddress(*HostPort::Parse(own), listen_address);
   return found.ok() ? found->ToString() : std::string(found.status().message());

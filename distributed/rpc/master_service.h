@@ -41,9 +41,10 @@ class MasterService {
  public:
   // To be registered with the server.
   grpc::Service& service() { return service_; }
-  // What clients' configurations are merged into: a ConfigProto in text form. Before Listen.
+  // Sets the configuration that those of clients are merged into, a ConfigProto in text form. Must
+  // be called before Listen.
   Status SetDefaultConfig(const std::string& text);
-  // Before Listen.
+  // Must be called before Listen.
   void SetLimits(const ClientLimits::Options& limits) { limits_.emplace(limits); }
   // Begins to take calls, when the server runs. All borrowed; `queue` is the loop's.
   void Listen(Master& master, Scheduler& threads, CompletionLoop& loop,

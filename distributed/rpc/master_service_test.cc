@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a TensorFlow client sees on the wire, call by call.
+// Tests what a TensorFlow client sees on the wire, call by call.
 #include <limits>
 #include <thread>
 
@@ -318,7 +318,8 @@ TEST_F(MasterServiceTest, TracesAndGraphs) {
     EXPECT_THAT(node.timeline_label(), testing::MatchesRegex(".* = .*\\(.*\\)"));
     EXPECT_GT(node.all_start_micros(), 0);
     if (node.node_name() != sum_) continue;
-    // What profilers of memory read: two floats, taken by the node and still there at its end.
+    // Memory profilers read these fields. The node has allocated two floats, which are still there
+    // when it ends.
     ASSERT_EQ(node.memory_size(), 1);
     EXPECT_GE(node.memory(0).total_bytes(), 8);
     EXPECT_GE(node.memory(0).peak_bytes(), 8);

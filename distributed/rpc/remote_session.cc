@@ -107,7 +107,8 @@ class CancelCall {
   ~CancelCall() {
     if (registered_) cancellation_->Deregister(token_);
   }
-  // What the caller was told, where it was the caller who ended the call.
+  // Returns the status of the cancellation if the call has failed because the caller cancelled it,
+  // else `status`.
   Status Explain(const Status& status) const {
     const bool by_caller = cancellation_ != nullptr && cancellation_->cancelled();
     return by_caller && !status.ok() ? cancellation_->status() : status;
@@ -368,7 +369,7 @@ class RemoteSession final : public SessionInterface {
     return OkStatus();
   }
 
-  // What the callable fetches and runs.
+  // Returns the names of the callable's fetches and targets, for errors.
   std::vector<std::string> NamesOf(CallableId callable) {
     MutexLock lock(mu_);
     const auto found = callables_.find(callable);
@@ -479,7 +480,7 @@ class RemoteSession final : public SessionInterface {
   }
 
   const std::string target_;
-  // What errors of calls name: the target, from Create on with the task.
+  // The name that errors of calls begin with: the target, and from Create on the task as well.
   std::string master_ = target_;
   const SessionOptions options_;
   Env& env_;

@@ -16,7 +16,7 @@ const CallableSpec kSpec = {.feeds = {"x:0", "y:0"}, .fetches = {"s:0"}, .target
 
 class RemoteCallableTest : public testing::Test {
  protected:
-  // Of kSpec; the master calls it 7.
+  // Makes a callable of kSpec. The master answers with handle 7.
   int64_t Make() {
     tensorflow::MakeCallableResponse made;
     made.set_handle(7);

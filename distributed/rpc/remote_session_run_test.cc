@@ -182,7 +182,7 @@ TEST_F(RemoteSessionRunTest, AnAnswerThatDoesNotFitIsTheMastersFault) {
   }
 }
 
-// Where the master knows ops that this process does not.
+// The master may know ops that this process does not.
 TEST_F(RemoteSessionRunTest, AGraphThatCannotBeReadIsAnErrorOfWhoAsksForIt) {
   RunStepResponse response;
   response.mutable_metadata()->add_partition_graphs()->add_node()->set_op("NoSuchOp");
@@ -240,7 +240,7 @@ class HeldStepTest : public RemoteSessionRunTest {
       return grpc::Status::OK;
     });
   }
-  // What a step ends with if `end` is done to it meanwhile.
+  // Runs a step, calls `end` while the master holds it, and returns the step's status.
   Status RunUntil(const RunOptions& options, const std::function<void()>& end) {
     Status status;
     std::thread client([&] { status = Run({"a:0"}, options); });

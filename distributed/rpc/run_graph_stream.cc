@@ -54,7 +54,7 @@ void RunGraphStream::Write() {
 void RunGraphStream::Written(bool ok) {
   MutexLock lock(mu_);
   writing_ = false;
-  // Where it failed the read fails as well; where the stream has ended nothing may be begun.
+  // If the write has failed, the read fails as well. Once the stream has ended, no write may begin.
   if (ok && !lost_) Write();
 }
 

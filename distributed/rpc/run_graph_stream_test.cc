@@ -77,7 +77,8 @@ class RunGraphStreamTest : public testing::Test {
     return std::make_shared<RunGraphStream>(
         wire::Worker::NewStub(host_.host().channels->To(address)), loop_, "ps 0");
   }
-  // What the step ends with. A second end would be an exception, and the end of the test.
+  // Runs the step and returns the status that it ends with. If it ended twice, the promise would
+  // throw and end the test.
   std::future<Status> Run(uint64_t step_id) {
     auto end = std::make_shared<std::promise<Status>>();
     EXPECT_TRUE(TryRun(step_id, [end](const Status& status) { end->set_value(status); }));

@@ -50,9 +50,10 @@ namespace {
 constexpr int kPollingThreads = 1;
 // How often the master looks for steps that make no progress.
 constexpr int64_t kWatchNanos = 5'000'000'000;
-// For answers that are on their way; everything that runs has been aborted before.
+// Time for answers that are on their way. Everything that runs has been aborted before.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
-// Of a process that another one has taken over from: whoever starts tasks is to start it again.
+// The exit code of a process that the other replica has taken over from. It asks the supervisor to
+// start the process again.
 constexpr int kFencedExitCode = 143;
 
 void EnableServices() {
@@ -249,7 +250,7 @@ StatusOr<std::string> Server::State::WitnessAddress() const {
       "--ps_replica_hosts: the cluster has no worker to decide between replicas");
 }
 
-// Of a parameter server with two replicas.
+// Makes the Replica and its log if this task is a parameter server with two replicas.
 Status Server::State::MakeReplica() {
   const TaskConfig& config = options.task;
   const std::string first = cluster.Address(config.job, config.task);

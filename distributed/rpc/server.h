@@ -32,7 +32,7 @@ struct ServerOptions {
   TaskConfig task;  // and its protocol, which must be one that TransportFactory knows
   // How many devices of each kind to offer, at most.
   int gpus_max = 64;
-  // Of the pool that runs kernels; 0: one per core.
+  // Threads of the pool that runs kernels; 0: one per core.
   int num_threads = 0;
   // Finding lost tasks: heartbeats, and probes of idle connections.
   int64_t heartbeat_ms = 2'000;
@@ -56,13 +56,15 @@ struct ServerOptions {
   // A ConfigProto in text form: what a client leaves out of its own. Fields that are not known are
   // ignored, as in what clients send.
   std::string default_session_config = {};
-  // Who may come in, and which files ops may use. By default those of the process.
+  // TLS and tokens of the task, and the files that its ops may use. By default the settings of the
+  // process.
   std::optional<SecuritySettings> security = std::nullopt;
   // "localhost:PORT", another port without TLS and tokens for processes of this one's user: see
   // security/client_port.h. "": none.
   std::string insecure_client_address = {};
-  // Of clients in other processes; 0: no limit. Sessions that a client (rpc/client_limits.h) may
-  // have with this task; steps of one session at a time; bytes of one message to this task.
+  // Limits for clients in other processes; 0: no limit. They bound the sessions that a client
+  // (rpc/client_limits.h) may have with this task, the steps that one session may run at a time,
+  // and the bytes of one message to this task.
   int max_sessions_per_client = 0;
   int max_steps_in_flight = 0;
   int max_message_bytes = 0;
@@ -81,8 +83,8 @@ class Server {
   static StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
   ~Server();
 
-  // Where peers reach it: "host:port" of the cluster, with the port that was bound where the
-  // cluster leaves it open; "grpc://host:port".
+  // Return the address at which peers reach this task, as "host:port" and as "grpc://host:port". It
+  // is the one in the cluster, with the port that was bound if the cluster leaves the port open.
   const std::string& address() const;
   std::string target() const;
   // "host:port" that was bound. "[::]" and "0.0.0.0" are all interfaces.
@@ -92,7 +94,7 @@ class Server {
   std::string status_url() const;
   // "localhost:port" of `insecure_client_address`, with the port that was bound; "" without one.
   std::string insecure_client_address() const;
-  // What its security settings leave to be desired, a line each (Credentials::warnings).
+  // Returns the weaknesses of its security settings, a line each (Credentials::warnings).
   const std::vector<std::string>& warnings() const;
   // "/job:ps/replica:0/task:0", and its incarnation (TaskId).
   std::string task() const;
@@ -113,8 +115,8 @@ class Server {
   void Drain(int64_t grace_ms);
   // Whether Drain would wait.
   bool in_use() const;
-  // What this process cannot end without: "node 'read' of step 7 waits for files, for 12 s". ""
-  // where nothing runs.
+  // Describes the nodes that keep this process from ending: "node 'read' of step 7 waits for files,
+  // for 12 s". Returns "" if nothing runs.
   std::string DescribeRunning() const;
   // Ends what runs and closes the port. Takes a few seconds at most, unless a kernel does not
   // return.
@@ -123,7 +125,7 @@ class Server {
   // How many bytes of tensors this process may hold.
   static int64_t memory_limit();
 
-  // What is there now: all zero in a server that nobody uses.
+  // The numbers of things that exist now. All are zero in a server that no client uses.
   struct Counts {
     int64_t running_steps = 0;
     int64_t parked_subscriptions = 0;

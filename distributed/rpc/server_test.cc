@@ -313,7 +313,7 @@ std::string Reflect(grpc::GenericStub& stub, const std::string& question) {
   return std::string(answer.begin(), answer.end());
 }
 
-// What tools like grpcurl ask.
+// Tools like grpcurl ask for these descriptions.
 TEST(ServerTest, DescribesItsServices) {
   TestCluster cluster({{"worker", 1}});
   grpc::GenericStub stub(

@@ -16,8 +16,9 @@
 namespace penstock {
 namespace {
 
-// What a polling thread may be given to read or write takes microseconds. Reading feeds takes about
-// 1 us per 10 KB; fetches are written without a copy, but for what is not plain bytes.
+// Limits of the messages that the polling thread reads or writes itself, so that each takes only
+// microseconds. Reading feeds takes about 1 us per 10 KB. Fetches are written without a copy,
+// unless they are not plain bytes.
 constexpr size_t kRequestBytesInline = size_t{64} << 10;
 constexpr size_t kFetchesInline = 64;
 

@@ -30,13 +30,13 @@ class CallableTest : public StepServiceTest {
   grpc::Status Make(const tensorflow::MakeCallableRequest& request) {
     return client_.Send(&Stub::MakeCallable, request, &made_);
   }
-  // Of sum_, fed with x_.
+  // Makes a callable that feeds x_ and fetches sum_.
   void MakeSum() {
     tensorflow::MakeCallableRequest request = MakeRequest(sum_);
     request.mutable_options()->add_feed(x_.name());
     ASSERT_TRUE(Make(request).ok());
   }
-  // A run of the callable with so many feeds.
+  // Returns a request to run the callable with so many feeds.
   tensorflow::RunCallableRequest RunRequest(int feeds) {
     tensorflow::RunCallableRequest request;
     request.set_session_handle(client_.handle());

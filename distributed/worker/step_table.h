@@ -87,7 +87,7 @@ class StepTable final : public TaskSteps {
   void Expire();
   void ArmExpiry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Where what comes for a reserved step id goes; null: it is another id.
+  // Returns the receiver of tensors for a reserved step id, or null if `step_id` is not reserved.
   TaskSteps* Reserved(int64_t step_id) const;
 
   const TaskName task_;

@@ -196,7 +196,7 @@ class FileRoot : public testing::TestWithParam<std::string> {
     cluster_.emplace(std::map<std::string, int>{{"worker", 1}}, options);
   }
 
-  // What the server says to the use of a path.
+  // Runs a graph that uses `path` on the server, and returns the status.
   Status Ask(const Use& use, const std::string& path) {
     GraphBuilder b;
     const Strings targets = use(b, path);

@@ -17,7 +17,7 @@ FLAGS = ["--strategy=allreduce", "--model=mlp", "--batch_size=64"]
 
 
 def checksums(folder):
-    """What the newest checkpoint holds: of each variable its checksum."""
+    """Returns the bytes of the newest checkpoint's data file."""
     with open(os.path.join(folder, "checkpoint")) as f:
         newest = re.search(r'model_checkpoint_path: "(.*)"', f.read()).group(1)
     with open(os.path.join(folder, newest + ".data-00000-of-00001"), "rb") as f:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who may come into a secured cluster, with certificates made as SECURITY.md says."""
+"""Tests whom a secured cluster lets in, with certificates made as SECURITY.md says."""
 
 import os
 import re

@@ -20,7 +20,7 @@ FOREIGN = (
     ("*", r"CMakeLists\.txt|program\.cc|\./program|build/program", "a user's own program"),
     ("*", r"compile_commands\.json|steps\.json", "written by a command"),
     ("*", r"--output_base", "a flag of Bazel"),
-    ("*", r"KiB", "a unit"),
+    ("SECURITY.md", r"--fail", "a flag of curl"),
     ("client/README.md", r"w/Momentum|save/Const", "nodes of a graph"),
     ("core/compiler/passes/README.md", r"NAME_test\.cc", "the file to be written"),
     ("client/optimizers/README.md", r"ResourceSparseApplyAdam", "SPARSE_UPDATE makes the name"),

@@ -33,7 +33,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   args.SetMaxReceiveMessageSize(-1);
   args.SetMaxSendMessageSize(-1);
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // What failed may have been done: only callers know whether to repeat it.
+  // A call that has failed may have been executed all the same: only its caller knows whether to
+  // repeat it.
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive.time_ms);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);

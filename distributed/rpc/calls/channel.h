@@ -45,8 +45,9 @@ class Channels {
   // sides do not fit; `*misfit` then says how. The channel may not be connected.
   std::shared_ptr<grpc::Channel> Connect(const std::string& address, int64_t timeout_ms,
                                          std::string* misfit);
-  // What DiagnoseConnection said of the address when it was asked last, and has it asked again, on
-  // a thread of its own, if that is a while ago: for callers that may not block and call again.
+  // Returns the last answer of DiagnoseConnection about the address. If that is more than a few
+  // seconds old, also has it asked again, on a thread of its own. Never blocks: for callers that
+  // call again later.
   std::string Misfit(const std::string& address);
   // Whether what they carry is encrypted.
   bool encrypted() const { return credentials_->tls(); }

@@ -124,7 +124,7 @@ TEST(ClientPortTest, KnowsWhoIsConnected) {
 
 constexpr char kAskAt[] = "PENSTOCK_TEST_ASK_AT";
 
-// What RefusesOtherUsers runs as another user.
+// RefusesOtherUsers runs this test in a process of another user.
 TEST(ClientPortTest, AsksForOthers) {
   const char* const address = std::getenv(kAskAt);
   if (address == nullptr) GTEST_SKIP() << "another test runs this one";

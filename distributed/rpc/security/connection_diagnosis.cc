@@ -64,10 +64,10 @@ class Diagnosis {
   }
 
  private:
-  // What OpenSSL tells while it shakes hands, and forgets.
+  // Facts that OpenSSL tells its callbacks during a handshake, and does not keep.
   struct Noted {
     bool asked_for_certificate = false;  // of this process, which has none
-    std::string expired_on;              // when the server's certificate did
+    std::string expired_on;              // when the server's certificate expired; "" if it has not
   };
   struct Handshake {
     SslContextPtr context;

@@ -34,7 +34,7 @@ class Credentials {
   static StatusOr<std::shared_ptr<const Credentials>> Load(const SecuritySettings& settings,
                                                            Role role, Env& env = Env::Real());
 
-  // What these credentials leave to be desired, a line each: a key that others may read, a token
+  // Returns the weaknesses of these credentials, a line each: a key that others may read, a token
   // that travels in the clear.
   const std::vector<std::string>& warnings() const { return warnings_; }
   const SecuritySettings& settings() const { return settings_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which user a program belongs to that has connected over the loopback interface. TCP does not say,
+// Finds the user of a program that has connected over the loopback interface. TCP does not tell it,
 // but the system's list of connections does.
 #pragma once
 

@@ -30,13 +30,14 @@ struct SecuritySettings {
   bool operator==(const SecuritySettings&) const = default;
   bool tls() const { return !tls_cert.empty() || !tls_key.empty() || !tls_ca.empty(); }
 
-  // Of the environment. InvalidArgument names the variable.
+  // Reads the environment's variables. InvalidArgument names the variable.
   static StatusOr<SecuritySettings> FromEnvironment();
 };
 
-// Of this process: FromEnvironment, unless SetProcessSecurity was called. Thread-safe.
+// Returns the settings of this process: those that SetProcessSecurity was called with, else
+// FromEnvironment's. Thread-safe.
 StatusOr<SecuritySettings> ProcessSecurity();
-// Before anything connects: for programs that have flags.
+// Sets them, for programs that have flags. Must be called before anything connects.
 void SetProcessSecurity(const SecuritySettings& settings);
 
 // "--tls_ca (PENSTOCK_TLS_CA)": what errors call a setting.

@@ -39,7 +39,8 @@ class StreamSocket {
 // Connected to the first of the addresses that answers; null if none does, with the last `*error`.
 std::unique_ptr<StreamSocket> ConnectToAny(const addrinfo* addresses, int timeout_ms, int* error);
 
-// What a client of HTTP/2 says first: the preface and an empty SETTINGS frame (RFC 9113, 3.4).
+// The first bytes that an HTTP/2 client sends: the preface and an empty SETTINGS frame (RFC 9113,
+// 3.4).
 inline constexpr char kHttp2Preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
 inline constexpr size_t kHttp2PrefaceBytes = sizeof(kHttp2Preface);
 // Whether what a server said first, `count` bytes, begins a SETTINGS frame.

@@ -28,7 +28,7 @@ absl::string_view TextOf(const grpc_slice& slice) {
                            GRPC_SLICE_LENGTH(slice));
 }
 
-// What the call is refused with; null if it is let in.
+// Returns the message that the call is refused with, or null if the call is let in.
 const char* Refusal(const Tokens& tokens, const grpc_metadata* metadata, size_t count) {
   const char* refusal = kNoToken;
   for (size_t i = 0; i < count; ++i) {

@@ -6,9 +6,9 @@
 //   Immediate       the 32 bits that come with each message
 //   MessageCredits  counts one direction: of messages that were sent, and of those that arrived
 //
-// Of `queue_depth` receives, one half is for messages, one for the confirmations of the other
-// direction, and kReserve are for pings. No message waits for a receive, then, and a device never
-// reports RNR.
+// An end keeps `queue_depth` receives posted: kReserve for pings, half of the rest for messages,
+// and half for the confirmations of the other direction. So no message waits for a receive, and the
+// device never reports RNR (receiver not ready).
 #pragma once
 
 #include <cstdint>

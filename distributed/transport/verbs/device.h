@@ -38,7 +38,7 @@ class MemoryRegion {
 
 class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
  public:
-  // What the port is, as the other end has to know it.
+  // Properties of the port that the other end has to know.
   struct Port {
     int number = 0;
     int gid_index = 0;

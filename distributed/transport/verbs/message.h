@@ -31,8 +31,8 @@ struct VerbsMessageHead {
   uint32_t bytes;  // that follow
 };
 
-// Of kTensor and kOffer. Behind it: the dimensions (int64_t each), the key's text, and of kTensor
-// the tensor's bytes.
+// The fields of a kTensor or kOffer message. Behind them stand the dimensions (int64_t each), the
+// key's text and, in a kTensor message, the tensor's bytes.
 struct VerbsTensorFields {
   int64_t step_id;
   uint64_t frame;

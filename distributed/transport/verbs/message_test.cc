@@ -107,7 +107,7 @@ TEST_F(MessageTest, AKeyThatIsTooLongIsRefused) {
   EXPECT_EQ(VerbsMessageWriter::CheckHeader(tensor).code(), StatusCode::kResourceExhausted);
 }
 
-// What a producer may send that does not keep to the layout.
+// Messages of a producer that does not keep to the layout.
 
 TEST_F(MessageTest, UnknownKind) {
   Put(77, 0, nullptr, 0);

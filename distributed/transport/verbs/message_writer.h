@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// Where the consumer finds the bytes of a large tensor.
+// The place in the producer's memory from which the consumer reads a large tensor.
 struct OfferedBytes {
   uint64_t offer = 0;  // its number
   uint64_t address = 0;

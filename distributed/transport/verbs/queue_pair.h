@@ -3,10 +3,10 @@
 // QueuePair: one connection over RDMA: a reliable queue pair, its completion queue, and a ring of
 // bytes for each direction.
 //
-// What is published in out_ring() (loop/ring.h) is written into the other end's memory by Flush: an
-// RDMA write with an immediate, which the other end's Poll makes visible in its in_ring(). As many
-// bytes travel in one message as are there: under load they are many. Read fetches large ranges
-// from the other end's memory.
+// Flush writes the bytes that were published in out_ring() (loop/ring.h) into the other end's
+// memory, by an RDMA write with an immediate. The other end's Poll makes them visible in its
+// in_ring(). One message carries all bytes that are there, which under load are many. Read fetches
+// large ranges from the other end's memory.
 //
 // Not thread-safe, but for the rings: one thread may use each end of them beside. Errors mean that
 // the connection is broken. Once it is destroyed, the device touches none of its memory, nor what
@@ -44,7 +44,7 @@ class QueuePair {
   QueuePair(const QueuePair&) = delete;
   ~QueuePair();
 
-  // What the other end needs for its Connect.
+  // Returns this end's description, which the other end needs for its Connect.
   const VerbsEndpoint& own() const { return own_; }
   // Connects to the other end, which may send from then on. FailedPrecondition if the settings
   // disagree, or the device knows no way there. Blocks while the system looks for the address.

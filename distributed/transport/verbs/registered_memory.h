@@ -4,7 +4,7 @@
 // MiB and more that stay registered for as long as they are kept. Large tensors are received into
 // it and live there until their last user frees them, even if the transport has ended.
 //
-// What it hands out counts for the task (MemoryAccount). Thread-safe.
+// Memory that it hands out is charged to the task's MemoryAccount. Thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -63,7 +63,7 @@ class VerbsSink final : public TensorSink,
     int64_t step_id;
     Status why;
   };
-  // What the lock must not be held for: calls, and tensors that end.
+  // Work for the time after the lock has been released: callbacks to call, and tensors to free.
   struct Ended {
     std::vector<HandedOver> calls;
     std::vector<Offer> offers;

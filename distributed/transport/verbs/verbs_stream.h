@@ -87,7 +87,7 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   TaskSteps& steps_;
   const std::shared_ptr<RegisteredMemory> memory_;
   const Lost when_lost_;
-  // Of the loop's thread.
+  // Used by the loop's thread alone.
   std::optional<VerbsMessageReader> reader_;  // of the pair's ring
   std::deque<TensorOffer> offers_;            // not begun
   std::deque<Reading> readings_;
