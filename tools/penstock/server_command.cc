@@ -178,7 +178,8 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(0, 65535));
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,
-                     "A ConfigProto in text form, which clients' configurations are merged into (docs/session_options.md)");
+                     "A ConfigProto in text form, which clients' configurations are merged into "
+                     "(docs/session_options.md)");
   auto idle_timeout = std::make_shared<int64_t>(3600);
   server
       ->add_option("--session_idle_timeout", *idle_timeout,
