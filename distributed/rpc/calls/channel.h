@@ -48,8 +48,6 @@ class Channels {
   // What DiagnoseConnection said of the address when it was asked last, and has it asked again, on
   // a thread of its own, if that is a while ago: for callers that may not block and call again.
   std::string Misfit(const std::string& address);
-  // Whether what they carry is encrypted.
-  bool encrypted() const { return credentials_->tls(); }
 
  private:
   struct Diagnoses;

@@ -111,10 +111,6 @@ Status VerbsTransport::Join(const std::shared_ptr<VerbsStream>& stream,
 }
 
 void VerbsTransport::Reach(const TaskId& producer, Reached reached) {
-  if (serves_.ok() && host_.channels->encrypted()) {
-    return std::move(reached)(FailedPrecondition(
-        "TLS is on, and RDMA is not encrypted; --protocol=verbs takes it all the same"));
-  }
   bool is_new = false;
   StatusOr<std::shared_ptr<VerbsStream>> stream = nullptr;
   {
