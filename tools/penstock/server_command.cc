@@ -166,7 +166,7 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       ->add_option(
           "--protocol", flags->protocol,
           "How tensors move between tasks, the same in all of them: auto (shared memory where "
-          "two tasks can have it, else RDMA, else gRPC), shm, verbs (RDMA) or grpc")
+          "two tasks can have it, else gRPC), shm, grpc, or verbs (RDMA, experimental)")
       ->capture_default_str();
   AddVerbsFlags(*server);
   server
