@@ -171,7 +171,7 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
                  "it is this host's, else all interfaces");
   app.add_option("--protocol", flags->protocol,
                  "how tensors move between tasks: auto (shared memory where two tasks can have it, "
-                 "else RDMA, else gRPC), shm, verbs (RDMA) or grpc; the same in all of them")
+                 "else gRPC), shm, grpc, or verbs (RDMA, experimental); the same in all of them")
       ->capture_default_str();
   AddVerbsFlags(app);
   app.add_option("--status_port", flags->status_port,

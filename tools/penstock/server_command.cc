@@ -166,7 +166,7 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       ->add_option(
           "--protocol", flags->protocol,
           "How tensors move between tasks, the same in all of them: auto (shared memory where "
-          "two tasks can have it, else RDMA, else gRPC), shm, verbs (RDMA) or grpc")
+          "two tasks can have it, else gRPC), shm, grpc, or verbs (RDMA, experimental)")
       ->capture_default_str();
   AddVerbsFlags(*server);
   server
@@ -178,7 +178,8 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(0, 65535));
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,
-                     "A ConfigProto in text form, which clients' configurations are merged into (docs/session_options.md)");
+                     "A ConfigProto in text form, which clients' configurations are merged into "
+                     "(docs/session_options.md)");
   auto idle_timeout = std::make_shared<int64_t>(3600);
   server
       ->add_option("--session_idle_timeout", *idle_timeout,

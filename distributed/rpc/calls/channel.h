@@ -49,8 +49,6 @@ class Channels {
   // seconds old, also has it asked again, on a thread of its own. Never blocks: for callers that
   // call again later.
   std::string Misfit(const std::string& address);
-  // Whether what they carry is encrypted.
-  bool encrypted() const { return credentials_->tls(); }
 
  private:
   struct Diagnoses;

@@ -131,7 +131,7 @@ void LogToStderr(const std::string& line) { std::fprintf(stderr, "penstock: %s\n
 // The roads between tasks that share nothing but their servers, the fastest first.
 StatusOr<std::unique_ptr<Transport>> Make(const TransportHost& host) {
   std::vector<std::unique_ptr<Transport>> roads;
-  for (const char* const protocol : {"shm", "verbs", "grpc"}) {
+  for (const char* const protocol : {"shm", "grpc"}) {
     ASSIGN_OR_RETURN(auto road, TransportFactory::Global().Make(protocol, host));
     roads.push_back(std::move(road));
   }

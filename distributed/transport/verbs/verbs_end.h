@@ -3,6 +3,7 @@
 // VerbsEnd: what both ends of a connection have in common: a queue pair that the loop serves.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -17,7 +18,7 @@ class VerbsEnd : public TransportLoop::End {
   int fd() const override { return fd_; }
   bool HasMore() override {
     MutexLock lock(mu_);
-    return pair_ != nullptr && pair_->HasEvents();
+    return pair_ != nullptr && (polled_ || pair_->HasEvents());
   }
   void FallAsleep() override {
     MutexLock lock(mu_);
@@ -29,13 +30,44 @@ class VerbsEnd : public TransportLoop::End {
     if (pair_ != nullptr) pair_->TakeEvents();
     return pair_ != nullptr;
   }
+  // Once a second, on any thread: has the other end hear that this process lives while the loop's
+  // thread is busy, because what was delivered to a step may have it compute for long.
+  void KeepAlive(int64_t now_ns) {
+    MutexLock lock(mu_);
+    if (pair_ == nullptr || !broken_.ok() || now_ns - ticked_ns_ < kBusyNanosMin) return;
+    if (ticked_ns_ == 0 || !pair_->has_heard()) return;  // the loop has not begun
+    PollPair(now_ns);
+    if (broken_.ok()) broken_ = pair_->Ping(now_ns);
+    polled_ = true;
+  }
 
  protected:
+  static constexpr int64_t kBusyNanosMin = 1'500'000'000;
+
+  void PollPair(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const StatusOr<int> ended = pair_->Poll(now_ns);
+    if (ended.ok()) {
+      ended_reads_ += *ended;
+    } else if (broken_.ok()) {
+      broken_ = ended.status();
+    }
+  }
+  // Polls. Returns whether there is work for the loop.
+  bool TakeWork(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const bool worked = std::exchange(polled_, false) || pair_->HasEvents() || !broken_.ok();
+    if (worked && broken_.ok()) PollPair(now_ns);
+    return worked;
+  }
+
   explicit VerbsEnd(std::unique_ptr<QueuePair> pair) : fd_(pair->fd()), pair_(std::move(pair)) {}
 
   const int fd_;
   Mutex mu_;
   std::unique_ptr<QueuePair> pair_ ABSL_GUARDED_BY(mu_);  // null: the connection has ended
+  Status broken_ ABSL_GUARDED_BY(mu_);                    // why the loop is to end it
+  int64_t ticked_ns_ ABSL_GUARDED_BY(mu_) = 0;            // when the loop was here last
+  int ended_reads_ ABSL_GUARDED_BY(mu_) = 0;              // for the loop to take note of
+  bool polled_ ABSL_GUARDED_BY(mu_) = false;              // by KeepAlive, since the loop has
 };
 
 }  // namespace penstock

@@ -203,17 +203,16 @@ bool VerbsSink::Advance() {
     MutexLock lock(mu_);
     if (pair_ == nullptr) return false;
     const int64_t now_ns = Env::Real().NowNanos();
-    worked = pair_->HasEvents();
+    worked = TakeWork(now_ns);
     const auto advance = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) -> Status {
       RETURN_IF_ERROR(broken_);
-      RETURN_IF_ERROR(pair_->Poll(now_ns).status());
       RETURN_IF_ERROR(ReadCommands(&subscribed, &ended));
       RETURN_IF_ERROR(pair_->Confirm());
       // The consumer waits for a first word, which shows that the way leads back, too.
       if (pair_->has_heard() && !std::exchange(greeted_, true)) return pair_->Ping(now_ns);
       return OkStatus();
     };
-    if (worked || !broken_.ok()) {
+    if (worked) {
       const Status advanced = advance();
       if (!advanced.ok() && broken_.ok()) broken_ = advanced;
       Pump(&ended);
@@ -229,7 +228,8 @@ bool VerbsSink::Advance() {
 bool VerbsSink::Tick(int64_t now_ns) {
   MutexLock lock(mu_);
   if (pair_ == nullptr || !broken_.ok()) return false;
-  if (pair_->HasEvents()) return true;
+  ticked_ns_ = now_ns;
+  if (polled_ || pair_->HasEvents()) return true;
   // Before the consumer has said something it may not be able to hear.
   if (greeted_) {
     broken_ = pair_->KeepAlive(now_ns);

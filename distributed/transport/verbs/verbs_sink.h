@@ -93,7 +93,6 @@ class VerbsSink final : public TensorSink,
   const std::shared_ptr<VerbsDevice> device_;
   const std::shared_ptr<RegisteredMemory> memory_;
 
-  Status broken_ ABSL_GUARDED_BY(mu_);  // why the loop is to close this end
   bool greeted_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<VerbsMessageWriter> writer_ ABSL_GUARDED_BY(mu_);  // of the pair, as is the next
   std::optional<RingReader> commands_ ABSL_GUARDED_BY(mu_);

@@ -121,22 +121,23 @@ Status VerbsStream::FlushCommands() {
 }
 
 bool VerbsStream::Advance() {
-  StatusOr<int> ended = 0;
+  Status broken;
+  int ended = 0;
   bool worked = false, heard = false;
   {
     MutexLock lock(mu_);
     if (pair_ == nullptr) return false;
-    worked = pair_->HasEvents();
-    if (worked) ended = pair_->Poll(Env::Real().NowNanos());
-    if (!ended.ok()) broken_ = ended.status();
+    worked = TakeWork(Env::Real().NowNanos());
+    broken = broken_;
+    ended = std::exchange(ended_reads_, 0);
     heard = pair_->has_heard();
   }
   if (heard && !std::exchange(open_, true)) MarkOpen();
   // Even if the connection has broken: what the producer has sent before counts.
   const StatusOr<bool> read = ReadMessages();
   if (read.ok() && *read) worked = true;
-  if (ended.ok()) EndReads(*ended);
-  Status status = read.ok() && ended.ok() ? StartReads() : read.status();
+  if (read.ok() && broken.ok()) EndReads(ended);
+  Status status = read.ok() && broken.ok() ? StartReads() : read.status();
   {
     MutexLock lock(mu_);
     if (status.ok()) status = broken_;
@@ -273,7 +274,8 @@ bool VerbsStream::Tick(int64_t now_ns) {
     MutexLock lock(mu_);
     if (pair_ == nullptr) return false;
     status = broken_;
-    if (status.ok() && !pair_->HasEvents()) status = pair_->KeepAlive(now_ns);
+    ticked_ns_ = now_ns;
+    if (status.ok() && !polled_ && !pair_->HasEvents()) status = pair_->KeepAlive(now_ns);
   }
   if (!open_ && now_ns - connected_ns_ > kFirstWordNanosMax) {
     status = Unavailable("no answer within ", kFirstWordNanosMax / 1'000'000'000, " s");

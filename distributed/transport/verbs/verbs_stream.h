@@ -100,7 +100,6 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   std::set<int64_t> wanted_ ABSL_GUARDED_BY(mu_);            // steps
   std::vector<Transport::Reached> opened_ ABSL_GUARDED_BY(mu_);
   bool is_open_ ABSL_GUARDED_BY(mu_) = false;
-  Status broken_ ABSL_GUARDED_BY(mu_);  // why the loop is to end the stream
   Status lost_ ABSL_GUARDED_BY(mu_);
 };
 

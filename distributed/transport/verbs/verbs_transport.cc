@@ -42,6 +42,7 @@ Status VerbsTransport::OpenDevice() {
   memory_ = RegisteredMemory::Of(device_);
   RETURN_IF_ERROR(memory_->Warm());
   RETURN_IF_ERROR(loop_.Start());
+  keep_alive_ = Scheduler::Real().StartThread("penstock-verbs-ping", [this] { KeepAlive(); });
   log_(StrCat("RDMA: ", device_->Describe()));
   return OkStatus();
 }
@@ -59,7 +60,7 @@ Status VerbsTransport::AnswerConnect(const wire::VerbsConnectRequest& request,
       QueuePair::Create(device_, settings_, kVerbsTensorRingBytes, kVerbsCommandRingBytes));
   RETURN_IF_ERROR(pair->Connect(other, Env::Real().NowNanos()));
   pair->own().ToProto(response->mutable_endpoint());
-  const bool added = loop_.Add(
+  const bool added = Add(
       std::make_shared<VerbsSink>(std::move(pair), request.consumer(), *steps_, device_, memory_));
   return added ? OkStatus() : Unavailable(self_.ToString(), " is shutting down");
 }
@@ -106,14 +107,10 @@ Status VerbsTransport::Join(const std::shared_ptr<VerbsStream>& stream,
                             const wire::VerbsConnectResponse& answer) {
   ASSIGN_OR_RETURN(const VerbsEndpoint other, VerbsEndpoint::Parse(answer.endpoint()));
   RETURN_IF_ERROR(stream->Connect(other, Env::Real().NowNanos()));
-  return loop_.Add(stream) ? OkStatus() : Cancelled("this task is shutting down");
+  return Add(stream) ? OkStatus() : Cancelled("this task is shutting down");
 }
 
 void VerbsTransport::Reach(const TaskId& producer, Reached reached) {
-  if (serves_.ok() && host_.channels->encrypted()) {
-    return std::move(reached)(FailedPrecondition(
-        "TLS is on, and RDMA is not encrypted; --protocol=verbs takes it all the same"));
-  }
   bool is_new = false;
   StatusOr<std::shared_ptr<VerbsStream>> stream = nullptr;
   {
@@ -157,7 +154,39 @@ void VerbsTransport::Forget(const VerbsStream* stream) {
   if (found != streams_.end() && found->second.get() == stream) streams_.erase(found);
 }
 
-void VerbsTransport::Stop() { loop_.Stop(); }
+bool VerbsTransport::Add(std::shared_ptr<VerbsEnd> end) {
+  if (!loop_.Add(end)) return false;
+  MutexLock lock(ends_mu_);
+  ends_.push_back(end);
+  return true;
+}
+
+void VerbsTransport::KeepAlive() {
+  MutexLock lock(ends_mu_);
+  while (!stopping_) {
+    const int64_t now_ns = Env::Real().NowNanos();
+    std::erase_if(ends_, [](const std::weak_ptr<VerbsEnd>& end) { return end.expired(); });
+    const std::vector<std::weak_ptr<VerbsEnd>> ends = ends_;
+    lock.Unlock();
+    for (const auto& end : ends) {
+      if (const std::shared_ptr<VerbsEnd> alive = end.lock()) alive->KeepAlive(now_ns);
+    }
+    lock.Lock();
+    stopping_changed_.WaitUntil(ends_mu_, now_ns + QueuePair::kPingNanos,
+                                [this]()
+                                    ABSL_EXCLUSIVE_LOCKS_REQUIRED(ends_mu_) { return stopping_; });
+  }
+}
+
+void VerbsTransport::Stop() {
+  {
+    MutexLock lock(ends_mu_);
+    stopping_ = true;
+  }
+  stopping_changed_.NotifyAll();
+  keep_alive_.reset();
+  loop_.Stop();
+}
 
 namespace {
 

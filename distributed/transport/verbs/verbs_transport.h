@@ -10,8 +10,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
 #include "distributed/rpc/calls/grpc_host.h"
 #include "distributed/transport/loop/loop.h"
 #include "distributed/transport/transport.h"
@@ -58,6 +60,10 @@ class VerbsTransport final : public Transport {
   Status AnswerConnect(const wire::VerbsConnectRequest& request,
                        wire::VerbsConnectResponse* response);
   void Forget(const VerbsStream* stream);
+  // False, and nothing has happened, once this task stops.
+  bool Add(std::shared_ptr<VerbsEnd> end);
+  // Has all ends keep their connections alive, until Stop.
+  void KeepAlive();
 
   GrpcHost& host_;
   const VerbsSettings settings_;
@@ -69,6 +75,11 @@ class VerbsTransport final : public Transport {
   std::shared_ptr<VerbsDevice> device_;
   std::shared_ptr<RegisteredMemory> memory_;
   TransportLoop loop_;
+  Condition stopping_changed_{Scheduler::Real(), "its connections over RDMA to be kept alive"};
+  Mutex ends_mu_;
+  bool stopping_ ABSL_GUARDED_BY(ends_mu_) = false;
+  std::vector<std::weak_ptr<VerbsEnd>> ends_ ABSL_GUARDED_BY(ends_mu_);
+  std::unique_ptr<Thread> keep_alive_;
   Mutex mu_;  // locked before a stream's
   std::map<std::string, std::shared_ptr<VerbsStream>> streams_ ABSL_GUARDED_BY(mu_);  // by name
 };
