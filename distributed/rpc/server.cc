@@ -341,12 +341,11 @@ Status Server::State::Admit(const StatusServer::Visitor& visitor) const {
 Status Server::State::ShowStatus() {
   if (options.task.status_port == 0) return OkStatus();
   ASSIGN_OR_RETURN(const HostPort address, StatusAddress());
-  ASSIGN_OR_RETURN(
-      status,
-      StatusServer::Create(address,
-                           {.task = [this] { return ReportTask(*task, *options.env); },
-                            .cluster = [this] { return AskCluster(); },
-                            .admit = [this](const auto& visitor) { return Admit(visitor); }}));
+  ASSIGN_OR_RETURN(status,
+                   StatusServer::Create(
+                       address, {.task = [this] { return ReportTask(*task, *options.env); },
+                                 .cluster = [this] { return AskCluster(); },
+                                 .admit = [this](const auto& visitor) { return Admit(visitor); }}));
   return OkStatus();
 }
 
