@@ -57,7 +57,7 @@ class EndTest(StuckCluster):
         run.wait_for(r"step +[1-9]\d")
         ran = command("shutdown", "grpc://" + run.address("worker"))
         self.assertEqual(ran.returncode, 0, ran.stderr + run.output())
-        self.assertEqual(run.finish(60), 130, run.output())
+        self.assertEqual(run.finish(60), 143, run.output())  # stopped: start it again
         told, _ = run.wait_for(r"worker/0\] .*told to end at step (\d+)")
         saved = glob.glob(run.folder + "/model.ckpt-%s.index" % told.group(1))
         self.assertEqual(len(saved), 1, run.output())
