@@ -181,8 +181,11 @@ void FormedGroup::Begin(int rank, int64_t step_id, CollectiveCall call,
       }
       foreseen_.erase(id);
       misused = !status.ok();
-      execution.fingerprint = fingerprint;
-      if (!misused) {
+      if (misused) {
+        // An execution has a part at least: Receive names it.
+        if (execution.parts.empty()) executions_.erase(id);
+      } else {
+        execution.fingerprint = fingerprint;
         execution.parts.emplace(rank, Part{std::move(call), std::move(collected)});
         const int own = first_rank_[self_ + 1] - first_rank_[self_];
         complete = static_cast<int>(execution.parts.size()) == own;

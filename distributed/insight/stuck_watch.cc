@@ -32,6 +32,28 @@ bool Computes(const wire::ClusterReport& cluster, uint64_t step_id) {
   return false;
 }
 
+// Whether a node of the step has waited for so long, or a task that runs a part of it is silent.
+bool Waits(const wire::ClusterReport& cluster, uint64_t step_id, int64_t patience_ms) {
+  std::set<std::string> silent;
+  for (const wire::ClusterTask& task : cluster.task()) {
+    if (task.has_error()) silent.insert(task.name());
+    for (const wire::PartReport& part : task.report().part()) {
+      if (part.step_id() == step_id && OldestWaitMs(part) >= patience_ms) return true;
+    }
+  }
+  for (const wire::ClusterTask& task : cluster.task()) {
+    for (const wire::SessionReport& session : task.report().session()) {
+      for (const wire::StepReport& step : session.step()) {
+        if (step.step_id() != step_id) continue;
+        for (const std::string& part : step.running_in()) {
+          if (silent.count(part) > 0) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 // Steps of the task's own sessions that are old enough, as far as this task can tell.
@@ -79,7 +101,10 @@ void StuckWatch::Look() {
   const wire::ClusterReport cluster = options_.ask_cluster();
   std::vector<std::string> stuck;
   for (const auto& [id, age_ms] : suspects) {
-    if (Computes(cluster, id)) continue;
+    if (Computes(cluster, id) || !Waits(cluster, id, options_.patience_ms)) {
+      tell_at_ms_[id] = age_ms + options_.patience_ms;  // look again then
+      continue;
+    }
     stuck.push_back(absl::StrCat(StepText(id), ForText(age_ms)));
     tell_at_ms_[id] = 2 * age_ms;
   }

@@ -2,10 +2,10 @@
 //
 // StuckWatch: finds steps that make no progress, and says by itself what `penstock why` would tell.
 //
-// A step makes no progress if, for `patience_ms`, none of its parts has computed and a node of it
-// has waited, or a task that runs a part of it is silent. It is told about once, then again
-// whenever it has become twice as old. A master's watch tells about the master's own steps alone,
-// so a step is told about in one task.
+// A step makes no progress if it has run for `patience_ms`, none of its parts computes when it is
+// looked at, and a node of it has waited for `patience_ms` or a task that runs a part of it is
+// silent. It is told about once, then again whenever it has become twice as old. A master's watch
+// tells about the master's own steps alone, so a step is told about in one task.
 //
 // Not thread-safe.
 #pragma once

@@ -8,6 +8,8 @@
 namespace penstock {
 namespace {
 
+// A message of protobuf is smaller than 2 GiB.
+constexpr size_t kPushBytesMax = 0x7fffffff;
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kSayAgainNanos = 30'000'000'000;
 // How often the log is looked at while nothing happens: for cuts that are overdue.
@@ -290,6 +292,7 @@ void Replica::Feed(uint64_t feed) {
     cannot_copy_ = status;
     cannot_copy_until_ns_ = options_.env->NowNanos() + kCopyAgainMs * kNanosPerMilli;
     feed_ = 0;
+    feed_ends_ = false;
     return;
   }
   uint64_t number = 0;
@@ -329,6 +332,11 @@ void Replica::Feed(uint64_t feed) {
     Say(StrCat("its follower at ", options_.other, " has all of its state"));
     ServeWhenReady();
   }
+  if (absl::IsResourceExhausted(status)) {  // the next copy would end the same way
+    MutexLock lock(mu_);
+    cannot_copy_ = status;
+    cannot_copy_until_ns_ = options_.env->NowNanos() + kCopyAgainMs * kNanosPerMilli;
+  }
   LoseFollower(status);
 }
 
@@ -349,6 +357,11 @@ Status Replica::PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number
   push->set_feed(feed);
   push->set_epoch(epoch());
   push->set_number(++*number);
+  if (push->ByteSizeLong() > kPushBytesMax) {
+    return ResourceExhausted("changes of ", push->ByteSizeLong(),
+                             " bytes by one step cannot be replicated: at most ", kPushBytesMax,
+                             " travel at once; partition the variables");
+  }
   const int64_t base_ms = push->whole() ? options_.silent_ms : kCopyMs;
   const auto answer =
       Ask<wire::PushResponse>(*options_.scheduler, "the follower to take changes", [&](auto done) {

@@ -175,6 +175,10 @@ Status Server::State::Bind() {
   EnableServices();
   grpc::ServerBuilder builder;
   SetServerArguments(keepalive, &builder, options.max_message_bytes);
+  if (credentials->secured() || options.max_message_bytes > 0) {
+    // gRPC compares sizes after it has inflated a message.
+    builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  }
   if (!options.insecure_client_address.empty()) {
     ASSIGN_OR_RETURN(client_port, ClientPort::Listen(options.insecure_client_address));
   }
@@ -334,7 +338,8 @@ wire::ClusterReport Server::State::AskCluster() {
 Status Server::State::Admit(const StatusServer::Visitor& visitor) const {
   if (!credentials->secured()) return OkStatus();
   if (credentials->tokens().Contains(TokenOf(visitor.authorization))) return OkStatus();
-  const Status user = CheckLoopbackPeer(visitor.host, visitor.port, options.task.status_port);
+  const Status user =
+      CheckLoopbackPeer(visitor.host, visitor.port, "127.0.0.1", options.task.status_port);
   return Annotate(user, "this page wants the cluster's token, as bearer or as password");
 }
 

@@ -42,7 +42,7 @@ struct IteratorResource::State {
       const Status status = request->ctx.cancellation->cancelled()
                                 ? request->ctx.cancellation->status()
                                 : request->task(request->ctx, content);
-      Release(/*ending=*/true);
+      Release(/*on_thread=*/true);
       request->End(status);
       request = nullptr;
       MutexLock lock(mu);
@@ -62,12 +62,13 @@ struct IteratorResource::State {
     return next;
   }
 
-  // The task that runs has ended.
-  void Release(bool ending_now) {
+  // The task that runs has ended. `on_thread`: the thread of the iterator has run it, and calls its
+  // Done next.
+  void Release(bool on_thread) {
     Content dropped;
     MutexLock lock(mu);
     busy = false;
-    ending = ending_now;
+    if (on_thread) ending = true;
     if (stopped) std::swap(dropped, content);
     lock.Unlock();
     changed.NotifyAll();
@@ -100,7 +101,8 @@ struct IteratorResource::State {
   Condition changed;
   bool stopped ABSL_GUARDED_BY(mu) = false;
   bool busy ABSL_GUARDED_BY(mu) = false;    // a task runs, and `content` is its own
-  bool ending ABSL_GUARDED_BY(mu) = false;  // the thread calls the Done of a task
+  // The thread calls the Done of a task. Meanwhile other tasks may run on their callers' threads.
+  bool ending ABSL_GUARDED_BY(mu) = false;
   std::deque<RequestPtr> queue ABSL_GUARDED_BY(mu);
   std::unique_ptr<Thread> thread ABSL_GUARDED_BY(mu);
   Content content;
@@ -169,7 +171,7 @@ bool IteratorResource::TryRunHere(const IteratorContext& ctx, const Task& task, 
     state.busy = true;
   }
   *status = task(ctx, state.content);
-  state.Release(/*ending=*/false);
+  state.Release(/*on_thread=*/false);
   return true;
 }
 

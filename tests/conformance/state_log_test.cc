@@ -29,6 +29,7 @@ Tensor Words(const std::vector<std::string>& words) { return Tensor::Vector(word
 Tensor Floats(const std::vector<float>& values) { return Tensor::Vector(values); }
 
 bool HasHandle(const OpDef& op) {
+  if (!op.not_alone.empty()) return false;  // it needs a cluster, which is tested elsewhere
   for (const ArgDef& input : op.inputs) {
     if (input.type.ref || input.type.type == "resource") return true;
   }

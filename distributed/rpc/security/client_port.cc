@@ -203,8 +203,8 @@ std::vector<std::string> ClientPort::Connected() {
 }
 
 void ClientPort::Take(int connection) {
-  const HostPort peer = NameOf(connection, getpeername);
-  const Status status = CheckLoopbackPeer(peer.host, peer.port, port_);
+  const HostPort peer = NameOf(connection, getpeername), own = NameOf(connection, getsockname);
+  const Status status = CheckLoopbackPeer(peer.host, peer.port, own.host, own.port);
   if (status.ok()) {
     MutexLock lock(mu_);
     taken_[connection] = InodeOf(connection);

@@ -165,15 +165,21 @@ TEST(ClientPortTest, RefusesOtherUsers) {
 TEST(PeerUserTest, FindsTheConnectionAndNoOther) {
   const Served served;
   const Connection connection(served.port());
-  EXPECT_EQ(LoopbackPeerUser("127.0.0.1", connection.port(), served.port()).value_or(kNobody),
+  EXPECT_EQ(LoopbackPeerUser("127.0.0.1", connection.port(), "127.0.0.1", served.port())
+                .value_or(kNobody),
             geteuid());
-  EXPECT_TRUE(CheckLoopbackPeer("127.0.0.1", connection.port(), served.port()).ok());
-  EXPECT_EQ(LoopbackPeerUser("127.0.0.2", connection.port(), served.port()).status().code(),
+  EXPECT_TRUE(CheckLoopbackPeer("127.0.0.1", connection.port(), "127.0.0.1", served.port()).ok());
+  EXPECT_EQ(
+      LoopbackPeerUser("127.0.0.2", connection.port(), "127.0.0.1", served.port()).status().code(),
+      StatusCode::kNotFound);
+  // Another connection from the same port, to another address of this host, is another one.
+  EXPECT_EQ(
+      LoopbackPeerUser("127.0.0.1", connection.port(), "127.0.0.5", served.port()).status().code(),
+      StatusCode::kNotFound);
+  EXPECT_EQ(LoopbackPeerUser("127.0.0.1", connection.port(), "127.0.0.1", 1).status().code(),
             StatusCode::kNotFound);
-  EXPECT_EQ(LoopbackPeerUser("127.0.0.1", connection.port(), 1).status().code(),
-            StatusCode::kNotFound);
-  EXPECT_FALSE(CheckLoopbackPeer("::1", connection.port(), served.port()).ok());
-  EXPECT_FALSE(CheckLoopbackPeer("localhost", connection.port(), served.port()).ok());
+  EXPECT_FALSE(CheckLoopbackPeer("::1", connection.port(), "127.0.0.1", served.port()).ok());
+  EXPECT_FALSE(CheckLoopbackPeer("localhost", connection.port(), "127.0.0.1", served.port()).ok());
 }
 
 TEST(ClientPortTest, IsOnTheLoopbackInterface) {

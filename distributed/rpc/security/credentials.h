@@ -46,8 +46,7 @@ class Credentials {
   // Calls on the channel bring the token.
   std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                             grpc::ChannelArguments arguments) const;
-  // The port refuses calls without a token with UNAUTHENTICATED, whatever they call, but for
-  // grpc.health.v1.
+  // The port refuses calls without a token with UNAUTHENTICATED, whatever they call.
   std::shared_ptr<grpc::ServerCredentials> NewServerCredentials() const;
 
  private:

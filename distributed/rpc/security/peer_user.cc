@@ -28,56 +28,69 @@ std::string InWords(const void* address) {
   return text;
 }
 
+// Both ends of a connection, as the system's lists write them: "0100007F:A324". All of both is
+// compared: the peer may have another connection from the same port to another address of this
+// host, with another user at its end.
 struct Wanted {
-  std::string peer;  // "0100007F:A324"
-  std::string own_port;
+  std::string peer, own;
 };
 
-// The user of the first connection in a list of /proc that is wanted.
+// The user at the peer's end of the connection, if a list of /proc has it.
 std::optional<uid_t> FindUser(const std::string& list, const Wanted& wanted) {
   for (const absl::string_view line : absl::StrSplit(list, '\n')) {
     const std::vector<absl::string_view> fields = absl::StrSplit(line, ' ', absl::SkipWhitespace());
-    constexpr size_t kLocal = 1, kRemote = 2, kState = 3, kUser = 7;
-    if (fields.size() <= kUser || fields[kLocal] != wanted.peer) continue;
-    const absl::string_view remote_port = fields[kRemote].substr(fields[kRemote].find(':') + 1);
+    constexpr size_t kLocal = 1, kRemote = 2, kState = 3, kUser = 7, kInode = 9;
+    if (fields.size() <= kInode || fields[kLocal] != wanted.peer) continue;
+    if (fields[kRemote] != wanted.own || fields[kState] != kEstablished) continue;
     uint32_t user = 0;
-    // A connection that is being closed belongs to nobody any more, and says root.
-    if (remote_port == wanted.own_port && fields[kState] == kEstablished &&
-        absl::SimpleAtoi(fields[kUser], &user)) {
-      return user;
-    }
+    // A connection without an inode belongs to nobody (yet, or any more), and may say root.
+    if (fields[kInode] != "0" && absl::SimpleAtoi(fields[kUser], &user)) return user;
   }
   return std::nullopt;
 }
 
+std::string PortText(int port) { return absl::StrFormat(":%04X", port); }
+
+// As a socket for both families shows an address of the older one.
+in6_addr Mapped(const in_addr& v4) {
+  in6_addr v6 = {};
+  v6.s6_addr[10] = v6.s6_addr[11] = 0xff;
+  std::memcpy(&v6.s6_addr[12], &v4, sizeof(v4));
+  return v6;
+}
+
 }  // namespace
 
-StatusOr<uid_t> LoopbackPeerUser(const std::string& peer_host, int peer_port, int own_port) {
-  in_addr v4;
-  in6_addr v6;
-  const bool is_v4 = inet_pton(AF_INET, peer_host.c_str(), &v4) == 1;
-  if (!is_v4 && inet_pton(AF_INET6, peer_host.c_str(), &v6) != 1) {
-    return InvalidArgument("'", peer_host, "' is not an address in numbers");
+StatusOr<uid_t> LoopbackPeerUser(const std::string& peer_host, int peer_port,
+                                 const std::string& own_host, int own_port) {
+  in_addr peer4, own4;
+  in6_addr peer6, own6;
+  const bool is_v4 = inet_pton(AF_INET, peer_host.c_str(), &peer4) == 1 &&
+                     inet_pton(AF_INET, own_host.c_str(), &own4) == 1;
+  if (!is_v4 && (inet_pton(AF_INET6, peer_host.c_str(), &peer6) != 1 ||
+                 inet_pton(AF_INET6, own_host.c_str(), &own6) != 1)) {
+    return InvalidArgument("'", peer_host, "' and '", own_host,
+                           "' are not addresses in numbers, of one family");
   }
-  const std::string port = absl::StrFormat("%04X", own_port);
-  const std::string peer = absl::StrFormat(":%04X", peer_port);
+  const std::string peer_port_text = PortText(peer_port), own_port_text = PortText(own_port);
   if (is_v4) {
     ASSIGN_OR_RETURN(const std::string list, Env::Real().ReadFile("/proc/net/tcp"));
-    const auto user = FindUser(list, {InWords<1>(&v4) + peer, port});
+    const auto user =
+        FindUser(list, {InWords<1>(&peer4) + peer_port_text, InWords<1>(&own4) + own_port_text});
     if (user.has_value()) return *user;
-    // A socket for both families.
-    v6 = {};
-    v6.s6_addr[10] = v6.s6_addr[11] = 0xff;
-    std::memcpy(&v6.s6_addr[12], &v4, sizeof(v4));
+    peer6 = Mapped(peer4);
+    own6 = Mapped(own4);
   }
   const auto list = Env::Real().ReadFile("/proc/net/tcp6");
-  const auto user = FindUser(list.value_or(""), {InWords<4>(&v6) + peer, port});
+  const auto user = FindUser(
+      list.value_or(""), {InWords<4>(&peer6) + peer_port_text, InWords<4>(&own6) + own_port_text});
   if (user.has_value()) return *user;
   return NotFound("no connection from ", peer_host, " port ", peer_port);
 }
 
-Status CheckLoopbackPeer(const std::string& peer_host, int peer_port, int own_port) {
-  const StatusOr<uid_t> user = LoopbackPeerUser(peer_host, peer_port, own_port);
+Status CheckLoopbackPeer(const std::string& peer_host, int peer_port, const std::string& own_host,
+                         int own_port) {
+  const StatusOr<uid_t> user = LoopbackPeerUser(peer_host, peer_port, own_host, own_port);
   if (!user.ok()) {
     return PermissionDenied("the system does not say whose process this is: ",
                             user.status().message());

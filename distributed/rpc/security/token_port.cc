@@ -6,15 +6,12 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "core/base/check.h"
 
 namespace penstock {
 namespace {
 
-constexpr char kPathHeader[] = ":path";
-constexpr char kHealthService[] = "/grpc.health.v1.Health/";
 constexpr char kNoToken[] =
     "this cluster wants a token, and the call brings none: give the client the cluster's token "
     "file in PENSTOCK_TOKEN_FILE or --token_file; a client that cannot send tokens, such as "
@@ -33,7 +30,6 @@ const char* Refusal(const Tokens& tokens, const grpc_metadata* metadata, size_t 
   const char* refusal = kNoToken;
   for (size_t i = 0; i < count; ++i) {
     const absl::string_view key = TextOf(metadata[i].key), value = TextOf(metadata[i].value);
-    if (key == kPathHeader && absl::StartsWith(value, kHealthService)) return nullptr;
     if (key != kTokenHeader) continue;
     absl::string_view token = value;
     const bool bearer = absl::ConsumePrefix(&token, kTokenScheme);

@@ -18,8 +18,8 @@ inline constexpr char kTokenHeader[] = "authorization";
 inline constexpr char kTokenScheme[] = "Bearer ";
 
 // Takes `port`, which says how connections are made. Calls without one of the tokens end with
-// UNAUTHENTICATED, which names --token_file; those of grpc.health.v1 need none, because probes
-// cannot bring it and learn nothing but whether the task serves.
+// UNAUTHENTICATED, which names --token_file. There are no exceptions: gRPC reads a whole message
+// before a service sees it, so a service for everybody would let everybody fill the task's memory.
 std::shared_ptr<grpc::ServerCredentials> NewTokenPort(grpc_server_credentials* port, Tokens tokens);
 
 }  // namespace penstock
