@@ -100,7 +100,7 @@ struct IteratorResource::State {
   Mutex mu;
   Condition changed;
   bool stopped ABSL_GUARDED_BY(mu) = false;
-  bool busy ABSL_GUARDED_BY(mu) = false;    // a task runs, and `content` is its own
+  bool busy ABSL_GUARDED_BY(mu) = false;  // a task runs, and `content` is its own
   // The thread calls the Done of a task. Meanwhile other tasks may run on their callers' threads.
   bool ending ABSL_GUARDED_BY(mu) = false;
   std::deque<RequestPtr> queue ABSL_GUARDED_BY(mu);
