@@ -7,6 +7,9 @@ A script that trains between graphs changes one line:
     server = Server(cluster, job_name="worker", task_index=0)
     with tf.compat.v1.train.MonitoredTrainingSession(server.target, ...) as session: ...
 
+A program that leaves it to TensorFlow to make servers, by tf.estimator.train_and_evaluate for
+example, calls tf_server.install() before.
+
 The constructor's arguments, .target, .server_def, .start(), .join() and create_local_server() are
 TensorFlow's. The task itself is a process of `penstock server`, which ends with this one, or when
 stop() is called: as TensorFlow's, it lives on when nobody holds the Server any more. With
@@ -167,3 +170,11 @@ class Server:
         """Waits until the task is asked to end: for a parameter server, the rest of its life."""
         self.start()
         self._process.wait()
+
+
+def install():
+    """Has TensorFlow make this Server wherever it would make its own, from now on."""
+    # TensorFlow's own code looks the class up here, a module without a public name.
+    from tensorflow.python.training import server_lib  # pylint: disable=g-direct-tensorflow-import
+    server_lib.Server = Server
+    tf.compat.v1.train.Server = Server

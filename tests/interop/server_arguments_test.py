@@ -35,6 +35,16 @@ class ServerArguments(unittest.TestCase):
                 self.assertEqual(described(tf_server.Server, *args),
                                  described(tf.compat.v1.train.Server, *args))
 
+    def test_install_replaces_the_class_everywhere(self):
+        from tensorflow.python.training import server_lib
+        theirs = tf.compat.v1.train.Server
+        self.addCleanup(setattr, server_lib, "Server", server_lib.Server)
+        self.addCleanup(setattr, tf.compat.v1.train, "Server", theirs)
+        tf_server.install()
+        self.assertIs(tf.compat.v1.train.Server, tf_server.Server)
+        self.assertIs(server_lib.Server, tf_server.Server)
+        self.assertIsNot(theirs, tf_server.Server)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The op reference as one HTML page, made from the registry: every op with its text, inputs,
+// outputs, attributes, kernels and gradient, and a field that filters by name. The page refers to
+// nothing outside itself.
+#pragma once
+
+#include <string>
+
+#include "core/op/registry.h"
+
+namespace penstock {
+
+std::string OpPage(const Registry& registry);
+
+}  // namespace penstock
