@@ -21,6 +21,8 @@ constexpr int64_t kHeartbeatMs = 300;
 constexpr int64_t kFirstFollowerMs = 5'000;
 // State that cannot be copied is looked at again after this long.
 constexpr int64_t kCopyAgainMs = 5'000;
+// What is too large for a message hardly changes, and a copy costs much until that is found.
+constexpr int64_t kTooLargeAgainMs = 60'000;
 // A copy may take longer than a step's changes; what any link moves in a second.
 constexpr int64_t kCopyMs = 5'000;
 constexpr int64_t kBytesPerMilli = 20'000;
@@ -84,6 +86,18 @@ uint64_t Replica::epoch() const {
 bool Replica::may_take_over() const {
   MutexLock lock(mu_);
   return role_ == wire::REPLICA_FOLLOWER && shadow_.whole();
+}
+
+Replica::State Replica::state() const {
+  MutexLock lock(mu_);
+  const bool primary = role_ == wire::REPLICA_PRIMARY;
+  return {.role = role_,
+          .index = options_.index,
+          .epoch = epoch_,
+          .other = options_.other,
+          .whole = role_ == wire::REPLICA_FOLLOWER && shadow_.whole(),
+          .cannot_copy = primary ? std::string(cannot_copy_.message()) : "",
+          .log = options_.log->counts()};
 }
 
 void Replica::Pause(int64_t millis) {
@@ -195,6 +209,7 @@ void Replica::ForgetState() {
   feed_ = 0;
   shadow_.Clear();
   shadow_error_ = OkStatus();
+  claiming_ = false;
 }
 
 // As a follower: finds out whether the primary is there, and still feeds this replica.
@@ -233,19 +248,31 @@ void Replica::Watch() {
 }
 
 void Replica::TakeOver() {
+  uint64_t wanted = 0;
+  {
+    // From here on the state stays as it is: a push that fails amid the claim would leave half of
+    // it, when the witness has given the epoch to this replica already.
+    MutexLock lock(mu_);
+    if (!shadow_error_.ok() || !shadow_.whole()) return;  // Watch begins anew
+    claiming_ = true;
+    wanted = epoch_ + 1;
+  }
   uint64_t epoch = 0;
-  const Status claimed = Claim(this->epoch() + 1, &epoch);
+  const Status claimed = Claim(wanted, &epoch);
   if (absl::IsAborted(claimed)) {
     Say(StrCat("the primary has gone on alone: ", claimed.message()));
     return ForgetState();
   }
-  if (!claimed.ok()) {
-    return Say(StrCat("the primary is gone; waits for the witness: ", claimed.message()));
-  }
   {
     MutexLock lock(mu_);
-    shadow_.TakeOver();
-    BecomePrimary(epoch);
+    claiming_ = false;
+    if (claimed.ok()) {
+      shadow_.TakeOver();
+      BecomePrimary(epoch);
+    }
+  }
+  if (!claimed.ok()) {
+    return Say(StrCat("the primary is gone; waits for the witness: ", claimed.message()));
   }
   Say(StrCat("has taken over as the primary, epoch ", epoch));
   serving_ = true;
@@ -282,24 +309,30 @@ void Replica::Lead() {
   ServeWhenReady();
 }
 
+void Replica::RememberCannotCopy(const Status& why, int64_t again_ms) {
+  MutexLock lock(mu_);
+  cannot_copy_ = why;
+  cannot_copy_until_ns_ = options_.env->NowNanos() + again_ms * kNanosPerMilli;
+}
+
 // Until the follower is lost.
 void Replica::Feed(uint64_t feed) {
   std::vector<KeptChange> copy;
   Status status = options_.log->BeginFeed(*options_.store, &copy);
   if (!status.ok()) {
     Say(StrCat("goes on without a follower: ", status.message()));
+    RememberCannotCopy(status, kCopyAgainMs);
     MutexLock lock(mu_);
-    cannot_copy_ = status;
-    cannot_copy_until_ns_ = options_.env->NowNanos() + kCopyAgainMs * kNanosPerMilli;
     feed_ = 0;
     feed_ends_ = false;
     return;
   }
-  uint64_t number = 0;
+  fed_ = feed;
+  number_ = 0;
   bool said_whole = false;
   uint64_t committed = 0;
   int64_t pushed_ns = 0;
-  status = PushCopy(feed, copy, &number);
+  status = PushCopy(copy);
   copy.clear();
   while (status.ok()) {
     ReplicaLog::Batch batch;
@@ -315,48 +348,68 @@ void Replica::Feed(uint64_t feed) {
     if (!status.ok() || (!is_new && !(silent && said_whole))) continue;
     pushed_ns = options_.env->NowNanos();
     wire::PushRequest push;
-    push.set_committed(is_new ? batch.committed : committed);
-    committed = push.committed();
-    push.set_whole(batch.whole || said_whole);
+    push.set_committed(committed);  // that of pieces, which come before their records
+    push.set_whole(said_whole);
     int64_t bytes = 0;
     for (const KeptChange& change : batch.changes) {
-      if (status.ok()) status = RecordToProto(change, push.add_record());
+      if (status.ok()) status = AddRecord(change, &push);
       bytes += change.bytes();
     }
     batch.changes.clear();  // so that the next updates need not write into copies
-    if (status.ok()) status = PushOne(&push, feed, &number, bytes);
+    if (is_new) committed = batch.committed;
+    push.set_committed(committed);
+    push.set_whole(batch.whole || said_whole);
+    if (status.ok()) status = PushOne(&push, bytes);
     if (!status.ok()) break;
     options_.log->Acknowledge(committed);
     if (!batch.whole || said_whole) continue;
     said_whole = true;
+    RememberCannotCopy(OkStatus(), 0);
     Say(StrCat("its follower at ", options_.other, " has all of its state"));
     ServeWhenReady();
   }
-  if (absl::IsResourceExhausted(status)) {  // the next copy would end the same way
-    MutexLock lock(mu_);
-    cannot_copy_ = status;
-    cannot_copy_until_ns_ = options_.env->NowNanos() + kCopyAgainMs * kNanosPerMilli;
-  }
+  // The next copy would end the same way.
+  if (absl::IsResourceExhausted(status)) RememberCannotCopy(status, kTooLargeAgainMs);
   LoseFollower(status);
 }
 
-Status Replica::PushCopy(uint64_t feed, const std::vector<KeptChange>& copy, uint64_t* number) {
+Status Replica::PushCopy(const std::vector<KeptChange>& copy) {
   wire::PushRequest push;
   int64_t bytes = 0;
   for (const KeptChange& change : copy) {
-    RETURN_IF_ERROR(RecordToProto(change, push.add_record()));
+    RETURN_IF_ERROR(AddRecord(change, &push));
     bytes += change.bytes();
     if (bytes < options_.push_bytes_max) continue;
-    RETURN_IF_ERROR(PushOne(&push, feed, number, bytes));
+    RETURN_IF_ERROR(PushOne(&push, bytes));
     bytes = 0;
   }
-  return PushOne(&push, feed, number, bytes);
+  return PushOne(&push, bytes);
 }
 
-Status Replica::PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number, int64_t bytes) {
-  push->set_feed(feed);
+// Adds a record to `push`, after it has pushed those of its values that travel in pieces. They
+// carry the cut of `push` as it is now.
+Status Replica::AddRecord(const KeptChange& change, wire::PushRequest* push) {
+  wire::PushRequest one;
+  const auto send = [&](wire::ValuePiece piece) {
+    one.set_committed(push->committed());
+    one.set_whole(push->whole());
+    *one.mutable_piece() = std::move(piece);
+    return PushOne(&one, options_.piece_bytes);
+  };
+  for (const KeptChange::Part& part : change.parts) {
+    for (const Tensor& value : part.values) {
+      if (!TravelsInPieces(value, options_.piece_bytes)) continue;
+      RETURN_IF_ERROR(SendPieces(value, options_.piece_bytes, send));
+    }
+  }
+  return RecordToProto(change, push->add_record(), options_.piece_bytes);
+}
+
+// Sends the next push of the feed, and clears it. `bytes`: how many its values have, about.
+Status Replica::PushOne(wire::PushRequest* push, int64_t bytes) {
+  push->set_feed(fed_);
   push->set_epoch(epoch());
-  push->set_number(++*number);
+  push->set_number(++number_);
   if (push->ByteSizeLong() > kPushBytesMax) {
     return ResourceExhausted("changes of ", push->ByteSizeLong(),
                              " bytes by one step cannot be replicated: at most ", kPushBytesMax,
@@ -369,7 +422,7 @@ Status Replica::PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number
       });
   push->Clear();
   if (!answer.ok()) return answer.status();
-  if (answer->number() != *number) return DataLoss("the follower answered another push");
+  if (answer->number() != number_) return DataLoss("the follower answered another push");
   return OkStatus();
 }
 
@@ -437,6 +490,10 @@ StatusOr<wire::PushResponse> Replica::Push(const wire::PushRequest& request) {
   MutexLock lock(mu_);
   if (role_ != wire::REPLICA_FOLLOWER || request.feed() != feed_ || request.epoch() < epoch_) {
     return Aborted(options_.task, ", replica ", options_.index, ", no longer follows this primary");
+  }
+  if (claiming_) {
+    return Aborted(options_.task, ", replica ", options_.index,
+                   ", takes its primary for gone and claims the next epoch");
   }
   if (!shadow_error_.ok()) return shadow_error_;
   epoch_ = request.epoch();

@@ -166,6 +166,7 @@ Status ReplicaLog::BeginFeed(const ResourceStore& store, std::vector<KeptChange>
     queue_.clear();
     queue_bytes_ = 0;
     sent_committed_ = acknowledged_ = 0;
+    acknowledged_ns_ = 0;
     known = known_;
   }
   fed_.clear();
@@ -294,6 +295,7 @@ void ReplicaLog::Acknowledge(uint64_t committed) {
   {
     MutexLock lock(mu_);
     acknowledged_ = std::max(acknowledged_, committed);
+    acknowledged_ns_ = env_.NowNanos();
     ended = TakeEnded();
   }
   End(std::move(ended), OkStatus());
@@ -337,6 +339,11 @@ ReplicaLog::Counts ReplicaLog::counts() const {
   MutexLock lock(mu_);
   Counts counts = counts_;
   counts.waiting_steps = static_cast<int64_t>(waiting_.size());
+  counts.feeding = feeding_;
+  counts.whole = feeding_ && whole_;
+  counts.behind = feeding_ ? last_ - acknowledged_ : 0;
+  counts.behind_bytes = queue_bytes_;
+  counts.acknowledged_ns = acknowledged_ns_;
   return counts;
 }
 

@@ -331,7 +331,8 @@ Process::Process(World& w, int i)
             if (std::getenv("REPLICA_SIM_LINES") == nullptr || !alive) return;
             std::printf("%8.3f %s\n", static_cast<double>(world.scheduler().now_ns()) / 1e9,
                         line.c_str());
-          }});
+          },
+      .piece_bytes = sizeof(int64_t)});  // the variables travel in two pieces
 }
 
 class ReplicaSimTest : public testing::TestWithParam<int> {};

@@ -11,6 +11,7 @@ namespace penstock {
 void ShadowState::Clear() {
   replayer_.reset();
   store_.ClearAll();
+  pieces_.Clear();
   held_.clear();
   last_position_ = committed_ = pushes_ = 0;
   whole_ = false;
@@ -24,7 +25,9 @@ Status ShadowState::Take(const wire::PushRequest& push) {
     return DataLoss("the log was kept up to ", committed_, ", now up to ", push.committed());
   }
   if (!replayer_) replayer_.emplace(store_);
-  for (const wire::StateRecord& record : push.record()) RETURN_IF_ERROR(Hold(record));
+  if (push.has_piece()) RETURN_IF_ERROR(pieces_.Add(push.piece(), bytes_max_));
+  int64_t bytes_left = bytes_max_ - pieces_.bytes();
+  for (const wire::StateRecord& record : push.record()) RETURN_IF_ERROR(Hold(record, &bytes_left));
   committed_ = push.committed();
   RETURN_IF_ERROR(ApplyCommitted());
   whole_ = whole_ || push.whole();
@@ -32,8 +35,8 @@ Status ShadowState::Take(const wire::PushRequest& push) {
   return OkStatus();
 }
 
-Status ShadowState::Hold(const wire::StateRecord& record) {
-  ASSIGN_OR_RETURN(KeptChange change, RecordFromProto(record, bytes_max_));
+Status ShadowState::Hold(const wire::StateRecord& record, int64_t* bytes_left) {
+  ASSIGN_OR_RETURN(KeptChange change, RecordFromProto(record, bytes_left, &pieces_));
   // The copy comes before the log.
   if (change.position == 0 ? last_position_ != 0 : change.position <= last_position_) {
     return DataLoss("record ", change.position, " comes after record ", last_position_);
@@ -55,6 +58,7 @@ Status ShadowState::ApplyCommitted() {
 
 void ShadowState::TakeOver() {
   CHECK(whole_, "a follower without all of the state takes over");
+  pieces_.Clear();
   held_.clear();
   if (replayer_) replayer_->End({});
   replayer_.reset();

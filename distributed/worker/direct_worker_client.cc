@@ -56,6 +56,7 @@ class DirectWorkerClient final : public WorkerClient {
     if (status.ok()) worker_.AbortStep(step_id, why);
     std::move(done)(status);
   }
+  // AbortStep is enough: nothing that a step in this process waits for outlasts its cancellation.
   void AbandonStep(int64_t step_id) override {}
   void Reset(const std::vector<std::string>& containers, const CallOptions& options,
              Done done) override {

@@ -10,6 +10,7 @@
 #include "core/base/timeout.h"
 #include "core/op/private_attrs.h"
 #include "distributed/collective/exchange.h"
+#include "distributed/worker/gate_wait.h"
 
 namespace penstock {
 namespace {
@@ -338,18 +339,16 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
     std::move(done)(std::move(status));
   });
   if (gate_ != nullptr) gate_->StepBegins(step->id());
-  Done ran([gate = gate_, step, ended = std::move(ended)](Status status) mutable {
-    if (status.ok() && gate == nullptr) return step->WhenSent(std::move(ended));
-    if (gate == nullptr) {
-      step->Cancel(status);
-      return std::move(ended)(std::move(status));
-    }
-    gate->StepEnds(step->id(), status,
-                   Done([step, ended = std::move(ended)](Status passed) mutable {
-                     if (passed.ok()) return step->WhenSent(std::move(ended));
-                     step->Cancel(passed);
-                     std::move(ended)(std::move(passed));
-                   }));
+  Done passed([step, ended = std::move(ended)](Status status) mutable {
+    if (status.ok()) return step->WhenSent(std::move(ended));
+    step->Cancel(status);
+    std::move(ended)(std::move(status));
+  });
+  Done ran([this, step, deadline_ns = args.deadline_ns,
+            passed = std::move(passed)](Status status) mutable {
+    if (gate_ == nullptr) return std::move(passed)(std::move(status));
+    AwaitGate(*gate_, step, status, deadline_ns,
+              {.threads = &threads_, .timer = &timer_, .task = self_.name}, std::move(passed));
   });
   const StepArgs step_args{.step_id = args.step_id,
                            .rendezvous = step.get(),
