@@ -85,10 +85,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status ReleaseCallable(int64_t callable);
 
   // Steps in instalments: see partial_run.h. One that is never finished ends with the session, or
-  // at the session's time limit. Returns its handle.
+  // at the session's time limit. Returns its handle. `hold` is kept until the step has ended.
   StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec);
   using SetUp = absl::AnyInvocable<void(StatusOr<std::string>) &&>;
-  void SetUpPartialRunAsync(const CallableSpec& spec, SetUp done);
+  void SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
+                            std::shared_ptr<void> hold = nullptr);
   // One instalment. At its time limit, or when it is cancelled, the whole step ends.
   Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
                     const std::vector<std::string>& fetches, std::vector<Tensor>* outputs);
@@ -159,7 +160,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                   StepSampling::Sample sample, StepStatsCollector* stats,
                   std::vector<Tensor>* outputs, RunMetadata* metadata);
   void StartStep(const Prepared& step, const MasterStep::Args& args, Done done);
-  void StartPartial(const Prepared& step, SetUp done);
+  void StartPartial(const Prepared& step, SetUp done, std::shared_ptr<void> hold);
   StatusOr<std::shared_ptr<PartialRun>> FindPartial(const std::string& handle);
   void ForgetPartial(const std::string& handle);
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);

@@ -64,7 +64,7 @@ struct ServerOptions {
   std::string insecure_client_address = {};
   // Limits for clients in other processes; 0: no limit. They bound the sessions that a client
   // (rpc/client_limits.h) may have with this task, the steps that one session may run at a time,
-  // and the bytes of one message to this task.
+  // and the bytes of one request to this task, whichever service it is for.
   int max_sessions_per_client = 0;
   int max_steps_in_flight = 0;
   int max_message_bytes = 0;

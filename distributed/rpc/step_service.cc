@@ -124,9 +124,12 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
     const Status first = recent_.Add(request.request_id(), "RunStep");
     if (!first.ok()) return Finish(*call, first, in_body);
     step->session = *std::move(session);
-    auto place = limits_->AddStep(request.session_handle());
-    if (!place.ok()) return Finish(*call, place.status(), in_body);
-    step->place = *std::move(place);
+    const std::string& partial = request.partial_run_handle();
+    if (partial.empty()) {  // an instalment belongs to a step that has its place
+      auto place = limits_->AddStep(request.session_handle());
+      if (!place.ok()) return Finish(*call, place.status(), in_body);
+      step->place = *std::move(place);
+    }
     step->run.options = OptionsOf(request.options());
     step->run.options.cancellation = &step->cancellation;
     step->run.fetches = {request.fetch().begin(), request.fetch().end()};
@@ -141,7 +144,6 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
         Finish(*call, MessageOf(step->request, step->run), in_body);
       });
     });
-    const std::string& partial = request.partial_run_handle();
     if (partial.empty()) return step->session->RunAsync(&step->run, std::move(done));
     if (request.target_size() > 0) {
       return std::move(done)(
@@ -157,6 +159,8 @@ void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
   if (!session.ok()) return call->Finish(session.status());
   const Status first = recent_.Add(request.request_id(), "PartialRunSetup");
   if (!first.ok()) return call->Finish(first);
+  auto place = limits_->AddStep(request.session_handle());
+  if (!place.ok()) return call->Finish(place.status());
   (*session)->SetUpPartialRunAsync({.feeds = {request.feed().begin(), request.feed().end()},
                                     .fetches = {request.fetch().begin(), request.fetch().end()},
                                     .targets = {request.target().begin(), request.target().end()}},
@@ -165,7 +169,8 @@ void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
                                        call->response().set_partial_run_handle(*handle);
                                      }
                                      call->Finish(handle.status());
-                                   });
+                                   },
+                                   *std::move(place));
 }
 
 Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& request,

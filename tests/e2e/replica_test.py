@@ -28,24 +28,6 @@ class ReplicaTest(ClusterTest):
     def weights(self, run):
         return re.search(r"weights ([0-9a-f]{16})", run.output()).group(1)
 
-    def kill_replica(self, run, ps, replica, how=signal.SIGKILL):
-        """The process of a replica."""
-        wanted = {"--job_name=ps", "--task_index=%d" % ps, "--replica_index=%d" % replica}
-        for entry in os.listdir("/proc"):
-            if not entry.isdigit():
-                continue
-            try:
-                with open("/proc/%s/cmdline" % entry) as f:
-                    arguments = set(f.read().split("\0"))
-                with open("/proc/%s/stat" % entry) as f:
-                    parent = int(f.read().rsplit(")", 1)[1].split()[1])
-            except (OSError, ValueError, IndexError):
-                continue
-            if wanted <= arguments and parent == run.process.pid:
-                os.kill(int(entry), how)
-                return int(entry)
-        raise AssertionError("no process of ps/%d.%d" % (ps, replica))
-
     def kill_primaries(self, *flags, ps, kills):
         undisturbed = self.train(*flags, ps=ps, replicas=1)
         self.assertEqual(undisturbed.finish(120), 0, undisturbed.output())
@@ -62,7 +44,7 @@ class ReplicaTest(ClusterTest):
             run.wait_for(r"step \d", start=start[victim])
             time.sleep(choose.random() * 0.3)
             killed = time.monotonic()
-            self.kill_replica(run, victim, primaries[victim])
+            run.kill("ps", victim, primaries[victim])
             match, start[victim] = run.wait_for(TAKEN_OVER % victim, seconds=15,
                                                 start=start[victim])
             slowest = max(slowest, time.monotonic() - killed)
@@ -87,7 +69,7 @@ class ReplicaTest(ClusterTest):
         line = 0
         for _ in range(3):
             _, line = run.wait_for(WHOLE % 1, start=line)
-            self.kill_replica(run, 1, 1)
+            run.kill("ps", 1, 1)
             _, line = run.wait_for(r"task:1, replica 0: lost its follower", start=line)
         self.assertEqual(run.finish(120), 0, run.output())
         self.assertEqual(self.weights(run), self.weights(undisturbed), run.output())
@@ -99,7 +81,7 @@ class ReplicaTest(ClusterTest):
         run = self.train("--steps=600", "--step_millis=10", restarts=2)
         _, line = run.wait_for(WHOLE % 0)
         run.wait_for(r"step \d\d", start=line)
-        pid = self.kill_replica(run, 0, 0, signal.SIGSTOP)
+        pid = run.kill("ps", 0, 0, signal.SIGSTOP)
         _, line = run.wait_for(TAKEN_OVER % 0, seconds=15, start=line)
         run.wait_for(r"step \d", seconds=30, start=line)
         os.kill(pid, signal.SIGCONT)

@@ -219,8 +219,9 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
           [options](const uint64_t& value) {
             options->max_message_bytes = static_cast<int>(value);
           },
-          "How long a message to this task may be, such as 64m: graphs and feeds of clients, and "
-          "what other tasks send; by default no limit")
+          "How long a request to this task may be, such as 64m: graphs and feeds of clients, and "
+          "what other tasks ask for. Answers to this task's own calls, such as tensors that it "
+          "gets over gRPC, are not meant. By default no limit")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::Range(kMessageBytesLeast, uint64_t{0x7fffffff}))
       ->type_name("BYTES");
