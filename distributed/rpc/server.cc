@@ -5,9 +5,11 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -132,6 +134,7 @@ struct Server::State {
   StatusOr<std::string> WitnessAddress() const;
   void Listen();
   StatusOr<HostPort> StatusAddress() const;
+  std::vector<std::string> StatusNames() const;
   wire::ClusterReport AskCluster();
   Status Admit(const StatusServer::Visitor& visitor) const;
   Status ShowStatus();
@@ -304,7 +307,11 @@ void Server::State::Listen() {
       *loop, *grpc_host.queue);
   master_service.Listen(task->master(), threads, *loop, *grpc_host.queue);
   insight_service.Listen(
-      {.task = &*task, .env = options.env, .channels = &channels, .loop = &*loop},
+      {.task = &*task,
+       .replica = replica ? &*replica : nullptr,
+       .env = options.env,
+       .channels = &channels,
+       .loop = &*loop},
       *grpc_host.queue);
   replica_service.Listen({.replica = replica ? &*replica : nullptr, .threads = &threads}, *loop,
                          *grpc_host.queue);
@@ -343,14 +350,27 @@ Status Server::State::Admit(const StatusServer::Visitor& visitor) const {
   return Annotate(user, "this page wants the cluster's token, as bearer or as password");
 }
 
+// Returns the names by which the status page may be asked for, besides addresses in numbers.
+std::vector<std::string> Server::State::StatusNames() const {
+  std::vector<std::string> names = options.status_hosts;
+  for (const std::string& address : {listens_at, self.address}) {
+    const StatusOr<HostPort> parsed = HostPort::Parse(address);
+    if (parsed.ok()) names.push_back(parsed->host);
+  }
+  char host[HOST_NAME_MAX + 1] = "";
+  if (gethostname(host, sizeof(host) - 1) == 0) names.push_back(host);
+  return names;
+}
+
 Status Server::State::ShowStatus() {
   if (options.task.status_port == 0) return OkStatus();
   ASSIGN_OR_RETURN(const HostPort address, StatusAddress());
   ASSIGN_OR_RETURN(status,
                    StatusServer::Create(
-                       address, {.task = [this] { return ReportTask(*task, *options.env); },
+                       address, {.task = [this] { return insight_service.Report(); },
                                  .cluster = [this] { return AskCluster(); },
-                                 .admit = [this](const auto& visitor) { return Admit(visitor); }}));
+                                 .admit = [this](const auto& visitor) { return Admit(visitor); },
+                                 .names = StatusNames()}));
   return OkStatus();
 }
 

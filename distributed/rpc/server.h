@@ -59,6 +59,9 @@ struct ServerOptions {
   // TLS and tokens of the task, and the files that its ops may use. By default the settings of the
   // process.
   std::optional<SecuritySettings> security = std::nullopt;
+  // Names by which the status page may be asked for, besides those that Server knows: the host at
+  // which it listens, its host in the cluster, this machine's name and "localhost".
+  std::vector<std::string> status_hosts = {};
   // "localhost:PORT", another port without TLS and tokens for processes of this one's user: see
   // security/client_port.h. "": none.
   std::string insecure_client_address = {};

@@ -6,6 +6,7 @@
 #include "core/base/mutex.h"
 #include "core/checkpoint/bundle_writer.h"
 #include "core/checkpoint/checkpoint_reader.h"
+#include "core/checkpoint/finished_checkpoints.h"
 #include "core/checkpoint/merge_bundles.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
@@ -28,7 +29,9 @@ class SaveKernel : public FileKernel {
       RETURN_IF_ERROR(
           writer->AddAs(request.names[i], request.slices[i], ctx.input(kFirstTensor + i)));
     }
-    return writer->Finish();
+    RETURN_IF_ERROR(writer->Finish());
+    NoteFinishedCheckpoint(request.file, *ctx.step().env);
+    return OkStatus();
   }
 };
 
@@ -75,7 +78,10 @@ class MergeKernel : public FileKernel {
   Status Run(KernelContext& ctx) const override {
     ASSIGN_OR_RETURN(const auto sources, StringsInput(ctx, 0, "checkpoint_prefixes"));
     ASSIGN_OR_RETURN(const std::string destination, StringInput(ctx, 1, "destination_prefix"));
-    return MergeBundles(*ctx.step().env, {sources.begin(), sources.end()}, destination, options_);
+    RETURN_IF_ERROR(
+        MergeBundles(*ctx.step().env, {sources.begin(), sources.end()}, destination, options_));
+    NoteFinishedCheckpoint(destination, *ctx.step().env);
+    return OkStatus();
   }
 
  private:

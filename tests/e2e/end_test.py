@@ -58,7 +58,11 @@ class EndTest(StuckCluster):
     def test_training_that_is_shut_down_saves(self):
         run = self.start("--model=mlp", "--steps=10000000", "--save_every_steps=10000000", ps=1)
         run.wait_for(r"step +[1-9]\d")
-        ran = command("shutdown", "grpc://" + run.address("worker"))
+        target = "grpc://" + run.address("worker")
+        # The first step's is written at the start.
+        self.until(lambda: command("status", target).stdout, "Last checkpoints",
+                   run.folder + "/model.ckpt-")
+        ran = command("shutdown", target)
         self.assertEqual(ran.returncode, 0, ran.stderr + run.output())
         self.assertEqual(run.finish(60), 143, run.output())  # stopped: start it again
         told, _ = run.wait_for(r"worker/0\] .*told to end at step (\d+)")

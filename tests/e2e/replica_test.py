@@ -7,11 +7,12 @@ import os
 import random
 import re
 import signal
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from cluster import ClusterTest, main  # noqa: E402
+from cluster import PENSTOCK, ClusterTest, main  # noqa: E402
 
 PROGRAM = "tests/e2e/replica_train"
 KILLS = int(os.environ.get("REPLICA_TEST_KILLS", "6"))
@@ -74,6 +75,29 @@ class ReplicaTest(ClusterTest):
         self.assertEqual(run.finish(120), 0, run.output())
         self.assertEqual(self.weights(run), self.weights(undisturbed), run.output())
         self.assertNotRegex(run.output(), r"step after \d+ failed", "a follower's death fails none")
+
+    def test_status_shows_who_is_the_primary(self):
+        run = self.train("--steps=1000000", "--step_millis=10", ps=1, restarts=1)
+        run.wait_for(WHOLE % 0)
+        status = [PENSTOCK, "status", "grpc://" + run.address("worker")]
+
+        def table():
+            ran = subprocess.run(status, capture_output=True, text=True, timeout=60, check=True)
+            return ran.stdout
+
+        row = r"(?m)^  /job:ps/task:0 +(\S+) +%s +(\d+)"
+        said = table()
+        first, follower = (re.search(row % role, said) for role in ("primary", "follower"))
+        self.assertTrue(first and follower, said)
+        self.assertRegex(said, r"primary .* (has everything|changes behind) ")
+        run.kill("ps", 0, 0)
+        run.wait_for(TAKEN_OVER % 0, seconds=15)
+        second = re.search(row % "primary", table())
+        self.assertEqual(second.group(1), follower.group(1), "the other process")
+        self.assertGreater(int(second.group(2)), int(first.group(2)), "a later epoch")
+        ended = subprocess.run([PENSTOCK, "shutdown", "grpc://" + run.address("worker")],
+                               capture_output=True, text=True, timeout=60, check=False)
+        self.assertIn(follower.group(1) + " has ended", ended.stdout)
 
     def test_a_primary_that_was_only_frozen_is_fenced(self):
         undisturbed = self.train("--steps=600", replicas=1)

@@ -176,6 +176,13 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
                    "is secured; 0: nowhere")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
+  auto options = std::make_shared<ServerOptions>();
+  server
+      ->add_option("--status_hosts", options->status_hosts,
+                   "NAME,...: other names by which browsers and Prometheus may ask for the status "
+                   "page: those of a proxy or a Service in front of it. Addresses in numbers, "
+                   "localhost, this machine's name and the task's host in the cluster always may")
+      ->delimiter(',');
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,
                      "A ConfigProto in text form, which clients' configurations are merged into "
@@ -195,7 +202,6 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
           "for so long, and why, as `penstock why` does; again at twice the age. 0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
-  auto options = std::make_shared<ServerOptions>();
   AddBytes(server, "--memory_limit", &options->memory_limit,
            "How many bytes of tensors the task may hold, such as 512m or 8g: what needs more fails "
            "with RESOURCE_EXHAUSTED. By default what the machine or the control group has, less "
