@@ -17,10 +17,10 @@ TEST(HostHeaderTest, LetsInWhoCallsTheTaskByItsName) {
 }
 
 TEST(HostHeaderTest, RefusesOtherSites) {
-  for (const char* header : {"evil.example", "evil.example:8000", "localhost.evil.example",
-                             "127.0.0.1.evil.example:8000", "worker0.example.evil.example",
-                             "[evil.example]:8000", "0x7f000001", ":80",
-                             "evil.example:localhost", " localhost", "127.1"}) {
+  for (const char* header :
+       {"evil.example", "evil.example:8000", "localhost.evil.example",
+        "127.0.0.1.evil.example:8000", "worker0.example.evil.example", "[evil.example]:8000",
+        "0x7f000001", ":80", "evil.example:localhost", " localhost", "127.1"}) {
     const Status status = CheckHostHeader(header, kNames);
     EXPECT_EQ(status.code(), StatusCode::kPermissionDenied) << header;
   }

@@ -109,8 +109,7 @@ class Metrics {
     Gauge("penstock_replica_primary", "Whether this process is its parameter server's primary.",
           primary);
     if (!primary) return;
-    Gauge("penstock_replica_has_follower", "Whether a follower could take over.",
-          replica.whole());
+    Gauge("penstock_replica_has_follower", "Whether a follower could take over.", replica.whole());
     Gauge("penstock_replica_behind", "Changes that the follower has not acknowledged.",
           static_cast<int64_t>(replica.behind()));
     Gauge("penstock_replica_waiting_steps", "Steps that wait for the follower.",
@@ -125,8 +124,8 @@ class Metrics {
     for (const wire::CheckpointReport& last : task_.checkpoint()) {
       Add(age, static_cast<double>(last.age_ms()) / 1000, {{"checkpoint", NameOf(last)}});
     }
-    MetricFamily& step = Family("penstock_checkpoint_step", "The step in its name; -1: none.",
-                                MetricType::Gauge);
+    MetricFamily& step =
+        Family("penstock_checkpoint_step", "The step in its name; -1: none.", MetricType::Gauge);
     for (const wire::CheckpointReport& last : task_.checkpoint()) {
       Add(step, static_cast<double>(last.step()), {{"checkpoint", NameOf(last)}});
     }

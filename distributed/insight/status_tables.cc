@@ -91,9 +91,9 @@ std::string FollowerText(const wire::ReplicaReport& primary) {
 
 // The processes of parameter servers that have two.
 StatusTable Replicas(const wire::ClusterReport& cluster) {
-  StatusTable table{.title = "Replicas",
-                    .header = {"task", "address", "role", "epoch", "its follower", "acknowledged",
-                               "steps wait"}};
+  StatusTable table{
+      .title = "Replicas",
+      .header = {"task", "address", "role", "epoch", "its follower", "acknowledged", "steps wait"}};
   for (const wire::ClusterTask& task : cluster.task()) {
     if (!task.has_other_replica()) continue;
     for (const wire::ClusterTask* process : {&task, &task.other_replica()}) {
@@ -104,10 +104,10 @@ StatusTable Replicas(const wire::ClusterReport& cluster) {
         row.resize(table.header.size(), "-");
       } else {
         const bool feeds = replica.feeding() && replica.acknowledged_ms() >= 0;
-        row.insert(row.end(), {RoleText(process->report()), StrCat(replica.epoch()),
-                               FollowerText(replica),
-                               feeds ? StrCat(AgeText(replica.acknowledged_ms()), " ago") : "-",
-                               StrCat(replica.waiting_steps())});
+        row.insert(row.end(),
+                   {RoleText(process->report()), StrCat(replica.epoch()), FollowerText(replica),
+                    feeds ? StrCat(AgeText(replica.acknowledged_ms()), " ago") : "-",
+                    StrCat(replica.waiting_steps())});
       }
       table.rows.push_back(std::move(row));
     }
@@ -203,9 +203,8 @@ StatusTable Traffic(const wire::ClusterReport& cluster) {
 
 std::vector<StatusTable> StatusTables(const wire::ClusterReport& cluster) {
   std::vector<StatusTable> tables = {Tasks(cluster)};
-  for (StatusTable table :
-       {Replicas(cluster), Sessions(cluster), Checkpoints(cluster), Queues(cluster),
-        Variables(cluster), Traffic(cluster)}) {
+  for (StatusTable table : {Replicas(cluster), Sessions(cluster), Checkpoints(cluster),
+                            Queues(cluster), Variables(cluster), Traffic(cluster)}) {
     if (!table.rows.empty()) tables.push_back(std::move(table));
   }
   return tables;

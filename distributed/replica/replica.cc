@@ -21,7 +21,8 @@ constexpr int64_t kHeartbeatMs = 300;
 constexpr int64_t kFirstFollowerMs = 5'000;
 // State that cannot be copied is looked at again after this long.
 constexpr int64_t kCopyAgainMs = 5'000;
-// What is too large for a message hardly changes, and a copy costs much until that is found.
+// A value that is too large for a message is looked at again after this long: it hardly changes,
+// and a copy costs much until it is found.
 constexpr int64_t kTooLargeAgainMs = 60'000;
 // A copy may take longer than a step's changes; what any link moves in a second.
 constexpr int64_t kCopyMs = 5'000;

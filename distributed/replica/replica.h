@@ -50,7 +50,7 @@ class Replica {
     int64_t greet_ms = 100;     // between a follower's questions
     int64_t silent_ms = 1'500;  // without an answer for so long a process counts as gone
     int64_t push_bytes_max = 8 << 20;
-    int64_t piece_bytes = kPieceBytes;  // larger values travel in pieces
+    int64_t piece_bytes = kPieceBytes;            // larger values travel in pieces
     int64_t shadow_bytes_max = int64_t{1} << 34;  // of the values of one push
   };
   explicit Replica(Options options);

@@ -75,15 +75,15 @@ class ReplicaLog final : public StateLog, public StepGate {
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Counts {
-    uint64_t records = 0;       // that the store has seen
-    int64_t fed_bytes = 0;      // of values handed to TakeBatch
-    uint64_t forced_cuts = 0;   // amid a step
-    int64_t waiting_steps = 0;  // for the follower
-    int64_t pushes = 0;         // batches taken
-    bool feeding = false;       // there is a follower, and
-    bool whole = false;         // it could take over
-    uint64_t behind = 0;        // records that it has not acknowledged
-    int64_t behind_bytes = 0;   // of values that were not handed to TakeBatch yet
+    uint64_t records = 0;         // that the store has seen
+    int64_t fed_bytes = 0;        // of values handed to TakeBatch
+    uint64_t forced_cuts = 0;     // amid a step
+    int64_t waiting_steps = 0;    // for the follower
+    int64_t pushes = 0;           // batches taken
+    bool feeding = false;         // there is a follower, and
+    bool whole = false;           // it could take over
+    uint64_t behind = 0;          // records that it has not acknowledged
+    int64_t behind_bytes = 0;     // of values that were not handed to TakeBatch yet
     int64_t acknowledged_ns = 0;  // when it last acknowledged something; 0: it has not
   };
   Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -42,8 +42,8 @@ Status PieceReader::BeginValue(const tensorflow::TensorProto& whole, int64_t byt
   }
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(declared.dims()));
   int64_t bytes = 0;
-  const bool too_many = __builtin_mul_overflow(shape.num_elements(),
-                                               static_cast<int64_t>(SizeOf(dtype)), &bytes);
+  const bool too_many =
+      __builtin_mul_overflow(shape.num_elements(), static_cast<int64_t>(SizeOf(dtype)), &bytes);
   if (too_many || bytes > bytes_max - bytes_) {
     return ResourceExhausted("a ", Name(dtype), " value of shape ", shape.ToString(),
                              " is too large: at most ", bytes_max - bytes_,

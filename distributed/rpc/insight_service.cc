@@ -36,7 +36,7 @@ wire::ReplicaReport ReportOf(const Replica::State& state, int64_t now_ns) {
   return report;
 }
 
-// Of the two processes of a parameter server, the one that serves is the task.
+// Makes the process that serves, of the two of a parameter server, the task.
 void PutPrimaryFirst(wire::ClusterTask* task) {
   if (!task->has_other_replica()) return;
   const auto serves = [](const wire::ClusterTask& process) {

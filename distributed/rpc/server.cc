@@ -306,13 +306,12 @@ void Server::State::Listen() {
        .shutdown = [this](const std::string& reason) { task->RequestShutdown(reason); }},
       *loop, *grpc_host.queue);
   master_service.Listen(task->master(), threads, *loop, *grpc_host.queue);
-  insight_service.Listen(
-      {.task = &*task,
-       .replica = replica ? &*replica : nullptr,
-       .env = options.env,
-       .channels = &channels,
-       .loop = &*loop},
-      *grpc_host.queue);
+  insight_service.Listen({.task = &*task,
+                          .replica = replica ? &*replica : nullptr,
+                          .env = options.env,
+                          .channels = &channels,
+                          .loop = &*loop},
+                         *grpc_host.queue);
   replica_service.Listen({.replica = replica ? &*replica : nullptr, .threads = &threads}, *loop,
                          *grpc_host.queue);
   // Defaults of the server are merged with what a client leaves out, which its messages alone show.
@@ -365,12 +364,12 @@ std::vector<std::string> Server::State::StatusNames() const {
 Status Server::State::ShowStatus() {
   if (options.task.status_port == 0) return OkStatus();
   ASSIGN_OR_RETURN(const HostPort address, StatusAddress());
-  ASSIGN_OR_RETURN(status,
-                   StatusServer::Create(
-                       address, {.task = [this] { return insight_service.Report(); },
-                                 .cluster = [this] { return AskCluster(); },
-                                 .admit = [this](const auto& visitor) { return Admit(visitor); },
-                                 .names = StatusNames()}));
+  ASSIGN_OR_RETURN(
+      status, StatusServer::Create(address,
+                                   {.task = [this] { return insight_service.Report(); },
+                                    .cluster = [this] { return AskCluster(); },
+                                    .admit = [this](const auto& visitor) { return Admit(visitor); },
+                                    .names = StatusNames()}));
   return OkStatus();
 }
 

@@ -161,16 +161,17 @@ void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
   if (!first.ok()) return call->Finish(first);
   auto place = limits_->AddStep(request.session_handle());
   if (!place.ok()) return call->Finish(place.status());
-  (*session)->SetUpPartialRunAsync({.feeds = {request.feed().begin(), request.feed().end()},
-                                    .fetches = {request.fetch().begin(), request.fetch().end()},
-                                    .targets = {request.target().begin(), request.target().end()}},
-                                   [call](StatusOr<std::string> handle) {
-                                     if (handle.ok()) {
-                                       call->response().set_partial_run_handle(*handle);
-                                     }
-                                     call->Finish(handle.status());
-                                   },
-                                   *std::move(place));
+  (*session)->SetUpPartialRunAsync(
+      {.feeds = {request.feed().begin(), request.feed().end()},
+       .fetches = {request.fetch().begin(), request.fetch().end()},
+       .targets = {request.target().begin(), request.target().end()}},
+      [call](StatusOr<std::string> handle) {
+        if (handle.ok()) {
+          call->response().set_partial_run_handle(*handle);
+        }
+        call->Finish(handle.status());
+      },
+      *std::move(place));
 }
 
 Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& request,

@@ -192,9 +192,8 @@ TEST_F(WorkerServiceTest, GraphsThatAreWrongAreRefused) {
 // Graphs come as bytes: parsing them takes too long for a polling thread.
 TEST_F(WorkerServiceTest, BytesThatAreNoGraphAreRefused) {
   TestHost& host = serving_.host();
-  const grpc::Status status =
-      CallBytes(host.host().channels->To(host.address()), "/penstock.wire.Worker/RegisterGraph",
-                "\xff\xff\xff\xff");
+  const grpc::Status status = CallBytes(host.host().channels->To(host.address()),
+                                        "/penstock.wire.Worker/RegisterGraph", "\xff\xff\xff\xff");
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_EQ(status.error_message(), "malformed message");
 }

@@ -26,7 +26,7 @@ class GateWait : public std::enable_shared_from_this<GateWait> {
   void Answer(const Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // What has to be given back when the wait has ended.
+  // Registrations, to be given back when the wait has ended.
   struct Watches {
     std::optional<Cancellation::Token> cancellation;
     std::optional<DeadlineTimer::Token> timer;
@@ -59,13 +59,11 @@ void GateWait::Watch(int64_t deadline_ns) {
   watches.cancellation = token;
   if (deadline_ns != 0) {
     // The timer's thread must not end the step: that would have it wait for itself.
-    watches.timer =
-        services_.timer->Arm(deadline_ns, [step = step_, threads = services_.threads] {
-          threads->Schedule([step] {
-            step->Cancel(
-                DeadlineExceeded("step ", step->id(), " did not end before its deadline"));
-          });
-        });
+    watches.timer = services_.timer->Arm(deadline_ns, [step = step_, threads = services_.threads] {
+      threads->Schedule([step] {
+        step->Cancel(DeadlineExceeded("step ", step->id(), " did not end before its deadline"));
+      });
+    });
   }
   {
     MutexLock lock(mu_);
@@ -89,10 +87,10 @@ void GateWait::Answer(const Status& status) {
 // the step deregisters.
 void GateWait::StepCancelled(const Status& why) {
   services_.threads->Schedule([self = shared_from_this(), why] {
-    self->Answer(WithMessage(
-        why, StrCat(why.message(), "; step ", self->step_->id(), " of ", self->services_.task,
-                    " has run and waited for ", self->awaited_,
-                    ": it is not known whether its changes will last")));
+    self->Answer(
+        WithMessage(why, StrCat(why.message(), "; step ", self->step_->id(), " of ",
+                                self->services_.task, " has run and waited for ", self->awaited_,
+                                ": it is not known whether its changes will last")));
   });
 }
 

@@ -26,8 +26,7 @@ inline grpc::Status CallBytes(const std::shared_ptr<grpc::Channel>& channel,
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
   grpc::CompletionQueue queue;
   const grpc::Slice slice(request);
-  const auto call =
-      stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&slice, 1), &queue);
+  const auto call = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&slice, 1), &queue);
   call->StartCall();
   grpc::ByteBuffer bytes;
   grpc::Status status;
