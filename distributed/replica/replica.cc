@@ -391,15 +391,17 @@ Status Replica::PushCopy(const std::vector<KeptChange>& copy) {
 // carry the cut of `push` as it is now.
 Status Replica::AddRecord(const KeptChange& change, wire::PushRequest* push) {
   wire::PushRequest one;
-  const auto send = [&](wire::ValuePiece piece) {
-    one.set_committed(push->committed());
-    one.set_whole(push->whole());
-    *one.mutable_piece() = std::move(piece);
-    return PushOne(&one, options_.piece_bytes);
-  };
   for (const KeptChange::Part& part : change.parts) {
     for (const Tensor& value : part.values) {
       if (!TravelsInPieces(value, options_.piece_bytes)) continue;
+      const auto send = [&](wire::ValuePiece piece) {
+        one.set_committed(push->committed());
+        one.set_whole(push->whole());
+        // With the first piece the follower takes memory for the whole value, which takes time.
+        const bool first = piece.begin() == 0;
+        *one.mutable_piece() = std::move(piece);
+        return PushOne(&one, first ? static_cast<int64_t>(value.bytes()) : options_.piece_bytes);
+      };
       RETURN_IF_ERROR(SendPieces(value, options_.piece_bytes, send));
     }
   }
