@@ -82,7 +82,7 @@ TEST(RecordProtoTest, BoundsItsMemory) {
   EXPECT_TRUE(absl::IsResourceExhausted(RecordFromProto(record, kBytesMax).status()));
 }
 
-// Whatever comes: an error or a change, and a store that can still be used.
+// Damaged records are errors or changes, and the store can still be used afterwards.
 TEST(RecordProtoTest, SurvivesHostileBytes) {
   const std::string whole = SampleRecord().SerializeAsString();
   std::mt19937 random(1);
