@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/transport/shm/tensor_record_writer.h"
+#include "distributed/transport/records/tensor_record_writer.h"
 
 #include <algorithm>
 #include <string>
@@ -13,8 +13,8 @@ size_t HeaderBytes(const OutgoingTensor& tensor) {
   // Whether the key has a number already is not known yet: leave room for its text.
   const RendezvousKey& key = tensor.key().key();
   const size_t text = key.src_device.size() + key.dst_device.size() + key.tensor.size() + 64;
-  return sizeof(RecordHead) + sizeof(TensorFields) +
-         tensor.header().dims.size() * sizeof(RecordDim) + text;
+  return sizeof(RecordHead) + sizeof(TensorFields) + tensor.header().dims.size() * sizeof(int64_t) +
+         text;
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ Status TensorRecordWriter::CheckHeader(const OutgoingTensor& tensor) {
 }
 
 StatusOr<bool> TensorRecordWriter::Write(const OutgoingTensor& tensor, Place place,
-                                         uint64_t offset) {
+                                         const ElsewhereBytes& where) {
   const size_t body = place == Place::kInline ? tensor.bytes() : 0;
   ASSIGN_OR_RETURN(const size_t room, ring_.Room());
   if (room < HeaderBytes(tensor) + body) return false;
@@ -37,7 +37,9 @@ StatusOr<bool> TensorRecordWriter::Write(const OutgoingTensor& tensor, Place pla
                                .frame = tensor.key().frame(),
                                .iteration = tensor.key().iteration(),
                                .total_bytes = header.bytes,
-                               .offset = offset,
+                               .address = where.address,
+                               .offer = where.offer,
+                               .address_key = where.address_key,
                                .key = number.value,
                                .key_bytes = static_cast<uint32_t>(text.size()),
                                .dtype = header.dtype,
@@ -46,7 +48,7 @@ StatusOr<bool> TensorRecordWriter::Write(const OutgoingTensor& tensor, Place pla
                                .is_encoded = header.is_encoded,
                                .place = place,
                                .unused = 0};
-  const size_t dims = header.dims.size() * sizeof(RecordDim);
+  const size_t dims = header.dims.size() * sizeof(int64_t);
   const RecordHead head = {RecordKind::kTensor,
                            static_cast<uint32_t>(sizeof(fields) + dims + text.size() + body)};
   ring_.Append(&head, sizeof(head));
