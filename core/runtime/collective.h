@@ -35,7 +35,7 @@ struct CollectiveCall {
   bool is_source = false;  // of a broadcast
   Tensor input;            // not valid at those that receive a broadcast
   DType dtype = DType::kInvalid;
-  Shape shape;                           // of the input; of the result of a broadcast
+  Shape shape;  // of the input; of the result of a broadcast
   // The call's limit, DeadlineExceeded; 0: ten minutes until all ranks of the group have come, and
   // none from then on.
   double timeout_seconds = 0;
