@@ -22,6 +22,7 @@
 #include "core/base/mutex.h"
 #include "core/base/rooted_env.h"
 #include "core/base/thread_pool.h"
+#include "core/op/load_library.h"
 #include "core/tensor/caching_allocator.h"
 #include "distributed/insight/status_server.h"
 #include "distributed/insight/stuck_watch.h"
@@ -383,6 +384,7 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
   if (options.memory_limit > 0) MemoryAccount::Task().set_limit(options.memory_limit);
+  RETURN_IF_ERROR(LoadLibrariesOfEnvironment());
   SecuritySettings security;
   if (options.security.has_value()) {
     security = *options.security;

@@ -79,7 +79,9 @@ class Server {
   // Listens at `task.listen_address` ("HOST[:PORT]"), by default where the cluster says that the
   // task is; on all interfaces if that is not an address of this host (listen_address.h). Port 0 is
   // a free one. Callers wait until Start. InvalidArgument where the port is taken, listen_address
-  // is not this host's, or a file of the security settings cannot be used.
+  // is not this host's, or a file of the security settings cannot be used. The server knows the ops
+  // that there are now, with those of the libraries that PENSTOCK_LOAD in the environment names
+  // (core/op/load_library.h), whose errors are returned.
   static StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
   ~Server();
 

@@ -10,6 +10,7 @@
 #include "core/graph/graph_proto.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/compile_flags.h"
+#include "tools/penstock/load_flag.h"
 
 namespace penstock {
 namespace {
@@ -109,6 +110,7 @@ void AddGraphCommand(CLI::App& app, int* exit_code) {
       ->add_flag("--explain", options->explain,
                  "Also print how long each pass took, and why each node is where it is")
       ->excludes(dot);
+  AddLoadFlag(*graph);
   graph->callback([options, exit_code] { *exit_code = ExitCodeOf(RunGraphCommand(*options)); });
 }
 

@@ -11,8 +11,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "core/op/load_library.h"
 #include "core/op/registry.h"
 #include "tools/penstock/commands.h"
+#include "tools/penstock/load_flag.h"
+#include "tools/penstock/op_spec.h"
 
 namespace penstock {
 namespace {
@@ -117,6 +120,41 @@ void PrintTable(const Registry& registry, const std::vector<const OpDef*>& ops) 
   std::printf("%zu ops\n", ops.size());
 }
 
+// The library that has brought an op; "" if it is built in.
+std::string LibraryOf(const OpDef& op) {
+  for (const OpLibrary& library : LoadedLibraries()) {
+    if (std::count(library.ops.begin(), library.ops.end(), op.name) > 0) return library.path;
+  }
+  return "";
+}
+
+void PrintJson(const std::vector<const OpDef*>& ops) {
+  auto specs = nlohmann::json::array();
+  for (const OpDef* op : ops) {
+    specs.push_back(OpSpec(*op));
+    specs.back()["library"] = LibraryOf(*op);
+  }
+  std::printf("%s\n", specs.dump(1).c_str());
+}
+
+struct OpsOptions {
+  std::string name, filter;
+  bool json = false;
+};
+
+Status ListOps(const OpsOptions& options) {
+  const Registry& registry = Registry::Global();
+  if (!options.name.empty()) {
+    ASSIGN_OR_RETURN(const OpDef* const op, registry.GetOp(options.name));
+    options.json ? PrintJson({op}) : Describe(registry, *op);
+    return OkStatus();
+  }
+  const std::vector<const OpDef*> matching = Matching(registry, options.filter);
+  if (matching.empty()) return NothingMatches(registry, options.filter);
+  options.json ? PrintJson(matching) : PrintTable(registry, matching);
+  return OkStatus();
+}
+
 }  // namespace
 
 void AddOpsCommand(CLI::App& app, int* exit_code) {
@@ -124,23 +162,16 @@ void AddOpsCommand(CLI::App& app, int* exit_code) {
   ops->footer(
       "  penstock ops              the table of all ops\n"
       "  penstock ops MatMul       everything about one\n"
-      "  penstock ops --grep=Pool  those whose names contain Pool, in any case\n");
-  auto name = std::make_shared<std::string>();
-  auto filter = std::make_shared<std::string>();
-  ops->add_option("op", *name, "Describe this op");
-  ops->add_option("--grep", *filter, "Only ops whose names contain this, in any case");
-  ops->callback([name, filter, exit_code] {
-    const Registry& registry = Registry::Global();
-    if (name->empty()) {
-      const std::vector<const OpDef*> matching = Matching(registry, *filter);
-      if (!matching.empty()) return PrintTable(registry, matching);
-      *exit_code = ExitCodeOf(NothingMatches(registry, *filter));
-      return;
-    }
-    const StatusOr<const OpDef*> op = registry.GetOp(*name);
-    if (op.ok()) Describe(registry, **op);
-    *exit_code = ExitCodeOf(op.status());
-  });
+      "  penstock ops --grep=Pool  those whose names contain Pool, in any case\n"
+      "  penstock ops --load=libtriple.so Triple  an op of a library\n");
+  auto options = std::make_shared<OpsOptions>();
+  ops->add_option("op", options->name, "Describe this op");
+  ops->add_option("--grep", options->filter, "Only ops whose names contain this, in any case");
+  ops->add_flag("--json", options->json,
+                "Print for programs: signatures as TensorFlow spells them, and which library has "
+                "brought the op");
+  AddLoadFlag(*ops);
+  ops->callback([options, exit_code] { *exit_code = ExitCodeOf(ListOps(*options)); });
 }
 
 }  // namespace penstock

@@ -14,6 +14,7 @@
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
 #include "tools/penstock/commands.h"
+#include "tools/penstock/load_flag.h"
 
 namespace penstock {
 namespace {
@@ -233,6 +234,7 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
   server->add_flag("--until_stdin_ends", serve->until_stdin_ends,
                    "Also end when standard input does: with the process that started this one");
+  AddLoadFlag(*server);
   server->callback([server, flags, config, idle_timeout, stuck_after, options, serve, exit_code] {
     StatusOr<TaskConfig> task = FindTask(*server, *flags);
     Status served = task.status();
