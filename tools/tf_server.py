@@ -11,8 +11,9 @@ The constructor's arguments, .target, .server_def, .start(), .join() and create_
 TensorFlow's. The task itself is a process of `penstock server`, which ends with this one, or when
 stop() is called: as TensorFlow's, it lives on when nobody holds the Server any more. With
 PENSTOCK_TLS_CA or PENSTOCK_TOKEN_FILE in the environment the task is secured (SECURITY.md), and
-.target is a port of this host for processes of this user. The program is
-$PENSTOCK, else the one of this checkout's build, else the one on the PATH.
+.target is a port of this host for processes of this user. PENSTOCK_LOAD names op libraries that it
+loads (docs/custom-ops.md). The program is $PENSTOCK, else the one of this checkout's build, else
+the one on the PATH.
 """
 
 import atexit
@@ -29,7 +30,8 @@ _BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
                       "bazel-bin", "tools", "penstock", "penstock")
 
 
-def _program():
+def find_program():
+    """Returns the path of the penstock program."""
     for path in (os.environ.get("PENSTOCK"), _BUILT, shutil.which("penstock")):
         if path and os.access(path, os.X_OK):
             return path
@@ -133,7 +135,7 @@ class Server:
     def start(self):
         if self._process is not None:
             return
-        command = [_program(), "server", "--until_stdin_ends",
+        command = [find_program(), "server", "--until_stdin_ends",
                    "--protocol=" + self._server_def.protocol]
         config = str(self._server_def.default_session_config)
         if config:

@@ -134,6 +134,17 @@ class ExamplesTest(ClusterTest):
         self.assertAlmostEqual(float(w.group(1)), 3, delta=0.1)
         self.assertAlmostEqual(float(w.group(2)), -1, delta=0.1)
 
+    def test_cube_root(self):
+        library = EXAMPLES + "/libcube_root_op.so"
+        self.assertEqual(self.run_alone(EXAMPLES + "/cube_root", library), "x = 7.998\n")
+        self.assertIn("cube is x", self.run_alone(PENSTOCK, "ops", "--load", library, "CubeRoot"))
+        # A program that serves a task gives it the libraries of its environment.
+        run = self.start("--model=mlp", "--steps=1000000", ps=1, workers=1,
+                         run_flags=["--load=" + library])
+        run.wait_for(r"step +[1-9]")
+        said = self.run_alone(EXAMPLES + "/cube_root", library, "grpc://" + run.address("ps"))
+        self.assertEqual(said, "x = 7.998\n")
+
     def test_score(self):
         said = self.run_alone(EXAMPLES + "/score", SAVED_MODEL, "serving_default",
                               input="1,2,3\n-9,0,0\n")
