@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for tf.load_op_library, for op libraries of Penstock (docs/custom-ops.md).
 
-    from tf_ops import load_op_library        # was: load_op_library = tf.load_op_library
+    from tf_ops import load_op_library    # was: load_op_library = tf.load_op_library
     cube_root_op = load_op_library("./libcube_root_op.so")
-    y = cube_root_op.cube_root(x)             # builds graph: a session on a Penstock cluster runs it
+    y = cube_root_op.cube_root(x)         # builds graph, for sessions on a Penstock cluster
 
 TensorFlow builds a node only of an op that is in its own registry, so the ops are registered there:
 names, types and attributes, as `penstock ops --json` tells them; no kernels. TensorFlow's own

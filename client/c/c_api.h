@@ -12,8 +12,7 @@
    once, but for its deletion; a tensor's data is the callers' to share.
    Versions. A program that was built for PS_ABI_VERSION n works with a library whose
    PS_AbiVersion() is n: functions are added without raising it. */
-#ifndef PENSTOCK_C_API_H_
-#define PENSTOCK_C_API_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -90,8 +89,8 @@ PS_Status* PS_NewStringTensor(const int64_t* dims, int rank, const char* const* 
                               const size_t* sizes, PS_Tensor** tensor);
 /* Wraps the memory of a DLPack tensor without a copy and takes it over: its deleter runs when no
    tensor of Penstock uses it any more, on any thread. On an error it stays the caller's.
-   INVALID_ARGUMENT: not in CPU memory, not row-major, or a type that tensors do not have. Nobody may
-   write the memory until then. */
+   INVALID_ARGUMENT: not in CPU memory, not row-major, or a type that tensors do not have. Nobody
+   may write the memory until then. */
 PS_Status* PS_TensorFromDLPack(struct DLManagedTensor* managed, PS_Tensor** tensor);
 /* Gives the tensor out as a DLPack tensor that shares its memory, and keeps that alive until the
    consumer calls the deleter. INVALID_ARGUMENT: strings have no DLPack type. A tensor that was
@@ -141,10 +140,9 @@ typedef struct PS_Step {
 
 /* Runs a step and waits for it. Writes `num_fetches` tensors to `fetched`, each the caller's to
    delete. `step_size` is sizeof(PS_Step): later versions may add fields. An error of a step leaves
-   the session usable. DEADLINE_EXCEEDED: the timeout; CANCELLED: PS_Cancel. UNAVAILABLE and ABORTED:
-   a task was lost; make a new session and go on from the last checkpoint. */
-PS_Status* PS_Run(PS_Session* session, const PS_Step* step, size_t step_size,
-                  PS_Tensor** fetched);
+   the session usable. DEADLINE_EXCEEDED: the timeout; CANCELLED: PS_Cancel. UNAVAILABLE and
+   ABORTED: a task was lost; make a new session and go on from the last checkpoint. */
+PS_Status* PS_Run(PS_Session* session, const PS_Step* step, size_t step_size, PS_Tensor** fetched);
 /* Ends running steps, waits for their end and frees what the session holds, here and on tasks. */
 PS_Status* PS_CloseSession(PS_Session* session);
 /* Closes it, if that has not been done. No thread may be in a call with it. */
@@ -185,4 +183,3 @@ PS_Status* PS_LoadLibrary(const char* path);
 #ifdef __cplusplus
 }
 #endif
-#endif /* PENSTOCK_C_API_H_ */

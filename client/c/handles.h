@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the handles of c_api.h are, and how errors leave.
+// The handles of c_api.h that several files share, and how errors leave.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sessions of c_api.h.
+#include "distributed/session/session.h"
+
 #include "absl/strings/match.h"
 #include "client/c/c_api.h"
 #include "client/c/handles.h"
@@ -8,7 +10,6 @@
 #include "core/base/mutex.h"
 #include "core/graph/graph_proto.h"
 #include "core/op/registry.h"
-#include "distributed/session/session.h"
 #include "proto/tensorflow/graph.pb.h"
 
 struct PS_Session {
@@ -80,8 +81,8 @@ PS_Status* PS_NewSession(const char* target, int64_t timeout_ms, PS_Session** se
     }
     if (timeout_ms < 0) return InvalidArgument("timeout_ms is ", timeout_ms, ", must be >= 0");
     const SessionOptions options{.operation_timeout_ms = timeout_ms};
-    ASSIGN_OR_RETURN(auto made, where.empty() ? NewLocalSession(options)
-                                              : NewRemoteSession(target, options));
+    ASSIGN_OR_RETURN(auto made,
+                     where.empty() ? NewLocalSession(options) : NewRemoteSession(target, options));
     *session = new PS_Session(std::move(made));
     return OkStatus();
   });
@@ -104,8 +105,7 @@ PS_Status* PS_ExtendSession(PS_Session* session, const void* graph_def, size_t s
   });
 }
 
-PS_Status* PS_Run(PS_Session* session, const PS_Step* step, size_t step_size,
-                  PS_Tensor** fetched) {
+PS_Status* PS_Run(PS_Session* session, const PS_Step* step, size_t step_size, PS_Tensor** fetched) {
   return Call([&]() -> Status {
     RETURN_IF_ERROR(NotNull(session, "session"));
     RETURN_IF_ERROR(NotNull(step, "step"));

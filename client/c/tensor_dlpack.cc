@@ -16,13 +16,13 @@ struct TypePair {
   uint8_t bits;
 };
 constexpr TypePair kTypes[] = {
-    {DType::kFloat, kDLFloat, 32},        {DType::kDouble, kDLFloat, 64},
-    {DType::kHalf, kDLFloat, 16},         {DType::kBfloat16, kDLBfloat, 16},
-    {DType::kInt8, kDLInt, 8},            {DType::kInt16, kDLInt, 16},
-    {DType::kInt32, kDLInt, 32},          {DType::kInt64, kDLInt, 64},
-    {DType::kUint8, kDLUInt, 8},          {DType::kUint16, kDLUInt, 16},
-    {DType::kUint32, kDLUInt, 32},        {DType::kUint64, kDLUInt, 64},
-    {DType::kComplex64, kDLComplex, 64},  {DType::kComplex128, kDLComplex, 128},
+    {DType::kFloat, kDLFloat, 32},       {DType::kDouble, kDLFloat, 64},
+    {DType::kHalf, kDLFloat, 16},        {DType::kBfloat16, kDLBfloat, 16},
+    {DType::kInt8, kDLInt, 8},           {DType::kInt16, kDLInt, 16},
+    {DType::kInt32, kDLInt, 32},         {DType::kInt64, kDLInt, 64},
+    {DType::kUint8, kDLUInt, 8},         {DType::kUint16, kDLUInt, 16},
+    {DType::kUint32, kDLUInt, 32},       {DType::kUint64, kDLUInt, 64},
+    {DType::kComplex64, kDLComplex, 64}, {DType::kComplex128, kDLComplex, 128},
     {DType::kBool, kDLBool, 8},
 };
 
@@ -52,8 +52,8 @@ Status CheckRowMajor(const DLTensor& tensor) {
   int64_t expected = 1;
   for (int i = tensor.ndim - 1; i >= 0; --i) {
     if (tensor.shape[i] != 1 && tensor.strides[i] != expected) {
-      return InvalidArgument("the DLPack tensor has stride ", tensor.strides[i],
-                             " in dimension ", i, ", expected ", expected, ": make it contiguous");
+      return InvalidArgument("the DLPack tensor has stride ", tensor.strides[i], " in dimension ",
+                             i, ", expected ", expected, ": make it contiguous");
     }
     expected *= tensor.shape[i];
   }
@@ -69,8 +69,7 @@ StatusOr<Tensor> Wrap(DLManagedTensor* managed) {
   }
   if (from.ndim < 0) return InvalidArgument("the DLPack tensor has rank ", from.ndim);
   ASSIGN_OR_RETURN(const DType dtype, TypeOf(from.dtype));
-  ASSIGN_OR_RETURN(const Shape shape,
-                   Shape::Make({from.shape, static_cast<size_t>(from.ndim)}));
+  ASSIGN_OR_RETURN(const Shape shape, Shape::Make({from.shape, static_cast<size_t>(from.ndim)}));
   if (shape.num_elements() > 0) RETURN_IF_ERROR(CheckRowMajor(from));
   char* const data = static_cast<char*>(from.data) + from.byte_offset;
   const size_t bytes = shape.num_elements() * SizeOf(dtype);
@@ -112,7 +111,8 @@ PS_Status* PS_TensorToDLPack(const PS_Tensor* tensor, DLManagedTensor** managed)
       if (pair.dtype != tensor->tensor.dtype()) continue;
       auto shared = std::make_unique<Shared>();
       shared->tensor = tensor->tensor;
-      for (int i = 0; i < tensor->tensor.rank(); ++i) shared->shape.push_back(tensor->tensor.dim(i));
+      for (int i = 0; i < tensor->tensor.rank(); ++i)
+        shared->shape.push_back(tensor->tensor.dim(i));
       shared->managed = {
           .dl_tensor = {.data = shared->tensor.mutable_raw_data(),
                         .device = {kDLCPU, 0},

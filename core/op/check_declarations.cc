@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckDeclarations: whether ops and kernels can be a registry. A mistake of our own ends the process
-// (Registry); one of a library that is loaded is an error of LoadLibrary.
+// CheckDeclarations: whether ops and kernels can be a registry. A mistake of our own ends the
+// process (Registry); one of a library that is loaded is an error of LoadLibrary.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -113,8 +113,7 @@ Status CheckDeclarations(const std::vector<OpDef>& ops, const std::vector<Kernel
   std::map<string_view, std::vector<const KernelDef*>> by_op;
   for (const KernelDef& kernel : kernels) {
     const auto op = known.find(kernel.op);
-    RETURN_IF_ERROR(
-        Expect(op != known.end(), "a kernel is for ", kernel.op, ", which is no op"));
+    RETURN_IF_ERROR(Expect(op != known.end(), "a kernel is for ", kernel.op, ", which is no op"));
     RETURN_IF_ERROR(CheckKernel(*op->second, kernel));
     std::vector<const KernelDef*>& others = by_op[kernel.op];
     for (const KernelDef* other : others) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What OP and KERNEL note, and the registry made of it.
+// The lists that OP and KERNEL append to, and the registry made of them.
 #include <atomic>
 #include <memory>
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What load_library.cc needs of declarations.cc, which is a part of //core/op. The header is not: it
-// would become an input of every compilation that stands on //core/op.
+// The part of declarations.cc that load_library.cc calls. That file is a part of //core/op, this
+// header is not: it would become an input of every compilation that stands on //core/op.
 #pragma once
 
 #include <utility>
@@ -20,7 +20,7 @@ void CollectDeclarations();
 Declared TakeDeclarations();
 
 // Adds ops and kernels to the registry that Registry::Global() returns from now on. The one that it
-// returned before stays as it is, for ever. InvalidArgument if the declarations contradict
+// returned before stays as it is. InvalidArgument if the declarations contradict
 // themselves or what there is; then nothing changes. One call at a time.
 Status ExtendGlobalRegistry(const Declared& added);
 

@@ -92,7 +92,8 @@ class Reader {
   }
 
  private:
-  // Where in the file stands what is loaded at `address`; the end of the file if nowhere.
+  // Returns the offset in the file of what is loaded at `address`; the end of the file if nothing
+  // is.
   uint64_t OffsetOf(uint64_t address) const {
     for (const Elf64_Phdr& segment : segments_) {
       if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&

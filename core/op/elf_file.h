@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ElfFile: what stands in the file of a shared library, found without loading it. Files may be cut
+// ElfFile: parts of the file of a shared library, read without loading it. Files may be cut
 // short or hostile: every offset is checked.
 #pragma once
 

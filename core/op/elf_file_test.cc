@@ -11,9 +11,7 @@
 namespace penstock {
 namespace {
 
-std::string Library() {
-  return *Env::Real().ReadFile("core/op/testing/libraries/libtriple.so");
-}
+std::string Library() { return *Env::Real().ReadFile("core/op/testing/libraries/libtriple.so"); }
 
 TEST(ElfFile, FindsNotesAndLibraries) {
   const auto file = ReadElfFile(Library(), kNoteOwner, kNoteType);

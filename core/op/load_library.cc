@@ -139,8 +139,7 @@ StatusOr<OpLibrary> Register(const std::string& path, const Declared& declared,
   std::set<std::string> names, with_kernels;
   for (const OpDef& op : ops) names.insert(op.name);
   for (const KernelDef& kernel : kernels) with_kernels.insert(kernel.op);
-  return OpLibrary{
-      path, {names.begin(), names.end()}, {with_kernels.begin(), with_kernels.end()}};
+  return OpLibrary{path, {names.begin(), names.end()}, {with_kernels.begin(), with_kernels.end()}};
 }
 
 StatusOr<OpLibrary> Open(const std::string& path, const std::vector<OpLibrary>& libraries) {

@@ -20,7 +20,7 @@
 
 namespace penstock {
 
-__attribute__((section(".note.penstock"), used, aligned(4))) static constexpr OpLibraryNote
-    kOpLibraryNote = ThisNote();
+__attribute__((section(".note.penstock"), used,
+               aligned(4))) static constexpr OpLibraryNote kOpLibraryNote = ThisNote();
 
 }  // namespace penstock

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// What must be the same in a library and in the process that loads it.
+// These have to be the same in a library and in the process that loads it.
 struct OpLibraryBuild {
   char version[16] = {};    // kVersion; only its last number may differ
   int32_t abseil = 0;       // Abseil's release, such as 20220623

@@ -18,7 +18,7 @@ import tf_ops  # noqa: E402
 import tf_server  # noqa: E402
 
 v1 = tf.compat.v1
-LIBRARY = os.path.abspath("client/examples/libcube_root_op.so")
+LIBRARY = os.path.realpath("client/examples/libcube_root_op.so")
 PAGE = "docs/custom-ops.md"
 
 

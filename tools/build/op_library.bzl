@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock_op_library: ops in a shared library, for `--load` and LoadLibrary; docs/custom-ops.md."""
+"""penstock_op_library: ops in a shared library, for `--load`; docs/custom-ops.md."""
 
 # For programs that contain Penstock instead of loading libpenstock.so: what op libraries call.
 EXPORTS_FOR_OP_LIBRARIES = ["-Wl,--export-dynamic-symbol=*8penstock*"]

@@ -136,6 +136,19 @@ class InstallTest(unittest.TestCase):
         self.assertRegex(self.run_shell(load, expected=2),
                          r"built for penstock 7\.5\.0 .* this process is penstock [\d.]+ ")
 
+    def test_a_program_in_c(self):
+        self.install("--prefix=" + self.prefix)
+        with open(TREE + "/client/c/c_api_test.c", encoding="utf-8") as file:
+            self.write("program.c", file.read().replace('"client/c/c_api.h"', "<penstock/c_api.h>"))
+        said = self.run_shell(f"""
+            export PKG_CONFIG_PATH={self.prefix}/lib/pkgconfig
+            flags=$(pkg-config --cflags --libs penstock-c)
+            gcc -std=c11 -D_DEFAULT_SOURCE program.c -o program $flags -lm
+            export LD_LIBRARY_PATH={self.prefix}/lib
+            graphs={TREE}/client/c/least_squares
+            ./program ${{graphs}}_local.pb ${{graphs}}_cluster.pb""")
+        self.assertRegex(said, r"(w = 3.000 -1.000\n){4}passed\n$")
+
     def test_what_is_installed(self):
         self.assertRegex(self.install("--prefix=" + self.prefix),
                          rf"^Installed penstock [\d.]+ in {self.prefix}\n$")
@@ -148,7 +161,7 @@ class InstallTest(unittest.TestCase):
             "include/penstock/core/op/registry.h", "include/penstock/distributed/rpc/server.h",
             "include/penstock/core/op/op_library.h", "include/penstock/core/op/load_library.h",
             "share/penstock/examples/cube_root_op.cc", "share/penstock/python/tf_ops.py",
-            "share/doc/penstock/custom-ops.md",
+            "share/doc/penstock/custom-ops.md", "include/penstock/c_api.h",
             "share/doc/penstock/LICENSE", "share/doc/penstock/licences/libeigen3-dev",
         }, files)
         dynamic = self.run_shell(f"readelf -d {self.prefix}/lib/libpenstock.so")

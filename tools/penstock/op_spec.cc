@@ -19,8 +19,8 @@ std::string Spell(const ArgDef& arg) {
 
 std::string SpellTypes(const DTypes& allowed) {
   if (allowed.empty()) return "type";
-  return StrCat("{", absl::StrJoin(allowed, ", ", [](std::string* out, DType t) { *out += Name(t); }),
-                "}");
+  return StrCat(
+      "{", absl::StrJoin(allowed, ", ", [](std::string* out, DType t) { *out += Name(t); }), "}");
 }
 
 std::string AtLeast(int64_t min, int64_t none) { return min > none ? StrCat(" >= ", min) : ""; }
@@ -35,9 +35,10 @@ struct SpellKind {
   std::string operator()(const Bools&) const { return "bool"; }
   std::string operator()(const Strings&) const { return "string"; }
   std::string operator()(const OneOf& k) const {
-    return StrCat("{", absl::StrJoin(k.allowed, ", ",
-                                     [](std::string* out, const auto& s) { *out += Quote(s); }),
-                  "}");
+    return StrCat(
+        "{",
+        absl::StrJoin(k.allowed, ", ", [](std::string* out, const auto& s) { *out += Quote(s); }),
+        "}");
   }
   std::string operator()(const Shapes&) const { return "shape"; }
   std::string operator()(const Tensors&) const { return "tensor"; }
@@ -114,9 +115,12 @@ nlohmann::json SpellAll(const Parts& parts) {
 nlohmann::json OpSpec(const OpDef& op) {
   nlohmann::json attrs = SpellAll(op.types);
   for (const AttrDef& attr : op.attrs) attrs.push_back(Spell(attr));
-  return {{"name", op.name},         {"doc", op.doc},
-          {"stateful", op.stateful}, {"gradient", op.gradient != nullptr},
-          {"inputs", SpellAll(op.inputs)}, {"outputs", SpellAll(op.outputs)},
+  return {{"name", op.name},
+          {"doc", op.doc},
+          {"stateful", op.stateful},
+          {"gradient", op.gradient != nullptr},
+          {"inputs", SpellAll(op.inputs)},
+          {"outputs", SpellAll(op.outputs)},
           {"attrs", attrs}};
 }
 
