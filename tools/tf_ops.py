@@ -15,6 +15,7 @@ starts later do so by themselves: the library is added to PENSTOCK_LOAD.
 """
 
 import ctypes
+import functools
 import json
 import os
 import re
@@ -22,12 +23,13 @@ import subprocess
 import types
 
 import tensorflow as tf
-from tensorflow.python.framework import op_def_library
+from tensorflow.python.framework import op_def_library, op_def_registry
 from tf_server import find_program
 
 _ADD = ("Attr", "Input", "Output")
 
 
+@functools.lru_cache(maxsize=None)
 def _tensorflow():
     """TensorFlow's C interface for registering ops (tensorflow/c/ops.h)."""
     library = ctypes.CDLL(os.path.join(tf.sysconfig.get_lib(), "libtensorflow_framework.so.2"))
@@ -44,7 +46,12 @@ def _tensorflow():
     return library
 
 
-def _register(library, spec):
+def register(spec):
+    """Registers an op of `penstock ops --json`. RuntimeError if TensorFlow has one of its name."""
+    # Registering it would end the process.
+    if op_def_registry.get(spec["name"]) is not None:
+        raise RuntimeError("TensorFlow has an op %s of its own" % spec["name"])
+    library = _tensorflow()
     builder = library.TF_NewOpDefinitionBuilder(spec["name"].encode())
     for what in _ADD:
         add = getattr(library, "TF_OpDefinitionBuilderAdd" + what)
@@ -100,10 +107,9 @@ def load_op_library(library_filename):
     if path in _loaded:
         return _loaded[path]
     specs = _specs(path)
-    tensorflow = _tensorflow()
     module = types.ModuleType(os.path.basename(path).split(".")[0])
     for spec in specs:
-        _register(tensorflow, spec)
+        register(spec)
         function = _make_function(spec)
         setattr(module, function.__name__, function)
     before = os.environ.get("PENSTOCK_LOAD")

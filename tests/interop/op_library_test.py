@@ -5,8 +5,10 @@ that lack the library."""
 
 import contextlib
 import io
+import json
 import os
 import re
+import subprocess
 import sys
 import unittest
 
@@ -14,6 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import harness  # noqa: E402  (goes on in a Python that has TensorFlow, or skips)
 
 import tensorflow as tf  # noqa: E402
+from tensorflow.python.framework import op_def_registry  # noqa: E402
 import tf_ops  # noqa: E402
 import tf_server  # noqa: E402
 
@@ -79,11 +82,30 @@ class OpLibrary(unittest.TestCase):
             tf_ops.load_op_library("/nowhere/libnone.so")
         with self.assertRaisesRegex(TypeError, "x, T"), tf.Graph().as_default():
             tf_ops.load_op_library(LIBRARY).cube_root(1.0, tf.float32, 3)
+        with self.assertRaisesRegex(RuntimeError, "TensorFlow has an op MatMul of its own"):
+            tf_ops.register({"name": "MatMul", "inputs": [], "outputs": [], "attrs": [],
+                             "stateful": False})
         # TensorFlow itself cannot run it.
         with tf.Graph().as_default(), v1.Session() as session:
             y = tf_ops.load_op_library(LIBRARY).cube_root([8.0])
             with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "No OpKernel"):
                 session.run(y)
+
+    def test_4_tensorflow_takes_the_signature_of_every_op(self):
+        said = subprocess.run([os.environ["PENSTOCK"], "ops", "--json"], stdout=subprocess.PIPE,
+                              check=True)
+        specs = json.loads(said.stdout)
+        self.assertGreater(len(specs), 900)
+        for spec in specs:
+            theirs = op_def_registry.get(spec["name"])
+            spec["name"] = "Copy" + spec["name"].lstrip("_")
+            tf_ops.register(spec)
+            ours = op_def_registry.get(spec["name"])
+            if theirs is None:
+                continue
+            types = {attr.name: attr.type for attr in ours.attr}
+            for attr in theirs.attr:
+                self.assertEqual(types.get(attr.name, attr.type), attr.type, spec)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/penstock/op_spec.h"
 
+#include <algorithm>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -50,7 +51,8 @@ struct SpellKind {
   std::string operator()(const BoolList&) const { return "list(bool)"; }
   std::string operator()(const StringList&) const { return "list(string)"; }
   std::string operator()(const TypeList& k) const {
-    return StrCat("list(", SpellTypes(k.allowed), ")", AtLeast(k.min_length, 0));
+    // TensorFlow takes 1 for what is not said.
+    return StrCat("list(", SpellTypes(k.allowed), ") >= ", k.min_length);
   }
   std::string operator()(const ShapeList&) const { return "list(shape)"; }
   std::string operator()(const TensorList&) const { return "list(tensor)"; }
@@ -97,8 +99,18 @@ std::string Spell(const TypeAttrDef& type) {
   return StrCat(text, " = ", SpellValue()(EdgeType{type.default_type}));
 }
 
-std::string Spell(const AttrDef& attr) {
-  const std::string text = StrCat(attr.name, ": ", std::visit(SpellKind(), attr.kind));
+// Whether the attribute says how many tensors an argument has.
+bool Counts(const OpDef& op, const std::string& attr) {
+  const auto has = [&](const std::vector<ArgDef>& args) {
+    return std::any_of(args.begin(), args.end(),
+                       [&](const ArgDef& arg) { return arg.type.count == attr; });
+  };
+  return has(op.inputs) || has(op.outputs);
+}
+
+std::string Spell(const OpDef& op, const AttrDef& attr) {
+  std::string text = StrCat(attr.name, ": ", std::visit(SpellKind(), attr.kind));
+  if (text.ends_with(": int") && Counts(op, attr.name)) text += " >= 0";  // as above
   const std::string value = std::visit(SpellValue(), attr.default_value.value());
   return value.empty() ? text : StrCat(text, " = ", value);
 }
@@ -114,7 +126,7 @@ nlohmann::json SpellAll(const Parts& parts) {
 
 nlohmann::json OpSpec(const OpDef& op) {
   nlohmann::json attrs = SpellAll(op.types);
-  for (const AttrDef& attr : op.attrs) attrs.push_back(Spell(attr));
+  for (const AttrDef& attr : op.attrs) attrs.push_back(Spell(op, attr));
   return {{"name", op.name},
           {"doc", op.doc},
           {"stateful", op.stateful},

@@ -8,8 +8,10 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/str_join.h"
 #include "client/exit_deadline.h"
 #include "client/stop_signal.h"
+#include "core/op/load_library.h"
 #include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
@@ -105,6 +107,10 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
     }).detach();
   }
   std::printf("%s serves at %s\n", server->task().c_str(), server->target().c_str());
+  for (const OpLibrary& library : LoadedLibraries()) {
+    std::printf("%s has loaded '%s', with the ops %s\n", server->task().c_str(),
+                library.path.c_str(), absl::StrJoin(library.ops, ", ").c_str());
+  }
   if (server->target() != StrCat("grpc://", server->listens_at())) {
     std::printf("%s listens at %s\n", server->task().c_str(), server->listens_at().c_str());
   }
