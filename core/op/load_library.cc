@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "core/base/env.h"
@@ -37,7 +38,7 @@ Loaded& TheLoaded() {
 
 std::string Describe(const OpLibraryBuild& build) {
   const size_t size = strnlen(build.version, sizeof(build.version));
-  std::string text = StrCat("penstock ", string_view(build.version, size), " (Abseil ",
+  std::string text = StrCat("penstock ", absl::CHexEscape({build.version, size}), " (Abseil ",
                             build.abseil, build.new_strings ? "" : ", strings of before C++11");
   if (build.sanitizers & 1) text += ", address sanitizer";
   if (build.sanitizers & 2) text += ", thread sanitizer";
