@@ -131,8 +131,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void EndInTasks();
 
   // Preparing.
-  void AwaitPrepared(const Prepared& step, Done done);
-  void Prepare(const Prepared& step);
+  void AwaitPrepared(const Prepared& step, absl::Span<const Tensor> feeds, Done done);
+  // `fed_shapes`: of the values that the step is prepared for; empty: not known yet.
+  void Prepare(const Prepared& step, std::vector<PartialShape> fed_shapes = {});
   void Register(const Prepared& step, std::vector<Partition> partitions);
   void EndPreparing(const Prepared& step, Status status);
   StatusOr<CompileOptions> OptionsOf(const PreparedStep& step) const;
@@ -142,10 +143,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StatusOr<std::vector<Partition>> CompileNew(PreparedStep* step, PlacementReport* placement);
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
   void LogPlacement(const std::vector<Partition>& partitions) const;
-  Status AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata);
-  // Schedules a new placement of the step on the pool. The step runs as it is until the new one is
-  // ready.
-  void PlaceAnew(const Prepared& step);
+  // The graphs of the partitions that run.
+  StatusOr<std::vector<std::pair<std::string, Graph>>> PartitionGraphs(const PreparedStep& step);
+  // Schedules a new placement of the step on the pool, for feeds of these shapes. The step runs as
+  // it is until the new one is ready.
+  void PlaceAnew(const Prepared& step, std::vector<PartialShape> fed_shapes);
+  // Places the step anew if it was compiled for feeds of another size: once in its life.
+  void AdaptTo(const Prepared& step, absl::Span<const Tensor> feeds);
   void Replace(const PreparedStep& step, const Prepared& anew);
 
   // Running.
@@ -155,8 +159,15 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status RunLocal(const PreparedStep& step, const RunOptions& options,
                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                   StepStatsCollector* stats);
+  // Why an execution is measured, beside the client's own wish.
+  struct Measuring {
+    StepSampling::Sample sample = StepSampling::Sample::kNone;
+    bool cost_graph = false;  // fill RunMetadata::cost_graph
+    bool any() const { return cost_graph || sample != StepSampling::Sample::kNone; }
+  };
+  Measuring BeginExecution(PreparedStep* step) const;
   Status Finished(const Prepared& step, const RunOptions& options, Status status,
-                  StepSampling::Sample sample, StepStatsCollector* stats,
+                  const Measuring& measuring, StepStatsCollector* stats,
                   std::vector<Tensor>* outputs, RunMetadata* metadata);
   void StartStep(const Prepared& step, const MasterStep::Args& args, Done done);
   void StartPartial(const Prepared& step, SetUp done);

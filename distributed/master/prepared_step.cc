@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/op/flops.h"
+
 namespace penstock {
 namespace {
 constexpr int64_t kDeregisterTimeoutMs = 10'000;
@@ -57,6 +59,16 @@ Status PreparedStep::CheckFeeds(absl::Span<const Tensor> tensors) const {
   }
   for (size_t i = 0; i < feeds.size(); ++i) RETURN_IF_ERROR(CheckFeed(i, tensors[i]));
   return OkStatus();
+}
+
+bool PreparedStep::FeedsDiffer(absl::Span<const Tensor> tensors) const {
+  double expected = 0, fed = 0;
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const auto bytes = static_cast<double>(SizeOf(feeds[i].dtype));
+    expected += Elements(expected_shapes[i]) * bytes;
+    fed += Elements(tensors[i].shape()) * bytes;
+  }
+  return fed > 2 * expected || expected > 2 * fed;
 }
 
 Status PreparedStep::CheckFeed(size_t index, const Tensor& tensor) const {

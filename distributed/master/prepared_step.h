@@ -75,6 +75,10 @@ class PreparedStep {
 
   // Written by the caller that prepares it, before Finish; constant once ready.
   std::vector<Feed> feeds;
+  // What the compiler's estimates begin with: the shapes of values that were fed or, if it was
+  // compiled before there were any, as callables and partial runs are, those that the graph
+  // promises. By feed.
+  std::vector<PartialShape> expected_shapes;
   std::shared_ptr<const CostTable> costs;  // that it was compiled with; null: estimates only
   // The devices of its nodes, for CompileOptions::placed_before. Null unless the session places
   // automatically and a node of the step has a choice.
@@ -86,7 +90,13 @@ class PreparedStep {
   std::shared_ptr<WorkerGraph> local;
   // For a partial run: the feeds that each fetch needs.
   std::vector<std::vector<int>> feeds_of_fetches;
-  StepSampling sampling;  // if `placed`
+  StepSampling sampling;               // if `placed`
+  std::atomic<int64_t> executions{0};  // counted if SessionOptions::build_cost_model says so
+  // The step is placed anew when values are fed that it was not compiled for. Set if costs decided
+  // where a node runs; cleared when that has happened once.
+  std::atomic<bool> watches_feeds{false};
+  // Whether `tensors` are more than twice, or less than half, the bytes that were expected.
+  bool FeedsDiffer(absl::Span<const Tensor> tensors) const;
 
   // InvalidArgument if the tensors do not fit the feeds; names the one.
   Status CheckFeeds(absl::Span<const Tensor> tensors) const;

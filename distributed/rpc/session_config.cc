@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/session_config.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ bool HasEffect(const std::string& path) {
       "allow_soft_placement",
       "cluster_def",  // refused with an error where it is not the server's
       "device_filters",
+      "graph_options.build_cost_model",
+      "graph_options.build_cost_model_after",
       "graph_options.optimizer_options.do_common_subexpression_elimination",  // as it always is
       "graph_options.optimizer_options.do_constant_folding",
       "graph_options.optimizer_options.do_function_inlining",
@@ -92,6 +95,8 @@ void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
   config->set_isolate_session_state(options.isolate_state);
   for (const std::string& filter : options.device_filters) config->add_device_filters(filter);
   tensorflow::GraphOptions& graph = *config->mutable_graph_options();
+  graph.set_build_cost_model(options.build_cost_model);
+  graph.set_build_cost_model_after(options.build_cost_model_after);
   if (!options.optimize) {
     graph.mutable_optimizer_options()->set_opt_level(tensorflow::OptimizerOptions::L0);
   }
@@ -113,6 +118,9 @@ SessionOptions FromProto(const tensorflow::ConfigProto& config) {
           .optimize = level != tensorflow::OptimizerOptions::L0,
           .disabled_passes = DisabledPasses(config.graph_options().rewrite_options()),
           .placement = PlacementOf(config.graph_options().rewrite_options()),
+          .build_cost_model = std::max<int64_t>(config.graph_options().build_cost_model(), 0),
+          .build_cost_model_after =
+              std::max<int64_t>(config.graph_options().build_cost_model_after(), 0),
           .isolate_state = config.isolate_session_state(),
           .device_filters = {config.device_filters().begin(), config.device_filters().end()}};
 }

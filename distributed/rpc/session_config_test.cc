@@ -19,6 +19,8 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
            .optimize = false,
            .disabled_passes = {"merge", "sweep"},
            .placement = "auto",
+           .build_cost_model = 5,
+           .build_cost_model_after = 2,
            .isolate_state = true,
            .device_filters = {"/job:ps"}},
           &config);
@@ -29,6 +31,8 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
   EXPECT_FALSE(options.optimize);
   EXPECT_THAT(options.disabled_passes, ElementsAre("merge", "sweep"));
   EXPECT_EQ(options.placement, "auto");
+  EXPECT_EQ(options.build_cost_model, 5);
+  EXPECT_EQ(options.build_cost_model_after, 2);
   EXPECT_TRUE(options.isolate_state);
   EXPECT_THAT(options.device_filters, ElementsAre("/job:ps"));
 }

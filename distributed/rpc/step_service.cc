@@ -45,6 +45,9 @@ struct ClientStep {
 
 void AddMetadata(const MasterSession::AsyncRun& run, tensorflow::RunMetadata* metadata) {
   if (run.options.trace) ToProto(run.metadata.step_stats, metadata->mutable_step_stats());
+  if (!run.metadata.cost_graph.empty()) {
+    ToProto(run.metadata.cost_graph, metadata->mutable_cost_graph());
+  }
   for (const auto& [device, graph] : run.metadata.partition_graphs) {
     ExportGraph(graph, metadata->add_partition_graphs());
   }
@@ -78,7 +81,7 @@ bool AnswersQuickly(const MasterSession::AsyncRun& run) {
   const auto plain = [](const Tensor& t) { return IsPlain(t.dtype()); };
   return run.outputs.size() <= kFetchesInline &&
          std::all_of(run.outputs.begin(), run.outputs.end(), plain) && !run.options.trace &&
-         run.metadata.partition_graphs.empty();
+         run.metadata.partition_graphs.empty() && run.metadata.cost_graph.empty();
 }
 
 // Answers with a message, or an error where clients of the protocol look for it.

@@ -23,7 +23,10 @@ using DeviceByNode = absl::flat_hash_map<std::string, std::string>;
 struct CompileOptions {
   std::vector<TensorName> feeds;
   std::vector<TensorName> fetches;
-  std::vector<std::string> targets;   // node names
+  std::vector<std::string> targets;  // node names
+  // The shapes that feeds are expected to have, by feed: what estimates begin with. The compiled
+  // step takes feeds of any shape. Empty: not known.
+  std::vector<PartialShape> feed_shapes = {};
   bool allow_soft_placement = false;  // a device constraint that cannot be met is relaxed
   bool optimize = true;               // false: only the passes run without which no step does
   // Optional passes that are left out, by name. InvalidArgument if there is no such pass, or if
