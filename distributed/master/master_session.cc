@@ -162,7 +162,11 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   outputs->clear();  // what it held may be updated in place
   outputs->resize(step->names().fetches.size());
   if (step->local != nullptr) {
+    const int64_t begun_ns = collector != nullptr ? options_.services.env->NowNanos() : 0;
     const Status status = RunLocal(*step, options, feeds, absl::MakeSpan(*outputs), collector);
+    if (collector != nullptr && status.ok()) {
+      step->times.Add(options_.services.env->NowNanos() - begun_ns);
+    }
     return Finished(step, options, status, measuring, collector, outputs, metadata);
   }
   Wait wait(*options_.services.threads, "the end of a step");
@@ -304,6 +308,7 @@ void MasterSession::StepEnded(int64_t id, bool partial, const Status& status) {
   const int64_t now_ns = options_.services.env->NowNanos();
   last_used_ns_ = now_ns;
   if (options_.counters != nullptr) options_.counters->Ended(status, now_ns - ended->begun_ns());
+  if (status.ok() && !partial) ended->prepared().times.Add(now_ns - ended->begun_ns());
   if (closed_) none_running_.NotifyAll();
 }
 

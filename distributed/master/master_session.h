@@ -18,6 +18,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "core/base/mutex.h"
+#include "core/compiler/pass/compile_report.h"
 #include "distributed/master/master_step.h"
 #include "distributed/master/measured_costs.h"
 #include "distributed/master/partial_run.h"
@@ -29,8 +30,6 @@ namespace penstock {
 
 class HealthMonitor;
 struct CompileOptions;
-struct CompileReport;
-struct PlacementReport;
 
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
@@ -95,6 +94,20 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void RunPartialAsync(const std::string& handle, AsyncRun* run, Done done);
 
   std::vector<DeviceInfo> devices() const;
+
+  // How long a prepared step took, and how long it is predicted to take by what was measured.
+  struct StepCosts {
+    CallableSpec names;
+    uint64_t executions = 0;  // that were timed
+    int64_t median_ns = 0;    // of the last ones
+    PlacementReport predicted;
+    Status status;  // why nothing is predicted
+  };
+  // Predicts the steps that have taken the most time, at most `steps_max`. Compiles each, which
+  // takes as long as preparing it.
+  std::vector<StepCosts> PredictSteps(size_t steps_max);
+  // All that was measured; null: nothing.
+  std::shared_ptr<const CostTable> costs() const { return costs_.Get(); }
   // Ends the steps with `why`, waits for them and ends the session in all tasks.
   Status Close(const Status& why);
   Status Close();
@@ -139,6 +152,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StatusOr<CompileOptions> OptionsOf(const PreparedStep& step) const;
   StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const PreparedStep& step) const;
   StatusOr<std::vector<Partition>> CompileStep(const PreparedStep& step, CompileReport* report);
+  StatusOr<std::vector<Partition>> CompileWith(const PreparedStep& step, CompileOptions options,
+                                               CompileReport* report);
+  std::vector<Prepared> AllPrepared();
   // Compiles `step` and sets what it says of feeds, costs and placement. `placement` may be null.
   StatusOr<std::vector<Partition>> CompileNew(PreparedStep* step, PlacementReport* placement);
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;

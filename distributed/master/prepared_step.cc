@@ -126,6 +126,15 @@ std::shared_ptr<PreparedStep> StepCache::Get(const Names& names) {
   return step;
 }
 
+std::vector<std::shared_ptr<PreparedStep>> StepCache::List() const {
+  std::vector<std::shared_ptr<PreparedStep>> steps;
+  MutexLock lock(mu_);
+  for (const auto& [names, step] : steps_) {
+    if (!step->partial()) steps.push_back(step);
+  }
+  return steps;
+}
+
 // In the order of their names, because the tasks are told of each that is dropped.
 std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
   std::vector<std::shared_ptr<PreparedStep>> all;

@@ -165,6 +165,12 @@ StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) cons
 StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& step,
                                                             CompileReport* report) {
   ASSIGN_OR_RETURN(CompileOptions options, OptionsOf(step));
+  return CompileWith(step, std::move(options), report);
+}
+
+StatusOr<std::vector<Partition>> MasterSession::CompileWith(const PreparedStep& step,
+                                                            CompileOptions options,
+                                                            CompileReport* report) {
   std::shared_ptr<const DeviceByNode> state;
   ReaderMutexLock lock(graph_mu_);
   if (places_automatically_) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/join.h"
+#include "distributed/insight/cost_report.h"
 #include "distributed/insight/task_report.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
@@ -17,6 +18,7 @@ namespace {
 
 // Callers ask for as much as they like; their calls are held no longer.
 constexpr int64_t kTimeoutMsMax = 60'000;
+constexpr int32_t kCostStepsDefault = 5, kCostStepsMax = 100;
 
 }  // namespace
 
@@ -29,6 +31,17 @@ void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue&
       &service_, &Service::RequestGetTask, options.loop, &queue, [this](auto call) {
         const Status begun = call_threads_.Run([this, call] {
           call->response() = Report();
+          call->Finish(OkStatus());
+        });
+        if (!begun.ok()) call->Finish(begun);
+      }}));
+  using CostsCall = UnaryCall<Service, wire::GetCostsRequest, wire::CostReport>;
+  CostsCall::Listen(std::make_shared<const CostsCall::Endpoint>(CostsCall::Endpoint{
+      &service_, &Service::RequestGetCosts, options.loop, &queue, [this](auto call) {
+        const Status begun = call_threads_.Run([this, call] {
+          const int32_t asked = call->request().steps_max();
+          const int32_t steps = asked > 0 ? std::min(asked, kCostStepsMax) : kCostStepsDefault;
+          call->response() = ReportCosts(*options_.task, static_cast<size_t>(steps));
           call->Finish(OkStatus());
         });
         if (!begun.ok()) call->Finish(begun);

@@ -16,6 +16,7 @@ namespace penstock {
 class CostTable;
 class Env;
 class Scheduler;
+struct PlacedStep;
 
 // Devices by the names of nodes.
 using DeviceByNode = absl::flat_hash_map<std::string, std::string>;
@@ -53,6 +54,9 @@ struct CompileOptions {
   // CompileReport::placement also tells the predicted step: how long it takes, which node runs
   // when.
   bool predict = false;
+  // If `predict`: takes what was placed, for predictions of other clusters
+  // (core/compiler/placement/predicted_cluster.h). Borrowed; may be null.
+  PlacedStep* describe = nullptr;
   // Measured costs of earlier steps. Borrowed. Null: static estimates only.
   const CostTable* costs = nullptr;
   // Called with the graph after each pass, by the pass's name ("prune", "place", ...); from

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the pass "place" knows of shapes. Where it puts nodes:
-// core/compiler/placement/placer_test.cc.
+// The shapes that the pass "place" estimates by. Devices: core/compiler/placement/placer_test.cc.
 #include <algorithm>
 
 #include "core/compiler/testing/world.h"
