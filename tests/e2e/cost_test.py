@@ -66,6 +66,10 @@ class CostTest(StuckCluster):
                        "node": [{"node": "y", "time": [{"device": device, "nanos": nanos}]}]}, file)
 
     def test_a_graph_in_a_file(self):
+        self.assertIn("no device matches '/job:elsewhere/task:7'",
+                      self.ask("cost", self.graph, *STEP, "--devices=" + CPU, code=1))
+        with open(self.graph, "w", encoding="utf-8") as file:
+            file.write(GRAPH.replace('device: "/job:elsewhere/task:7"', ""))
         estimated = self.ask("cost", self.graph, *STEP, "--devices=" + CPU, "--csv")
         rows = {row["node"]: row for row in csv.DictReader(estimated.splitlines())}
         self.assertEqual(rows["y"]["flops"], str(2 * 128 * 512 * 512))
@@ -90,7 +94,7 @@ class CostTest(StuckCluster):
         self.assertIn("0 % of the nodes' time was measured", said)
         self.write_costs(1, nanos=1e9)
         one, said = self.steps_per_second("--workers=1", "--costs=" + self.costs)
-        self.assertAlmostEqual(one, 1, delta=0.1)
+        self.assertLess(one, 1, "the measured second, and as much again for the other product")
         self.assertIn("bottleneck: the workers' computing", said)
 
     def test_mistakes_are_named(self):
