@@ -13,10 +13,12 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import PENSTOCK, StuckCluster, main  # noqa: E402
 
-# The product of what is fed and a variable of a megabyte, to which the step adds as much.
+# The product of what is fed and a variable of a megabyte, to which the step adds as much. The
+# variable names itself as its neighbour, as TensorFlow's do.
 GRAPH = """
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
 node { name: "v" op: "VariableV2" device: "/job:elsewhere/task:7"
+       attr { key: "_class" value { list { s: "loc:@v" } } }
        attr { key: "dtype" value { type: DT_FLOAT } }
        attr { key: "shape" value { shape { dim { size: 512 } dim { size: 512 } } } } }
 node { name: "read" op: "Identity" input: "v" attr { key: "T" value { type: DT_FLOAT } } }

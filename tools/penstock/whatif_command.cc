@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "client/device_setter.h"
@@ -49,6 +50,15 @@ std::string TaskName(const char* job, int task) {
   return StrCat("/job:", job, "/replica:0/task:", task, "/device:CPU:0");
 }
 
+// Whether the node has to share a device with another one. TensorFlow has variables name
+// themselves.
+bool IsBesideAnother(const Node& node) {
+  const auto* const classes = node.attr<std::vector<std::string>>(kColocationAttr);
+  return classes != nullptr && absl::c_any_of(*classes, [&](const std::string& name) {
+           return name.starts_with(kColocatedWith) && name != kColocatedWith + node.name();
+         });
+}
+
 // Spreads variables over the parameter servers in turn, as programs do (client/device_setter.h);
 // everything else goes to the worker. The devices that the graph asks for are dropped: it was
 // written for another cluster. Nodes that share a device with others go where those do.
@@ -56,12 +66,11 @@ void SpreadVariables(int ps, Graph* graph) {
   const auto setter =
       client::ReplicaDeviceSetter({.ps_tasks = ps, .worker_device = TaskName("worker", 0)});
   for (Node* node : graph->nodes()) {
-    const bool shares = node->attrs().contains(kColocationAttr);
     const Graph::NodeSpec spec = {.name = node->name(),
                                   .op = node->op_name(),
                                   .inputs = node->inputs(),
                                   .attrs = node->attrs()};
-    graph->set_requested_device(node, shares ? "" : setter(spec));
+    graph->set_requested_device(node, IsBesideAnother(*node) ? "" : setter(spec));
   }
 }
 
