@@ -18,7 +18,10 @@ std::vector<std::pair<std::string, Graph>> TwoPartitions() {
   CHECK_OK(other.AddNode({.name = "x", .op = "Placeholder", .attrs = is_float}).status());
   const auto source = graph.AddNode({.name = "source", .op = "Placeholder", .attrs = is_float});
   CHECK_OK(source.status());
-  const auto same = graph.AddNode({.name = "same", .op = "Identity", .inputs = {{*source, 0}}});
+  const auto same = graph.AddNode({.name = "same",
+                                   .op = "Identity",
+                                   .inputs = {{*source, 0}},
+                                   .attrs = {{"T", DType::kFloat}}});
   CHECK_OK(same.status());
   CHECK_OK(graph.AddNode({.name = "after", .op = "NoOp", .control_inputs = {*same}}).status());
   partitions.emplace_back(kOther, std::move(other));
