@@ -27,6 +27,13 @@ class TrainingHook {
   virtual Status BeforeStep(int64_t global_step) { return OkStatus(); }
   // Setting `*stop` ends the loop in good order.
   virtual Status AfterStep(const StepResult& result, bool* stop) { return OkStatus(); }
+  // A checkpoint is complete, which shows the variables as they were at `global_step`. Steps may
+  // have been taken since, if it was saved in the background.
+  virtual void AfterSave(const std::string& checkpoint, int64_t global_step) {}
+  // Between these two a snapshot of the variables is taken: a hook that changes them on threads of
+  // its own waits.
+  virtual void HoldUpdates() {}
+  virtual void ReleaseUpdates() {}
   // A step has failed, by an error or the end of the data. Returns `why`, or what the hook knows to
   // be the cause of it.
   virtual Status StepFailed(const Status& why) { return why; }
