@@ -34,6 +34,7 @@ class TrainingTest(ClusterTest):
         run = self.start("--model=mlp", "--steps=400", ps=2, workers=2)
         self.assertEqual(run.finish(), 0, run.output())
         self.assertGreater(self.accuracy(run.output()), 0.78)
+        self.assertRegex(run.output(), r"staleness of \d+ updates: mean \d")
         listing = subprocess.run([PENSTOCK, "checkpoint", run.folder], capture_output=True,
                                  text=True, check=False)
         self.assertEqual(listing.returncode, 0, listing.stderr)
