@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "core/base/fault_point.h"
 #include "core/base/join.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
@@ -27,6 +28,9 @@ using Sample = StepSampling::Sample;
 Status Closed() { return FailedPrecondition("Session is closed."); }
 
 // Mixes a counter into an id that looks random; no two inputs give the same.
+const FaultPoint kSameSteps(FaultPoint::kBug, "session/step-ids-reused",
+                            "each session gives its steps the same ids");
+
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -39,7 +43,7 @@ uint64_t Mix(uint64_t x) {
 MasterSession::MasterSession(Options options)
     : options_(std::move(options)),
       tasks_(std::make_shared<SessionTasks>()),
-      step_id_base_(options_.services.env->RandomU64()),
+      step_id_base_(kSameSteps.Fires() ? 1 : options_.services.env->RandomU64()),
       created_ns_(options_.services.env->NowNanos()),
       graph_(*options_.registry),
       places_automatically_(options_.session.placement == kPlacementAuto),

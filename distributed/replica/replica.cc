@@ -3,10 +3,18 @@
 
 #include <utility>
 
+#include "core/base/fault_point.h"
 #include "core/base/join.h"
 
 namespace penstock {
 namespace {
+
+const FaultPoint kFollowerLost(FaultPoint::kMishap, "replica/follower-lost",
+                               "a primary gives up a follower that is well");
+const FaultPoint kGoesOn(FaultPoint::kBug, "replica/goes-on-unasked",
+                         "a primary goes on without its follower, and does not ask the witness");
+const FaultPoint kServesOn(FaultPoint::kBug, "replica/not-fenced",
+                           "a primary that was taken over from goes on serving");
 
 // A message of protobuf is smaller than 2 GiB.
 constexpr size_t kPushBytesMax = 0x7fffffff;
@@ -310,6 +318,7 @@ void Replica::Feed(uint64_t feed) {
       if (stopped_) return;
       if (feed_ends_) status = Unavailable("it has begun anew");
     }
+    if (said_whole && kFollowerLost.Fires()) status = Unavailable("it does not answer");
     // A follower that has taken over says so, even if nothing changes here.
     const bool silent = options_.env->NowNanos() - pushed_ns > kHeartbeatMs * kNanosPerMilli;
     if (!status.ok() || (!is_new && !(silent && said_whole))) continue;
@@ -377,9 +386,10 @@ Status Replica::PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number
 void Replica::LoseFollower(const Status& why) {
   Say(StrCat("lost its follower at ", options_.other, ": ", why.message()));
   uint64_t epoch = this->epoch();
-  while (has_follower()) {
+  while (has_follower() && !kGoesOn.Fires()) {
     const Status claimed = Claim(this->epoch() + 1, &epoch);
     if (claimed.ok()) break;
+    if (absl::IsAborted(claimed) && kServesOn.Fires()) break;
     if (absl::IsAborted(claimed)) {
       const Status fenced = Aborted(options_.task, " has been taken over: ", claimed.message());
       options_.log->Refuse(fenced);

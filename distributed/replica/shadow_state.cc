@@ -5,8 +5,19 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/fault_point.h"
 
 namespace penstock {
+namespace {
+
+const FaultPoint kTwice(FaultPoint::kBug, "replica/applied-twice",
+                        "a follower applies a record twice");
+const FaultPoint kGap(FaultPoint::kBug, "replica/missing-push-accepted",
+                      "a follower does not notice that a push is missing");
+const FaultPoint kKeepsHeld(FaultPoint::kBug, "replica/held-records-kept",
+                            "a follower that takes over keeps steps that had not ended");
+
+}  // namespace
 
 void ShadowState::Clear() {
   replayer_.reset();
@@ -17,7 +28,7 @@ void ShadowState::Clear() {
 }
 
 Status ShadowState::Take(const wire::PushRequest& push) {
-  if (push.number() != pushes_ + 1) {
+  if (push.number() != pushes_ + 1 && !kGap.Fires()) {
     return DataLoss("push ", push.number(), " follows push ", pushes_, ": one is missing");
   }
   if (push.committed() < committed_) {
@@ -49,12 +60,17 @@ Status ShadowState::ApplyCommitted() {
     const KeptChange change = std::move(held_.front());
     held_.pop_front();
     RETURN_IF_ERROR(replayer_->Apply(BorrowChange(change, &parts)));
+    if (kTwice.Fires()) RETURN_IF_ERROR(replayer_->Apply(BorrowChange(change, &parts)));
   }
   return OkStatus();
 }
 
 void ShadowState::TakeOver() {
   CHECK(whole_, "a follower without all of the state takes over");
+  if (replayer_ && kKeepsHeld.Fires()) {
+    committed_ = last_position_;
+    ApplyCommitted().IgnoreError();
+  }
   held_.clear();
   if (replayer_) replayer_->End({});
   replayer_.reset();

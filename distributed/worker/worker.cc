@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error_origin.h"
+#include "core/base/fault_point.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/op/private_attrs.h"
@@ -13,6 +14,13 @@
 
 namespace penstock {
 namespace {
+
+const FaultPoint kLeaseEnds(FaultPoint::kMishap, "worker/lease-ends",
+                            "a task deletes a session whose master is well");
+const FaultPoint kSessionsStay(FaultPoint::kBug, "worker/session-kept",
+                               "a task keeps a session that its master has deleted");
+const FaultPoint kFollowerServes(FaultPoint::kBug, "worker/follower-serves",
+                                 "a replica that is not the primary takes sessions");
 
 // The transfers of a step, as its partitions declare them.
 struct Traffic {
@@ -108,7 +116,7 @@ Device* Worker::FindDevice(string_view name) const {
 
 Status Worker::CreateSession(const WorkerSessionOptions& options) {
   if (refusing_) return Unavailable(self_.ToString(), " is shutting down");
-  if (!serving_) {
+  if (!serving_ && !kFollowerServes.Fires()) {
     return Unavailable(self_.ToString(),
                        " does not serve: it is, or becomes, the follower of its "
                        "other replica");
@@ -132,6 +140,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
 }
 
 void Worker::DeleteSession(const std::string& handle) {
+  if (kSessionsStay.Fires()) return;
   std::shared_ptr<Session> session;
   {
     MutexLock lock(mu_);
@@ -187,7 +196,8 @@ void Worker::ReapSessions() {
     MutexLock lock(mu_);
     for (const auto& [handle, session] : sessions_) {
       const int64_t lease_ns = TimeoutNanos(session->options.lease_ms);
-      if (lease_ns > 0 && now - session->last_sign_ns > lease_ns) expired.push_back(handle);
+      if (lease_ns == 0) continue;
+      if (now - session->last_sign_ns > lease_ns || kLeaseEnds.Fires()) expired.push_back(handle);
     }
   }
   for (const std::string& handle : expired) DeleteSession(handle);
