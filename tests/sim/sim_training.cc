@@ -123,8 +123,12 @@ void SimTraining::Kill() {
 Status SimTraining::Run(std::string* weights) {
   RETURN_IF_ERROR(model_->program.status());
   RETURN_IF_ERROR(loop_->Run());
-  if (!alive()) return OkStatus();
-  ASSIGN_OR_RETURN(*weights, Weights(loop_->session()));
+  *weights = weights_;
+  return OkStatus();
+}
+
+Status SimTraining::End(client::Session& session, int64_t) {
+  ASSIGN_OR_RETURN(weights_, Weights(session));
   return OkStatus();
 }
 

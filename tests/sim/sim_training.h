@@ -57,6 +57,7 @@ class SimTraining final : public client::TrainingHook {
   Status BeforeStep(int64_t global_step) override;
   Status AfterStep(const client::StepResult& result, bool* stop) override;
   Status StepFailed(const Status& why) override;
+  Status End(client::Session& session, int64_t global_step) override;
 
  private:
   struct Model;
@@ -76,6 +77,7 @@ class SimTraining final : public client::TrainingHook {
   std::unique_ptr<Model> model_;
   std::unique_ptr<client::TrainingLoop> loop_;
   int64_t next_batch_ = 0, step_began_ns_ = 0, steps_since_session_ = 0;
+  std::string weights_;
   int64_t unsaved_since_ = -1;  // a save has failed at this step
 };
 

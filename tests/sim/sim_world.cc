@@ -22,6 +22,8 @@ constexpr int64_t kEndsWithinMs = 240'000;
 // Leases, parked subscriptions and idle sessions have ended after this long.
 constexpr int64_t kQuietMs = 200'000;
 constexpr int64_t kPowerOffMs = 300;  // at least
+// The rest of the last step has ended after this long.
+constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
 
 class World {
@@ -49,6 +51,7 @@ class World {
   void LosePower(const Fault& fault);
   void RunClients();
   void CheckCheckpoints();
+  void CheckSteps();
   void CheckLeaks();
   void StopAll();
 
@@ -111,7 +114,9 @@ void World::AddTasks() {
 
 void World::Start(const std::string& host) {
   if (done_ || At(host) != nullptr) return;
-  if (scheduler_.now_ns() < power_off_until_ns_) return;  // a later Boot is on its way
+  if (const int64_t left_ns = power_off_until_ns_ - scheduler_.now_ns(); left_ns > 0) {
+    return Boot(host, left_ns / kMilli + 1);
+  }
   const Place& place = places_.at(host);
   network_->Boot(host);
   processes_.push_back(
@@ -265,6 +270,9 @@ void World::RunClients() {
       client->Kill();
       done_ = false;
       Sleep(500);
+    } else if (seen_.damaged && absl::IsDataLoss(ended->second)) {
+      Say(StrCat("no checkpoint is left: ", ended->second.ToString()));
+      result_.weights = options_.expected_weights;
     } else {
       Violation(StrCat("the training failed: ", ended->second.ToString()));
     }
@@ -282,6 +290,14 @@ void World::CheckCheckpoints() {
     if (!files_.FileExists(prefix + ".index")) continue;
     const Status good = VerifyCheckpoint(clock_, prefix);
     if (!good.ok()) Violation(StrCat("checkpoint ", prefix, " is damaged: ", good.ToString()));
+  }
+}
+
+// The last session is still there: what it runs now would run for ever.
+void World::CheckSteps() {
+  for (const auto& [host, process] : at_) {
+    const int64_t running = process->task().worker().steps().counts().running;
+    if (running != 0) Violation(StrCat(host, " runs ", running, " steps that nobody waits for"));
   }
 }
 
@@ -341,6 +357,8 @@ void World::Simulate() {
   faults = nullptr;
   // The dead have to come to an end, too.
   threads_.clear();
+  Sleep(kStepsEndMs);
+  CheckSteps();
   clients_.clear();
   Sleep(kQuietMs);
   CheckCheckpoints();

@@ -30,7 +30,8 @@ class SimFiles {
 
   explicit SimFiles(SimScheduler& scheduler) : scheduler_(scheduler) {}
 
-  // One operation in `one_in` fails until the clock has come to `until_ns`: writes may be torn.
+  // Lets one operation in `one_in` fail, of those that change something, until the clock has come
+  // to `until_ns`: writes may be torn.
   void FailUntil(int64_t until_ns, int one_in) { fail_until_ns_ = until_ns, fail_one_in_ = one_in; }
   int64_t injected_errors() const { return injected_errors_; }
   // Files that are open are of no use from then on.
@@ -68,6 +69,7 @@ class SimFiles {
 
   static void Apply(const Change& change, Names* names);
   void Note(Change change);
+  void PassTime();
   Status TakeTime(const char* what, const std::string& path, bool* torn = nullptr);
   uint64_t Below(uint64_t n) { return n == 0 ? 0 : scheduler_.Random() % n; }
 

@@ -45,16 +45,16 @@ void SimCall::End(const Status& status) {
 
 void SimCall::Ask(Serve serve, bool repeatable) {
   const auto shared = std::make_shared<const Serve>(std::move(serve));
-  const auto send = [&](const std::string& what, bool answered) {
-    network_.Send(from_, SimEnd::Of(to_), what, [self = shared_from_this(), shared, answered] {
-      self->Arrive(*shared, answered);
-    });
+  const auto send = [&](const std::string& what) {
+    network_.Send(from_, SimEnd::Of(to_), what,
+                  [self = shared_from_this(), shared] { self->Arrive(*shared); });
   };
-  send(what_, true);
-  if (repeatable && network_.Repeats()) send(what_ + " again", false);
+  send(what_);
+  if (repeatable && network_.Repeats()) send(what_ + " again");
 }
 
-void SimCall::Arrive(const Serve& serve, bool answered) {
+void SimCall::Arrive(const Serve& serve) {
+  const bool answered = !std::exchange(arrived_, true);
   const Task* const task = network_.Find(to_.address, 0);
   const SimEnd there = task == nullptr ? SimEnd{SimEnd::Of(to_).host} : SimEnd::Of(task->self());
   Done answer([self = shared_from_this(), there, answered](const Status& status) {

@@ -31,14 +31,14 @@ class SimCall : public std::enable_shared_from_this<SimCall> {
   ~SimCall();
 
   // Sends the request. `serve` runs when it has arrived, and once more if `repeatable` and the
-  // network repeats it: the second answer counts for nothing.
+  // network repeats it: the answer to the one that arrives last counts for nothing.
   void Ask(Serve serve, bool repeatable = false);
   void End(const Status& status);
 
  private:
   SimCall(SimNetwork& network, const SimEnd& from, const TaskId& to, std::string what, Done done)
       : network_(network), from_(from), to_(to), what_(std::move(what)), done_(std::move(done)) {}
-  void Arrive(const Serve& serve, bool answered);
+  void Arrive(const Serve& serve);
 
   SimNetwork& network_;
   const SimEnd from_;
@@ -47,6 +47,7 @@ class SimCall : public std::enable_shared_from_this<SimCall> {
   std::optional<Done> done_;
   DeadlineTimer::Token timeout_;
   uint64_t watch_ = 0;
+  bool arrived_ = false;  // the request
 };
 
 }  // namespace penstock
