@@ -296,7 +296,18 @@ Status TrainingLoop::Run() {
 }
 
 Status TrainingLoop::Train() {
-  Status status = Begin();
+  Status status = TrainToEnd(Begin());
+  // A task that is lost before all is saved may take steps with it.
+  while (IsTaskLoss(status) && ended_ && !stopping()) {
+    if (signal_ != nullptr) ExitAfterGrace();
+    status = TrainToEnd(status);
+  }
+  return status;
+}
+
+// Goes on after `status`, which is that of a session or of the last step.
+Status TrainingLoop::TrainToEnd(Status status) {
+  ended_ = false;
   while (true) {
     if (IsTaskLoss(status)) {
       if (++failures_in_a_row_ > options_.max_failures_in_a_row) {
@@ -326,6 +337,7 @@ Status TrainingLoop::Train() {
   }
   if (!in_order(status)) return status;
   EndForcedExit();
+  ended_ = true;
   return run_ ? End() : OkStatus();
 }
 

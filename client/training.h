@@ -161,6 +161,7 @@ class TrainingLoop {
   Status MakeStep();
 
   Status Train();
+  Status TrainToEnd(Status status);
   Status Begin();
   Status RunStep();
   bool MayStart() const;
@@ -202,6 +203,7 @@ class TrainingLoop {
   // Steps that have been started, the oldest first. Destruction waits for their end.
   std::deque<UnderWay> under_way_;
   bool prepared_ = false;  // variables had values once
+  bool ended_ = false;     // all steps were taken; what is left is to save, and to tell the hooks
   int failures_in_a_row_ = 0;
   Status blocked_ = OkStatus();  // why no further step can be started
   int64_t global_step_ = 0;

@@ -33,7 +33,8 @@ class TrainingHook {
   // The session is about to go, for good or for a new one: nothing of the hook's may use it any
   // more.
   virtual void SessionEnds() {}
-  // The loop has ended in good order.
+  // The loop has ended in good order. Called again if a task was lost meanwhile (Aborted,
+  // Unavailable): the loop makes a new session then, and takes again the steps that were lost.
   virtual Status End(Session& session, int64_t global_step) { return OkStatus(); }
 };
 
