@@ -53,11 +53,16 @@ class Metrics {
     Gauge("penstock_memory_bytes", "Memory of the process, resident.", task_.memory_bytes());
     Gauge("penstock_sessions", "Sessions whose master this task is.", task_.session_size());
     Gauge("penstock_new_sessions", "New sessions that wait for tasks.", task_.new_session_size());
-    MetricFamily& sent = Family("penstock_sent_bytes_total",
-                                "Bytes of tensors sent to another task.", MetricType::Counter);
-    for (const wire::SentReport& edge : task_.sent()) {
-      Add(sent, static_cast<double>(edge.bytes()),
-          {{"from", task_.self().task()}, {"to", edge.to()}});
+    AddSent("penstock_sent_bytes_total", "Bytes of tensors sent to another task.",
+            &wire::SentReport::bytes);
+    AddSent("penstock_sent_tensors_total", "Tensors sent to another task, empty ones included.",
+            &wire::SentReport::tensors);
+  }
+  void AddSent(const char* name, const char* help, int64_t (wire::SentReport::*value)() const) {
+    MetricFamily& family = Family(name, help, MetricType::Counter);
+    for (const wire::SentReport& sent : task_.sent()) {
+      Add(family, static_cast<double>((sent.*value)()),
+          {{"from", task_.self().task()}, {"to", sent.to()}});
     }
   }
 

@@ -121,10 +121,11 @@ StatusTable Variables(const wire::ClusterReport& cluster) {
 }
 
 StatusTable Traffic(const wire::ClusterReport& cluster) {
-  StatusTable table{.title = "Tensors sent", .header = {"from", "to", "size"}};
+  StatusTable table{.title = "Tensors sent", .header = {"from", "to", "tensors", "size"}};
   for (const wire::ClusterTask& task : cluster.task()) {
     for (const wire::SentReport& sent : task.report().sent()) {
-      table.rows.push_back({ShortTask(task.name()), ShortTask(sent.to()), BytesText(sent.bytes())});
+      table.rows.push_back({ShortTask(task.name()), ShortTask(sent.to()), StrCat(sent.tensors()),
+                            BytesText(sent.bytes())});
     }
   }
   return table;

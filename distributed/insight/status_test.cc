@@ -32,7 +32,7 @@ wire::ClusterReport Cluster() {
       resource { name { device: 'd' container: 'c' name: 'small' } type: 'Variable' bytes: 10 }
       resource { name { device: 'd' container: 'c' name: 'large' } type: 'Variable' bytes: 4000000 }
       variables: 2 variable_bytes: 4000010
-      sent { to: '/job:ps/replica:0/task:0' bytes: 1234 }
+      sent { to: '/job:ps/replica:0/task:0' bytes: 1234 tensors: 17 }
       peer { task: '/job:ps/replica:0/task:0' heartbeats_missed: 3 silent_ms: 6100
              lost { message: 'gone' } } } })",
                                                             &cluster));
@@ -55,7 +55,7 @@ TEST(StatusTest, TablesStandInColumns) {
                               "60 s  -     12     1          1 s\n"));
   EXPECT_THAT(text, HasSubstr("\n  new, waits for tasks  /job:worker/task:0"));
   EXPECT_LT(text.find("large"), text.find("small")) << "the largest first";
-  EXPECT_THAT(text, HasSubstr("/job:worker/task:0  /job:ps/task:0  1.2 KB"));
+  EXPECT_THAT(text, HasSubstr("/job:worker/task:0  /job:ps/task:0  17       1.2 KB"));
 }
 
 TEST(StatusTest, WhatIsNotThereHasNoTable) {
@@ -90,6 +90,8 @@ TEST(StatusTest, MetricsOfATask) {
            "penstock_sessions 1",
            "penstock_sent_bytes_total{from=\"/job:worker/replica:0/task:0\",to=\"/job:ps/"
            "replica:0/task:0\"} 1234",
+           "penstock_sent_tensors_total{from=\"/job:worker/replica:0/task:0\",to=\"/job:ps/"
+           "replica:0/task:0\"} 17",
            "penstock_memory_bytes 2500000",
            "penstock_variable_bytes{variable=\"large\",container=\"c\",device=\"d\"} 4000000",
            "penstock_queue_elements{queue=\"<b>q\",container=\"c\",device=\"d\"} 3",

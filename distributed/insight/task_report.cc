@@ -69,10 +69,11 @@ class Reporter {
     report_.set_uptime_ms(task_.uptime_ns() / kNanosPerMilli);
     report_.set_memory_bytes(ResidentBytes(env_));
     for (std::string& call : BlockingCall::List(env_)) report_.add_blocking_call(std::move(call));
-    for (const auto& [to, bytes] : task_.worker().steps().SentBytes()) {
-      wire::SentReport* const sent = report_.add_sent();
-      sent->set_to(to.ToString());
-      sent->set_bytes(bytes);
+    for (const auto& [to, sent] : task_.worker().steps().SentTo()) {
+      wire::SentReport* const report = report_.add_sent();
+      report->set_to(to.ToString());
+      report->set_bytes(sent.bytes);
+      report->set_tensors(sent.tensors);
     }
   }
 

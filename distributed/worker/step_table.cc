@@ -51,7 +51,7 @@ void StepTable::End(int64_t step_id) {
   step = std::move(it->second);
   steps_.erase(it);
   last_end_ns_ = now_ns;
-  for (const auto& [consumer, bytes] : step->SentBytes()) sent_bytes_[consumer] += bytes;
+  for (const auto& [consumer, sent] : step->SentTo()) sent_[consumer].Add(sent);
   RememberEnded(step_id);
 }
 
@@ -178,16 +178,16 @@ std::vector<std::shared_ptr<Step>> StepTable::steps() const {
   return steps;
 }
 
-std::map<TaskName, int64_t> StepTable::SentBytes() const {
-  std::map<TaskName, int64_t> sent;
+std::map<TaskName, Sent> StepTable::SentTo() const {
+  std::map<TaskName, Sent> sent;
   std::vector<std::shared_ptr<Step>> running;
   {
     MutexLock lock(mu_);
-    sent = sent_bytes_;
+    sent = sent_;
     for (const auto& [id, step] : steps_) running.push_back(step);
   }
   for (const auto& step : running) {
-    for (const auto& [consumer, bytes] : step->SentBytes()) sent[consumer] += bytes;
+    for (const auto& [consumer, its] : step->SentTo()) sent[consumer].Add(its);
   }
   return sent;
 }
