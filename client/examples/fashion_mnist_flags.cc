@@ -29,6 +29,8 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
                  "ps: variables are on parameter servers; allreduce: every worker holds them, and "
                  "all take each step together, averaging their gradients; there is no ps")
       ->capture_default_str();
+  app.add_flag("--bfloat16_transfers", flags.bfloat16_transfers,
+               "round weights and gradients to 16 bits while they travel between tasks");
   app.add_option("--concurrent_steps", flags.concurrent_steps,
                  "steps of this task that are under way at the same time")
       ->capture_default_str();

@@ -21,6 +21,7 @@ struct Flags {
   double learning_rate = 0.001;
   bool sync = false;
   std::string strategy = "ps";  // or allreduce
+  bool bfloat16_transfers = false;
   int concurrent_steps = 1;
   std::string trace_file;  // "": nothing is traced
   std::string checkpoint_dir;

@@ -172,6 +172,7 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                   .concurrent_steps = flags.concurrent_steps,
                                   .wait_seconds = flags.wait_seconds,
                                   .say = [&](const std::string& line) { progress.Say(line); }};
+  options.session.bfloat16_transfers = flags.bfloat16_transfers;
   // A worker that trains by itself needs nobody but the parameter servers: it neither waits for
   // the others nor notices when they are gone.
   if (flags.distributed() && !flags.sync && !flags.all_reduce()) {

@@ -124,6 +124,7 @@ StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) cons
                          .allow_soft_placement = options_.session.allow_soft_placement,
                          .optimize = options_.session.optimize,
                          .disabled_passes = options_.session.disabled_passes,
+                         .bfloat16_transfers = options_.session.bfloat16_transfers,
                          .env = options_.services.env,
                          .threads = options_.services.threads,
                          .partial_run = step.partial(),

@@ -48,6 +48,7 @@ bool HasEffect(const std::string& path) {
       "allow_soft_placement",
       "cluster_def",  // refused with an error where it is not the server's
       "device_filters",
+      "graph_options.enable_bfloat16_sendrecv",
       "graph_options.optimizer_options.do_common_subexpression_elimination",  // as it always is
       "graph_options.optimizer_options.do_constant_folding",
       "graph_options.optimizer_options.do_function_inlining",
@@ -95,6 +96,7 @@ void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
   if (!options.optimize) {
     graph.mutable_optimizer_options()->set_opt_level(tensorflow::OptimizerOptions::L0);
   }
+  if (options.bfloat16_transfers) graph.set_enable_bfloat16_sendrecv(true);
   const bool placed = options.placement != SessionOptions().placement;
   if (options.disabled_passes.empty() && !placed) return;
   auto* const ours = graph.mutable_rewrite_options()->add_custom_optimizers();
@@ -112,6 +114,7 @@ SessionOptions FromProto(const tensorflow::ConfigProto& config) {
           .log_device_placement = config.log_device_placement(),
           .optimize = level != tensorflow::OptimizerOptions::L0,
           .disabled_passes = DisabledPasses(config.graph_options().rewrite_options()),
+          .bfloat16_transfers = config.graph_options().enable_bfloat16_sendrecv(),
           .placement = PlacementOf(config.graph_options().rewrite_options()),
           .isolate_state = config.isolate_session_state(),
           .device_filters = {config.device_filters().begin(), config.device_filters().end()}};

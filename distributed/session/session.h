@@ -44,6 +44,10 @@ struct SessionOptions {
   // (`penstock graph --help` lists them). InvalidArgument, when the session is made, if there is no
   // such pass or if steps need it.
   std::vector<std::string> disabled_passes = {};
+  // Rounds floats to bfloat16 while they travel between tasks: half of the bytes, 8 instead of 24
+  // significant bits. What is kept, and feeds and fetches stay exact, and nodes may choose for
+  // themselves: docs/session_options.md.
+  bool bfloat16_transfers = false;
   // The placement of nodes that name no job. "client": on the task that is addressed. "auto": on
   // any task; some steps are measured, and if another placement is predicted to be a tenth
   // quicker, the step is placed anew. Variables and other state are placed once, by the whole

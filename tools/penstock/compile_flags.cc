@@ -30,11 +30,14 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--disable_passes", disabled_passes, "Passes to leave out: fold, ...")
       ->delimiter(',');
+  command.add_flag("--bfloat16_transfers", bfloat16_transfers,
+                   "Round floats to bfloat16 between tasks, as the session's option does");
 }
 
 StatusOr<CompileOptions> CompileFlags::Options(const std::vector<DeviceInfo>& devices) const {
   CompileOptions options{.targets = targets,
                          .disabled_passes = disabled_passes,
+                         .bfloat16_transfers = bfloat16_transfers,
                          .env = &Env::Real(),
                          .threads = &Scheduler::Real(),
                          .client_device = devices.front().name};

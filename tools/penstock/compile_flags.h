@@ -17,6 +17,7 @@ namespace penstock {
 
 struct CompileFlags {
   std::vector<std::string> feeds, fetches, targets, disabled_passes;
+  bool bfloat16_transfers = false;
   std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
 
   void AddTo(CLI::App& command);

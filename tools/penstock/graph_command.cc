@@ -79,9 +79,13 @@ Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
 }
 
 Status RunGraphCommand(const GraphOptions& options) {
-  if (options.after.empty() && (options.explain || !options.compile.disabled_passes.empty())) {
+  const CompileFlags& compile = options.compile;
+  const bool compiles =
+      options.explain || compile.bfloat16_transfers || !compile.disabled_passes.empty();
+  if (options.after.empty() && compiles) {
     return InvalidArgument(
-        "--explain and --disable_passes tell of a compilation: give --after too");
+        "--explain, --bfloat16_transfers and --disable_passes tell of a compilation: give --after "
+        "too");
   }
   ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(Env::Real(), options.path, Registry::Global()));
   return options.after.empty() ? Show(graph, options) : ShowAfterPass(graph, options);

@@ -29,6 +29,9 @@ struct CompileOptions {
   // Optional passes that are left out, by name. InvalidArgument if there is no such pass, or if
   // steps need it.
   std::vector<std::string> disabled_passes = {};
+  // Floats that travel between tasks are rounded to bfloat16 on the way, unless something keeps
+  // them: CompressTransfers (core/compiler/passes/passes.h) has the rules.
+  bool bfloat16_transfers = false;
   // The clock that times the passes, and what kernels of constants that are folded run on.
   // Borrowed; needed.
   Env* env = nullptr;
