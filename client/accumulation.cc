@@ -7,7 +7,8 @@
 namespace penstock::client {
 namespace {
 
-// Whoever adds a mini-batch means it: none is of a step that is over.
+// Returns the largest step number: an accumulator drops gradients of older steps, and no mini-batch
+// that is added here is one of those.
 Output Always(Program& program) {
   return Constant(program, Tensor::Scalar(std::numeric_limits<int64_t>::max()));
 }

@@ -11,6 +11,7 @@
 #include "core/base/error_origin.h"
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/checkpoint_state.h"
+#include "core/checkpoint/write_rate.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -25,6 +26,14 @@ std::pair<std::string, std::string> SplitPath(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
+// Variables of less than 1 MiB are not copied ahead.
+bool IsSmall(const Variable& variable) {
+  constexpr int64_t kBytes = 1 << 20;
+  if (!variable.shape().fully_known()) return false;
+  const int64_t elements = variable.shape().ToShape().num_elements();
+  return elements * static_cast<int64_t>(SizeOf(variable.dtype())) < kBytes;
+}
+
 Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
   return Constant(sink, Tensor::Vector<std::string>(values));
 }
@@ -33,11 +42,15 @@ Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
 
 // The files and ops of one task.
 struct Saver::Shard {
+  int index = 0;
   std::vector<Variable> variables;
   Outputs mutexes;  // that are there
   Output file;      // the prefix of its part
   Outputs values;   // to be saved
   Output save;      // op
+  // The ops of a save in the background.
+  Outputs copy_ahead;  // the last of a chain; none if nothing is large
+  Output cut, save_cut;
   Output restored;  // the first value that was read from the file
 };
 
@@ -52,6 +65,7 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   };
   path_ = placeholder("Const");  // as TensorFlow's savers call it
   temporary_ = placeholder("temporary");
+  if (options.background) cut_name_ = placeholder("cut_name");
 
   std::map<std::string, std::vector<Variable>> by_host;
   for (const Variable& variable : variables) {
@@ -70,19 +84,33 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
     if (!mutex.valid()) continue;  // of a program that has failed
     mutexes[HostOf(program.NodeOf(mutex)->requested_device())].push_back(mutex);
   }
-  Outputs files, saves;
+  Outputs files, saves, copies, cuts, cut_saves;
   std::vector<Shard> shards;
   for (const auto& [host, members] : by_host) {
     const auto on = program.DeviceScope(host);
-    shards.push_back(AddShard({.variables = members, .mutexes = mutexes[host]},
-                              static_cast<int>(shards.size()), static_cast<int>(by_host.size())));
-    files.push_back(shards.back().file);
-    saves.push_back(shards.back().save);
+    const auto index = static_cast<int>(shards.size());
+    Shard& shard = shards.emplace_back(
+        AddShard({.index = index, .variables = members, .mutexes = mutexes[host]}, index,
+                 static_cast<int>(by_host.size())));
+    files.push_back(shard.file);
+    saves.push_back(shard.save);
+    if (!options.background) continue;
+    AddSnapshot(shard);
+    copies.insert(copies.end(), shard.copy_ahead.begin(), shard.copy_ahead.end());
+    cuts.push_back(shard.cut);
+    cut_saves.push_back(shard.save_cut);
   }
   restore_ = AddRestores(shards);
   const auto on = program.DeviceScope(by_host.begin()->first);
-  const auto after = program.ControlDependencies(saves);
-  save_ = CallIn(program, "MergeV2Checkpoints", {Pack(files), path_}, {{"delete_old_dirs", true}});
+  const auto merge = [&](const Outputs& parts) {
+    const auto after = program.ControlDependencies(parts);
+    return CallIn(program, "MergeV2Checkpoints", {Pack(files), path_}, {{"delete_old_dirs", true}});
+  };
+  save_ = merge(saves);
+  if (!options.background) return;
+  if (!copies.empty()) copy_ahead_ = program.Group(copies, "copy_ahead");
+  cut_ = program.Group(cuts, "cut");
+  save_cut_ = merge(cut_saves);
 }
 
 // Returns `value`; as a node, an error if it is not finite.
@@ -114,14 +142,66 @@ Saver::Shard Saver::AddShard(Shard shard, int index, int count) {
     Outputs unlocked;
     if (!locks.empty()) unlocked.push_back(Unlock(program_, locks, shard.values));
     const auto after = program_.ControlDependencies(unlocked);
-    Outputs saved = shard.values;
-    for (size_t i = 0; options_.finite_only && i < saved.size(); ++i) {
-      saved[i] = Checked(shard.variables[i], saved[i]);
-    }
-    shard.save = Call("SaveV2", {shard.file, name_list, slice_list, saved});
+    shard.save = AddSave(shard, shard.values, /*background=*/false);
   }
   shard.restored = Call("RestoreV2", {path_, name_list, slice_list}, {{"dtypes", dtypes}});
   return shard;
+}
+
+// Saves `values`, one for each of the shard's variables.
+Output Saver::AddSave(const Shard& shard, Outputs values, bool background) {
+  std::vector<std::string> names, slices;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Variable& variable = shard.variables[i];
+    names.push_back(variable.saved_name());
+    slices.push_back(variable.saved_slice());
+    if (options_.finite_only) values[i] = Checked(variable, values[i]);
+  }
+  Attrs attrs;
+  if (background && options_.bytes_per_second > 0) {
+    attrs = {{kBytesPerSecondAttr, options_.bytes_per_second}};
+  }
+  return Call("SaveV2", {shard.file, Strings(program_, names), Strings(program_, slices), values},
+              std::move(attrs));
+}
+
+// The ops of a save in the background. What may be large is copied ahead.
+void Saver::AddSnapshot(Shard& shard) {
+  const std::string snapshot = StrCat(program_.NodeOf(cut_name_)->name(), "/", shard.index);
+  const Outputs locks = Lock(program_, shard.mutexes, {});
+  Outputs values;
+  std::vector<DType> dtypes;
+  std::vector<Variable> large;
+  for (const Variable& variable : shard.variables) {
+    dtypes.push_back(variable.dtype());
+    const auto locked = program_.ControlDependencies(locks);
+    if (variable.ref() || IsSmall(variable)) {
+      values.push_back(variable.Read());
+      continue;
+    }
+    large.push_back(variable);
+    // Beside the variable, which may be on a device of its own.
+    const auto here = program_.ColocateWith(variable.handle());
+    values.push_back(Call("SnapshotCut", {cut_name_, Outputs{variable.handle()}},
+                          {{"shared_name", StrCat(snapshot, "/", variable.name())},
+                           {"dtypes", std::vector<DType>{variable.dtype()}}}));
+  }
+  // One after the other, so that the training keeps its cores; and once more what was changed while
+  // the others were copied.
+  for (int pass = 0; pass < 2; ++pass) {
+    for (const Variable& variable : large) {
+      const auto after = program_.ControlDependencies(shard.copy_ahead);
+      const auto here = program_.ColocateWith(variable.handle());
+      shard.copy_ahead = {Call("SnapshotCopyAhead", {cut_name_, Outputs{variable.handle()}},
+                               {{"shared_name", StrCat(snapshot, "/", variable.name())}})};
+    }
+  }
+  Outputs ends = {Call("SnapshotKeep", {cut_name_, values}, {{"shared_name", snapshot}})};
+  if (!locks.empty()) ends.push_back(Unlock(program_, locks, values));
+  shard.cut = program_.Group(ends, "cut_part", ends[0]);
+  const Outputs taken =
+      CallN("SnapshotTake", {cut_name_}, {{"shared_name", snapshot}, {"dtypes", dtypes}});
+  shard.save_cut = AddSave(shard, taken, /*background=*/true);
 }
 
 Output Saver::AddRestores(const std::vector<Shard>& shards) {
@@ -143,16 +223,57 @@ Output Saver::AddRestores(const std::vector<Shard>& shards) {
 }
 
 StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, int64_t step) {
+  return RunSave(session, save_, prefix, step, "", {});
+}
+
+Status Saver::CopyAhead(Session& session, const std::string& save, const RunOptions& options) {
+  if (!copy_ahead_.valid()) return OkStatus();
+  return session.Run({{cut_name_, Tensor::Scalar(save)}}, {}, {copy_ahead_}, options).status();
+}
+
+Status Saver::Cut(Session& session, const std::string& save, const RunOptions& options) {
+  if (!cut_.valid()) return FailedPrecondition("the saver was made without `background`");
+  return session.Run({{cut_name_, Tensor::Scalar(save)}}, {}, {cut_}, options).status();
+}
+
+StatusOr<std::string> Saver::SaveCut(Session& session, const std::string& save,
+                                     const std::string& prefix, int64_t step,
+                                     const RunOptions& options) {
+  if (!save_cut_.valid()) return FailedPrecondition("the saver was made without `background`");
+  return RunSave(session, save_cut_, prefix, step, save, options);
+}
+
+// `save`: the name of the cut, if what was cut is saved.
+StatusOr<std::string> Saver::RunSave(Session& session, Output save_op, const std::string& prefix,
+                                     int64_t step, const std::string& save,
+                                     const RunOptions& options) {
   const std::string checkpoint = StrCat(prefix, "-", step);
   // Unique: what a crash has left, or another client is writing, is not mixed into this one.
   const std::string temporary =
       StrCat(checkpoint, kTemporary, absl::Hex(options_.env->RandomU64()), "/part");
-  const Status saved = session.Execute(
-      save_, {{path_, Tensor::Scalar(checkpoint)}, {temporary_, Tensor::Scalar(temporary)}});
+  std::vector<Feed> feeds = {{path_, Tensor::Scalar(checkpoint)},
+                             {temporary_, Tensor::Scalar(temporary)}};
+  if (!save.empty()) feeds.push_back({cut_name_, Tensor::Scalar(save)});
+  const Status saved = session.Run(feeds, {}, {save_op}, options).status();
   RemoveTemporaries(prefix);
   RETURN_IF_ERROR(Annotate(saved, StrCat("saving ", checkpoint)));
   RETURN_IF_ERROR(Record(checkpoint));
   return checkpoint;
+}
+
+// Whether the oldest checkpoint stays on the disk for good. The hours count from the first
+// checkpoint of the training.
+bool Saver::Preserve(CheckpointState& state) const {
+  if (options_.keep_every_hours <= 0) return false;
+  const double saved = state.timestamps.front();
+  double& last = state.last_preserved_timestamp;
+  if (last <= 0) {
+    last = saved;
+    return false;
+  }
+  if (saved - last < options_.keep_every_hours * 3600) return false;
+  last = saved;
+  return true;
 }
 
 // Enters a checkpoint that is complete, and drops those that are too many.
@@ -173,11 +294,10 @@ Status Saver::Record(const std::string& checkpoint) {
   next.all.push_back(name);
   next.timestamps.push_back(options_.env->WallMicros() * 1e-6);
   std::vector<std::string> old;
-  if (options_.keep > 0 && static_cast<int>(next.all.size()) > options_.keep) {
-    const auto surplus = static_cast<int64_t>(next.all.size()) - options_.keep;
-    old.assign(next.all.begin(), next.all.begin() + surplus);
-    next.all.erase(next.all.begin(), next.all.begin() + surplus);
-    next.timestamps.erase(next.timestamps.begin(), next.timestamps.begin() + surplus);
+  while (options_.keep > 0 && static_cast<int>(next.all.size()) > options_.keep) {
+    if (!Preserve(next)) old.push_back(next.all.front());
+    next.all.erase(next.all.begin());
+    next.timestamps.erase(next.timestamps.begin());
   }
   RETURN_IF_ERROR(WriteCheckpointState(*options_.env, directory, next));
   for (const std::string& each : old) {

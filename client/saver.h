@@ -23,6 +23,7 @@
 #include "client/program.h"
 #include "client/session.h"
 #include "core/base/env.h"
+#include "core/checkpoint/checkpoint_state.h"
 #include "core/checkpoint/checkpoints.h"
 
 namespace penstock::client {
@@ -30,6 +31,12 @@ namespace penstock::client {
 struct SaverOptions {
   int keep = 5;          // the newest ones; 0: all
   Outputs mutexes = {};  // client/mutex.h: held while variables are read, or given their values
+  // One checkpoint of every so many hours is kept besides, for good. 0: none.
+  double keep_every_hours = 0;
+  // Adds the nodes for CopyAhead, Cut and SaveCut.
+  bool background = false;
+  // How much SaveCut writes, per task. 0: no limit.
+  int64_t bytes_per_second = 0;
   // A trainable variable that holds NaN or infinity makes a save fail: InvalidArgument names it.
   // The check reads the same values that are written.
   bool finite_only = false;
@@ -46,6 +53,22 @@ class Saver {
   // Writes the checkpoint "prefix-step" and returns its name. After an error the ones before it are
   // what they were, and the state file names them.
   StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t step);
+
+  // A save that lets updates go on, in three steps; `save` is a name that no other save has.
+  // First CopyAhead, which takes the time of copying the variables once in memory: large tables of
+  // which updates change some rows are copied then. Cut takes the values of all variables; it is
+  // short, and they are of one moment if no update runs meanwhile, or `mutexes` see to that. Then
+  // SaveCut, which writes these values, whatever becomes of the variables. While values are kept,
+  // the first update of a variable that was not copied ahead copies it. REQUIRES
+  // SaverOptions::background.
+  Status CopyAhead(Session& session, const std::string& save, const RunOptions& options = {});
+  Status Cut(Session& session, const std::string& save, const RunOptions& options = {});
+  // Whether there is anything for CopyAhead to do.
+  bool copies_ahead() const { return copy_ahead_.valid(); }
+  // As Save. FailedPrecondition if the values are gone: another save was begun, or a task lost.
+  StatusOr<std::string> SaveCut(Session& session, const std::string& save,
+                                const std::string& prefix, int64_t step,
+                                const RunOptions& options = {});
 
   // Whether a save failed because of `finite_only`.
   bool IsNonFinite(const Status& saved) const;
@@ -66,20 +89,26 @@ class Saver {
   struct Shard;
   Output Checked(const Variable& variable, Output value);
   Shard AddShard(Shard shard, int index, int count);
+  void AddSnapshot(Shard& shard);
+  Output AddSave(const Shard& shard, Outputs values, bool background);
   Output AddRestores(const std::vector<Shard>& shards);
+  StatusOr<std::string> RunSave(Session& session, Output save_op, const std::string& prefix,
+                                int64_t step, const std::string& save, const RunOptions& options);
   Status CheckParts(const std::string& checkpoint) const;
   Status Record(const std::string& checkpoint);
+  bool Preserve(CheckpointState& state) const;
   void Remove(const std::string& checkpoint);
   void RemoveTemporaries(const std::string& prefix);
 
   Program& program_;
   const Options options_;
-  Output path_, temporary_;                 // fed
+  Output path_, temporary_, cut_name_;      // fed
   std::set<std::string> checks_;            // nodes that fail if a value is not finite
   std::map<std::string, Output> restored_;  // by variable: the value in the checkpoint
   // The slices that each variable with interleaved parts has, by its name in checkpoints.
   std::map<std::string, std::set<std::string>> interleaved_;
   Output save_, restore_;
+  Output copy_ahead_, cut_, save_cut_;  // if options_.background
 };
 
 }  // namespace penstock::client

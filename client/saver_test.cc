@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "client/optimizers.h"
+#include "core/base/forwarding_env.h"
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/checkpoint_state.h"
 #include "core/op/gradient.h"
@@ -18,6 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 // A fresh directory for each test.
 std::string NewDirectory() {
@@ -113,6 +115,48 @@ TEST(SaverTest, KeepsTheNewestCheckpoints) {
   ASSERT_TRUE(model.saver.Save(*model.session, directory + "/model.ckpt", 40).ok());
   EXPECT_THAT(ReadCheckpointState(Env::Real(), directory)->all,
               ElementsAre("model.ckpt-30", "model.ckpt-40"));
+}
+
+// A clock that the test moves.
+class Clock : public ForwardingEnv {
+ public:
+  Clock() : ForwardingEnv(Env::Real()) {}
+  int64_t WallMicros() override { return hours * 3'600'000'000; }
+  int64_t hours = 1000;
+};
+
+TEST(SaverTest, KeepsOneOfEverySoManyHoursForGood) {
+  const std::string directory = NewDirectory();
+  Clock clock;
+  Model model({.keep = 2, .keep_every_hours = 10, .env = &clock});
+  for (int64_t step = 0; step < 30; ++step) {  // one each hour
+    ASSERT_TRUE(model.saver.Save(*model.session, directory + "/model.ckpt", step).ok());
+    ++clock.hours;
+  }
+  EXPECT_THAT(*ListCheckpoints(Env::Real(), directory),
+              UnorderedElementsAre(directory + "/model.ckpt-10", directory + "/model.ckpt-20",
+                                   directory + "/model.ckpt-28", directory + "/model.ckpt-29"));
+  EXPECT_THAT(ReadCheckpointState(Env::Real(), directory)->all,
+              ElementsAre("model.ckpt-28", "model.ckpt-29"));
+}
+
+TEST(SaverTest, ACutIsSavedAsItWas) {
+  const std::string directory = NewDirectory();
+  Model model({.background = true});
+  model.RunTo(3);
+  EXPECT_FALSE(model.saver.copies_ahead()) << "its variables are small";
+  ASSERT_TRUE(model.saver.CopyAhead(*model.session, "a").ok());
+  ASSERT_TRUE(model.saver.Cut(*model.session, "a").ok());
+  model.RunTo(9);
+  const auto saved = model.saver.SaveCut(*model.session, "a", directory + "/model.ckpt", 3);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(model.first(), 10);
+  ASSERT_TRUE(model.saver.Restore(*model.session, *saved).ok());
+  EXPECT_EQ(model.first(), 4);
+  EXPECT_EQ(model.session->Fetch(model.step)->scalar<int64_t>(), 3);
+  EXPECT_EQ(model.saver.SaveCut(*model.session, "a", directory + "/model.ckpt", 3).status().code(),
+            StatusCode::kFailedPrecondition)
+      << "a cut is saved once";
 }
 
 TEST(SaverTest, WhatACrashLeftIsClearedAway) {

@@ -17,11 +17,11 @@ struct Interval {
   int64_t start_ns, end_ns;
 };
 
-// Nodes are labelled "NAME = Op(IN1, IN2)".
+// Nodes are labelled "NAME = Op(IN1, IN2)", and transfers "[BYTESB] EDGE from DEVICE to DEVICE".
 string_view OpOf(const NodeStats& node) {
   string_view label = node.label;
   const size_t equals = label.find(" = ");
-  if (equals == string_view::npos) return "";
+  if (equals == string_view::npos) return node.node;
   label.remove_prefix(equals + 3);
   return label.substr(0, label.find('('));
 }
@@ -187,10 +187,14 @@ Status StepTrace::WriteJson(Env& env, const std::string& path) const {
   for (const auto& [device, nodes] : NodesByDevice(steps_)) {
     Process process(number++, device, origin_ns, &events);
     for (const auto& [step, node] : nodes) {
-      process.Add(std::string(OpOf(*node)), node->thread, {node->start_ns, node->end_ns},
-                  {{"node", node->label},
+      json args = {{"node", node->label},
                    {"step", step},
-                   {"ready_us", (node->scheduled_ns - origin_ns) * 1e-3}});
+                   {"ready_us", (node->scheduled_ns - origin_ns) * 1e-3}};
+      if (node->node == kTransferStats && !node->outputs.empty()) {
+        args["bytes"] = node->outputs[0].bytes;
+      }
+      process.Add(std::string(OpOf(*node)), node->thread, {node->start_ns, node->end_ns},
+                  std::move(args));
     }
   }
   const json file = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};

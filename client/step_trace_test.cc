@@ -40,13 +40,15 @@ TEST(StepTraceTest, TakesSoManyStepsFromTheFirstOn) {
 TEST(StepTraceTest, BusyIsWhoRunsOpsThatDoNotWait) {
   StepTrace trace({});
   EXPECT_EQ(trace.use().steps_under_way, 0);
+  NodeStats transfer = Ran("[8B] edge_1_x:0 from there to here", 1, 1000, 1400);
+  transfer.node = kTransferStats;
   trace.Add(
       {.step = 0,
        .start_ns = 1000,
        .end_ns = 1600,
        .devices = {{kPs,
-                    {Ran("x = _Recv()", 1, 1000, 1400), Ran("y = MatMul(x, w)", 2, 1400, 1500),
-                     Ran("z = Relu(y)", 2, 1500, 1550)}}}});
+                    {Ran("x = _Recv()", 1, 1000, 1400), transfer,
+                     Ran("y = MatMul(x, w)", 2, 1400, 1500), Ran("z = Relu(y)", 2, 1500, 1550)}}}});
   trace.Add({.step = 1,
              .start_ns = 1200,
              .end_ns = 2000,

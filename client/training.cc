@@ -40,6 +40,22 @@ std::string Some(std::vector<std::string> names) {
   return StrCat(absl::StrJoin(names, ", "), " and ", count - kNamesShown, " more");
 }
 
+// Keeps hooks from updating variables beside the steps.
+class HeldUpdates {
+ public:
+  explicit HeldUpdates(const std::vector<TrainingHook*>& hooks) : hooks_(hooks) {
+    for (TrainingHook* hook : hooks_) hook->HoldUpdates();
+  }
+  ~HeldUpdates() {
+    for (TrainingHook* hook : hooks_) hook->ReleaseUpdates();
+  }
+  HeldUpdates(const HeldUpdates&) = delete;
+  HeldUpdates& operator=(const HeldUpdates&) = delete;
+
+ private:
+  const std::vector<TrainingHook*>& hooks_;
+};
+
 StatusOr<double> ScalarValue(const std::string& name, const Tensor& tensor) {
   if (tensor.num_elements() == 1) {
     switch (tensor.dtype()) {
@@ -76,6 +92,9 @@ TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions 
         program, shared_,
         SaverOptions{.keep = options_.keep_checkpoints,
                      .mutexes = step_.once == nullptr ? Outputs() : step_.once->mutexes(),
+                     .keep_every_hours = options_.keep_checkpoint_every_hours,
+                     .background = options_.is_chief && options_.save_in_background,
+                     .bytes_per_second = options_.save_bytes_per_second,
                      .finite_only = options_.stop_on_nan,
                      .env = options_.env});
   }
@@ -153,6 +172,7 @@ Status TrainingLoop::Connect() {
 }
 
 void TrainingLoop::EndSession() {
+  saving_.reset();
   // Steps are left after an error only: nobody waits for what they would do.
   if (!under_way_.empty()) session_->Close().IgnoreError();
   under_way_.clear();
@@ -289,6 +309,8 @@ Status TrainingLoop::Run() {
     ExitAfterGrace();
   }
   Status status = Train();
+  // Keep what was reached before an error.
+  if (!stopping()) EndOrGiveUpSave();
   EndSession();
   EndForcedExit();
   signal_.reset();
@@ -296,7 +318,18 @@ Status TrainingLoop::Run() {
 }
 
 Status TrainingLoop::Train() {
-  Status status = Begin();
+  Status status = TrainToEnd(Begin());
+  // A task that is lost before all is saved may take steps with it.
+  while (IsTaskLoss(status) && ended_ && !stopping()) {
+    if (signal_ != nullptr) ExitAfterGrace();
+    status = TrainToEnd(status);
+  }
+  return status;
+}
+
+// Goes on after `status`, which is that of a session or of the last step.
+Status TrainingLoop::TrainToEnd(Status status) {
+  ended_ = false;
   while (true) {
     if (IsTaskLoss(status)) {
       if (++failures_in_a_row_ > options_.max_failures_in_a_row) {
@@ -326,6 +359,7 @@ Status TrainingLoop::Train() {
   }
   if (!in_order(status)) return status;
   EndForcedExit();
+  ended_ = true;
   return run_ ? End() : OkStatus();
 }
 
@@ -430,6 +464,7 @@ Status TrainingLoop::NonFiniteLoss(double loss, const std::vector<Tensor>& batch
   }
   std::vector<Feed> feeds;
   for (size_t i = 0; i < batch.size(); ++i) feeds.push_back({step_.inputs[i], batch[i]});
+  EndOrGiveUpSave();
   const double seconds = std::min(options_.step_seconds, kExplainSeconds);
   NonFiniteOrigin origin(program_, output, feeds, *session_, saver_ ? &*saver_ : nullptr,
                          options_.checkpoint_dir, Millis(seconds), *options_.env);
@@ -455,14 +490,31 @@ Status TrainingLoop::Recover(const Status& failure) {
   return OkStatus();
 }
 
+bool TrainingLoop::SaveIsDue() const {
+  const double seconds = (options_.env->NowNanos() - saved_ns_) * 1e-9;
+  return (options_.save_every_steps > 0 &&
+          global_step_ - saved_step_ >= options_.save_every_steps) ||
+         (options_.save_every_seconds > 0 && seconds >= options_.save_every_seconds);
+}
+
 Status TrainingLoop::SaveIfDue() {
   if (!saver_ || !options_.is_chief) return OkStatus();
-  const double seconds = (options_.env->NowNanos() - saved_ns_) * 1e-9;
-  const bool due =
-      (options_.save_every_steps > 0 && global_step_ - saved_step_ >= options_.save_every_steps) ||
-      (options_.save_every_seconds > 0 && seconds >= options_.save_every_seconds);
-  if (!due) return OkStatus();
-  const Status saved = Save();
+  if (saving_ != nullptr && saving_->Advance()) RETURN_IF_ERROR(EndBackgroundSave());
+  if (saving_ != nullptr || !SaveIsDue()) return OkStatus();
+  if (!options_.save_in_background) return Excused(Save());
+  saved_ns_ = options_.env->NowNanos();
+  const auto cut = [this](const std::string& name, const RunOptions& run) -> StatusOr<int64_t> {
+    const HeldUpdates held(hooks_);
+    RETURN_IF_ERROR(saver_->Cut(*session_, name, run));
+    return FetchStep();
+  };
+  saving_ = std::make_unique<BackgroundSave>(*saver_, *session_, CheckpointPrefix(), cut,
+                                             *options_.env, *options_.scheduler);
+  return OkStatus();
+}
+
+// Returns errors that end the training, or begin a new session.
+Status TrainingLoop::Excused(const Status& saved) {
   if (saved.ok() || IsTaskLoss(saved) || saver_->IsNonFinite(saved)) return saved;
   // A full disk should not end a training that may yet end well; the next save may succeed.
   Say(StrCat("NOT SAVED: ", saved.message(), "; the last checkpoint is of step ", saved_step_));
@@ -470,23 +522,62 @@ Status TrainingLoop::SaveIfDue() {
   return OkStatus();
 }
 
-Status TrainingLoop::Save() {
+StatusOr<int64_t> TrainingLoop::FetchStep() {
   ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
-  const Status saved =
-      saver_->Save(*session_, options_.checkpoint_dir + "/model.ckpt", step.scalar<int64_t>())
-          .status();
+  return step.scalar<int64_t>();
+}
+
+std::string TrainingLoop::CheckpointPrefix() const {
+  return options_.checkpoint_dir + "/model.ckpt";
+}
+
+Status TrainingLoop::Save() {
+  const HeldUpdates held(hooks_);
+  ASSIGN_OR_RETURN(const int64_t step, FetchStep());
+  RETURN_IF_ERROR(Saved(saver_->Save(*session_, CheckpointPrefix(), step), step));
+  saved_ns_ = options_.env->NowNanos();
+  return OkStatus();
+}
+
+// Waits for the save that is under way.
+Status TrainingLoop::EndBackgroundSave() {
+  StatusOr<std::string> checkpoint = saving_->Wait();
+  const int64_t step = saving_->step();
+  saving_.reset();
+  return Excused(Saved(std::move(checkpoint), step));
+}
+
+// As EndBackgroundSave, before the training ends with an error of its own. Variables that were not
+// taken yet may be what is wrong.
+void TrainingLoop::EndOrGiveUpSave() {
+  if (saving_ != nullptr && saving_->cut()) {
+    const Status saved = EndBackgroundSave();
+    if (!saved.ok()) Say(StrCat("NOT SAVED: ", saved.message()));
+  }
+  saving_.reset();
+}
+
+// Notes how a save has ended.
+Status TrainingLoop::Saved(StatusOr<std::string> checkpoint, int64_t step) {
+  const Status& saved = checkpoint.status();
   if (saver_->IsNonFinite(saved)) {
     return WithMessage(saved,
                        StrCat(saved.message(), NotSavedSince(),
                               ". stop_on_nan = false in TrainingOptions saves it all the same"));
   }
   RETURN_IF_ERROR(saved);
-  saved_step_ = step.scalar<int64_t>();
-  saved_ns_ = options_.env->NowNanos();
+  saved_step_ = step;
+  for (TrainingHook* hook : hooks_) hook->AfterSave(*checkpoint, step);
   return OkStatus();
 }
 
 Status TrainingLoop::End() {
+  // After a signal there may be little time left: what is saved then is the last step.
+  if (saving_ != nullptr && saving_->cut() && (saving_->step() == global_step_ || !stopping())) {
+    const Status saved = EndBackgroundSave();
+    if (!saved.ok() && !IsTaskLoss(saved)) return saved;
+  }
+  saving_.reset();
   if (saver_ && options_.is_chief && saved_step_ != global_step_) RETURN_IF_ERROR(Save());
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->End(*session_, global_step_));
   return OkStatus();

@@ -20,6 +20,11 @@
 // Training ends with an error if a loss is NaN or infinite (the error names the node or variable
 // where it begins), or if the train op never raises the global step.
 //
+// Steps go on while a checkpoint is written (background_save.h). It shows the variables at a moment
+// between two steps of the chief; if other workers update them meanwhile by themselves, each
+// variable is whole but some may be an update apart, unless ExactlyOnce or SyncReplicas sees to it
+// that those of a server are not. An error of a save is told after the next step.
+//
 // Every wait is bounded. SIGTERM and SIGINT end the loop after the step: the chief saves and Run
 // returns OK. A step that goes on for 5 s is cancelled; one that does not end even so, because a
 // kernel does not return, is named after 5 s more, and the process exits. Hooks and next_batch are
@@ -38,10 +43,12 @@
 #include <utility>
 #include <vector>
 
+#include "client/background_save.h"
 #include "client/exactly_once.h"
 #include "client/exit_deadline.h"
 #include "client/program.h"
 #include "client/saver.h"
+#include "client/background_save.h"
 #include "client/session.h"
 #include "client/started_step.h"
 #include "client/step_progress.h"
@@ -88,6 +95,16 @@ struct TrainingOptions {
   int64_t save_every_steps = 0;     // 0: not by steps
   double save_every_seconds = 600;  // 0: not by time
   int keep_checkpoints = 5;
+  // One checkpoint of every so many hours is kept besides, for good. 0: none.
+  double keep_checkpoint_every_hours = 0;
+  // A save does not stop the training. Never is more than one under way; one that is due meanwhile
+  // is begun when it has ended. The end of the training waits for it, a signal gives it up if it is
+  // of an earlier step; then what was reached is saved. Costs memory: as much as the variables,
+  // until it is written. false: steps wait for each save, and no memory is needed.
+  bool save_in_background = true;
+  // The most that a save in the background writes in a second on each task, also the last save if
+  // it was begun so. 0: no limit.
+  int64_t save_bytes_per_second = 0;
 
   int64_t max_steps = 0;  // of the global step; 0: no limit
   // So many steps in a row that leave the global step unchanged, by a train op that has no node to
@@ -161,6 +178,7 @@ class TrainingLoop {
   Status MakeStep();
 
   Status Train();
+  Status TrainToEnd(Status status);
   Status Begin();
   Status RunStep();
   bool MayStart() const;
@@ -173,7 +191,14 @@ class TrainingLoop {
   std::string NotSavedSince() const;
   Status Recover(const Status& failure);
   Status SaveIfDue();
+  bool SaveIsDue() const;
   Status Save();
+  Status EndBackgroundSave();
+  void EndOrGiveUpSave();
+  StatusOr<int64_t> FetchStep();
+  std::string CheckpointPrefix() const;
+  Status Saved(StatusOr<std::string> checkpoint, int64_t step);
+  Status Excused(const Status& saved);
   Status End();
   void Say(const std::string& line);
   void SayWaiting(const std::string& line);
@@ -201,7 +226,9 @@ class TrainingLoop {
   };
   // Steps that have been started, the oldest first. Destruction waits for their end.
   std::deque<UnderWay> under_way_;
-  bool prepared_ = false;  // variables had values once
+  std::unique_ptr<BackgroundSave> saving_;  // null: none is under way
+  bool prepared_ = false;                   // variables had values once
+  bool ended_ = false;  // all steps were taken; what is left is to save, and to tell the hooks
   int failures_in_a_row_ = 0;
   Status blocked_ = OkStatus();  // why no further step can be started
   int64_t global_step_ = 0;

@@ -34,6 +34,7 @@ class TrainingErrorsTest : public testing::Test {
   TrainingErrorsTest() {
     options_.checkpoint_dir = StrCat(testing::TempDir(), "/errors_", Env::Real().RandomU64());
     options_.stop_on_signals = false;
+    options_.save_in_background = false;  // so that it is known which step is saved
     options_.say = [this](const std::string& line) { said_.push_back(line); };
     x_ = CallIn(program_, "Placeholder", {},
                 {{"dtype", DType::kFloat}, {"shape", PartialShape({2})}}, "x");

@@ -27,13 +27,21 @@ class TrainingHook {
   virtual Status BeforeStep(int64_t global_step) { return OkStatus(); }
   // Setting `*stop` ends the loop in good order.
   virtual Status AfterStep(const StepResult& result, bool* stop) { return OkStatus(); }
+  // A checkpoint is complete, which shows the variables as they were at `global_step`. Steps may
+  // have been taken since, if it was saved in the background.
+  virtual void AfterSave(const std::string& checkpoint, int64_t global_step) {}
+  // Between these two a snapshot of the variables is taken: a hook that changes them on threads of
+  // its own waits.
+  virtual void HoldUpdates() {}
+  virtual void ReleaseUpdates() {}
   // A step has failed, by an error or the end of the data. Returns `why`, or what the hook knows to
   // be the cause of it.
   virtual Status StepFailed(const Status& why) { return why; }
   // The session is about to go, for good or for a new one: nothing of the hook's may use it any
   // more.
   virtual void SessionEnds() {}
-  // The loop has ended in good order.
+  // The loop has ended in good order. Called again if a task was lost meanwhile (Aborted,
+  // Unavailable): the loop makes a new session then, and takes again the steps that were lost.
   virtual Status End(Session& session, int64_t global_step) { return OkStatus(); }
 };
 

@@ -118,6 +118,8 @@ struct Trainer {
     options.stop_on_signals = false;
     options.retry_seconds = 0.01;
     options.wait_seconds = 5;
+    // These stories say which call fails. background_save_test.cc has the others.
+    options.save_in_background = false;
   }
   Status Run() {
     loop.emplace(program, TrainingStep{.train = train, .measures = {{"w", w}}}, options);

@@ -113,6 +113,41 @@ TEST_F(AutoPlacementTest, VariablesStayWhereTheyAre) {
   }
 }
 
+// No step of this session is measured: what is known of the work are the shapes of what is fed.
+TEST_F(AutoPlacementTest, AStepIsPlacedForTheSizesThatAreFed) {
+  GraphBuilder g;
+  const auto any = g.DeviceScope("/job:worker");
+  const Output fed =
+      CallIn(g, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape()}});
+  std::vector<Output> ends;
+  for (int chain = 0; chain < 2; ++chain) {
+    Output end = fed;
+    for (int i = 0; i < kLength; ++i) {
+      end = Call("MatMul", {end, fed}, {{"transpose_b", chain == 1}});
+    }
+    ends.push_back(end);
+  }
+  const Output sum = ends[0] + ends[1];
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const Tensor small(DType::kFloat, Shape({2, 2}));
+  const auto session = Session("client");
+  ASSERT_TRUE(session->Extend(g.graph()).ok());
+  std::vector<Tensor> out;
+  const auto tasks_of = [&](const Tensor& value) {
+    RunMetadata metadata;
+    const Status status = session->Run({.partition_graphs = true}, {{fed.name(), value}},
+                                       {sum.name()}, {}, &out, &metadata);
+    EXPECT_TRUE(status.ok()) << status;
+    return metadata.partition_graphs.size();
+  };
+  for (int run = 0; run < 20; ++run) ASSERT_EQ(tasks_of(small), 1u) << "a message costs more";
+  // The new placement is made beside the steps.
+  size_t tasks = 1;
+  for (int run = 0; run < 2000 && tasks == 1; ++run) tasks = tasks_of(Band());
+  EXPECT_EQ(tasks, 2u);
+  for (int run = 0; run < 20; ++run) EXPECT_EQ(tasks_of(small), 2u) << "once in its life";
+}
+
 TEST_F(AutoPlacementTest, OtherWordsAreRefused) {
   GraphBuilder g;
   Constant(g, Tensor::Scalar(1.0f));

@@ -7,12 +7,16 @@ A script that trains between graphs changes one line:
     server = Server(cluster, job_name="worker", task_index=0)
     with tf.compat.v1.train.MonitoredTrainingSession(server.target, ...) as session: ...
 
+A program that leaves it to TensorFlow to make servers, by tf.estimator.train_and_evaluate for
+example, calls tf_server.install() before.
+
 The constructor's arguments, .target, .server_def, .start(), .join() and create_local_server() are
 TensorFlow's. The task itself is a process of `penstock server`, which ends with this one, or when
 stop() is called: as TensorFlow's, it lives on when nobody holds the Server any more. With
 PENSTOCK_TLS_CA or PENSTOCK_TOKEN_FILE in the environment the task is secured (SECURITY.md), and
-.target is a port of this host for processes of this user. The program is
-$PENSTOCK, else the one of this checkout's build, else the one on the PATH.
+.target is a port of this host for processes of this user. PENSTOCK_LOAD names op libraries that it
+loads (docs/custom-ops.md). The program is $PENSTOCK, else the one of this checkout's build, else
+the one on the PATH.
 """
 
 import atexit
@@ -29,7 +33,8 @@ _BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
                       "bazel-bin", "tools", "penstock", "penstock")
 
 
-def _program():
+def find_program():
+    """Returns the path of the penstock program."""
     for path in (os.environ.get("PENSTOCK"), _BUILT, shutil.which("penstock")):
         if path and os.access(path, os.X_OK):
             return path
@@ -133,7 +138,7 @@ class Server:
     def start(self):
         if self._process is not None:
             return
-        command = [_program(), "server", "--until_stdin_ends",
+        command = [find_program(), "server", "--until_stdin_ends",
                    "--protocol=" + self._server_def.protocol]
         config = str(self._server_def.default_session_config)
         if config:
@@ -167,3 +172,12 @@ class Server:
         """Waits until the task is asked to end: for a parameter server, the rest of its life."""
         self.start()
         self._process.wait()
+
+
+def install():
+    """Has TensorFlow make this Server wherever it would make its own, from now on."""
+    # TensorFlow's own code looks the class up here, a module without a public name.
+    from tensorflow.python.training import server_lib  # pylint: disable=g-direct-tensorflow-import
+    server_lib.Server = Server
+    for module in (tf.compat.v1.train, tf.distribute, tf.compat.v1.distribute):
+        module.Server = Server

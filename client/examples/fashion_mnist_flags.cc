@@ -26,9 +26,17 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
   app.add_option("--learning_rate", flags.learning_rate)->capture_default_str();
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
   app.add_option("--strategy", flags.strategy,
-                 "ps: variables are on parameter servers; allreduce: every worker holds them, and "
-                 "all take each step together, averaging their gradients; there is no ps")
+                 "ps: variables are on parameter servers; replicas: they are, and the workers take "
+                 "each step together, without waiting for those beyond --replicas_to_aggregate; "
+                 "allreduce: every worker holds them, and all take each step together, averaging "
+                 "their gradients; there is no ps")
       ->capture_default_str();
+  app.add_option("--replicas_to_aggregate", flags.replicas_to_aggregate,
+                 "with --strategy=replicas: how many workers' gradients make an update; the others "
+                 "are backups. 0: all")
+      ->capture_default_str();
+  app.add_flag("--bfloat16_transfers", flags.bfloat16_transfers,
+               "round weights and gradients to 16 bits while they travel between tasks");
   app.add_option("--concurrent_steps", flags.concurrent_steps,
                  "steps of this task that are under way at the same time")
       ->capture_default_str();
@@ -59,6 +67,7 @@ Status CheckNumbers(const Flags& flags) {
       {"--steps", static_cast<double>(flags.steps), 1},
       {"--batch_size", static_cast<double>(flags.batch_size), 1},
       {"--concurrent_steps", static_cast<double>(flags.concurrent_steps), 1},
+      {"--replicas_to_aggregate", static_cast<double>(flags.replicas_to_aggregate), 0},
       {"--learning_rate", flags.learning_rate, 0},
       {"--save_every_steps", static_cast<double>(flags.save_every_steps), 0},
       {"--save_every_seconds", flags.save_every_seconds, 0},
@@ -72,8 +81,8 @@ Status CheckNumbers(const Flags& flags) {
   if (flags.model != "mlp" && flags.model != "convnet") {
     return InvalidArgument("--model=", flags.model, ": expected mlp or convnet");
   }
-  if (flags.strategy != "ps" && flags.strategy != "allreduce") {
-    return InvalidArgument("--strategy=", flags.strategy, ": expected ps or allreduce");
+  if (flags.strategy != "ps" && !flags.replicas() && !flags.all_reduce()) {
+    return InvalidArgument("--strategy=", flags.strategy, ": expected ps, replicas or allreduce");
   }
   if (flags.input != "idx" && flags.input != "tfrecord") {
     return InvalidArgument("--input=", flags.input, ": expected idx or tfrecord");
@@ -81,13 +90,36 @@ Status CheckNumbers(const Flags& flags) {
   return OkStatus();
 }
 
+struct Mistake {
+  bool given;
+  const char* flag;
+  const char* instead;
+};
+
+Status CheckReplicas(const Flags& flags) {
+  const int workers = flags.num_tasks("worker") + flags.num_tasks("chief");
+  if (!flags.replicas()) {
+    if (flags.replicas_to_aggregate == 0) return OkStatus();
+    return InvalidArgument("--replicas_to_aggregate: needs --strategy=replicas");
+  }
+  const Mistake mistakes[] = {
+      {flags.num_tasks("ps") == 0, "", "needs parameter servers; say --ps_hosts as well"},
+      {flags.replicas_to_aggregate > workers, " and --replicas_to_aggregate",
+       "there are not so many workers"},
+      {flags.sync, " and --sync", "these steps are taken together anyway; leave --sync out"},
+      {flags.concurrent_steps > 1, " and --concurrent_steps", "one step is taken at a time; say 1"},
+      {flags.input != "idx", " and --input", "workers are fed the pictures here; say idx"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    if (!mistake.given) continue;
+    return InvalidArgument("--strategy=replicas", mistake.flag, ": ", mistake.instead);
+  }
+  return OkStatus();
+}
+
 Status CheckAllReduce(const Flags& flags) {
   if (!flags.all_reduce()) return OkStatus();
-  const struct {
-    bool given;
-    const char* flag;
-    const char* instead;
-  } mistakes[] = {
+  const Mistake mistakes[] = {
       {!flags.distributed(), "", "needs workers; say --worker_hosts as well"},
       {flags.num_tasks("ps") > 0, " and --ps_hosts",
        "every worker holds the variables; say --ps=0"},
@@ -95,7 +127,7 @@ Status CheckAllReduce(const Flags& flags) {
       {flags.concurrent_steps > 1, " and --concurrent_steps", "one step is taken at a time; say 1"},
       {flags.input != "idx", " and --input", "workers are fed the pictures here; say idx"},
   };
-  for (const auto& mistake : mistakes) {
+  for (const Mistake& mistake : mistakes) {
     if (!mistake.given) continue;
     return InvalidArgument("--strategy=allreduce", mistake.flag, ": ", mistake.instead);
   }
@@ -121,6 +153,7 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   }
   RETURN_IF_ERROR(CheckNumbers(flags));
   ASSIGN_OR_RETURN(flags.task, FindTask(app, cluster));
+  RETURN_IF_ERROR(CheckReplicas(flags));
   RETURN_IF_ERROR(CheckAllReduce(flags));
   for (const auto& [flag, given] :
        {std::pair("--sync", flags.sync), std::pair("--server", !flags.server.empty())}) {

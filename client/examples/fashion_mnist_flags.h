@@ -20,7 +20,9 @@ struct Flags {
   int64_t batch_size = 128;
   double learning_rate = 0.001;
   bool sync = false;
-  std::string strategy = "ps";  // or allreduce
+  std::string strategy = "ps";        // or replicas, or allreduce
+  int64_t replicas_to_aggregate = 0;  // with replicas; 0: all
+  bool bfloat16_transfers = false;
   int concurrent_steps = 1;
   std::string trace_file;  // "": nothing is traced
   std::string checkpoint_dir;
@@ -31,6 +33,7 @@ struct Flags {
   int64_t seed = 1;
   double wait_seconds = 300;
 
+  bool replicas() const { return strategy == "replicas"; }
   bool all_reduce() const { return strategy == "allreduce"; }
   bool distributed() const { return !task.cluster.empty(); }
   int num_tasks(const std::string& job) const;

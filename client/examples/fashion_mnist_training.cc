@@ -19,6 +19,8 @@
 #include "client/progress.h"
 #include "client/replicate.h"
 #include "client/run_queue_runners.h"
+#include "client/sync/staleness.h"
+#include "client/sync/sync_replicas.h"
 #include "client/training.h"
 
 namespace penstock::examples {
@@ -99,13 +101,21 @@ struct Trainer {
       accuracies.push_back(measures.accuracy);
       return measures.loss;
     });
+    step.measures = {{"loss", towers.loss},
+                     {"accuracy", AddN(accuracies) / static_cast<double>(devices.size())}};
+    if (sync) {
+      step.train = sync->Apply(optimizer, towers.gradients);
+      return;
+    }
     // Records that several steps read at a time are not resumed where they were.
     if (!fed() && flags.concurrent_steps == 1) once.emplace(program, Share());
     step.once = once ? &*once : nullptr;
     step.train = once ? once->Apply(optimizer, towers.gradients)
                       : optimizer.ApplyGradients(program, towers.gradients, program.GlobalStep());
-    step.measures = {{"loss", towers.loss},
-                     {"accuracy", AddN(accuracies) / static_cast<double>(devices.size())}};
+    if (flags.distributed() && !flags.sync && !once) {
+      staleness.emplace(program, step.train);
+      step.measures.emplace_back(client::Staleness::kMeasure, staleness->measure());
+    }
   }
 
   // A hook.
@@ -118,6 +128,14 @@ struct Trainer {
     const client::ReplicaDevices devices{.ps_tasks = flags.num_tasks("ps"),
                                          .worker_device = TaskName(flags.task),
                                          .balance = client::Balance::kBytes};
+    if (flags.replicas()) {
+      const auto workers = static_cast<int>(Workers(flags.task).size());
+      const auto needed = static_cast<int>(flags.replicas_to_aggregate);
+      sync.emplace(program, client::SyncReplicasOptions{
+                                .replicas_to_aggregate = needed == 0 ? workers : needed,
+                                .replicas = workers,
+                                .replica = WorkerIndex(flags.task)});
+    }
     if (flags.all_reduce()) {
       replicas.emplace(program, client::CollectiveReplicas::Options{
                                     .workers = static_cast<int>(Workers(flags.task).size()),
@@ -152,6 +170,8 @@ struct Trainer {
   client::QueueRunners runners{program};
   Outputs taken;  // from queues, by a step
   std::optional<client::ExactlyOnce> once;
+  std::optional<client::SyncReplicas> sync;
+  std::optional<client::Staleness> staleness;  // of a worker that trains by itself
   std::optional<client::CollectiveReplicas> replicas;
   Output agree;
   Model model;
@@ -172,6 +192,7 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                   .concurrent_steps = flags.concurrent_steps,
                                   .wait_seconds = flags.wait_seconds,
                                   .say = [&](const std::string& line) { progress.Say(line); }};
+  options.session.bfloat16_transfers = flags.bfloat16_transfers;
   // A worker that trains by itself needs nobody but the parameter servers: it neither waits for
   // the others nor notices when they are gone.
   if (flags.distributed() && !flags.sync && !flags.all_reduce()) {
@@ -233,7 +254,10 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   loop.AddHook(&show);
   client::RunQueueRunners run_queues = trainer.RunQueues();
   loop.AddHook(&run_queues);
+  if (trainer.sync) loop.AddHook(&*trainer.sync);
+  if (trainer.staleness) loop.AddHook(&*trainer.staleness);
   RETURN_IF_ERROR(loop.Run());
+  if (trainer.staleness) progress.Say(trainer.staleness->Describe());
   if (loop.global_step() < flags.steps) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }

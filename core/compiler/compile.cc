@@ -18,6 +18,7 @@ constexpr Pass kPasses[] = {
     {"gather", Stage::kGraph, Pass::kOptional, GatherFromVariables},
     {"place", Stage::kGraph, Pass::kRequired, PlaceNodes},
     {"read", Stage::kPlaced, Pass::kRequired, ReadVariablesLate},
+    {"compress", Stage::kPlaced, Pass::kRequired, CompressTransfers},
     {"partition", Stage::kPlaced, Pass::kRequired, MakePartitions},
 };
 

@@ -111,6 +111,8 @@ Status ShapeInference::Infer(const Node& node) {
     elements_.erase({node.id(), i});
   }
   if (node.op().shape) RETURN_IF_ERROR(RunShapeFunction(node));
+  const auto known = known_.find(node.id());
+  if (known != known_.end() && node.num_outputs() > 0) shapes_[node.id()][0] = known->second;
   Evaluate(node);
   return OkStatus();
 }
@@ -210,8 +212,10 @@ Status ShapeInference::Update() {
   return status;
 }
 
-StatusOr<ShapeMap> InferShapes(const Graph& graph) {
-  ShapeInference inference(graph);
+StatusOr<ShapeMap> InferShapes(const Graph& graph) { return InferShapesWith(graph, {}); }
+
+StatusOr<ShapeMap> InferShapesWith(const Graph& graph, KnownShapes known) {
+  ShapeInference inference(graph, std::move(known));
   RETURN_IF_ERROR(inference.Update());
   return inference.TakeShapes();
 }

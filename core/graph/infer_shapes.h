@@ -18,9 +18,13 @@
 
 namespace penstock {
 
+// The shapes of first outputs, by node id, that the caller knows better than the nodes' ops do.
+using KnownShapes = absl::flat_hash_map<int, PartialShape>;
+
 class ShapeInference {
  public:
-  explicit ShapeInference(const Graph& graph) : graph_(graph) {}
+  explicit ShapeInference(const Graph& graph, KnownShapes known = {})
+      : graph_(graph), known_(std::move(known)) {}
 
   // Infers the nodes added since the last call. After an error the shapes of the node that it names
   // are unknown; calling again goes on behind it.
@@ -44,10 +48,14 @@ class ShapeInference {
   static Key KeyOf(Endpoint e) { return {e.node->id(), e.index}; }
 
   const Graph& graph_;
+  const KnownShapes known_;
   ShapeMap shapes_;
   std::vector<bool> visited_;
   absl::flat_hash_map<Key, Tensor> constants_;  // apart from Const nodes
   absl::flat_hash_map<Key, ResourceHandle::Element> elements_;
 };
+
+// As InferShapes (graph.h), with the shapes in `known` for what their nodes would say.
+StatusOr<ShapeMap> InferShapesWith(const Graph& graph, KnownShapes known);
 
 }  // namespace penstock

@@ -40,6 +40,11 @@ inline constexpr char kLocalAttr[] = "_local";
 // client/embedding, read by client/optimizer.h, which then need not look for repeated indices.
 inline constexpr char kDistinctAttr[] = "_distinct";
 
+// The type, "bfloat16" or "float", that the float outputs of a node have on their way to other
+// tasks, whatever CompileOptions::bfloat16_transfers says. Written by programs, read by
+// core/compiler/passes/compress_transfers.cc.
+inline constexpr char kSendAsAttr[] = "_send_as";
+
 // The container of a resource that belongs to one node of one session. A queue or a reader without
 // shared_name is not shared: two sessions of the same program must not meet in it. On a server
 // whose resources outlive sessions, the worker gives such a node a container of its session, by

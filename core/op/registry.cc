@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -11,90 +10,22 @@
 #include "core/base/check.h"
 
 namespace penstock {
+
+// In check_declarations.cc. A private header would be an input of every compilation above.
+Status CheckDeclarations(const std::vector<OpDef>& ops, const std::vector<KernelDef>& kernels);
+
+// "CPU (T=float)".
+std::string Describe(const KernelDef& kernel) {
+  if (kernel.types.empty()) return kernel.device;
+  return StrCat(kernel.device, " (",
+                absl::StrJoin(kernel.types, ", ",
+                              [](std::string* out, const auto& type) {
+                                StrAppend(out, type.first, "=", Name(type.second));
+                              }),
+                ")");
+}
+
 namespace {
-
-struct DeclaredOp {
-  const char* name;
-  OpDef (*make)();
-};
-
-// Function-local: declarations of other files run in any order.
-std::vector<DeclaredOp>& OpList() {
-  static auto& list = *new std::vector<DeclaredOp>;
-  return list;
-}
-
-std::vector<std::vector<KernelDef> (*)()>& KernelList() {
-  static auto& list = *new std::vector<std::vector<KernelDef> (*)()>;
-  return list;
-}
-
-const TypeAttrDef* FindType(const OpDef& op, string_view name) {
-  for (const TypeAttrDef& type : op.types) {
-    if (type.name == name) return &type;
-  }
-  return nullptr;
-}
-
-template <class Kind>
-bool HasAttr(const OpDef& op, string_view name) {
-  return std::any_of(op.attrs.begin(), op.attrs.end(), [&](const AttrDef& attr) {
-    return attr.name == name && std::holds_alternative<Kind>(attr.kind);
-  });
-}
-
-void CheckArg(const OpDef& op, const ArgDef& arg) {
-  const ArgType& type = arg.type;
-  const bool known =
-      type.list ? HasAttr<TypeList>(op, type.type)
-                : DTypeFromName(type.type) != DType::kInvalid || FindType(op, type.type) != nullptr;
-  CHECK(known, "op ", op.name, ": the type '", type.type, "' of '", arg.name, "' is not declared");
-  CHECK(type.count.empty() || HasAttr<Ints>(op, type.count), "op ", op.name, ": the count '",
-        type.count, "' of '", arg.name, "' is not declared");
-}
-
-void CheckOp(const OpDef& op) {
-  std::set<string_view> names;
-  for (const auto* args : {&op.inputs, &op.outputs}) {
-    for (const ArgDef& arg : *args) {
-      CHECK(names.insert(arg.name).second, "op ", op.name, " declares '", arg.name, "' twice");
-      CheckArg(op, arg);
-    }
-  }
-  names.clear();
-  OpDef optional{.name = op.name};  // its defaults must pass its own checks
-  Attrs defaults;
-  for (const TypeAttrDef& type : op.types) {
-    CHECK(names.insert(type.name).second, "op ", op.name, " declares '", type.name, "' twice");
-    if (type.default_type == DType::kInvalid) continue;
-    optional.types.push_back(type);
-    defaults[type.name] = type.default_type;
-  }
-  for (const AttrDef& attr : op.attrs) {
-    CHECK(names.insert(attr.name).second, "op ", op.name, " declares '", attr.name, "' twice");
-    if (attr.required()) continue;
-    optional.attrs.push_back(attr);
-    defaults[attr.name] = attr.default_value;
-  }
-  CHECK_OK(CompleteAttrs(optional, &defaults));
-}
-
-void CheckKernel(const OpDef& op, const KernelDef& kernel) {
-  CHECK(kernel.make != nullptr, "a kernel of ", op.name, " cannot be made");
-  for (const auto& [attr, dtype] : kernel.types) {
-    const TypeAttrDef* type = FindType(op, attr);
-    CHECK(type != nullptr, "a kernel of ", op.name, " names '", attr, "', which the op has not");
-    CHECK(type->allowed.empty() ||
-              std::find(type->allowed.begin(), type->allowed.end(), dtype) != type->allowed.end(),
-          "a kernel of ", op.name, " is for ", attr, "=", Name(dtype), ", which the op excludes");
-  }
-  for (const std::string& arg : kernel.host_args) {
-    const auto is_it = [&](const ArgDef& def) { return def.name == arg; };
-    CHECK(std::any_of(op.inputs.begin(), op.inputs.end(), is_it) ||
-              std::any_of(op.outputs.begin(), op.outputs.end(), is_it),
-          "a kernel of ", op.name, " keeps '", arg, "' on the host, which the op has not");
-  }
-}
 
 int EditDistance(string_view a, string_view b) {
   std::vector<int> row(b.size() + 1);
@@ -119,17 +50,6 @@ bool Fits(const KernelDef& kernel, string_view device_type, const Attrs& attrs) 
   });
 }
 
-// "CPU (T=float)".
-std::string Describe(const KernelDef& kernel) {
-  if (kernel.types.empty()) return kernel.device;
-  return StrCat(kernel.device, " (",
-                absl::StrJoin(kernel.types, ", ",
-                              [](std::string* out, const auto& type) {
-                                StrAppend(out, type.first, "=", Name(type.second));
-                              }),
-                ")");
-}
-
 std::string DescribeTypes(const OpDef& op, const Attrs& attrs) {
   std::vector<std::string> types;
   for (const TypeAttrDef& type : op.types) {
@@ -141,52 +61,13 @@ std::string DescribeTypes(const OpDef& op, const Attrs& attrs) {
 
 }  // namespace
 
-OpDeclaration::OpDeclaration(const char* name, OpDef (*make)()) {
-  OpList().push_back({name, make});
-}
-KernelDeclaration::KernelDeclaration(std::vector<KernelDef> (*make)()) {
-  KernelList().push_back(make);
-}
-
-std::vector<OpDef> DeclaredOps() {
-  std::vector<OpDef> ops;
-  for (const DeclaredOp& declared : OpList()) {
-    ops.push_back(declared.make());
-    ops.back().name = declared.name;
-  }
-  return ops;
-}
-
-std::vector<KernelDef> DeclaredKernels() {
-  std::vector<KernelDef> kernels;
-  for (const auto make : KernelList()) {
-    for (KernelDef& kernel : make()) kernels.push_back(std::move(kernel));
-  }
-  return kernels;
-}
-
-const Registry& Registry::Global() {
-  static const Registry& registry = *new Registry(DeclaredOps(), DeclaredKernels());
-  return registry;
-}
-
 Registry::Registry(std::vector<OpDef> ops, std::vector<KernelDef> kernels) {
+  CHECK_OK(CheckDeclarations(ops, kernels));
   for (OpDef& op : ops) {
-    CheckOp(op);
     const std::string name = op.name;
-    CHECK(ops_.emplace(name, std::move(op)).second, "op ", name, " is declared twice");
+    ops_.emplace(name, std::move(op));
   }
-  for (KernelDef& kernel : kernels) {
-    const OpDef* op = FindOp(kernel.op);
-    CHECK(op != nullptr, "a kernel is for ", kernel.op, ", which is no op");
-    CheckKernel(*op, kernel);
-    std::vector<KernelDef>& known = kernels_[kernel.op];
-    for (const KernelDef& other : known) {
-      CHECK(other.device != kernel.device || other.types != kernel.types, "two kernels of ",
-            kernel.op, " for ", Describe(kernel));
-    }
-    known.push_back(std::move(kernel));
-  }
+  for (KernelDef& kernel : kernels) kernels_[kernel.op].push_back(std::move(kernel));
 }
 
 const OpDef* Registry::FindOp(string_view op) const {

@@ -244,7 +244,7 @@ TEST(ReplayValues, ShapesAndTypes) {
   EXPECT_FALSE(ReplayValues(change).GetShape(1).ok());
 }
 
-// Whatever the threads do, the records of each resource come in the order of its versions.
+// The records of each resource come in the order of its versions if several threads update it.
 TEST(StateLog, RecordsOfAResourceComeInOrder) {
   RecordingLog log;
   ResourceStore store, replica;

@@ -3,7 +3,7 @@
 // StateReplayer: applies the records of a StateLog to another store, which then holds the same
 // state, byte by byte.
 //
-// Whatever a record holds may come from outside: what does not fit is an error, not a crash.
+// Records may come from outside: one that does not fit is an error, not a crash.
 #pragma once
 
 #include <cstdint>

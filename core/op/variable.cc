@@ -2,6 +2,7 @@
 #include "core/op/variable.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <utility>
 
@@ -12,9 +13,21 @@
 #include "core/op/state_replay.h"
 
 namespace penstock {
+
+// Is called after each change, under the variable's lock, while a ChangeWatch (change_watch.h)
+// watches any variable; else null.
+std::atomic<void (*)(const Variable&, absl::FunctionRef<Slices()> changed)> change_observer{
+    nullptr};
+
 namespace {
 
 constexpr char kAssignAction[] = "assign", kUpdateAction[] = "update", kSlicesAction[] = "slices";
+
+void TellObserver(const Variable& variable, absl::FunctionRef<Slices()> changed) {
+  const auto observer = change_observer.load(std::memory_order_acquire);
+  if (observer != nullptr) [[unlikely]]
+    observer(variable, changed);
+}
 
 }  // namespace
 
@@ -78,6 +91,7 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
     shape_ = value.shape();
   }
   old = std::exchange(value_, std::move(value));
+  TellObserver(*this, [] { return Slices::All(); });
   Changed(origin, kAssignAction, [this] {
     mu_.AssertHeld();
     return std::vector<Tensor>{value_};
@@ -122,6 +136,9 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
   }
   if (logged) [[unlikely]]
     RecordUpdate(variables, once, origin, changed);
+  for (size_t i = 0; i < variables.size(); ++i) {
+    TellObserver(*variables[i], [&] { return changed(i); });
+  }
   return OkStatus();
 }
 

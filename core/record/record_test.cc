@@ -132,7 +132,7 @@ TEST(Record, GoesOnFromAnOffset) {
   }
 }
 
-// Whatever single bit is flipped: the records before it come, then DataLoss with file and offset.
+// Flips each single bit: the records before it come, then DataLoss with file and offset.
 TEST(Record, EveryFlippedBitIsDataLoss) {
   const std::string path = TestFile("flipped"), good = Contents(kGolden[0]);
   const Strings records = GoldenRecords();

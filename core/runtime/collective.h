@@ -35,8 +35,10 @@ struct CollectiveCall {
   bool is_source = false;  // of a broadcast
   Tensor input;            // not valid at those that receive a broadcast
   DType dtype = DType::kInvalid;
-  Shape shape;                           // of the input; of the result of a broadcast
-  double timeout_seconds = 0;            // until all ranks of the group have come; 0: ten minutes
+  Shape shape;  // of the input; of the result of a broadcast
+  // The call's limit, DeadlineExceeded; 0: ten minutes until all ranks of the group have come, and
+  // none from then on.
+  double timeout_seconds = 0;
   Cancellation* cancellation = nullptr;  // of the step; borrowed until the end
 };
 
@@ -49,8 +51,9 @@ class Collectives {
   // returns. All ranks get the same bits, and get them again whenever the same ranks bring the same
   // tensors. Errors: of a rank that is lost, or has failed in the collective, at all others, and
   // name its task; OutOfRange if another rank has ended its session in good order, and so takes
-  // part no longer; InvalidArgument if ranks disagree about type or size; DeadlineExceeded if some
-  // have not come in time.
+  // part no longer; InvalidArgument if ranks disagree about type or size, or a broadcast has not
+  // one source; DeadlineExceeded if it has not ended in time; ResourceExhausted if more waits for
+  // a rank that has not begun than a task may hold.
   virtual void Collect(CollectiveCall call, Collected collected) = 0;
 };
 

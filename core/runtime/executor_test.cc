@@ -205,7 +205,7 @@ TEST_P(ExecutorTest, ReadingAVariableBeforeItsFirstValueFails) {
   EXPECT_THAT(Message(status), HasSubstr("[[{{node n1}}]]"));
 }
 
-// Whoever is last to use a value may write to it in place, nobody else may.
+// The last node to use a value may write to it in place, no other node may.
 TEST_P(ExecutorTest, OnlyTheLastConsumerOwnsTheValue) {
   TestGraph g;
   Node* const made = g.AddSum("TestSum", {});

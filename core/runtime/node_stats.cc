@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <typeinfo>
 #include <utility>
 
+#include "core/op/task_name.h"
 #include "core/op/variable.h"
 
 namespace penstock {
@@ -43,6 +45,24 @@ void DescribeVariable(const Tensor& reference, NodeStats* stats) {
     out = Describe(out.index, value);
     return OkStatus();
   });
+}
+
+// The row that TensorFlow's workers write for a tensor from another task, and its timeline shows.
+// Null if `recv` is no _Recv, or receives from its own task.
+std::optional<NodeStats> TransferOf(const Node& recv, const NodeStats& stats) {
+  if (recv.op().end != EndOp::kRecv) return std::nullopt;
+  const std::string& from = *recv.attr<std::string>("send_device");
+  const std::string& to = *recv.attr<std::string>("recv_device");
+  const StatusOr<TaskName> producer = TaskName::OfDevice(from);
+  const StatusOr<TaskName> consumer = TaskName::OfDevice(to);
+  if (!producer.ok() || !consumer.ok() || *producer == *consumer) return std::nullopt;
+  NodeStats transfer = stats;
+  const int64_t bytes = stats.outputs.empty() ? 0 : stats.outputs[0].bytes;
+  transfer.memory.clear();  // the _Recv's row has it
+  transfer.node = kTransferStats;
+  transfer.label =
+      StrCat("[", bytes, "B] ", *recv.attr<std::string>("tensor_name"), " from ", from, " to ", to);
+  return transfer;
 }
 
 uint32_t ThreadNumber() {
@@ -99,6 +119,9 @@ int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::
     stats.outputs.push_back(Describe(static_cast<int>(i), outputs[i]));
     if (node.output_type(static_cast<int>(i)).ref) DescribeVariable(outputs[i], &stats);
     if (was_there) stats.persistent_bytes += stats.outputs.back().bytes;
+  }
+  if (std::optional<NodeStats> transfer = TransferOf(node, stats)) {
+    step.stats()->Add(step.device().name(), *std::move(transfer));
   }
   step.stats()->Add(step.device().name(), std::move(stats));
   return end_ns - start_ns;

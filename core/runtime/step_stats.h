@@ -17,6 +17,11 @@
 
 namespace penstock {
 
+// The `node` of the row that a transfer from another task has beside the row of its _Recv. Its
+// label is "[BYTESB] EDGE from DEVICE to DEVICE"; its output has the type and bytes that travelled,
+// and is left out if the value is dead. It lasts from the beginning of the wait to the arrival.
+inline constexpr char kTransferStats[] = "RecvTensor";
+
 struct NodeStats {
   std::string node;
   std::string label;         // "NAME = Op(IN1, IN2)", which timeline viewers parse

@@ -61,7 +61,7 @@ TEST(Arena, SplitsARegionAndJoinsItAgain) {
     EXPECT_EQ(blocks[i], blocks[0] + i * (kRegion / 8));
     EXPECT_EQ(blocks[i][kRegion / 8 - 1], i);
   }
-  // Whatever the order: before, after, between.
+  // Blocks are joined if they are freed before, after or between free ones.
   for (int i : {3, 5, 4, 0, 7, 1, 6, 2}) arena.Deallocate(blocks[i]);
   EXPECT_EQ(arena.stats().bytes_in_use, 0);
   EXPECT_EQ(arena.stats().bytes_cached, kRegion);

@@ -2,8 +2,6 @@
 #include "distributed/collective/exchange.h"
 
 #include <algorithm>
-#include <atomic>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -14,9 +12,6 @@ namespace {
 
 constexpr double kFormSeconds = 600;
 constexpr double kSecondsMax = 365 * 24 * 3600;
-// A group that has formed elsewhere forms here as soon as the same messages have come.
-constexpr int64_t kEarlyNanosMax = 60'000'000'000;
-constexpr size_t kEarlyMax = 100'000;
 constexpr size_t kGoneRemembered = 4096;
 
 // Returns the error that ends this task's calls when `task` has left the group because of `why`.
@@ -39,70 +34,11 @@ Status Elsewhere(const Status& why, const TaskName& task, const GroupKey& group)
 
 }  // namespace
 
-// A call, from its beginning to its end: it ends once, whoever ends it first.
-class Exchange::PendingCall {
- public:
-  PendingCall(Cancellation* cancellation, DeadlineTimer& timer, Collectives::Collected collected)
-      : cancellation_(cancellation), timer_(timer), collected_(std::move(collected)) {}
-
-  // False if the step is cancelled already.
-  bool Watch(Cancellation::Callback cancelled) {
-    return cancellation_ == nullptr || cancellation_->Register(std::move(cancelled), &token_);
-  }
-  void Arm(int64_t deadline_ns, std::function<void()> expired) {
-    MutexLock lock(mu_);
-    if (!formed_) timer_token_ = timer_.Arm(deadline_ns, std::move(expired));
-  }
-  // Its group has formed, or it has ended: the timer stops.
-  void StopTimer() {
-    std::optional<DeadlineTimer::Token> token;
-    {
-      MutexLock lock(mu_);
-      formed_ = true;
-      token = std::exchange(timer_token_, std::nullopt);
-    }
-    if (token.has_value()) timer_.Disarm(*token);
-  }
-  // The timer has rung, and must not be disarmed by what follows.
-  void Expired() {
-    MutexLock lock(mu_);
-    timer_token_.reset();
-  }
-  // From now on it must not take part in anything.
-  void MarkFailed() { failed_ = true; }
-  bool failed() const { return failed_; }
-  // The group it has been handed to.
-  std::weak_ptr<FormedGroup> group() {
-    MutexLock lock(mu_);
-    return group_;
-  }
-  void set_group(const std::shared_ptr<FormedGroup>& group) {
-    MutexLock lock(mu_);
-    group_ = group;
-  }
-
-  void End(StatusOr<Tensor> result) {
-    if (ended_.exchange(true)) return;
-    StopTimer();
-    // A callback that runs, perhaps on this thread, finds that the call has ended.
-    if (cancellation_ != nullptr && !cancellation_->cancelled()) cancellation_->Deregister(token_);
-    Collectives::Collected collected = std::move(collected_);
-    std::move(collected)(std::move(result));
-  }
-
- private:
-  Cancellation* const cancellation_;
-  DeadlineTimer& timer_;
-  Cancellation::Token token_ = 0;
-  std::atomic<bool> ended_{false}, failed_{false};
-  Collectives::Collected collected_;
-  Mutex mu_;
-  bool formed_ ABSL_GUARDED_BY(mu_) = false;
-  std::optional<DeadlineTimer::Token> timer_token_ ABSL_GUARDED_BY(mu_);
-  std::weak_ptr<FormedGroup> group_ ABSL_GUARDED_BY(mu_);
-};
-
-Exchange::Exchange(Options options) : options_(std::move(options)), links_(options_.self, *this) {}
+Exchange::Exchange(Options options)
+    : options_(std::move(options)),
+      links_(options_.self, *this, options_.unclaimed_bytes_max),
+      early_(options_.unclaimed_bytes_max),
+      gone_(kGoneRemembered) {}
 
 Exchange::~Exchange() = default;
 
@@ -117,6 +53,7 @@ void Exchange::Collect(const std::string& session, int64_t step_id, CollectiveCa
     if (const auto call = weak.lock()) FailCall(call, why);
   });
   if (!watched) return pending->End(call.cancellation->status());
+  if (call.timeout_seconds > 0) ArmTimer(key, pending, call.timeout_seconds, call.instance_key);
   if (BeginFormed(key, session, step_id, *device, call, pending)) return;
   const auto tasks = options_.tasks_of(session);
   if (!tasks.ok()) return pending->End(tasks.status());
@@ -132,6 +69,24 @@ void Exchange::Collect(const std::string& session, int64_t step_id, CollectiveCa
   Wait(key, std::move(waiting), *tasks);
 }
 
+void Exchange::ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>& pending,
+                        double seconds, int64_t instance) {
+  seconds = std::min(seconds, kSecondsMax);
+  pending->Arm(options_.env->NowNanos() + static_cast<int64_t>(seconds * 1e9),
+               [this, key, seconds, instance, weak = std::weak_ptr(pending)] {
+                 const auto call = weak.lock();
+                 if (call == nullptr) return;
+                 call->Expired();
+                 const auto formed = call->group().lock();
+                 FailCall(call, formed == nullptr
+                                    ? DeadlineExceeded(key.ToString(), " has not formed within ",
+                                                       seconds, " s; ", WhoHasCome(key))
+                                    : DeadlineExceeded("instance ", instance, " of ",
+                                                       key.ToString(), " has not ended within ",
+                                                       seconds, " s; ", formed->Missing(instance)));
+               });
+}
+
 // Takes part in a group that has formed. False: there is none.
 bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int64_t step_id,
                            const DeviceName& device, CollectiveCall& call,
@@ -141,10 +96,11 @@ bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int6
   int rank = -1;
   {
     MutexLock lock(mu_);
-    Group& group = groups_[key];
-    const auto found = group.failed.find(session);
-    if (found != group.failed.end()) failed = found->second;
-    formed = group.formed;
+    const auto group = groups_.find(key);
+    if (group == groups_.end()) return false;
+    const auto found = group->second.failed.find(session);
+    if (found != group->second.failed.end()) failed = found->second;
+    formed = group->second.formed;
   }
   if (!failed.ok()) {
     pending->End(failed);
@@ -181,31 +137,29 @@ void Exchange::BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int
 void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<TaskId>& tasks) {
   const auto pending = waiting.pending;
   const double asked = waiting.call.timeout_seconds;
-  const double seconds = asked > 0 ? std::min(asked, kSecondsMax) : kFormSeconds;
+  const int64_t instance = waiting.call.instance_key;
   const std::string session = waiting.session;
   const DeviceName device = waiting.device;
   bool formed = false;
+  Status full;
   {
     MutexLock lock(mu_);
     if (pending->failed()) return;
-    Group& group = groups_[key];
-    // Has the group formed meanwhile, for another call of this rank?
-    formed = group.formed != nullptr || group.failed.contains(session);
-    if (!formed) group.waiting.push_back(std::move(waiting));
+    full = CheckRoomFor(key);
+    if (full.ok()) {
+      Group& group = groups_[key];
+      // Has the group formed meanwhile, for another call of this rank?
+      formed = group.formed != nullptr || group.failed.contains(session);
+      if (!formed) group.waiting.push_back(std::move(waiting));
+    }
   }
+  if (!full.ok()) return pending->End(full);
   if (formed) {
     if (BeginFormed(key, session, waiting.step_id, device, waiting.call, pending)) return;
     return Wait(key, std::move(waiting), tasks);
   }
-  pending->Arm(options_.env->NowNanos() + static_cast<int64_t>(seconds * 1e9),
-               [this, key, seconds, weak = std::weak_ptr(pending)] {
-                 const auto call = weak.lock();
-                 if (call == nullptr) return;
-                 call->Expired();
-                 FailCall(call, DeadlineExceeded(key.ToString(), " has not formed within ", seconds,
-                                                 " s; ", WhoHasCome(key)));
-               });
-  // Whoever is lost fails the call; whoever is there hears of it.
+  if (asked <= 0) ArmTimer(key, pending, kFormSeconds, instance);
+  // A task that is lost fails the call; each task that can be reached hears of it.
   for (const TaskId& task : tasks) links_.Connect(task);
   Actions actions;
   {
@@ -254,20 +208,25 @@ void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
                  TensorSink::HandedOver handed_over) {
             links_.Send(task, data, std::move(value), std::move(handed_over));
           },
-      .fail = [this](FormedGroup& group, const Status& why) { EndFormed(group, why); }});
+      .fail = [this](FormedGroup& group, const Status& why) { EndFormed(group, why); },
+      .unclaimed_bytes_max = options_.unclaimed_bytes_max});
   group.formed = formed;
   formed_[formed->id()] = formed;
-  auto early = early_.extract(formed->id());
-  if (!early.empty()) {
-    actions->calls.push_back([formed, messages = std::move(early.mapped().messages)] {
-      for (const Early& e : messages) formed->Receive(e.from, e.address, e.value);
+  EarlyMessages::Group early = early_.Take(formed->id());
+  if (!early.messages.empty() || !early.dropped.ok()) {
+    actions->calls.push_back([this, formed, early = std::move(early)] {
+      if (!early.dropped.ok()) {
+        return EndFormed(*formed, Annotate(early.dropped, formed->key().ToString()));
+      }
+      for (const auto& e : early.messages) formed->Receive(e.from, e.address, e.value);
     });
   }
   for (Waiting& waiting : group.waiting) {
     waiting.pending->set_group(formed);
     const auto shared = std::make_shared<Waiting>(std::move(waiting));
     actions->calls.push_back([this, formed, shared] {
-      shared->pending->StopTimer();
+      // timeout_seconds bounds the whole, the default only the forming.
+      if (shared->call.timeout_seconds <= 0) shared->pending->StopTimer();
       const auto pending = shared->pending;
       const int rank = formed->RankOf(shared->device);
       if (rank < 0 || formed->ranks()[rank].session != shared->session) {
@@ -295,18 +254,28 @@ void Exchange::Received(const TaskName& from, const HashedKey& key, Tensor value
     if (found != formed_.end()) {
       formed = found->second;
     } else {
-      const int64_t now = options_.env->NowNanos();
-      for (auto it = early_.begin(); it != early_.end();) {
-        it = now - it->second.since_ns > kEarlyNanosMax ? early_.erase(it) : std::next(it);
-      }
-      EarlyGroup& early = early_[address.group];
-      if (early.messages.empty()) early.since_ns = now;
-      if (early.messages.size() < kEarlyMax) {
-        early.messages.push_back({from, address, std::move(value)});
-      }
+      early_.Keep({from, address, std::move(value)}, options_.env->NowNanos());
     }
   }
   if (formed != nullptr) formed->Receive(from, address, std::move(value));
+}
+
+Status Exchange::CheckRoomFor(const GroupKey& key) {
+  if (groups_.contains(key) || groups_.size() < options_.groups_max) return OkStatus();
+  ForgetUnused();
+  if (groups_.size() < options_.groups_max) return OkStatus();
+  return ResourceExhausted(options_.self.ToString(), " knows ", groups_.size(),
+                           " groups of collectives, the most that it can: there is no room for ",
+                           key.ToString(), "; use fewer group keys, or close sessions");
+}
+
+void Exchange::ForgetUnused() {
+  for (auto it = groups_.begin(); it != groups_.end();) {
+    const Group& group = it->second;
+    const bool unused = group.joined.empty() && group.waiting.empty() && group.formed == nullptr &&
+                        group.failed.empty();
+    it = unused ? groups_.erase(it) : std::next(it);
+  }
 }
 
 void Exchange::Heard(const TaskName& from, const Join& join) {
@@ -316,14 +285,16 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
   Actions actions;
   {
     MutexLock lock(mu_);
+    early_.Expire(options_.env->NowNanos());
     if (gone_.contains(join.nonce)) return;  // a repetition that comes late
     for (const auto& [id, each] : formed_) {
       for (const Rank& rank : each->ranks()) {
         if (rank.nonce == join.nonce) return;  // heard before
       }
     }
-    Group& group = groups_[join.group];
-    const auto formed = group.formed;
+    const Status full = CheckRoomFor(join.group);
+    Group* const group = full.ok() ? &groups_[join.group] : nullptr;
+    const auto formed = full.ok() ? group->formed : nullptr;
     if (formed != nullptr && formed->RankOf(*device) >= 0 && !formed->ended()) {
       // It has begun anew: the group was one of this task's only.
       const Status why = Elsewhere(Aborted("it has begun anew"), from, join.group);
@@ -331,16 +302,16 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
       Detach(*formed, why);
       actions.calls.push_back([formed, why] { formed->End(why); });
     }
+    Status refused = full;
     if (formed != nullptr && formed->RankOf(*device) < 0 && formed->running()) {
-      Tell({from},
-           Leave{.group = join.group,
-                 .nonces = {join.nonce},
-                 .why = AlreadyExists("the group has formed already, without ", join.device)},
-           &actions);
+      refused = AlreadyExists("the group has formed already, without ", join.device);
+    }
+    if (!refused.ok()) {
+      Tell({from}, Leave{.group = join.group, .nonces = {join.nonce}, .why = refused}, &actions);
     } else {
-      group.joined[*device] = {
+      group->joined[*device] = {
           .rank = {.device = *device, .task = from, .session = join.session, .nonce = join.nonce}};
-      TryForm(join.group, group, &actions);
+      TryForm(join.group, *group, &actions);
     }
   }
   Do(std::move(actions));
@@ -353,19 +324,24 @@ void Exchange::Heard(const TaskName& from, const Leave& leave) {
   Actions actions;
   {
     MutexLock lock(mu_);
-    Group& group = groups_[leave.group];
-    for (const uint64_t nonce : leave.nonces) RememberGone(nonce);
-    std::set<DeviceName> refused;  // ranks of this task that may not join
-    for (auto it = group.joined.begin(); it != group.joined.end();) {
-      const Joined& joined = it->second;
-      const bool gone = nonces.contains(joined.rank.nonce);
-      if (gone && joined.own) refused.insert(it->first);
-      it = gone && !joined.own ? group.joined.erase(it) : std::next(it);
+    early_.Expire(options_.env->NowNanos());
+    for (const uint64_t nonce : leave.nonces) gone_.Add(nonce);
+    const auto found = groups_.find(leave.group);
+    if (found != groups_.end()) {
+      Group& group = found->second;
+      std::set<DeviceName> refused;  // ranks of this task that may not join
+      for (auto it = group.joined.begin(); it != group.joined.end();) {
+        const Joined& joined = it->second;
+        const bool gone = nonces.contains(joined.rank.nonce);
+        if (gone && joined.own) refused.insert(it->first);
+        it = gone && !joined.own ? group.joined.erase(it) : std::next(it);
+      }
+      FailWaiting(
+          leave.group, group, why, [&](const Waiting& w) { return refused.contains(w.device); },
+          &actions);
     }
-    FailWaiting(
-        leave.group, group, why, [&](const Waiting& w) { return refused.contains(w.device); },
-        &actions);
-    early_.erase(static_cast<uint32_t>(leave.formed));
+    const auto left_id = static_cast<uint32_t>(leave.formed);
+    if (left_id != 0 && !formed_.contains(left_id)) early_.Forget(left_id);
     // By its ranks: this task may have taken joins together that the sender did not.
     for (const auto& [id, each] : formed_) {
       const auto left = [&](const Rank& r) { return r.task == from && nonces.contains(r.nonce); };
@@ -420,18 +396,15 @@ void Exchange::Lost(const TaskName& task, const Status& why) {
         it = it->second.rank.task == task ? group.joined.erase(it) : std::next(it);
       }
       FailWaiting(
-          key, group, lost, [&](const Waiting& w) { return w.tasks.contains(task); }, &actions);
+          key, group, Annotate(lost, key.ToString()),
+          [&](const Waiting& w) { return w.tasks.contains(task); }, &actions);
     }
     for (const auto& [id, formed] : formed_) {
       if (formed->Has(task) && !formed->HasLeft(task)) ended.push_back(formed);
     }
-    for (auto it = early_.begin(); it != early_.end();) {
-      std::vector<Early>& messages = it->second.messages;
-      std::erase_if(messages, [&](const Early& e) { return e.from == task; });
-      it = messages.empty() ? early_.erase(it) : std::next(it);
-    }
+    early_.ForgetGroupsOf(task);
   }
-  for (const auto& formed : ended) EndFormed(*formed, lost);
+  for (const auto& formed : ended) EndFormed(*formed, Annotate(lost, formed->key().ToString()));
   Do(std::move(actions));
 }
 
@@ -499,13 +472,8 @@ void Exchange::EndSession(const std::string& session, const Status& why) {
     EndFormed(*formed, left);
   }
   MutexLock lock(mu_);
-  for (auto it = groups_.begin(); it != groups_.end();) {
-    Group& group = it->second;
-    group.failed.erase(session);
-    const bool unused = group.joined.empty() && group.waiting.empty() && group.formed == nullptr &&
-                        group.failed.empty();
-    it = unused ? groups_.erase(it) : std::next(it);
-  }
+  for (auto& [key, group] : groups_) group.failed.erase(session);
+  ForgetUnused();
 }
 
 // No new executions: the next call joins anew, or fails.
@@ -520,8 +488,15 @@ void Exchange::Detach(FormedGroup& formed, const Status& why) {
 
 // Forgets groups of which nothing runs any more.
 void Exchange::Sweep() {
+  early_.Expire(options_.env->NowNanos());
   for (auto it = formed_.begin(); it != formed_.end();) {
-    it = it->second->ended() && !it->second->running() ? formed_.erase(it) : std::next(it);
+    if (!it->second->ended() || it->second->running()) {
+      ++it;
+      continue;
+    }
+    const uint32_t id = it->first;
+    it = formed_.erase(it);
+    early_.Forget(id);
   }
 }
 
@@ -540,14 +515,6 @@ void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
   Do(std::move(actions));
   MutexLock lock(mu_);
   Sweep();
-}
-
-void Exchange::RememberGone(uint64_t nonce) {
-  if (!gone_.insert(nonce).second) return;
-  gone_order_.push_back(nonce);
-  if (gone_order_.size() <= kGoneRemembered) return;
-  gone_.erase(gone_order_.front());
-  gone_order_.pop_front();
 }
 
 // This task's ranks leave the group.
@@ -585,7 +552,10 @@ void Exchange::Do(Actions actions) {
 std::string Exchange::WhoHasCome(const GroupKey& key) {
   std::vector<std::string> come;
   MutexLock lock(mu_);
-  for (const auto& [device, joined] : groups_[key].joined) come.push_back(device.ToString());
+  const auto group = groups_.find(key);
+  if (group != groups_.end()) {
+    for (const auto& [device, joined] : group->second.joined) come.push_back(device.ToString());
+  }
   return StrCat(come.size(), " of its ranks have come: ", absl::StrJoin(come, ", "));
 }
 

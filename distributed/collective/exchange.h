@@ -17,7 +17,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,8 +29,11 @@
 #include "core/base/scheduler.h"
 #include "core/runtime/collective.h"
 #include "core/runtime/deadline_timer.h"
+#include "distributed/collective/early_messages.h"
 #include "distributed/collective/formed_group.h"
 #include "distributed/collective/messages.h"
+#include "distributed/collective/pending_call.h"
+#include "distributed/collective/recent_numbers.h"
 #include "distributed/collective/task_links.h"
 
 namespace penstock::collective {
@@ -45,6 +47,12 @@ class Exchange final : public LinkListener {
     DeadlineTimer* timer = nullptr;
     // All tasks of a session, or an error if there is none of this handle.
     std::function<StatusOr<std::vector<TaskId>>(const std::string& session)> tasks_of;
+    // The most bytes of messages that wait: per task that has not connected yet, per group for
+    // executions that have not begun here, and for all groups that have not formed here. Most of
+    // what waits is a reference on what an execution sends or receives, so the limit is far above
+    // the variables of a task.
+    int64_t unclaimed_bytes_max = int64_t{16} << 30;
+    size_t groups_max = 10'000;  // that this task knows of
   };
   explicit Exchange(Options options);
   ~Exchange();
@@ -57,11 +65,15 @@ class Exchange final : public LinkListener {
   // See Collectives.
   void Collect(const std::string& session, int64_t step_id, CollectiveCall call,
                Collectives::Collected collected);
+  // The bytes of messages that wait for groups which have not formed here.
+  int64_t early_bytes() const {
+    MutexLock lock(mu_);
+    return early_.bytes();
+  }
   // The session takes part no longer. In the middle of a collective that is a failure.
   void EndSession(const std::string& session, const Status& why);
 
  private:
-  class PendingCall;
   struct Joined {
     Rank rank;
     bool own = false;  // of this task
@@ -81,16 +93,6 @@ class Exchange final : public LinkListener {
     std::shared_ptr<FormedGroup> formed;
     std::map<std::string, Status> failed;  // by session
   };
-  // Messages of groups that have formed elsewhere, and not yet here.
-  struct Early {
-    TaskName from;
-    Address address;
-    Tensor value;
-  };
-  struct EarlyGroup {
-    int64_t since_ns = 0;
-    std::vector<Early> messages;
-  };
   // Messages to send and functions to call once the lock has been released.
   struct Actions {
     std::vector<std::pair<TaskName, Message>> messages;
@@ -107,6 +109,9 @@ class Exchange final : public LinkListener {
                    const std::shared_ptr<PendingCall>& pending);
   void BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
                CollectiveCall call, const std::shared_ptr<PendingCall>& pending);
+  // Fails the call after `seconds`.
+  void ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>& pending, double seconds,
+                int64_t instance);
   void Wait(const GroupKey& key, Waiting waiting, const std::vector<TaskId>& tasks);
   void TryForm(const GroupKey& key, Group& group, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -120,7 +125,9 @@ class Exchange final : public LinkListener {
   void EndFormed(FormedGroup& formed, const Status& why);
   void Detach(FormedGroup& formed, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RememberGone(uint64_t nonce) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // ResourceExhausted if `key` is new, and there are too many groups.
+  Status CheckRoomFor(const GroupKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ForgetUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const;
   void Tell(const std::vector<TaskName>& tasks, const Message& message, Actions* actions) const;
   void Do(Actions actions);
@@ -129,13 +136,11 @@ class Exchange final : public LinkListener {
   const Options options_;
   TaskLinks links_;
 
-  Mutex mu_;
+  mutable Mutex mu_;
   std::map<GroupKey, Group> groups_ ABSL_GUARDED_BY(mu_);
   std::map<uint32_t, std::shared_ptr<FormedGroup>> formed_ ABSL_GUARDED_BY(mu_);  // by id
-  std::map<uint32_t, EarlyGroup> early_ ABSL_GUARDED_BY(mu_);
-  // Joins that no longer hold; the last so many.
-  std::set<uint64_t> gone_ ABSL_GUARDED_BY(mu_);
-  std::deque<uint64_t> gone_order_ ABSL_GUARDED_BY(mu_);
+  EarlyMessages early_ ABSL_GUARDED_BY(mu_);
+  RecentNumbers gone_ ABSL_GUARDED_BY(mu_);  // nonces of Joins that no longer hold
   uint64_t next_message_ ABSL_GUARDED_BY(mu_) = 1;
 };
 

@@ -3,6 +3,7 @@
 // Tasks of this process, with some ranks each, on each of the transports.
 #include "distributed/collective/exchange.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <map>
@@ -219,6 +220,101 @@ TEST_P(ExchangeTest, AGroupThatDoesNotFormSaysWhoHasCome) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("1 of its ranks have come"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("task:1/device:CPU:0"));
+}
+
+// Collects until a session hears of the group's end; returns why it has ended.
+Status AwaitEnd(Tasks& tasks, int task, const std::string& session) {
+  for (int i = 0; i < 200; ++i) {
+    CollectiveCall call = Sum(3, Ramp(3, 0), 9);
+    call.timeout_seconds = 5;
+    Result late = tasks.Collect(task, 0, session, call);
+    const Status heard = Get(late).status();
+    if (!heard.ok()) return heard;
+  }
+  return OkStatus();
+}
+
+CollectiveCall Broadcast(int64_t size, bool is_source) {
+  CollectiveCall call = Sum(size, is_source ? Ramp(3, 0) : Tensor());
+  call.kind = CollectiveKind::kBroadcast;
+  call.is_source = is_source;
+  call.dtype = DType::kInt64;
+  call.shape = Shape({3});
+  return call;
+}
+
+TEST_P(ExchangeTest, TwoSourcesOfABroadcastAreFoundInAnyOrder) {
+  std::vector<int> order = {0, 1, 2};
+  do {
+    Tasks tasks(GetParam(), 3);
+    std::vector<Result> results;
+    // One after the other: the first source has ended when the second one begins.
+    for (const int t : order) {
+      Result formed = tasks.Collect(t, 0, StrCat("s", t), Sum(3, Ramp(3, 0), 8));
+      results.push_back(std::move(formed));
+    }
+    for (Result& result : results) ASSERT_TRUE(Get(result).ok());
+    std::vector<Result> broadcasts;
+    for (const int t : order) {
+      broadcasts.push_back(tasks.Collect(t, 0, StrCat("s", t), Broadcast(3, t != 1)));
+      broadcasts.back().wait_for(std::chrono::milliseconds(20));
+    }
+    for (Result& result : broadcasts) (void)Get(result);  // some may have ended before
+    for (const int t : order) {
+      const Status status = AwaitEnd(tasks, t, StrCat("s", t));
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      for (const char* words : {"group 7 of 3 ranks has two sources", "task:0", "task:2"}) {
+        EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+      }
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_P(ExchangeTest, ABroadcastWithoutASourceEnds) {
+  for (const int count : {1, 3}) {
+    for (const int first : {0, 1, 2}) {
+      Tasks tasks(GetParam(), count);
+      std::vector<Result> results;
+      for (int i = 0; i < 2 * count; ++i) {
+        const int rank = (i + first) % (2 * count);
+        results.push_back(tasks.Collect(rank / 2, rank % 2, "s", Broadcast(2 * count, false)));
+      }
+      for (Result& result : results) {
+        const Status status = Get(result).status();
+        EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+        EXPECT_THAT(std::string(status.message()), HasSubstr("has no source"));
+        EXPECT_THAT(std::string(status.message()), HasSubstr("one CollectiveBcastSend"));
+        EXPECT_THAT(std::string(status.message()), HasSubstr("task:0/device:CPU:1"));
+      }
+    }
+  }
+}
+
+TEST_P(ExchangeTest, TwoSourcesInOneTaskAreFound) {
+  Tasks tasks(GetParam(), 1);
+  Result a = tasks.Collect(0, 0, "s", Broadcast(2, true));
+  Result b = tasks.Collect(0, 1, "s", Broadcast(2, true));
+  for (Result* result : {&a, &b}) {
+    const Status status = Get(*result).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("two sources"));
+  }
+}
+
+TEST_P(ExchangeTest, ATimeoutBoundsACollectiveOfAGroupThatHasFormed) {
+  Tasks tasks(GetParam(), 2);
+  Result a = tasks.Collect(0, 0, "a", Sum(2, Ramp(3, 0)));
+  Result b = tasks.Collect(1, 0, "b", Sum(2, Ramp(3, 0)));
+  ASSERT_TRUE(Get(a).ok() && Get(b).ok());
+  CollectiveCall call = Sum(2, Ramp(3, 0));
+  call.timeout_seconds = 0.1;
+  Result waits = tasks.Collect(0, 0, "a", call);
+  const Status status = Get(waits).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  for (const char* words : {"instance 1 of group 7 of 2 ranks has not ended within 0.1 s",
+                            "it waits for /job:worker/replica:0/task:1"}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  }
 }
 
 // The results of a step, which a failure of one rank ends for all, as a master does.

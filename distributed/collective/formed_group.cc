@@ -6,8 +6,10 @@
 #include <optional>
 #include <tuple>
 
+#include "absl/strings/str_join.h"
 #include "core/base/error_origin.h"
 #include "distributed/collective/algorithms.h"
+#include "distributed/collective/fingerprint.h"
 #include "distributed/collective/merge.h"
 
 namespace penstock::collective {
@@ -17,44 +19,12 @@ constexpr size_t kCompletedRemembered = 256;
 // AllReduce of up to so many bytes doubles: fewer hops count for more than fewer bytes.
 constexpr int64_t kDoublingBytesMax = 96 << 10;
 
-uint64_t Mix(uint64_t hash, uint64_t value) {
-  hash += 0x9e3779b97f4a7c15u + value;
-  hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;
-  hash = (hash ^ hash >> 27) * 0x94d049bb133111ebu;
-  return hash ^ hash >> 31;
-}
-
-uint64_t MixText(uint64_t hash, const std::string& text) {
-  for (const char c : text) hash = Mix(hash, static_cast<unsigned char>(c));
-  return Mix(hash, text.size());
-}
-
-// Returns a hash of the fields that all ranks of an execution have to agree on. The shape is one of
-// them for a broadcast, too: ranks that receive know it from their node.
-uint16_t FingerprintOf(const CollectiveCall& call) {
-  uint64_t hash = Mix(static_cast<uint64_t>(call.kind), static_cast<uint64_t>(call.dtype));
-  hash = Mix(hash, static_cast<uint64_t>(call.merge) * 2 + (call.divide ? 1 : 0));
-  for (const int64_t dim : call.shape.dims()) hash = Mix(hash, static_cast<uint64_t>(dim));
-  return static_cast<uint16_t>(Mix(hash, 0));
-}
-
-const char* NameOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all-reduce";
-    case CollectiveKind::kReduceScatter:
-      return "reduce-scatter";
-    case CollectiveKind::kAllGather:
-      return "all-gather";
-    case CollectiveKind::kBroadcast:
-      return "broadcast";
-  }
-  return "?";
-}
-
-std::string Describe(const CollectiveCall& call) {
-  return StrCat(NameOf(call.kind), " of ", Name(call.dtype), call.shape.ToString());
-}
+constexpr size_t kForeseenMax = 1 << 20;
+constexpr size_t kRanksNamed = 8;  // in an error
+// The messages of a broadcast: of its source to all others, and of a task that only receives to
+// task 0.
+constexpr Tag kAnnouncement{.phase = Tag::kFromAny};
+constexpr Tag kReceiver{.phase = Tag::kFromAny, .chunk = 1};
 
 Tensor Flat(const Tensor& tensor) { return tensor.Reshaped(Shape({tensor.num_elements()})); }
 
@@ -95,7 +65,10 @@ class FormedGroup::TaskLink final : public PeerLink {
 };
 
 FormedGroup::FormedGroup(Options options)
-    : options_(std::move(options)), id_(IdOf(options_.ranks)) {
+    : options_(std::move(options)),
+      id_(IdOf(options_.ranks)),
+      completed_(kCompletedRemembered),
+      sent_(kCompletedRemembered) {
   const std::vector<Rank>& ranks = options_.ranks;
   for (size_t i = 0; i < ranks.size(); ++i) {
     one_session_ &= ranks[i].session == ranks[0].session;
@@ -156,6 +129,73 @@ Status FormedGroup::CheckPart(const Execution& execution, int rank,
                            " disagree: ", call.device, " brings an ", Describe(call), ", ",
                            other.device, " an ", Describe(other));
   }
+  for (const auto& [other, part] : execution.parts) {
+    if (call.is_source && part.call.is_source) return TwoSources(self_, self_);
+  }
+  return OkStatus();
+}
+
+Status FormedGroup::Disagree(const CollectiveCall& call, int sender) const {
+  return InvalidArgument("the ranks of instance ", call.instance_key, " of ", key().ToString(),
+                         " disagree: ", call.device, " brings an ", Describe(call), ", ",
+                         tasks_[sender].ToString(),
+                         " a tensor of another type or shape, or another collective");
+}
+
+std::string FormedGroup::DescribeRanks() const {
+  std::string text;
+  for (size_t i = 0; i < ranks().size() && i < kRanksNamed; ++i) {
+    StrAppend(&text, i == 0 ? "" : ", ", ranks()[i].device.ToString());
+  }
+  if (ranks().size() > kRanksNamed) StrAppend(&text, ", ...");
+  return text;
+}
+
+Status FormedGroup::TwoSources(int one, int other) const {
+  return InvalidArgument("a broadcast of ", key().ToString(), " has two sources, ranks of ",
+                         tasks_[one].ToString(), " and ", tasks_[other].ToString(),
+                         "; expected one CollectiveBcastSend and ", key().size - 1,
+                         " CollectiveBcastRecv at its ranks: ", DescribeRanks());
+}
+
+Status FormedGroup::NoteSource(Roles* roles, int sender) const {
+  if (roles->source >= 0 && roles->source != sender) return TwoSources(roles->source, sender);
+  roles->source = sender;
+  return OkStatus();
+}
+
+Status FormedGroup::CheckForSource(const Execution& execution) const {
+  const CollectiveCall& call = execution.parts.begin()->second.call;
+  const int others = static_cast<int>(tasks_.size()) - 1;
+  if (call.kind != CollectiveKind::kBroadcast || !execution.started) return OkStatus();
+  if (execution.roles.source >= 0 || execution.roles.receivers < others) return OkStatus();
+  return InvalidArgument("the broadcast of instance ", call.instance_key, " of ", key().ToString(),
+                         " has no source: all its ranks receive; expected one CollectiveBcastSend "
+                         "at one of its ranks: ",
+                         DescribeRanks());
+}
+
+Status FormedGroup::AddPart(uint64_t id, int rank, CollectiveCall call,
+                            Collectives::Collected* collected, bool* complete) {
+  const auto foreseen = foreseen_.extract(id);
+  const auto found = executions_.find(id);
+  Execution fresh;
+  Execution& execution = found == executions_.end() ? fresh : found->second;
+  const uint16_t fingerprint = FingerprintOf(call);
+  RETURN_IF_ERROR(CheckPart(execution, rank, call));
+  if (!foreseen.empty()) {
+    if (foreseen.mapped().fingerprint != fingerprint) {
+      return Disagree(call, foreseen.mapped().sender);
+    }
+    execution.roles = foreseen.mapped().roles;
+  }
+  if (call.is_source) RETURN_IF_ERROR(NoteSource(&execution.roles, self_));
+  execution.fingerprint = fingerprint;
+  execution.parts.emplace(rank, Part{std::move(call), std::move(*collected)});
+  const int own = first_rank_[self_ + 1] - first_rank_[self_];
+  *complete = execution.started = static_cast<int>(execution.parts.size()) == own;
+  // An execution has a part at least: others rely on it.
+  if (found == executions_.end()) executions_.emplace(id, std::move(fresh));
   return OkStatus();
 }
 
@@ -169,28 +209,8 @@ void FormedGroup::Begin(int rank, int64_t step_id, CollectiveCall call,
     status = ended_;
     if (status.ok()) {
       id = ExecutionOf(rank, step_id, call);
-      Execution& execution = executions_[id];
-      const uint16_t fingerprint = FingerprintOf(call);
-      status = CheckPart(execution, rank, call);
-      const auto foreseen = foreseen_.find(id);
-      if (status.ok() && foreseen != foreseen_.end() && foreseen->second.first != fingerprint) {
-        status = InvalidArgument("the ranks of instance ", call.instance_key, " of ",
-                                 key().ToString(), " disagree: ", call.device, " brings an ",
-                                 Describe(call), ", ", tasks_[foreseen->second.second].ToString(),
-                                 " a tensor of another type or shape, or another collective");
-      }
-      foreseen_.erase(id);
+      status = AddPart(id, rank, std::move(call), &collected, &complete);
       misused = !status.ok();
-      if (misused) {
-        // An execution has a part at least: Receive names it.
-        if (execution.parts.empty()) executions_.erase(id);
-      } else {
-        execution.fingerprint = fingerprint;
-        execution.parts.emplace(rank, Part{std::move(call), std::move(collected)});
-        const int own = first_rank_[self_ + 1] - first_rank_[self_];
-        complete = static_cast<int>(execution.parts.size()) == own;
-        execution.started = complete;
-      }
     }
   }
   if (misused) options_.fail(*this, status);
@@ -201,14 +221,24 @@ void FormedGroup::Begin(int rank, int64_t step_id, CollectiveCall call,
 void FormedGroup::Start(uint64_t id) {
   std::vector<CollectiveCall> calls;
   int64_t bytes = 0;
+  Status wrong;
+  bool only_receives = false;
   {
     MutexLock lock(mu_);
     const auto found = executions_.find(id);
     if (found == executions_.end()) return;  // has failed meanwhile
-    for (const auto& [rank, part] : found->second.parts) {
+    const Execution& execution = found->second;
+    for (const auto& [rank, part] : execution.parts) {
       calls.push_back(part.call);
       bytes += static_cast<int64_t>(part.call.input.bytes());
     }
+    // Task 0 finds out if nobody sends. No task has to wait for this.
+    if (self_ == 0) wrong = CheckForSource(execution);
+    only_receives = calls[0].kind == CollectiveKind::kBroadcast && execution.roles.source < 0;
+  }
+  if (!wrong.ok()) return options_.fail(*this, wrong);
+  if (only_receives && self_ != 0) {
+    Send(id, FingerprintOf(calls[0]), 0, kReceiver, Tensor::Scalar<int32_t>(self_));
   }
   if (calls.size() == 1) return Run(id, calls);
   RunHeavy(*options_.threads, bytes,
@@ -312,9 +342,9 @@ void FormedGroup::Ran(uint64_t id, Tensor result, const Status& status) {
     // A success waits until all messages have left: HandedOver then ends the execution. A failure
     // need not wait, because no other step uses its messages.
     if (status.ok() && execution.unsent > 0) return;
+    if (status.ok()) RememberCompleted(id, execution);
     parts = std::move(execution.parts);
     executions_.erase(found);
-    if (status.ok()) RememberCompleted(id);
   }
   if (!status.ok()) {
     options_.fail(*this, status);
@@ -332,17 +362,17 @@ void FormedGroup::HandedOver(uint64_t id) {
     if (found == executions_.end()) return;
     Execution& execution = found->second;
     if (--execution.unsent > 0 || !execution.ran) return;
+    RememberCompleted(id, execution);
     parts = std::move(execution.parts);
     result = std::move(execution.result);
     executions_.erase(found);
-    RememberCompleted(id);
   }
   Finish(std::move(parts), std::move(result));
 }
 
-void FormedGroup::RememberCompleted(uint64_t id) {
-  completed_.push_back(id);
-  if (completed_.size() > kCompletedRemembered) completed_.pop_front();
+void FormedGroup::RememberCompleted(uint64_t id, const Execution& execution) {
+  completed_.Add(id);
+  if (execution.roles.source == self_) sent_.Add(id);
 }
 
 void FormedGroup::Finish(std::map<int, Part> parts, const StatusOr<Tensor>& result) {
@@ -380,59 +410,101 @@ void FormedGroup::Send(uint64_t execution, uint16_t fingerprint, int peer, Tag t
 }
 
 void FormedGroup::Recv(uint64_t execution, int peer, Tag tag, PeerLink::Received received) {
+  const Mailbox::Slot slot{peer, execution, tag.Number()};
   StatusOr<Tensor> value = Tensor();
   {
     MutexLock lock(mu_);
-    const auto found = mailbox_.find({peer, execution, tag.Number()});
-    if (found != mailbox_.end()) {
-      Tensor* const arrived = std::get_if<Tensor>(&found->second);
-      CHECK(arrived != nullptr, "a collective waits for a message twice");
-      value = std::move(*arrived);
-      mailbox_.erase(found);
+    if (std::optional<Tensor> arrived = mailbox_.Take(slot)) {
+      value = *std::move(arrived);
     } else if (!ended_.ok() && !go_on_.contains(execution)) {
       value = ended_;
     } else {
-      mailbox_.emplace(Slot{peer, execution, tag.Number()}, std::move(received));
-      return;
+      return mailbox_.Await(slot, std::move(received));
     }
   }
   std::move(received)(std::move(value));
 }
 
+// Compares a message with what is known of its execution, and notes what it says about a broadcast.
+Status FormedGroup::CheckMessage(int sender, const Address& address) {
+  const auto execution = executions_.find(address.execution);
+  const bool begun = execution != executions_.end();
+  if (!begun && foreseen_.size() >= kForeseenMax && !foreseen_.contains(address.execution)) {
+    return ResourceExhausted(key().ToString(), ": ", tasks_[sender].ToString(), " is ahead by ",
+                             foreseen_.size(), " executions, the most that it may be");
+  }
+  if (begun && execution->second.fingerprint != address.fingerprint) {
+    return Disagree(execution->second.parts.begin()->second.call, sender);
+  }
+  Roles* roles = begun ? &execution->second.roles : nullptr;
+  if (!begun) {
+    const auto [foreseen, is_new] =
+        foreseen_.try_emplace(address.execution, Foreseen{address.fingerprint, sender, {}});
+    roles = &foreseen->second.roles;
+  }
+  if (address.tag == kAnnouncement.Number()) return NoteSource(roles, sender);
+  if (address.tag != kReceiver.Number()) return OkStatus();
+  ++roles->receivers;
+  return begun ? CheckForSource(execution->second) : OkStatus();
+}
+
 void FormedGroup::Receive(const TaskName& from, const Address& address, Tensor value) {
-  int peer = PeerOf(from);
-  if (peer < 0) return;
-  const int sender = peer;
-  if (address.tag >> 30 == Tag::kFromAny) peer = PeerLink::kAnyPeer;
+  const int sender = PeerOf(from);
+  if (sender < 0) return;
+  const bool from_any = address.tag >> 30 == Tag::kFromAny;
+  const Mailbox::Slot slot{from_any ? PeerLink::kAnyPeer : sender, address.execution, address.tag};
   std::optional<PeerLink::Received> waits;
   Status wrong;
   {
     MutexLock lock(mu_);
     if (!ended_.ok() && !go_on_.contains(address.execution)) return;
-    const auto execution = executions_.find(address.execution);
-    if (execution == executions_.end()) {
-      foreseen_.emplace(address.execution, std::pair(address.fingerprint, sender));
-    } else if (execution->second.fingerprint != address.fingerprint) {
-      const CollectiveCall& call = execution->second.parts.begin()->second.call;
-      wrong = InvalidArgument("the ranks of instance ", call.instance_key, " of ", key().ToString(),
-                              " disagree: ", call.device, " brings an ", Describe(call), ", ",
-                              from.ToString(),
-                              " a tensor of another type or shape, or another collective");
+    if (completed_.contains(address.execution)) {
+      // It has had all messages that it needs. But another source announces itself to this one.
+      const bool announces = address.tag == kAnnouncement.Number();
+      if (!announces || !sent_.contains(address.execution)) return;
+      wrong = TwoSources(self_, sender);
     }
-    const auto [slot, is_new] =
-        mailbox_.try_emplace(Slot{peer, address.execution, address.tag}, value);
-    if (wrong.ok() && !is_new) {
-      if (auto* const received = std::get_if<PeerLink::Received>(&slot->second)) {
-        waits = std::move(*received);
-        mailbox_.erase(slot);
-      } else {
-        wrong = InvalidArgument("a message of ", key().ToString(), " has come from ",
-                                from.ToString(), " twice; has a broadcast two sources?");
-      }
+    if (wrong.ok()) wrong = CheckMessage(sender, address);
+    if (wrong.ok() && address.tag == kReceiver.Number()) return;
+    if (wrong.ok()) wrong = CheckRoomFor(slot, from, value);
+    bool twice = false;
+    if (wrong.ok()) waits = mailbox_.Put(slot, value, &twice);
+    if (twice) {
+      wrong = InvalidArgument("a message of ", key().ToString(), " has come from ", from.ToString(),
+                              " twice");
     }
   }
   if (!wrong.ok()) return options_.fail(*this, wrong);
   if (waits.has_value()) (*std::move(waits))(std::move(value));
+}
+
+Status FormedGroup::CheckRoomFor(const Mailbox::Slot& slot, const TaskName& from,
+                                 const Tensor& value) const {
+  const auto bytes = static_cast<int64_t>(value.bytes());
+  if (mailbox_.bytes() + bytes <= options_.unclaimed_bytes_max || mailbox_.Waits(slot)) {
+    return OkStatus();
+  }
+  const std::string self = tasks_[self_].ToString();
+  return WithTask(ResourceExhausted(key().ToString(), ": ", mailbox_.bytes(), " bytes wait for ",
+                                    self, " to take part, and ", from.ToString(), " sends ", bytes,
+                                    " more; at most ", options_.unclaimed_bytes_max, " may wait"),
+                  self);
+}
+
+std::string FormedGroup::Missing(int64_t instance) const {
+  std::set<std::string> names;
+  MutexLock lock(mu_);
+  for (const auto& [id, execution] : executions_) {
+    if (execution.parts.begin()->second.call.instance_key != instance) continue;
+    for (int rank = first_rank_[self_]; rank < first_rank_[self_ + 1]; ++rank) {
+      if (!execution.parts.contains(rank)) names.insert(ranks()[rank].device.ToString());
+    }
+    for (const int peer : mailbox_.PeersAwaitedBy(id)) {
+      names.insert(peer < 0 ? "the broadcast's source" : tasks_[peer].ToString());
+    }
+  }
+  if (names.empty()) return "its messages have not left yet";
+  return StrCat("it waits for ", absl::StrJoin(names, ", "));
 }
 
 void FormedGroup::End(const Status& why, const std::vector<uint64_t>& completed) {
@@ -452,16 +524,7 @@ void FormedGroup::End(const Status& why, const std::vector<uint64_t>& completed)
         it = executions_.erase(it);
       }
     }
-    for (auto it = mailbox_.begin(); it != mailbox_.end();) {
-      if (go_on.contains(it->first.execution)) {
-        ++it;
-        continue;
-      }
-      if (auto* const received = std::get_if<PeerLink::Received>(&it->second)) {
-        waiting.push_back(std::move(*received));
-      }
-      it = mailbox_.erase(it);
-    }
+    waiting = mailbox_.DropAllBut(go_on);
     go_on_ = std::move(go_on);
     foreseen_.clear();
     if (ended_.ok()) ended_ = why;
@@ -496,7 +559,7 @@ bool FormedGroup::running() const {
 
 std::vector<uint64_t> FormedGroup::completed() const {
   MutexLock lock(mu_);
-  return {completed_.begin(), completed_.end()};
+  return {completed_.in_order().begin(), completed_.in_order().end()};
 }
 
 }  // namespace penstock::collective

@@ -13,14 +13,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -30,8 +28,10 @@
 #include "core/op/task_name.h"
 #include "core/runtime/collective.h"
 #include "core/runtime/rendezvous.h"
+#include "distributed/collective/mailbox.h"
 #include "distributed/collective/messages.h"
 #include "distributed/collective/peer_link.h"
+#include "distributed/collective/recent_numbers.h"
 #include "distributed/transport/transport.h"
 
 namespace penstock::collective {
@@ -78,6 +78,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
     std::function<void(const TaskName&, const HashedKey&, Tensor, TensorSink::HandedOver)> send;
     // Ends the group everywhere. Called without locks.
     std::function<void(FormedGroup&, const Status&)> fail;
+    // The most bytes of messages that wait for executions which have not begun here.
+    int64_t unclaimed_bytes_max = int64_t{16} << 30;
   };
   explicit FormedGroup(Options options);
 
@@ -109,6 +111,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   bool running() const;
   // The executions that this task has completed last, as End takes them.
   std::vector<uint64_t> completed() const;
+  // Says which ranks and tasks the executions of an instance wait for.
+  std::string Missing(int64_t instance) const;
 
  private:
   class TaskLink;
@@ -116,8 +120,14 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
     CollectiveCall call;
     Collectives::Collected collected;
   };
+  // The tasks of a broadcast, as far as they are known.
+  struct Roles {
+    int source = -1;    // the number of the task that sends
+    int receivers = 0;  // the other tasks that have said that they only receive; at task 0
+  };
   struct Execution {
     uint16_t fingerprint = 0;
+    Roles roles;
     std::map<int, Part> parts;  // by rank, of this task
     bool started = false;
     // Once started:
@@ -125,18 +135,30 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
     int64_t unsent = 0;  // messages that have not left
     Tensor result;
   };
-  struct Slot {
-    int peer;
-    uint64_t execution;
-    uint32_t tag;
-    auto operator<=>(const Slot&) const = default;
+  // An execution that has begun elsewhere, and not yet here.
+  struct Foreseen {
+    uint16_t fingerprint = 0;
+    int sender = 0;  // the number of the task whose message came first
+    Roles roles;
   };
-  using Waiting = std::variant<Tensor, PeerLink::Received>;
-
   int PeerOf(const TaskName& task) const;
   uint64_t ExecutionOf(int rank, int64_t step_id, const CollectiveCall& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CheckPart(const Execution& execution, int rank, const CollectiveCall& call) const;
+  // Adds a rank's part. `*complete` if it is the last of this task's.
+  Status AddPart(uint64_t id, int rank, CollectiveCall call, Collectives::Collected* collected,
+                 bool* complete) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status CheckMessage(int sender, const Address& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // ResourceExhausted if nobody waits for the message, and it is one too many.
+  Status CheckRoomFor(const Mailbox::Slot& slot, const TaskName& from, const Tensor& value) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status Disagree(const CollectiveCall& call, int sender) const;
+  // Notes that task `sender` sends in a broadcast.
+  Status NoteSource(Roles* roles, int sender) const;
+  Status TwoSources(int one, int other) const;
+  // InvalidArgument if all tasks have begun the broadcast, and none sends.
+  Status CheckForSource(const Execution& execution) const;
+  std::string DescribeRanks() const;
   void Start(uint64_t id);
   void Run(uint64_t id, const std::vector<CollectiveCall>& calls);
   StatusOr<Tensor> MergeOwn(const std::vector<CollectiveCall>& calls) const;
@@ -144,7 +166,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
                     Tensor output);
   void Ran(uint64_t id, Tensor result, const Status& status);
   void HandedOver(uint64_t id);
-  void RememberCompleted(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RememberCompleted(uint64_t id, const Execution& execution)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Finish(std::map<int, Part> parts, const StatusOr<Tensor>& result);
   Tensor ResultOf(int rank, const CollectiveCall& call, const Tensor& result) const;
   void Send(uint64_t execution, uint16_t fingerprint, int peer, Tag tag, Tensor value);
@@ -163,12 +186,11 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   std::set<uint64_t> go_on_ ABSL_GUARDED_BY(mu_);  // executions that may end well all the same
   std::map<uint64_t, Execution> executions_ ABSL_GUARDED_BY(mu_);
   std::map<std::pair<int, int64_t>, int64_t> counts_ ABSL_GUARDED_BY(mu_);  // by rank, instance
-  std::map<Slot, Waiting> mailbox_ ABSL_GUARDED_BY(mu_);
-  // The first message of another task for each execution that has not begun here: its fingerprint
-  // and the number of the task.
-  std::map<uint64_t, std::pair<uint16_t, int>> foreseen_ ABSL_GUARDED_BY(mu_);
+  Mailbox mailbox_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Foreseen> foreseen_ ABSL_GUARDED_BY(mu_);  // by execution
   std::set<TaskName> left_ ABSL_GUARDED_BY(mu_);
-  std::deque<uint64_t> completed_ ABSL_GUARDED_BY(mu_);
+  RecentNumbers completed_ ABSL_GUARDED_BY(mu_);
+  RecentNumbers sent_ ABSL_GUARDED_BY(mu_);  // those of them whose broadcast's source was here
 };
 
 }  // namespace penstock::collective

@@ -12,7 +12,7 @@ namespace penstock::collective {
 namespace {
 
 constexpr char kJoin[] = "join", kLeave[] = "leave";
-constexpr int64_t kRanksMax = 1 << 20;
+constexpr int64_t kRanksMax = 4095;  // as the kernels have it
 
 std::string ListOf(const std::vector<uint64_t>& numbers) {
   std::string list;

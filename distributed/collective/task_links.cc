@@ -7,8 +7,11 @@
 
 namespace penstock::collective {
 
-TaskLinks::TaskLinks(TaskName self, LinkListener& listener)
-    : self_(std::move(self)), listener_(listener), next_step_id_(kReservedStepsMax) {}
+TaskLinks::TaskLinks(TaskName self, LinkListener& listener, int64_t held_bytes_max)
+    : self_(std::move(self)),
+      held_bytes_max_(held_bytes_max),
+      listener_(listener),
+      next_step_id_(kReservedStepsMax) {}
 
 void TaskLinks::Connect(const TaskId& task) {
   const StatusOr<TaskName> name = TaskName::Parse(task.name);
@@ -39,26 +42,32 @@ void TaskLinks::Connect(const TaskId& task) {
 void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
                      TensorSink::HandedOver handed_over) {
   std::shared_ptr<TensorSink> sink;
-  TensorSink::HandedOver dropped;
-  int64_t step_id = 0;
+  std::deque<Held> dropped;
+  int64_t step_id = 0, dropped_bytes = 0;
   {
     MutexLock lock(mu_);
     Link& link = links_[task];
     sink = link.sink;
     step_id = link.sink_step_id;
     if (sink == nullptr) {
-      if (link.held.size() >= kHeldMax) {
-        dropped = std::move(link.held.front().handed_over);
-        link.held.pop_front();
-      }
+      link.held_bytes += static_cast<int64_t>(value.bytes());
       link.held.push_back({key, std::move(value), std::move(handed_over)});
+      if (link.held.size() > kHeldMax || link.held_bytes > held_bytes_max_) {
+        dropped.swap(link.held);
+        dropped_bytes = std::exchange(link.held_bytes, 0);
+      }
     }
   }
   if (sink != nullptr) {
-    sink->Send(step_id, key, std::move(value), /*is_dead=*/false, std::move(handed_over));
-  } else if (dropped) {
-    std::move(dropped)();
+    return sink->Send(step_id, key, std::move(value), /*is_dead=*/false, std::move(handed_over));
   }
+  if (dropped.empty()) return;
+  // The groups end before the messages do, or their executions would seem to have ended well.
+  listener_.Lost(task,
+                 ResourceExhausted(task.ToString(), " has not connected, and ", dropped.size(),
+                                   " messages of ", dropped_bytes, " bytes wait for it; at most ",
+                                   kHeldMax, " of ", held_bytes_max_, " bytes may"));
+  for (Held& held : dropped) std::move(held.handed_over)();
 }
 
 void TaskLinks::Tell(const TaskName& task, const HashedKey& key, Tensor value) {
@@ -79,13 +88,23 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
   const StatusOr<TaskName> name = TaskName::Parse(consumer);
   if (!name.ok()) return sink->Refuse(step_id, Annotate(name.status(), "the consumer"));
   std::deque<Held> held;
+  bool full = false;
   {
     MutexLock lock(mu_);
-    Link& link = links_[*name];
-    link.sink = sink;
-    link.sink_step_id = step_id;
-    link.sink_is_old = false;
-    held.swap(link.held);
+    full = !links_.contains(*name) && links_.size() >= kTasksMax;
+    if (!full) {
+      Link& link = links_[*name];
+      link.sink = sink;
+      link.sink_step_id = step_id;
+      link.sink_is_old = false;
+      held.swap(link.held);
+      link.held_bytes = 0;
+    }
+  }
+  if (full) {
+    return sink->Refuse(step_id, ResourceExhausted(self_.ToString(), " is connected to ", kTasksMax,
+                                                   " tasks for collectives, the most that it can ",
+                                                   "be: ", consumer, " cannot take part"));
   }
   for (Held& h : held) {
     sink->Send(step_id, h.key, std::move(h.value), /*is_dead=*/false, std::move(h.handed_over));

@@ -35,10 +35,11 @@ class LinkListener {
 
 class TaskLinks final : public TaskSteps {
  public:
-  // Messages that wait for a task that has never connected; older ones are dropped.
-  static constexpr size_t kHeldMax = 10'000;
+  // The most messages that wait for a task which has not connected, and the most tasks.
+  static constexpr size_t kHeldMax = 10'000, kTasksMax = 10'000;
 
-  TaskLinks(TaskName self, LinkListener& listener);
+  // `held_bytes_max`: of the messages that wait for one task.
+  TaskLinks(TaskName self, LinkListener& listener, int64_t held_bytes_max);
 
   // Before any Connect.
   void set_transport(Transport* transport) { transport_ = transport; }
@@ -46,7 +47,8 @@ class TaskLinks final : public TaskSteps {
   // Hears `task` from now on, in this incarnation. Does nothing if that is so already.
   void Connect(const TaskId& task);
   // Sends `value` to `task`, or holds it here until the task has connected to this one.
-  // `handed_over` is called as by TensorSink.
+  // `handed_over` is called as by TensorSink. If too much is held, all of it is dropped, and the
+  // task is reported to be lost with ResourceExhausted.
   void Send(const TaskName& task, const HashedKey& key, Tensor value,
             TensorSink::HandedOver handed_over);
   // Sends as above, but drops the value if the task has not connected. For messages that
@@ -73,9 +75,11 @@ class TaskLinks final : public TaskSteps {
     int64_t sink_step_id = 0;  // the consumer's
     bool sink_is_old = false;  // the task was lost since the sink came
     std::deque<Held> held;     // until there is a sink
+    int64_t held_bytes = 0;
   };
 
   const TaskName self_;
+  const int64_t held_bytes_max_;
   LinkListener& listener_;
   Transport* transport_ = nullptr;
 

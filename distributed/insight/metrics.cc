@@ -22,6 +22,8 @@ class Metrics {
     AddTask();
     AddSteps();
     AddPeers();
+    AddReplica();
+    AddCheckpoints();
     AddResources();
     return prometheus::TextSerializer().Serialize(families_);
   }
@@ -53,11 +55,16 @@ class Metrics {
     Gauge("penstock_memory_bytes", "Memory of the process, resident.", task_.memory_bytes());
     Gauge("penstock_sessions", "Sessions whose master this task is.", task_.session_size());
     Gauge("penstock_new_sessions", "New sessions that wait for tasks.", task_.new_session_size());
-    MetricFamily& sent = Family("penstock_sent_bytes_total",
-                                "Bytes of tensors sent to another task.", MetricType::Counter);
-    for (const wire::SentReport& edge : task_.sent()) {
-      Add(sent, static_cast<double>(edge.bytes()),
-          {{"from", task_.self().task()}, {"to", edge.to()}});
+    AddSent("penstock_sent_bytes_total", "Bytes of tensors sent to another task.",
+            &wire::SentReport::bytes);
+    AddSent("penstock_sent_tensors_total", "Tensors sent to another task, empty ones included.",
+            &wire::SentReport::tensors);
+  }
+  void AddSent(const char* name, const char* help, int64_t (wire::SentReport::*value)() const) {
+    MetricFamily& family = Family(name, help, MetricType::Counter);
+    for (const wire::SentReport& sent : task_.sent()) {
+      Add(family, static_cast<double>((sent.*value)()),
+          {{"from", task_.self().task()}, {"to", sent.to()}});
     }
   }
 
@@ -98,6 +105,39 @@ class Metrics {
     for (const wire::PeerReport& peer : task_.peer()) {
       Add(silent, static_cast<double>(peer.silent_ms()) / 1000, {{"peer", peer.task()}});
     }
+  }
+
+  void AddReplica() {
+    if (!task_.has_replica()) return;
+    const wire::ReplicaReport& replica = task_.replica();
+    const bool primary = replica.role() == wire::ReplicaReport::PRIMARY;
+    Gauge("penstock_replica_primary", "Whether this process is its parameter server's primary.",
+          primary);
+    if (!primary) return;
+    Gauge("penstock_replica_has_follower", "Whether a follower could take over.", replica.whole());
+    Gauge("penstock_replica_behind", "Changes that the follower has not acknowledged.",
+          static_cast<int64_t>(replica.behind()));
+    Gauge("penstock_replica_waiting_steps", "Steps that wait for the follower.",
+          replica.waiting_steps());
+  }
+
+  void AddCheckpoints() {
+    MetricFamily& age = Family("penstock_checkpoint_age_seconds",
+                               "Since an op of this task finished writing a checkpoint; the last "
+                               "of each path without its step.",
+                               MetricType::Gauge);
+    for (const wire::CheckpointReport& last : task_.checkpoint()) {
+      Add(age, static_cast<double>(last.age_ms()) / 1000, {{"checkpoint", NameOf(last)}});
+    }
+    MetricFamily& step =
+        Family("penstock_checkpoint_step", "The step in its name; -1: none.", MetricType::Gauge);
+    for (const wire::CheckpointReport& last : task_.checkpoint()) {
+      Add(step, static_cast<double>(last.step()), {{"checkpoint", NameOf(last)}});
+    }
+  }
+  // Without the step: a label must not make a new series with each checkpoint.
+  static std::string NameOf(const wire::CheckpointReport& last) {
+    return last.step() < 0 ? last.path() : last.path().substr(0, last.path().rfind('-'));
   }
 
   void AddResources() {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "distributed/insight/host_header.h"
 #include "distributed/insight/metrics.h"
 #include "distributed/insight/status_page.h"
 #include "distributed/insight/status_tables.h"
@@ -59,6 +60,8 @@ int StatusServer::Log(const mg_connection* connection, const char* message) {
 StatusServer::Page StatusServer::Compose(const std::string& method, const std::string& path,
                                          const Visitor& visitor) const {
   const char* const text = "text/plain; charset=utf-8";
+  const Status called = CheckHostHeader(visitor.asked_host, sources_.names);
+  if (!called.ok()) return {403, text, absl::StrCat(called.message(), "\n")};
   const Status admitted = sources_.admit == nullptr ? OkStatus() : sources_.admit(visitor);
   if (!admitted.ok()) return {401, text, absl::StrCat(admitted.message(), "\n")};
   if (method != "GET" && method != "HEAD") return {405, text, "only GET and HEAD\n"};
@@ -74,10 +77,14 @@ int StatusServer::Answer(mg_connection* connection, void* self) {
   const auto* const server = static_cast<StatusServer*>(self);
   const mg_request_info& request = *mg_get_request_info(connection);
   const std::string method = request.request_method, path = request.local_uri;
-  const char* const authorization = mg_get_header(connection, "Authorization");
+  const auto header = [&](const char* name) {
+    const char* const value = mg_get_header(connection, name);
+    return std::string(value == nullptr ? "" : value);
+  };
   const Visitor visitor{.host = request.remote_addr,
                         .port = request.remote_port,
-                        .authorization = authorization == nullptr ? "" : authorization};
+                        .authorization = header("Authorization"),
+                        .asked_host = header("Host")};
   Page page;
   try {
     // The library's threads have a stack of 100 KiB, too small for what reads files.

@@ -6,13 +6,15 @@
 //   /status.json  the same data as JSON
 //   /metrics      this task in Prometheus's text format (metrics.h)
 //
-// It only reads. Visitors that the task does not admit get 401. Destruction closes the port and
-// waits for requests that are under way.
+// It only reads. Visitors that the task does not admit get 401, those that call it by a name that
+// is not its own 403 (host_header.h). Destruction closes the port and waits for requests that are
+// under way.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "distributed/cluster/cluster_spec.h"
@@ -29,13 +31,14 @@ class StatusServer {
   struct Visitor {
     std::string host;  // in numbers
     int port = 0;
-    std::string authorization;  // the header
+    std::string authorization, asked_host;  // the headers Authorization and Host
   };
   struct Sources {
     std::function<wire::TaskReport()> task;
     std::function<wire::ClusterReport()> cluster;
     // Whether somebody may look; null: everybody may.
     std::function<Status(const Visitor&)> admit = nullptr;
+    std::vector<std::string> names = {};  // by which the task may be called
   };
   // Listens at `address`, whose port is not 0; host "::" is all interfaces. InvalidArgument names
   // --status_port if it cannot.

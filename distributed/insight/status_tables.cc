@@ -36,24 +36,93 @@ std::string FailedText(const wire::StepCounts& steps) {
   return failed.empty() ? "0" : absl::StrJoin(failed, ", ");
 }
 
+// "primary", "follower"; "" of a task with one process.
+std::string RoleText(const wire::TaskReport& task) {
+  if (!task.has_replica()) return "";
+  switch (task.replica().role()) {
+    case wire::ReplicaReport::PRIMARY:
+      return "primary";
+    case wire::ReplicaReport::FOLLOWER:
+      return "follower";
+    default:
+      return "looks for its primary";
+  }
+}
+
+void AddTask(const std::string& name, const std::string& state, const wire::ClusterTask& task,
+             StatusTable* table) {
+  std::vector<std::string> row = {name, task.address(), state};
+  if (task.has_error()) {
+    row.resize(table->header.size(), "-");
+  } else {
+    const wire::TaskReport& report = task.report();
+    row.insert(row.end(), {AgeText(report.uptime_ms()), BytesText(report.memory_bytes()),
+                           absl::StrFormat("%.1f", report.steps().per_second()),
+                           StrCat(report.steps().begun()), FailedText(report.steps()),
+                           StrCat(report.part_size()), report.version(),
+                           StrCat(absl::Hex(report.self().incarnation(), absl::kZeroPad16))});
+  }
+  table->rows.push_back(std::move(row));
+}
+
 StatusTable Tasks(const wire::ClusterReport& cluster) {
   StatusTable table{.title = "Tasks",
                     .header = {"task", "address", "state", "up", "memory", "steps/s", "steps",
                                "failed", "running here", "version", "incarnation"}};
   for (const wire::ClusterTask& task : cluster.task()) {
-    std::vector<std::string> row = {ShortTask(task.name()), task.address(),
-                                    StateText(cluster, task)};
-    if (task.has_error()) {
-      row.resize(table.header.size(), "-");
-    } else {
-      const wire::TaskReport& report = task.report();
-      row.insert(row.end(), {AgeText(report.uptime_ms()), BytesText(report.memory_bytes()),
-                             absl::StrFormat("%.1f", report.steps().per_second()),
-                             StrCat(report.steps().begun()), FailedText(report.steps()),
-                             StrCat(report.part_size()), report.version(),
-                             StrCat(absl::Hex(report.self().incarnation(), absl::kZeroPad16))});
+    AddTask(ShortTask(task.name()), StateText(cluster, task), task, &table);
+    if (!task.has_other_replica()) continue;
+    const wire::ClusterTask& other = task.other_replica();
+    AddTask(StrCat(ShortTask(task.name()), ", replica"),
+            other.has_error() ? "does not answer" : "alive", other, &table);
+  }
+  return table;
+}
+
+// "has everything", "12 changes behind", "is being copied", "none: why".
+std::string FollowerText(const wire::ReplicaReport& primary) {
+  if (primary.role() != wire::ReplicaReport::PRIMARY) return "-";
+  if (!primary.feeding()) {
+    return StrCat("none", primary.cannot_copy().empty() ? "" : ": ", primary.cannot_copy());
+  }
+  if (!primary.whole()) return "is being copied";
+  return primary.behind() == 0 ? "has everything" : StrCat(primary.behind(), " changes behind");
+}
+
+// The processes of parameter servers that have two.
+StatusTable Replicas(const wire::ClusterReport& cluster) {
+  StatusTable table{
+      .title = "Replicas",
+      .header = {"task", "address", "role", "epoch", "its follower", "acknowledged", "steps wait"}};
+  for (const wire::ClusterTask& task : cluster.task()) {
+    if (!task.has_other_replica()) continue;
+    for (const wire::ClusterTask* process : {&task, &task.other_replica()}) {
+      const wire::ReplicaReport& replica = process->report().replica();
+      std::vector<std::string> row = {ShortTask(task.name()), process->address()};
+      if (process->has_error()) {
+        row.push_back("does not answer");
+        row.resize(table.header.size(), "-");
+      } else {
+        const bool feeds = replica.feeding() && replica.acknowledged_ms() >= 0;
+        row.insert(row.end(),
+                   {RoleText(process->report()), StrCat(replica.epoch()), FollowerText(replica),
+                    feeds ? StrCat(AgeText(replica.acknowledged_ms()), " ago") : "-",
+                    StrCat(replica.waiting_steps())});
+      }
+      table.rows.push_back(std::move(row));
     }
-    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+StatusTable Checkpoints(const wire::ClusterReport& cluster) {
+  StatusTable table{.title = "Last checkpoints",
+                    .header = {"checkpoint", "step", "age", "written by"}};
+  for (const wire::ClusterTask& task : cluster.task()) {
+    for (const wire::CheckpointReport& last : task.report().checkpoint()) {
+      table.rows.push_back({last.path(), last.step() < 0 ? "-" : StrCat(last.step()),
+                            AgeText(last.age_ms()), ShortTask(task.name())});
+    }
   }
   return table;
 }
@@ -121,10 +190,11 @@ StatusTable Variables(const wire::ClusterReport& cluster) {
 }
 
 StatusTable Traffic(const wire::ClusterReport& cluster) {
-  StatusTable table{.title = "Tensors sent", .header = {"from", "to", "size"}};
+  StatusTable table{.title = "Tensors sent", .header = {"from", "to", "tensors", "size"}};
   for (const wire::ClusterTask& task : cluster.task()) {
     for (const wire::SentReport& sent : task.report().sent()) {
-      table.rows.push_back({ShortTask(task.name()), ShortTask(sent.to()), BytesText(sent.bytes())});
+      table.rows.push_back({ShortTask(task.name()), ShortTask(sent.to()), StrCat(sent.tensors()),
+                            BytesText(sent.bytes())});
     }
   }
   return table;
@@ -134,8 +204,8 @@ StatusTable Traffic(const wire::ClusterReport& cluster) {
 
 std::vector<StatusTable> StatusTables(const wire::ClusterReport& cluster) {
   std::vector<StatusTable> tables = {Tasks(cluster)};
-  for (StatusTable table :
-       {Sessions(cluster), Queues(cluster), Variables(cluster), Traffic(cluster)}) {
+  for (StatusTable table : {Replicas(cluster), Sessions(cluster), Checkpoints(cluster),
+                            Queues(cluster), Variables(cluster), Traffic(cluster)}) {
     if (!table.rows.empty()) tables.push_back(std::move(table));
   }
   return tables;

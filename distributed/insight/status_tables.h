@@ -17,7 +17,8 @@ struct StatusTable {
   std::vector<std::vector<std::string>> rows;  // each as long as the header
 };
 
-// Tasks, sessions, queues, variables, traffic; tables without rows are left out, but for the tasks.
+// Tasks, replicas, sessions, checkpoints, queues, variables, traffic; tables without rows are left
+// out, but for the tasks.
 std::vector<StatusTable> StatusTables(const wire::ClusterReport& cluster);
 // "3 tasks, all answer; 2 sessions, 1 step in flight, 120.0 steps/s, 34 MB of variables".
 std::string StatusLine(const wire::ClusterReport& cluster);

@@ -10,6 +10,7 @@
 namespace penstock {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -32,7 +33,7 @@ wire::ClusterReport Cluster() {
       resource { name { device: 'd' container: 'c' name: 'small' } type: 'Variable' bytes: 10 }
       resource { name { device: 'd' container: 'c' name: 'large' } type: 'Variable' bytes: 4000000 }
       variables: 2 variable_bytes: 4000010
-      sent { to: '/job:ps/replica:0/task:0' bytes: 1234 }
+      sent { to: '/job:ps/replica:0/task:0' bytes: 1234 tensors: 17 }
       peer { task: '/job:ps/replica:0/task:0' heartbeats_missed: 3 silent_ms: 6100
              lost { message: 'gone' } } } })",
                                                             &cluster));
@@ -55,7 +56,57 @@ TEST(StatusTest, TablesStandInColumns) {
                               "60 s  -     12     1          1 s\n"));
   EXPECT_THAT(text, HasSubstr("\n  new, waits for tasks  /job:worker/task:0"));
   EXPECT_LT(text.find("large"), text.find("small")) << "the largest first";
-  EXPECT_THAT(text, HasSubstr("/job:worker/task:0  /job:ps/task:0  1.2 KB"));
+  EXPECT_THAT(text, HasSubstr("/job:worker/task:0  /job:ps/task:0  17       1.2 KB"));
+}
+
+wire::ClusterReport WithReplicas() {
+  wire::ClusterReport cluster;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    task { name: '/job:ps/replica:0/task:0' address: 'b:1'
+      report { replica { index: 1 role: PRIMARY epoch: 3 feeding: true whole: true behind: 12
+                         acknowledged_ms: 4000 waiting_steps: 2 } }
+      other_replica { name: '/job:ps/replica:0/task:0' address: 'a:1'
+        report { replica { role: FOLLOWER epoch: 3 whole: true } } } }
+    task { name: '/job:ps/replica:0/task:1' address: 'c:1'
+      report { replica { role: PRIMARY epoch: 1 acknowledged_ms: -1
+                         cannot_copy: 'a queue has changed' } }
+      other_replica { name: '/job:ps/replica:0/task:1' address: 'd:1'
+        error { message: 'refused' } } })",
+                                                            &cluster));
+  return cluster;
+}
+
+TEST(StatusTest, BothProcessesOfAParameterServer) {
+  const std::string text = StatusText(WithReplicas());
+  EXPECT_THAT(text, HasSubstr("2 tasks, all answer"));
+  EXPECT_THAT(text, HasSubstr("\n  /job:ps/task:0, replica  a:1      alive            "));
+  EXPECT_THAT(text, HasSubstr("\n  /job:ps/task:1, replica  d:1      does not answer  -"));
+  EXPECT_THAT(text, ContainsRegex("\n  /job:ps/task:0 +b:1 +primary +3 +12 changes behind +4 s "
+                                  "ago +2\n"));
+  EXPECT_THAT(text, ContainsRegex("\n  /job:ps/task:0 +a:1 +follower +3 +- +- +0\n"));
+  EXPECT_THAT(text, ContainsRegex("/job:ps/task:1 +c:1 +primary +1 +none: a queue has changed"));
+  const std::string metrics = MetricsText(WithReplicas().task(0).report());
+  EXPECT_THAT(metrics, HasSubstr("\npenstock_replica_primary 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("\npenstock_replica_behind 12\n"));
+  EXPECT_THAT(MetricsText(WithReplicas().task(0).other_replica().report()),
+              HasSubstr("\npenstock_replica_primary 0\n"));
+}
+
+TEST(StatusTest, TheLastCheckpoints) {
+  wire::ClusterReport cluster;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    task { name: '/job:ps/replica:0/task:0' report {
+      checkpoint { path: 'run/model.ckpt-120' step: 120 age_ms: 61000 }
+      checkpoint { path: 'run/best' step: -1 age_ms: 500 } } })",
+                                                            &cluster));
+  const std::string text = StatusText(cluster);
+  EXPECT_THAT(text, ContainsRegex("\n  run/model.ckpt-120 +120 +61 s +/job:ps/task:0\n"));
+  EXPECT_THAT(text, ContainsRegex("\n  run/best +- +500 ms +/job:ps/task:0\n"));
+  const std::string metrics = MetricsText(cluster.task(0).report());
+  EXPECT_THAT(metrics,
+              HasSubstr("penstock_checkpoint_age_seconds{checkpoint=\"run/model.ckpt\"} 61\n"));
+  EXPECT_THAT(metrics, HasSubstr("penstock_checkpoint_step{checkpoint=\"run/model.ckpt\"} 120\n"));
+  EXPECT_THAT(StatusPage(cluster), HasSubstr("<td>run/model.ckpt-120</td>"));
 }
 
 TEST(StatusTest, WhatIsNotThereHasNoTable) {
@@ -90,6 +141,8 @@ TEST(StatusTest, MetricsOfATask) {
            "penstock_sessions 1",
            "penstock_sent_bytes_total{from=\"/job:worker/replica:0/task:0\",to=\"/job:ps/"
            "replica:0/task:0\"} 1234",
+           "penstock_sent_tensors_total{from=\"/job:worker/replica:0/task:0\",to=\"/job:ps/"
+           "replica:0/task:0\"} 17",
            "penstock_memory_bytes 2500000",
            "penstock_variable_bytes{variable=\"large\",container=\"c\",device=\"d\"} 4000000",
            "penstock_queue_elements{queue=\"<b>q\",container=\"c\",device=\"d\"} 3",

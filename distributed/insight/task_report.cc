@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/blocking_calls.h"
 #include "core/base/version.h"
+#include "core/checkpoint/finished_checkpoints.h"
 #include "core/op/element_holder.h"
 #include "core/op/variable.h"
 #include "distributed/insight/part_report.h"
@@ -68,11 +69,18 @@ class Reporter {
     report_.set_version(kVersion);
     report_.set_uptime_ms(task_.uptime_ns() / kNanosPerMilli);
     report_.set_memory_bytes(ResidentBytes(env_));
+    for (const FinishedCheckpoint& last : LastCheckpoints()) {
+      wire::CheckpointReport* const checkpoint = report_.add_checkpoint();
+      checkpoint->set_path(last.path);
+      checkpoint->set_step(last.step);
+      checkpoint->set_age_ms(AgeMs(last.finished_ns));
+    }
     for (std::string& call : BlockingCall::List(env_)) report_.add_blocking_call(std::move(call));
-    for (const auto& [to, bytes] : task_.worker().steps().SentBytes()) {
-      wire::SentReport* const sent = report_.add_sent();
-      sent->set_to(to.ToString());
-      sent->set_bytes(bytes);
+    for (const auto& [to, sent] : task_.worker().steps().SentTo()) {
+      wire::SentReport* const report = report_.add_sent();
+      report->set_to(to.ToString());
+      report->set_bytes(sent.bytes);
+      report->set_tensors(sent.tensors);
     }
   }
 

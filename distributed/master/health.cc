@@ -4,7 +4,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/fault_point.h"
+
 namespace penstock {
+namespace {
+
+const FaultPoint kMissed(FaultPoint::kMishap, "health/answer-missed",
+                         "a heartbeat counts as missed although it was answered");
+const FaultPoint kUnnoticed(FaultPoint::kBug, "health/loss-unnoticed",
+                            "a task that answers no heartbeats does not count as lost");
+const FaultPoint kNeverAgain(FaultPoint::kBug, "health/never-well-again",
+                             "a task that answers again counts as lost for ever");
+
+}  // namespace
 
 HealthMonitor::HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer)
     : options_(options), env_(env), timer_(timer) {
@@ -101,12 +113,12 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
     const auto it = state->tasks.find(key);
     if (it == state->tasks.end()) return;
     Watched& watched = it->second;
-    if (answer.ok()) {
+    if (answer.ok() && !kMissed.Fires()) {
       watched.misses = 0;
       watched.last_heard_ns = now_ns;
       TaskHealth& health = *watched.health;
       MutexLock health_lock(health.mu_);
-      if (absl::IsUnavailable(health.status_)) {
+      if (absl::IsUnavailable(health.status_) && !kNeverAgain.Fires()) {
         health.status_ = OkStatus();
         health.ok_.store(true, std::memory_order_release);
       }
@@ -128,6 +140,7 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
 }
 
 void HealthMonitor::MarkLost(Watched& watched, const Status& why, Verdict* verdict) {
+  if (kUnnoticed.Fires()) return;
   TaskHealth& health = *watched.health;
   MutexLock lock(health.mu_);
   const bool known = health.status_.code() == why.code() || absl::IsAborted(health.status_);

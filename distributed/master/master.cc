@@ -46,8 +46,8 @@ Master::Master(Options options)
 
 Master::~Master() { Stop(); }
 
-std::vector<std::shared_ptr<const MasterSession>> Master::sessions() const {
-  std::vector<std::shared_ptr<const MasterSession>> sessions;
+std::vector<std::shared_ptr<MasterSession>> Master::sessions() const {
+  std::vector<std::shared_ptr<MasterSession>> sessions;
   MutexLock lock(mu_);
   for (const auto& [handle, session] : sessions_) sessions.push_back(session);
   return sessions;

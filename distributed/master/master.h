@@ -81,7 +81,7 @@ class Master {
   bool TakeClosed() { return closed_.exchange(false); }
 
   // For inspection.
-  std::vector<std::shared_ptr<const MasterSession>> sessions() const;
+  std::vector<std::shared_ptr<MasterSession>> sessions() const;
   std::vector<std::shared_ptr<const TaskWait>> waits() const;
   std::vector<HealthMonitor::Peer> peers() const { return health_.peers(); }
   const StepCounters& counters() const { return *counters_; }

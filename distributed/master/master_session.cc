@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "core/base/fault_point.h"
 #include "core/base/join.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
@@ -22,11 +23,12 @@ constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // A worker forgets the session of a master that has been silent for so long.
 constexpr int64_t kLeaseMs = kMinuteMs;
 
-using Sample = StepSampling::Sample;
-
 Status Closed() { return FailedPrecondition("Session is closed."); }
 
 // Mixes a counter into an id that looks random; no two inputs give the same.
+const FaultPoint kSameSteps(FaultPoint::kBug, "session/step-ids-reused",
+                            "each session gives its steps the same ids");
+
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -39,7 +41,7 @@ uint64_t Mix(uint64_t x) {
 MasterSession::MasterSession(Options options)
     : options_(std::move(options)),
       tasks_(std::make_shared<SessionTasks>()),
-      step_id_base_(options_.services.env->RandomU64()),
+      step_id_base_(kSameSteps.Fires() ? 1 : options_.services.env->RandomU64()),
       created_ns_(options_.services.env->NowNanos()),
       graph_(*options_.registry),
       places_automatically_(options_.session.placement == kPlacementAuto),
@@ -152,19 +154,24 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
                                   RunMetadata* metadata) {
   if (!step->ready()) [[unlikely]] {
     Wait wait(*options_.services.threads, "a step to be prepared");
-    AwaitPrepared(step, wait.done());
+    AwaitPrepared(step, feeds, wait.done());
     RETURN_IF_ERROR(wait.Get());
   }
   RETURN_IF_ERROR(step->CheckFeeds(feeds));
+  if (step->watches_feeds.load(std::memory_order_relaxed)) AdaptTo(step, feeds);
   std::optional<StepStatsCollector> stats;
-  const Sample sample = step->placed != nullptr ? step->sampling.Begin() : Sample::kNone;
-  if (options.trace || sample != Sample::kNone) stats.emplace();
+  const Measuring measuring = BeginExecution(step.get());
+  if (options.trace || measuring.any()) stats.emplace();
   StepStatsCollector* const collector = stats.has_value() ? &*stats : nullptr;
   outputs->clear();  // what it held may be updated in place
   outputs->resize(step->names().fetches.size());
   if (step->local != nullptr) {
+    const int64_t begun_ns = collector != nullptr ? options_.services.env->NowNanos() : 0;
     const Status status = RunLocal(*step, options, feeds, absl::MakeSpan(*outputs), collector);
-    return Finished(step, options, status, sample, collector, outputs, metadata);
+    if (collector != nullptr && status.ok()) {
+      step->times.Add(options_.services.env->NowNanos() - begun_ns);
+    }
+    return Finished(step, options, status, measuring, collector, outputs, metadata);
   }
   Wait wait(*options_.services.threads, "the end of a step");
   StartStep(step,
@@ -176,28 +183,49 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
              .cancellation = options.cancellation,
              .on_this_thread = true},
             wait.done());
-  return Finished(step, options, wait.Get(), sample, collector, outputs, metadata);
+  return Finished(step, options, wait.Get(), measuring, collector, outputs, metadata);
+}
+
+MasterSession::Measuring MasterSession::BeginExecution(PreparedStep* step) const {
+  Measuring measuring;
+  if (step->placed != nullptr) measuring.sample = step->sampling.Begin();
+  const int64_t every = options_.session.build_cost_model;
+  if (every > 0) {
+    const int64_t before = step->executions.fetch_add(1, std::memory_order_relaxed);
+    const int64_t counted = before - options_.session.build_cost_model_after;
+    measuring.cost_graph = counted >= 0 && (counted + 1) % every == 0;
+  }
+  return measuring;
 }
 
 Status MasterSession::Finished(const Prepared& step, const RunOptions& options, Status status,
-                               Sample sample, StepStatsCollector* stats,
+                               const Measuring& measuring, StepStatsCollector* stats,
                                std::vector<Tensor>* outputs, RunMetadata* metadata) {
   if (status.ok()) status = step->CheckFetches(*outputs);
   if (!status.ok()) [[unlikely]] {
     outputs->clear();
     return status;
   }
+  if (metadata != nullptr) metadata->cost_graph.clear();
+  std::vector<DeviceStats> taken;
   if (stats != nullptr) {
-    std::vector<DeviceStats> taken = stats->Take();
+    taken = stats->Take();
     {
       ReaderMutexLock lock(graph_mu_);
       costs_.Record(graph_, taken);
     }
-    if (sample == Sample::kMeasureAndPlace) PlaceAnew(step);
-    if (metadata != nullptr && options.trace) metadata->step_stats = std::move(taken);
+    if (measuring.sample == StepSampling::Sample::kMeasureAndPlace) {
+      PlaceAnew(step, step->expected_shapes);
+    }
+    if (metadata != nullptr && options.trace) metadata->step_stats = taken;
   }
-  if (metadata == nullptr || !options.partition_graphs) return OkStatus();
-  return AddPartitionGraphs(*step, metadata);
+  if (metadata == nullptr || (!options.partition_graphs && !measuring.cost_graph)) {
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(auto graphs, PartitionGraphs(*step));
+  if (measuring.cost_graph) metadata->cost_graph = CostGraphOf(graphs, taken);
+  if (options.partition_graphs) metadata->partition_graphs = std::move(graphs);
+  return OkStatus();
 }
 
 Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& options,
@@ -284,6 +312,7 @@ void MasterSession::StepEnded(int64_t id, bool partial, const Status& status) {
   const int64_t now_ns = options_.services.env->NowNanos();
   last_used_ns_ = now_ns;
   if (options_.counters != nullptr) options_.counters->Ended(status, now_ns - ended->begun_ns());
+  if (status.ok() && !partial) ended->prepared().times.Add(now_ns - ended->begun_ns());
   if (closed_) none_running_.NotifyAll();
 }
 
@@ -318,7 +347,12 @@ void MasterSession::RunAsync(AsyncRun* run, Done done) {
     self->StartAsync(step, run, std::move(done));
   });
   if (!step->AwaitReady(std::move(ready))) return;
-  options_.services.threads->Schedule([self = shared_from_this(), step] { self->Prepare(step); });
+  std::vector<PartialShape> shapes;
+  for (const auto& [name, value] : run->feeds) shapes.emplace_back(value.shape());
+  options_.services.threads->Schedule(
+      [self = shared_from_this(), step, shapes = std::move(shapes)]() mutable {
+        self->Prepare(step, std::move(shapes));
+      });
 }
 
 void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
@@ -326,9 +360,10 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
   for (auto& [name, value] : run->feeds) run->values.push_back(std::move(value));
   const Status fits = step->CheckFeeds(run->values);
   if (!fits.ok()) return std::move(done)(fits);
+  if (step->watches_feeds.load(std::memory_order_relaxed)) AdaptTo(step, run->values);
   run->outputs.resize(step->names().fetches.size());
-  const Sample sample = step->placed != nullptr ? step->sampling.Begin() : Sample::kNone;
-  const bool measured = run->options.trace || sample != Sample::kNone;
+  const Measuring measuring = BeginExecution(step.get());
+  const bool measured = run->options.trace || measuring.any();
   StepStatsCollector* const stats = measured ? &run->stats : nullptr;
   StartStep(step,
             {.id = NextStepId(),
@@ -337,9 +372,9 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
              .fetches = absl::MakeSpan(run->outputs),
              .stats = stats,
              .cancellation = run->options.cancellation},
-            Done([self = shared_from_this(), step, run, sample, stats,
+            Done([self = shared_from_this(), step, run, measuring, stats,
                   done = std::move(done)](Status status) mutable {
-              status = self->Finished(step, run->options, std::move(status), sample, stats,
+              status = self->Finished(step, run->options, std::move(status), measuring, stats,
                                       &run->outputs, &run->metadata);
               std::move(done)(std::move(status));
             }));
@@ -348,7 +383,7 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
 StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec, const RunOptions& options) {
   auto step = std::make_shared<PreparedStep>(spec);
   Wait wait(*options_.services.threads, "a step to be prepared");
-  AwaitPrepared(step, wait.done());
+  AwaitPrepared(step, /*feeds=*/{}, wait.done());
   RETURN_IF_ERROR(wait.Get());
   MutexLock lock(callables_mu_);
   callables_.emplace(next_callable_, Callable{std::move(step), options});

@@ -18,6 +18,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "core/base/mutex.h"
+#include "core/compiler/pass/compile_report.h"
 #include "distributed/master/master_step.h"
 #include "distributed/master/measured_costs.h"
 #include "distributed/master/partial_run.h"
@@ -29,8 +30,6 @@ namespace penstock {
 
 class HealthMonitor;
 struct CompileOptions;
-struct CompileReport;
-struct PlacementReport;
 
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
@@ -85,16 +84,31 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status ReleaseCallable(int64_t callable);
 
   // Steps in instalments: see partial_run.h. One that is never finished ends with the session, or
-  // at the session's time limit. Returns its handle.
+  // at the session's time limit. Returns its handle. `hold` is kept until the step has ended.
   StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec);
   using SetUp = absl::AnyInvocable<void(StatusOr<std::string>) &&>;
-  void SetUpPartialRunAsync(const CallableSpec& spec, SetUp done);
+  void SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
+                            std::shared_ptr<void> hold = nullptr);
   // One instalment. At its time limit, or when it is cancelled, the whole step ends.
   Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
                     const std::vector<std::string>& fetches, std::vector<Tensor>* outputs);
   void RunPartialAsync(const std::string& handle, AsyncRun* run, Done done);
 
   std::vector<DeviceInfo> devices() const;
+
+  // How long a prepared step took, and how long it is predicted to take by what was measured.
+  struct StepCosts {
+    CallableSpec names;
+    uint64_t executions = 0;  // that were timed
+    int64_t median_ns = 0;    // of the last ones
+    PlacementReport predicted;
+    Status status;  // why nothing is predicted
+  };
+  // Predicts the steps that have taken the most time, at most `steps_max`. Compiles each, which
+  // takes as long as preparing it.
+  std::vector<StepCosts> PredictSteps(size_t steps_max);
+  // All that was measured; null: nothing.
+  std::shared_ptr<const CostTable> costs() const { return costs_.Get(); }
   // Ends the steps with `why`, waits for them and ends the session in all tasks.
   Status Close(const Status& why);
   Status Close();
@@ -131,21 +145,28 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void EndInTasks();
 
   // Preparing.
-  void AwaitPrepared(const Prepared& step, Done done);
-  void Prepare(const Prepared& step);
+  void AwaitPrepared(const Prepared& step, absl::Span<const Tensor> feeds, Done done);
+  // `fed_shapes`: of the values that the step is prepared for; empty: not known yet.
+  void Prepare(const Prepared& step, std::vector<PartialShape> fed_shapes = {});
   void Register(const Prepared& step, std::vector<Partition> partitions);
   void EndPreparing(const Prepared& step, Status status);
   StatusOr<CompileOptions> OptionsOf(const PreparedStep& step) const;
   StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const PreparedStep& step) const;
   StatusOr<std::vector<Partition>> CompileStep(const PreparedStep& step, CompileReport* report);
+  StatusOr<std::vector<Partition>> CompileWith(const PreparedStep& step, CompileOptions options,
+                                               CompileReport* report);
+  std::vector<Prepared> AllPrepared();
   // Compiles `step` and sets what it says of feeds, costs and placement. `placement` may be null.
   StatusOr<std::vector<Partition>> CompileNew(PreparedStep* step, PlacementReport* placement);
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
   void LogPlacement(const std::vector<Partition>& partitions) const;
-  Status AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata);
-  // Schedules a new placement of the step on the pool. The step runs as it is until the new one is
-  // ready.
-  void PlaceAnew(const Prepared& step);
+  // The graphs of the partitions that run.
+  StatusOr<std::vector<std::pair<std::string, Graph>>> PartitionGraphs(const PreparedStep& step);
+  // Schedules a new placement of the step on the pool, for feeds of these shapes. The step runs as
+  // it is until the new one is ready.
+  void PlaceAnew(const Prepared& step, std::vector<PartialShape> fed_shapes);
+  // Places the step anew if it was compiled for feeds of another size: once in its life.
+  void AdaptTo(const Prepared& step, absl::Span<const Tensor> feeds);
   void Replace(const PreparedStep& step, const Prepared& anew);
 
   // Running.
@@ -155,11 +176,18 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status RunLocal(const PreparedStep& step, const RunOptions& options,
                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                   StepStatsCollector* stats);
+  // Why an execution is measured, beside the client's own wish.
+  struct Measuring {
+    StepSampling::Sample sample = StepSampling::Sample::kNone;
+    bool cost_graph = false;  // fill RunMetadata::cost_graph
+    bool any() const { return cost_graph || sample != StepSampling::Sample::kNone; }
+  };
+  Measuring BeginExecution(PreparedStep* step) const;
   Status Finished(const Prepared& step, const RunOptions& options, Status status,
-                  StepSampling::Sample sample, StepStatsCollector* stats,
+                  const Measuring& measuring, StepStatsCollector* stats,
                   std::vector<Tensor>* outputs, RunMetadata* metadata);
   void StartStep(const Prepared& step, const MasterStep::Args& args, Done done);
-  void StartPartial(const Prepared& step, SetUp done);
+  void StartPartial(const Prepared& step, SetUp done, std::shared_ptr<void> hold);
   StatusOr<std::shared_ptr<PartialRun>> FindPartial(const std::string& handle);
   void ForgetPartial(const std::string& handle);
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);

@@ -5,9 +5,17 @@
 #include <utility>
 
 #include "core/base/error_origin.h"
+#include "core/base/fault_point.h"
 
 namespace penstock {
 namespace {
+
+const FaultPoint kNoTask(FaultPoint::kBug, "step/error-without-task",
+                         "the error of a step does not say where it failed");
+const FaultPoint kSwallowed(FaultPoint::kBug, "step/error-swallowed",
+                            "a step counts as done although a task was lost");
+const FaultPoint kNotTold(FaultPoint::kBug, "step/parts-not-aborted",
+                          "the other tasks are not told that a step has failed");
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kAbortTimeoutMs = 5'000;
@@ -90,9 +98,10 @@ std::vector<TaskId> MasterStep::RunningIn() const {
 }
 
 void MasterStep::PartEnded(size_t part, const Status& ended) {
+  const bool swallowed = absl::IsUnavailable(ended) && kSwallowed.Fires();
   const bool lost =
       absl::IsUnavailable(ended) && prepared_->parts[part].task->client->in_process() == nullptr;
-  const Status status = lost ? WithStep(ended) : ended;
+  const Status status = swallowed ? OkStatus() : lost ? WithStep(ended) : ended;
   Status cause;
   bool last = false;
   {
@@ -100,7 +109,9 @@ void MasterStep::PartEnded(size_t part, const Status& ended) {
     ended_[part] = true;
     if (!status.ok() && first_error_.ok()) {
       first_error_ = status;
-      if (several_tasks()) {
+      if (kNoTask.Fires()) {
+        first_error_ = Status(status.code(), "a step failed");
+      } else if (several_tasks()) {
         const std::string& task = prepared_->parts[part].task->id.name;
         first_error_ =
             WithTask(WithMessage(status, StrCat("From ", task, ":\n", status.message())), task);
@@ -140,6 +151,7 @@ void MasterStep::TaskLost(const TaskId& task, const Status& why) {
 
 // Tells the parts that still run.
 void MasterStep::AbortParts(const Status& why) {
+  if (kNotTold.Fires()) return;
   ArmTimer(services_.env->NowNanos() + kGraceMs * kNanosPerMilli, &MasterStep::AbandonParts);
   std::vector<const PreparedStep::Part*> running;
   {

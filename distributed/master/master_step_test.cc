@@ -201,7 +201,7 @@ TEST_F(MasterStepTest, ALostTaskIsNotWaitedFor) {
   });
 }
 
-// Whatever was armed or registered goes with the step: the caller's Cancellation may go, too.
+// A step that ends leaves no timer or callback behind: the caller's Cancellation may go, too.
 TEST_F(MasterStepTest, LeavesNothingBehind) {
   Simulate([&] {
     {

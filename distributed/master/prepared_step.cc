@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/op/flops.h"
+
 namespace penstock {
 namespace {
 constexpr int64_t kDeregisterTimeoutMs = 10'000;
@@ -57,6 +59,16 @@ Status PreparedStep::CheckFeeds(absl::Span<const Tensor> tensors) const {
   }
   for (size_t i = 0; i < feeds.size(); ++i) RETURN_IF_ERROR(CheckFeed(i, tensors[i]));
   return OkStatus();
+}
+
+bool PreparedStep::FeedsDiffer(absl::Span<const Tensor> tensors) const {
+  double expected = 0, fed = 0;
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const auto bytes = static_cast<double>(SizeOf(feeds[i].dtype));
+    expected += Elements(expected_shapes[i]) * bytes;
+    fed += Elements(tensors[i].shape()) * bytes;
+  }
+  return fed > 2 * expected || expected > 2 * fed;
 }
 
 Status PreparedStep::CheckFeed(size_t index, const Tensor& tensor) const {
@@ -112,6 +124,15 @@ std::shared_ptr<PreparedStep> StepCache::Get(const Names& names) {
   auto step = std::make_shared<PreparedStep>(std::move(spec), names.partial);
   steps_.emplace(NamesOf(*step), step);
   return step;
+}
+
+std::vector<std::shared_ptr<PreparedStep>> StepCache::List() const {
+  std::vector<std::shared_ptr<PreparedStep>> steps;
+  MutexLock lock(mu_);
+  for (const auto& [names, step] : steps_) {
+    if (!step->partial()) steps.push_back(step);
+  }
+  return steps;
 }
 
 // In the order of their names, because the tasks are told of each that is dropped.

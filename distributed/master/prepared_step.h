@@ -19,6 +19,7 @@
 #include "core/base/mutex.h"
 #include "core/tensor/tensor.h"
 #include "distributed/master/auto_placement.h"
+#include "distributed/master/step_times.h"
 #include "distributed/session/session.h"
 #include "distributed/worker/worker_client.h"
 #include "distributed/worker/worker_graph.h"
@@ -75,6 +76,10 @@ class PreparedStep {
 
   // Written by the caller that prepares it, before Finish; constant once ready.
   std::vector<Feed> feeds;
+  // The shapes that the compiler's estimates begin with, by feed: of values that were fed or, if it
+  // was compiled before there were any, as callables and partial runs are, those that the graph
+  // promises.
+  std::vector<PartialShape> expected_shapes;
   std::shared_ptr<const CostTable> costs;  // that it was compiled with; null: estimates only
   // The devices of its nodes, for CompileOptions::placed_before. Null unless the session places
   // automatically and a node of the step has a choice.
@@ -86,7 +91,16 @@ class PreparedStep {
   std::shared_ptr<WorkerGraph> local;
   // For a partial run: the feeds that each fetch needs.
   std::vector<std::vector<int>> feeds_of_fetches;
-  StepSampling sampling;  // if `placed`
+  // How long executions took that ended well. Those of one part in this process are timed only if
+  // they are measured.
+  mutable StepTimes times;
+  StepSampling sampling;               // if `placed`
+  std::atomic<int64_t> executions{0};  // counted if SessionOptions::build_cost_model says so
+  // The step is placed anew when values are fed that it was not compiled for. Set if costs decided
+  // where a node runs; cleared when that has happened once.
+  std::atomic<bool> watches_feeds{false};
+  // Whether `tensors` are more than twice, or less than half, the bytes that were expected.
+  bool FeedsDiffer(absl::Span<const Tensor> tensors) const;
 
   // InvalidArgument if the tensors do not fit the feeds; names the one.
   Status CheckFeeds(absl::Span<const Tensor> tensors) const;
@@ -117,6 +131,8 @@ class StepCache {
                                     const std::vector<std::string>& targets);
   // The partial run of these names.
   std::shared_ptr<PreparedStep> GetPartial(const CallableSpec& names);
+  // Those that are there now, partial runs left out. In no particular order.
+  std::vector<std::shared_ptr<PreparedStep>> List() const;
   // Forgets `step`, which could not be prepared.
   void Drop(const PreparedStep& step);
   // `other`, of the same names, takes the place of `step`, if that is still there.
@@ -153,7 +169,7 @@ class StepCache {
   std::shared_ptr<PreparedStep> Get(const Names& names);
   std::vector<std::shared_ptr<PreparedStep>> TakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  Mutex mu_;
+  mutable Mutex mu_;
   // Keys point into their values.
   absl::flat_hash_map<Names, std::shared_ptr<PreparedStep>> steps_ ABSL_GUARDED_BY(mu_);
 };

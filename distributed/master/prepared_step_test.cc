@@ -57,6 +57,22 @@ TEST(PreparedStepTest, FeedsMustFit) {
   EXPECT_THAT(std::string(none.message()), testing::HasSubstr("got no tensor"));
 }
 
+TEST(PreparedStepTest, TwiceTheBytesDiffer) {
+  PreparedStep step({});
+  step.feeds = {{"x:0", DType::kFloat, PartialShape({-1, 2})},
+                {"n:0", DType::kInt64, PartialShape()}};
+  step.expected_shapes = {PartialShape({10, 2}), PartialShape({2})};  // 96 bytes
+  const Tensor number = Tensor::Scalar<int64_t>(1);
+  const auto differ = [&](int64_t rows) {
+    return step.FeedsDiffer({Tensor(DType::kFloat, Shape({rows, 2})), number});
+  };
+  EXPECT_FALSE(differ(10));
+  EXPECT_FALSE(differ(23)) << "192 bytes";
+  EXPECT_TRUE(differ(24));
+  EXPECT_FALSE(differ(5)) << "48 bytes";
+  EXPECT_TRUE(differ(4));
+}
+
 TEST(PreparedStepTest, AFetchWithoutAValueIsNamed) {
   const PreparedStep step({.fetches = {"a:0", "b:0"}});
   const Tensor value = Tensor::Scalar(1.0f);

@@ -65,18 +65,20 @@ StatusOr<std::string> MasterSession::SetUpPartialRun(const CallableSpec& spec) {
   return handle;
 }
 
-void MasterSession::SetUpPartialRunAsync(const CallableSpec& spec, SetUp done) {
+void MasterSession::SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
+                                         std::shared_ptr<void> hold) {
   const Prepared step = cache_.GetPartial(spec);
-  if (step->ready()) return StartPartial(step, std::move(done));
-  Done ready([self = shared_from_this(), step, done = std::move(done)](Status status) mutable {
+  if (step->ready()) return StartPartial(step, std::move(done), std::move(hold));
+  Done ready([self = shared_from_this(), step, done = std::move(done),
+              hold = std::move(hold)](Status status) mutable {
     if (!status.ok()) return std::move(done)(std::move(status));
-    self->StartPartial(step, std::move(done));
+    self->StartPartial(step, std::move(done), std::move(hold));
   });
   if (!step->AwaitReady(std::move(ready))) return;
   options_.services.threads->Schedule([self = shared_from_this(), step] { self->Prepare(step); });
 }
 
-void MasterSession::StartPartial(const Prepared& step, SetUp done) {
+void MasterSession::StartPartial(const Prepared& step, SetUp done, std::shared_ptr<void> hold) {
   const int64_t id = NextStepId();
   const std::string handle = StrCat(absl::Hex(id, absl::kZeroPad16));
   const auto run = std::make_shared<PartialRun>(step, tasks()[0].devices[0].name.ToString());
@@ -103,7 +105,10 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done) {
              .deadline_ns = DeadlineOf({}, true),
              .cancellation = &run->cancellation(),
              .own_step = &own},
-            Done([run](const Status& status) { run->Ended(status); }));
+            Done([run, hold = std::move(hold)](const Status& status) mutable {
+              hold = nullptr;  // the client may begin the next one when it hears of the end
+              run->Ended(status);
+            }));
   run->Begun(std::move(own));
   std::move(done)(handle);
 }

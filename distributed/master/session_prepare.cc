@@ -27,10 +27,20 @@ PartialShape PromisedShape(const Node& node) {
   return *shape;
 }
 
+bool LeavesChoice(const PlacementReport& placement) {
+  const auto has_choice = [](const PlacementReport::Group& group) { return group.has_choice(); };
+  return absl::c_any_of(placement.groups, has_choice);
+}
+
+std::vector<PartialShape> ShapesOf(absl::Span<const Tensor> tensors) {
+  std::vector<PartialShape> shapes;
+  for (const Tensor& tensor : tensors) shapes.emplace_back(tensor.shape());
+  return shapes;
+}
+
 // Null: no node has a choice.
 std::shared_ptr<const DeviceByNode> PlacementIn(const PlacementReport& placement) {
-  const auto has_choice = [](const PlacementReport::Group& group) { return group.has_choice(); };
-  if (absl::c_none_of(placement.groups, has_choice)) return nullptr;
+  if (!LeavesChoice(placement)) return nullptr;
   auto devices = std::make_shared<DeviceByNode>();
   for (const PlacementReport::Group& group : placement.groups) {
     devices->emplace(group.node, placement.devices[group.device]);
@@ -40,13 +50,16 @@ std::shared_ptr<const DeviceByNode> PlacementIn(const PlacementReport& placement
 
 }  // namespace
 
-void MasterSession::AwaitPrepared(const Prepared& step, Done done) {
-  if (step->AwaitReady(std::move(done))) Prepare(step);
+void MasterSession::AwaitPrepared(const Prepared& step, absl::Span<const Tensor> feeds, Done done) {
+  if (step->AwaitReady(std::move(done))) Prepare(step, ShapesOf(feeds));
 }
 
-void MasterSession::Prepare(const Prepared& step) {
-  auto partitions = CompileNew(step.get(), nullptr);
+void MasterSession::Prepare(const Prepared& step, std::vector<PartialShape> fed_shapes) {
+  step->expected_shapes = std::move(fed_shapes);
+  PlacementReport placement;
+  auto partitions = CompileNew(step.get(), &placement);
   if (!partitions.ok()) return EndPreparing(step, partitions.status());
+  step->watches_feeds = LeavesChoice(placement) && !step->feeds.empty();
   Register(step, *std::move(partitions));
 }
 
@@ -54,6 +67,13 @@ StatusOr<std::vector<Partition>> MasterSession::CompileNew(PreparedStep* step,
                                                            PlacementReport* placement) {
   RETURN_IF_ERROR(CheckOpen());
   ASSIGN_OR_RETURN(step->feeds, FeedsOf(*step));
+  // A value that breaks the graph's promise fails its step: later ones keep it.
+  step->expected_shapes.resize(step->feeds.size());
+  for (size_t i = 0; i < step->feeds.size(); ++i) {
+    const PartialShape& promised = step->feeds[i].shape;
+    PartialShape& expected = step->expected_shapes[i];
+    if (!expected.fully_known() || !promised.Compatible(expected)) expected = promised;
+  }
   step->costs = costs_.Get();
   CompileReport report;
   ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileStep(*step, &report));
@@ -121,9 +141,11 @@ StatusOr<std::vector<PreparedStep::Feed>> MasterSession::FeedsOf(const PreparedS
 
 StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) const {
   CompileOptions options{.targets = step.names().targets,
+                         .feed_shapes = step.expected_shapes,
                          .allow_soft_placement = options_.session.allow_soft_placement,
                          .optimize = options_.session.optimize,
                          .disabled_passes = options_.session.disabled_passes,
+                         .bfloat16_transfers = options_.session.bfloat16_transfers,
                          .env = options_.services.env,
                          .threads = options_.services.threads,
                          .partial_run = step.partial(),
@@ -144,6 +166,12 @@ StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) cons
 StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& step,
                                                             CompileReport* report) {
   ASSIGN_OR_RETURN(CompileOptions options, OptionsOf(step));
+  return CompileWith(step, std::move(options), report);
+}
+
+StatusOr<std::vector<Partition>> MasterSession::CompileWith(const PreparedStep& step,
+                                                            CompileOptions options,
+                                                            CompileReport* report) {
   std::shared_ptr<const DeviceByNode> state;
   ReaderMutexLock lock(graph_mu_);
   if (places_automatically_) {
@@ -155,21 +183,29 @@ StatusOr<std::vector<Partition>> MasterSession::CompileStep(const PreparedStep& 
   return Compile(graph_, devices(), options, report);
 }
 
-void MasterSession::PlaceAnew(const Prepared& step) {
-  options_.services.threads->Schedule([self = shared_from_this(), step] {
-    const auto anew = std::make_shared<PreparedStep>(step->names());
-    anew->placed = step->placed;
-    PlacementReport placement;
-    auto partitions = self->CompileNew(anew.get(), &placement);
-    // An error here is that of a session that ends or of a task that is lost, which the next
-    // execution of the old step reports.
-    if (!partitions.ok() || placement.kept) return;
-    const bool first = anew->AwaitReady(Done([self, step, anew](const Status& status) {
-      if (status.ok()) self->Replace(*step, anew);
-    }));
-    CHECK(first, "nobody else knows the new step");
-    self->Register(anew, *std::move(partitions));
-  });
+void MasterSession::AdaptTo(const Prepared& step, absl::Span<const Tensor> feeds) {
+  if (!step->FeedsDiffer(feeds) || !step->watches_feeds.exchange(false)) return;
+  PlaceAnew(step, ShapesOf(feeds));
+}
+
+void MasterSession::PlaceAnew(const Prepared& step, std::vector<PartialShape> fed_shapes) {
+  options_.services.threads->Schedule(
+      [self = shared_from_this(), step, shapes = std::move(fed_shapes)]() mutable {
+        const auto anew = std::make_shared<PreparedStep>(step->names());
+        anew->placed = step->placed;
+        anew->expected_shapes = std::move(shapes);
+        anew->watches_feeds = step->watches_feeds.load();
+        PlacementReport placement;
+        auto partitions = self->CompileNew(anew.get(), &placement);
+        // An error here is that of a session that ends or of a task that is lost, which the next
+        // execution of the old step reports.
+        if (!partitions.ok() || placement.kept) return;
+        const bool first = anew->AwaitReady(Done([self, step, anew](const Status& status) {
+          if (status.ok()) self->Replace(*step, anew);
+        }));
+        CHECK(first, "nobody else knows the new step");
+        self->Register(anew, *std::move(partitions));
+      });
 }
 
 void MasterSession::Replace(const PreparedStep& step, const Prepared& anew) {
@@ -199,12 +235,14 @@ void MasterSession::LogPlacement(const std::vector<Partition>& partitions) const
   std::fputs(text.c_str(), stderr);
 }
 
-Status MasterSession::AddPartitionGraphs(const PreparedStep& step, RunMetadata* metadata) {
+StatusOr<std::vector<std::pair<std::string, Graph>>> MasterSession::PartitionGraphs(
+    const PreparedStep& step) {
   ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileStep(step, nullptr));
+  std::vector<std::pair<std::string, Graph>> graphs;
   for (Partition& partition : partitions) {
-    metadata->partition_graphs.emplace_back(partition.device, std::move(partition.graph));
+    graphs.emplace_back(partition.device, std::move(partition.graph));
   }
-  return OkStatus();
+  return graphs;
 }
 
 }  // namespace penstock

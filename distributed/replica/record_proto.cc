@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// A message holds no more than 2 GiB, and is written in one piece.
+// A message holds no more than 2 GiB. Of strings and the like this counts the objects alone.
 constexpr int64_t kValueBytesMax = int64_t{1} << 30;
 // Parts of a record, and values of a part: more is no record of ours.
 constexpr int kPartsMax = 1'000'000;
@@ -18,7 +18,8 @@ std::string Named(string_view type, string_view name, string_view container) {
   return StrCat(type, " '", name, "' in container '", container, "'");
 }
 
-Status PartToProto(const KeptChange::Part& part, wire::ResourceRecord* record) {
+Status PartToProto(const KeptChange::Part& part, int64_t piece_bytes,
+                   wire::ResourceRecord* record) {
   record->set_container(part.container);
   record->set_name(part.name);
   record->set_type(part.type);
@@ -26,17 +27,29 @@ Status PartToProto(const KeptChange::Part& part, wire::ResourceRecord* record) {
   record->set_version(part.version);
   record->set_action(part.action);
   for (const Tensor& value : part.values) {
-    if (static_cast<int64_t>(value.bytes()) > kValueBytesMax) {
-      return ResourceExhausted("a value of ", value.bytes(),
-                               " bytes cannot be replicated: at most ", kValueBytesMax,
-                               " travel at once; partition the variable");
+    tensorflow::TensorProto* const proto = record->add_value();
+    if (TravelsInPieces(value, piece_bytes)) {
+      record->add_in_pieces(record->value_size() - 1);
+      continue;
     }
-    RETURN_IF_ERROR(TensorToProto(value, record->add_value()));
+    if (static_cast<int64_t>(value.bytes()) > kValueBytesMax) {
+      return ResourceExhausted("a value of ", value.num_elements(), " elements of type ",
+                               Name(value.dtype()), " cannot be replicated: at most ",
+                               kValueBytesMax, " bytes of that type travel at once; partition it");
+    }
+    RETURN_IF_ERROR(TensorToProto(value, proto));
   }
   return OkStatus();
 }
 
-StatusOr<KeptChange::Part> PartFromProto(const wire::ResourceRecord& record, int64_t* bytes_left) {
+StatusOr<Tensor> ReadValue(const tensorflow::TensorProto& proto, int64_t* bytes_left) {
+  ASSIGN_OR_RETURN(Tensor value, TensorFromProto(proto, *bytes_left));
+  *bytes_left -= static_cast<int64_t>(value.bytes());
+  return value;
+}
+
+StatusOr<KeptChange::Part> PartFromProto(const wire::ResourceRecord& record, int64_t* bytes_left,
+                                         PieceReader* pieces) {
   KeptChange::Part part{.container = record.container(),
                         .name = record.name(),
                         .type = record.type(),
@@ -46,13 +59,17 @@ StatusOr<KeptChange::Part> PartFromProto(const wire::ResourceRecord& record, int
   if (record.value_size() > kValuesMax) {
     return InvalidArgument(record.value_size(), " values, expected at most ", kValuesMax);
   }
+  int piece = 0;
   for (int i = 0; i < record.value_size(); ++i) {
-    auto value = TensorFromProto(record.value(i), *bytes_left);
+    const bool in_pieces = piece < record.in_pieces_size() && record.in_pieces(piece) == i;
+    piece += in_pieces;
+    auto value = in_pieces ? pieces->Take() : ReadValue(record.value(i), bytes_left);
     if (!value.ok()) return Annotate(value.status(), StrCat("value ", i));
-    *bytes_left -= static_cast<int64_t>(value->bytes());
     part.values.push_back(*std::move(value));
   }
-  return part;
+  if (piece == record.in_pieces_size()) return part;
+  return InvalidArgument("value ", record.in_pieces(piece), " came in pieces, but there are ",
+                         record.value_size(), " values in ascending order");
 }
 
 }  // namespace
@@ -65,20 +82,21 @@ int64_t KeptChange::bytes() const {
   return bytes;
 }
 
-Status RecordToProto(const KeptChange& change, wire::StateRecord* record) {
+Status RecordToProto(const KeptChange& change, wire::StateRecord* record, int64_t piece_bytes) {
   record->set_position(change.position);
   record->set_step_id(change.step_id);
   record->set_incarnation(change.incarnation);
   record->set_device(change.device);
   record->set_node(change.node);
   for (const KeptChange::Part& part : change.parts) {
-    const Status status = PartToProto(part, record->add_part());
+    const Status status = PartToProto(part, piece_bytes, record->add_part());
     if (!status.ok()) return Annotate(status, Named(part.type, part.name, part.container));
   }
   return OkStatus();
 }
 
-StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t bytes_max) {
+StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t* bytes_left,
+                                     PieceReader* pieces) {
   KeptChange change{.position = record.position(),
                     .step_id = record.step_id(),
                     .incarnation = record.incarnation(),
@@ -88,7 +106,7 @@ StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t by
     return InvalidArgument("a record of ", record.part_size(), " parts, expected 1 to ", kPartsMax);
   }
   for (const wire::ResourceRecord& part : record.part()) {
-    auto read = PartFromProto(part, &bytes_max);
+    auto read = PartFromProto(part, bytes_left, pieces);
     if (!read.ok()) {
       return Annotate(read.status(), StrCat("record ", record.position(), " of ",
                                             Named(part.type(), part.name(), part.container())));

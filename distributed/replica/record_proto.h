@@ -12,6 +12,7 @@
 
 #include "core/base/status.h"
 #include "core/op/state_log.h"
+#include "distributed/replica/value_pieces.h"
 #include "proto/penstock/replica.pb.h"
 
 namespace penstock {
@@ -34,13 +35,17 @@ struct KeptChange {
   int64_t bytes() const;
 };
 
-// Writes `change` to `*record`. Returns ResourceExhausted, or the error of a value that cannot be
-// sent to another process; both name the resource.
-Status RecordToProto(const KeptChange& change, wire::StateRecord* record);
+// Writes `change` to `*record`, but for the elements of values that travel in pieces of
+// `piece_bytes`: they have to be sent before. Returns ResourceExhausted, or the error of a value
+// that cannot be sent to another process; both name the resource.
+Status RecordToProto(const KeptChange& change, wire::StateRecord* record,
+                     int64_t piece_bytes = kPieceBytes);
 
-// Reads a record that comes from another process. `bytes_max` bounds the memory of its values.
+// Reads a record that comes from another process, and takes its values that travelled in pieces
+// from `*pieces`. `*bytes_left` bounds the memory of the other values, whose size is taken off it.
 // InvalidArgument or ResourceExhausted name the resource and the value.
-StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t bytes_max);
+StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t* bytes_left,
+                                     PieceReader* pieces);
 
 // Returns `change` in the form that StateReplayer::Apply takes. The result borrows from `change`
 // and from `*parts`, which is filled.

@@ -42,8 +42,13 @@ wire::StateRecord SampleRecord() {
   return record;
 }
 
+StatusOr<KeptChange> Read(const wire::StateRecord& record, int64_t bytes_max = kBytesMax) {
+  PieceReader pieces;
+  return RecordFromProto(record, &bytes_max, &pieces);
+}
+
 TEST(RecordProtoTest, ComesBackAsItWas) {
-  const StatusOr<KeptChange> back = RecordFromProto(SampleRecord(), kBytesMax);
+  const StatusOr<KeptChange> back = Read(SampleRecord());
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->position, 7);
   EXPECT_EQ(back->step_id, -3);
@@ -63,26 +68,26 @@ TEST(RecordProtoTest, ComesBackAsItWas) {
 }
 
 TEST(RecordProtoTest, SaysWhatIsWrong) {
-  EXPECT_EQ(RecordFromProto(wire::StateRecord(), kBytesMax).status().message(),
+  EXPECT_EQ(Read(wire::StateRecord()).status().message(),
             "a record of 0 parts, expected 1 to 1000000");
   wire::StateRecord record = SampleRecord();
   record.mutable_part(1)->mutable_value(0)->mutable_tensor_content()->pop_back();
-  const Status status = RecordFromProto(record, kBytesMax).status();
+  const Status status = Read(record).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_NE(status.message().find("Variable 'v' in container 'c'"), std::string::npos) << status;
   EXPECT_NE(status.message().find("value 0"), std::string::npos) << status;
 }
 
 TEST(RecordProtoTest, BoundsItsMemory) {
-  EXPECT_TRUE(absl::IsResourceExhausted(RecordFromProto(SampleRecord(), 20).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(Read(SampleRecord(), 20).status()));
   wire::StateRecord record = SampleRecord();
   tensorflow::TensorProto& value = *record.mutable_part(1)->mutable_value(0);
   value.clear_tensor_content();
   value.mutable_tensor_shape()->mutable_dim(0)->set_size(int64_t{1} << 40);
-  EXPECT_TRUE(absl::IsResourceExhausted(RecordFromProto(record, kBytesMax).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(Read(record).status()));
 }
 
-// Whatever comes: an error or a change, and a store that can still be used.
+// Damaged records are errors or changes, and the store can still be used afterwards.
 TEST(RecordProtoTest, SurvivesHostileBytes) {
   const std::string whole = SampleRecord().SerializeAsString();
   std::mt19937 random(1);
@@ -94,7 +99,7 @@ TEST(RecordProtoTest, SurvivesHostileBytes) {
     }
     wire::StateRecord record;
     if (!record.ParseFromString(bytes)) continue;
-    const StatusOr<KeptChange> change = RecordFromProto(record, kBytesMax);
+    const StatusOr<KeptChange> change = Read(record);
     if (!change.ok()) continue;
     ++parsed;
     ResourceStore store;

@@ -3,10 +3,18 @@
 
 #include <utility>
 
+#include "core/base/fault_point.h"
 #include "core/base/join.h"
 
 namespace penstock {
 namespace {
+
+const FaultPoint kFollowerLost(FaultPoint::kMishap, "replica/follower-lost",
+                               "a primary gives up a follower that is well");
+const FaultPoint kGoesOn(FaultPoint::kBug, "replica/goes-on-unasked",
+                         "a primary goes on without its follower, and does not ask the witness");
+const FaultPoint kServesOn(FaultPoint::kBug, "replica/not-fenced",
+                           "a primary that was taken over from goes on serving");
 
 // A message of protobuf is smaller than 2 GiB.
 constexpr size_t kPushBytesMax = 0x7fffffff;
@@ -21,6 +29,9 @@ constexpr int64_t kHeartbeatMs = 300;
 constexpr int64_t kFirstFollowerMs = 5'000;
 // State that cannot be copied is looked at again after this long.
 constexpr int64_t kCopyAgainMs = 5'000;
+// A value that is too large for a message is looked at again after this long: it hardly changes,
+// and a copy costs much until it is found.
+constexpr int64_t kTooLargeAgainMs = 60'000;
 // A copy may take longer than a step's changes; what any link moves in a second.
 constexpr int64_t kCopyMs = 5'000;
 constexpr int64_t kBytesPerMilli = 20'000;
@@ -84,6 +95,18 @@ uint64_t Replica::epoch() const {
 bool Replica::may_take_over() const {
   MutexLock lock(mu_);
   return role_ == wire::REPLICA_FOLLOWER && shadow_.whole();
+}
+
+Replica::State Replica::state() const {
+  MutexLock lock(mu_);
+  const bool primary = role_ == wire::REPLICA_PRIMARY;
+  return {.role = role_,
+          .index = options_.index,
+          .epoch = epoch_,
+          .other = options_.other,
+          .whole = role_ == wire::REPLICA_FOLLOWER && shadow_.whole(),
+          .cannot_copy = primary ? std::string(cannot_copy_.message()) : "",
+          .log = options_.log->counts()};
 }
 
 void Replica::Pause(int64_t millis) {
@@ -195,6 +218,7 @@ void Replica::ForgetState() {
   feed_ = 0;
   shadow_.Clear();
   shadow_error_ = OkStatus();
+  claiming_ = false;
 }
 
 // As a follower: finds out whether the primary is there, and still feeds this replica.
@@ -233,19 +257,31 @@ void Replica::Watch() {
 }
 
 void Replica::TakeOver() {
+  uint64_t wanted = 0;
+  {
+    // From here on the state stays as it is: a push that fails amid the claim would leave half of
+    // it, when the witness has given the epoch to this replica already.
+    MutexLock lock(mu_);
+    if (!shadow_error_.ok() || !shadow_.whole()) return;  // Watch begins anew
+    claiming_ = true;
+    wanted = epoch_ + 1;
+  }
   uint64_t epoch = 0;
-  const Status claimed = Claim(this->epoch() + 1, &epoch);
+  const Status claimed = Claim(wanted, &epoch);
   if (absl::IsAborted(claimed)) {
     Say(StrCat("the primary has gone on alone: ", claimed.message()));
     return ForgetState();
   }
-  if (!claimed.ok()) {
-    return Say(StrCat("the primary is gone; waits for the witness: ", claimed.message()));
-  }
   {
     MutexLock lock(mu_);
-    shadow_.TakeOver();
-    BecomePrimary(epoch);
+    claiming_ = false;
+    if (claimed.ok()) {
+      shadow_.TakeOver();
+      BecomePrimary(epoch);
+    }
+  }
+  if (!claimed.ok()) {
+    return Say(StrCat("the primary is gone; waits for the witness: ", claimed.message()));
   }
   Say(StrCat("has taken over as the primary, epoch ", epoch));
   serving_ = true;
@@ -282,24 +318,30 @@ void Replica::Lead() {
   ServeWhenReady();
 }
 
+void Replica::RememberCannotCopy(const Status& why, int64_t again_ms) {
+  MutexLock lock(mu_);
+  cannot_copy_ = why;
+  cannot_copy_until_ns_ = options_.env->NowNanos() + again_ms * kNanosPerMilli;
+}
+
 // Until the follower is lost.
 void Replica::Feed(uint64_t feed) {
   std::vector<KeptChange> copy;
   Status status = options_.log->BeginFeed(*options_.store, &copy);
   if (!status.ok()) {
     Say(StrCat("goes on without a follower: ", status.message()));
+    RememberCannotCopy(status, kCopyAgainMs);
     MutexLock lock(mu_);
-    cannot_copy_ = status;
-    cannot_copy_until_ns_ = options_.env->NowNanos() + kCopyAgainMs * kNanosPerMilli;
     feed_ = 0;
     feed_ends_ = false;
     return;
   }
-  uint64_t number = 0;
+  fed_ = feed;
+  number_ = 0;
   bool said_whole = false;
   uint64_t committed = 0;
   int64_t pushed_ns = 0;
-  status = PushCopy(feed, copy, &number);
+  status = PushCopy(copy);
   copy.clear();
   while (status.ok()) {
     ReplicaLog::Batch batch;
@@ -310,53 +352,76 @@ void Replica::Feed(uint64_t feed) {
       if (stopped_) return;
       if (feed_ends_) status = Unavailable("it has begun anew");
     }
+    if (said_whole && kFollowerLost.Fires()) status = Unavailable("it does not answer");
     // A follower that has taken over says so, even if nothing changes here.
     const bool silent = options_.env->NowNanos() - pushed_ns > kHeartbeatMs * kNanosPerMilli;
     if (!status.ok() || (!is_new && !(silent && said_whole))) continue;
     pushed_ns = options_.env->NowNanos();
     wire::PushRequest push;
-    push.set_committed(is_new ? batch.committed : committed);
-    committed = push.committed();
-    push.set_whole(batch.whole || said_whole);
+    push.set_committed(committed);  // that of pieces, which come before their records
+    push.set_whole(said_whole);
     int64_t bytes = 0;
     for (const KeptChange& change : batch.changes) {
-      if (status.ok()) status = RecordToProto(change, push.add_record());
+      if (status.ok()) status = AddRecord(change, &push);
       bytes += change.bytes();
     }
     batch.changes.clear();  // so that the next updates need not write into copies
-    if (status.ok()) status = PushOne(&push, feed, &number, bytes);
+    if (is_new) committed = batch.committed;
+    push.set_committed(committed);
+    push.set_whole(batch.whole || said_whole);
+    if (status.ok()) status = PushOne(&push, bytes);
     if (!status.ok()) break;
     options_.log->Acknowledge(committed);
     if (!batch.whole || said_whole) continue;
     said_whole = true;
+    RememberCannotCopy(OkStatus(), 0);
     Say(StrCat("its follower at ", options_.other, " has all of its state"));
     ServeWhenReady();
   }
-  if (absl::IsResourceExhausted(status)) {  // the next copy would end the same way
-    MutexLock lock(mu_);
-    cannot_copy_ = status;
-    cannot_copy_until_ns_ = options_.env->NowNanos() + kCopyAgainMs * kNanosPerMilli;
-  }
+  // The next copy would end the same way.
+  if (absl::IsResourceExhausted(status)) RememberCannotCopy(status, kTooLargeAgainMs);
   LoseFollower(status);
 }
 
-Status Replica::PushCopy(uint64_t feed, const std::vector<KeptChange>& copy, uint64_t* number) {
+Status Replica::PushCopy(const std::vector<KeptChange>& copy) {
   wire::PushRequest push;
   int64_t bytes = 0;
   for (const KeptChange& change : copy) {
-    RETURN_IF_ERROR(RecordToProto(change, push.add_record()));
+    RETURN_IF_ERROR(AddRecord(change, &push));
     bytes += change.bytes();
     if (bytes < options_.push_bytes_max) continue;
-    RETURN_IF_ERROR(PushOne(&push, feed, number, bytes));
+    RETURN_IF_ERROR(PushOne(&push, bytes));
     bytes = 0;
   }
-  return PushOne(&push, feed, number, bytes);
+  return PushOne(&push, bytes);
 }
 
-Status Replica::PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number, int64_t bytes) {
-  push->set_feed(feed);
+// Adds a record to `push`, after it has pushed those of its values that travel in pieces. They
+// carry the cut of `push` as it is now.
+Status Replica::AddRecord(const KeptChange& change, wire::PushRequest* push) {
+  wire::PushRequest one;
+  for (const KeptChange::Part& part : change.parts) {
+    for (const Tensor& value : part.values) {
+      if (!TravelsInPieces(value, options_.piece_bytes)) continue;
+      const auto send = [&](wire::ValuePiece piece) {
+        one.set_committed(push->committed());
+        one.set_whole(push->whole());
+        // With the first piece the follower takes memory for the whole value, which takes time.
+        const bool first = piece.begin() == 0;
+        *one.mutable_piece() = std::move(piece);
+        return PushOne(&one, first ? static_cast<int64_t>(value.bytes()) : options_.piece_bytes);
+      };
+      RETURN_IF_ERROR(SendPieces(value, options_.piece_bytes, send));
+    }
+  }
+  return RecordToProto(change, push->add_record(), options_.piece_bytes);
+}
+
+// Sends the next push of the feed, and clears it. `bytes`: how many its values have, about.
+Status Replica::PushOne(wire::PushRequest* push, int64_t bytes) {
+  push->set_feed(fed_);
   push->set_epoch(epoch());
-  push->set_number(++*number);
+  push->set_number(++number_);
   if (push->ByteSizeLong() > kPushBytesMax) {
     return ResourceExhausted("changes of ", push->ByteSizeLong(),
                              " bytes by one step cannot be replicated: at most ", kPushBytesMax,
@@ -369,7 +434,7 @@ Status Replica::PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number
       });
   push->Clear();
   if (!answer.ok()) return answer.status();
-  if (answer->number() != *number) return DataLoss("the follower answered another push");
+  if (answer->number() != number_) return DataLoss("the follower answered another push");
   return OkStatus();
 }
 
@@ -377,9 +442,10 @@ Status Replica::PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number
 void Replica::LoseFollower(const Status& why) {
   Say(StrCat("lost its follower at ", options_.other, ": ", why.message()));
   uint64_t epoch = this->epoch();
-  while (has_follower()) {
+  while (has_follower() && !kGoesOn.Fires()) {
     const Status claimed = Claim(this->epoch() + 1, &epoch);
     if (claimed.ok()) break;
+    if (absl::IsAborted(claimed) && kServesOn.Fires()) break;
     if (absl::IsAborted(claimed)) {
       const Status fenced = Aborted(options_.task, " has been taken over: ", claimed.message());
       options_.log->Refuse(fenced);
@@ -437,6 +503,10 @@ StatusOr<wire::PushResponse> Replica::Push(const wire::PushRequest& request) {
   MutexLock lock(mu_);
   if (role_ != wire::REPLICA_FOLLOWER || request.feed() != feed_ || request.epoch() < epoch_) {
     return Aborted(options_.task, ", replica ", options_.index, ", no longer follows this primary");
+  }
+  if (claiming_) {
+    return Aborted(options_.task, ", replica ", options_.index,
+                   ", takes its primary for gone and claims the next epoch");
   }
   if (!shadow_error_.ok()) return shadow_error_;
   epoch_ = request.epoch();

@@ -50,6 +50,7 @@ class Replica {
     int64_t greet_ms = 100;     // between a follower's questions
     int64_t silent_ms = 1'500;  // without an answer for so long a process counts as gone
     int64_t push_bytes_max = 8 << 20;
+    int64_t piece_bytes = kPieceBytes;            // larger values travel in pieces
     int64_t shadow_bytes_max = int64_t{1} << 34;  // of the values of one push
   };
   explicit Replica(Options options);
@@ -72,6 +73,18 @@ class Replica {
   bool has_follower() const { return options_.log->follower_is_whole(); }
   bool may_take_over() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // For people who look at it.
+  struct State {
+    wire::ReplicaRole role = wire::REPLICA_STARTING;
+    int index = 0;
+    uint64_t epoch = 0;
+    std::string other;        // "host:port"
+    bool whole = false;       // a follower has all of the primary's state
+    std::string cannot_copy;  // why a primary has no follower; "" if it is not known
+    ReplicaLog::Counts log;   // of a primary
+  };
+  State state() const ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
   void Run();
   void Begin();
@@ -80,8 +93,10 @@ class Replica {
   void TakeOver();
   void Lead();
   void Feed(uint64_t feed);
-  Status PushCopy(uint64_t feed, const std::vector<KeptChange>& copy, uint64_t* number);
-  Status PushOne(wire::PushRequest* push, uint64_t feed, uint64_t* number, int64_t bytes);
+  Status PushCopy(const std::vector<KeptChange>& copy);
+  Status AddRecord(const KeptChange& change, wire::PushRequest* push);
+  Status PushOne(wire::PushRequest* push, int64_t bytes);
+  void RememberCannotCopy(const Status& why, int64_t again_ms) ABSL_LOCKS_EXCLUDED(mu_);
   void LoseFollower(const Status& why);
   void ServeWhenReady() ABSL_LOCKS_EXCLUDED(mu_);
   void ForgetState() ABSL_LOCKS_EXCLUDED(mu_);
@@ -108,9 +123,12 @@ class Replica {
   uint64_t primary_incarnation_ ABSL_GUARDED_BY(mu_) = 0;
   ShadowState shadow_ ABSL_GUARDED_BY(mu_);
   Status shadow_error_ ABSL_GUARDED_BY(mu_);
+  bool claiming_ ABSL_GUARDED_BY(mu_) = false;  // a follower asks the witness: takes no pushes
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
   // The driving thread's own.
+  uint64_t fed_ = 0;     // the feed whose pushes it sends
+  uint64_t number_ = 0;  // of the last one
   std::string said_;
   int64_t said_ns_ = 0;
   bool serving_ = false;

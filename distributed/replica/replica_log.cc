@@ -4,11 +4,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/fault_point.h"
 #include "core/op/state_replay.h"
 #include "core/op/variable.h"
 
 namespace penstock {
 namespace {
+
+const FaultPoint kSmallBatch(FaultPoint::kMishap, "replica/small-push",
+                             "a push takes one record only");
+const FaultPoint kEarlyAnswer(FaultPoint::kBug, "replica/answer-before-follower",
+                              "a step is acknowledged before the follower has it");
+const FaultPoint kHalfStep(FaultPoint::kBug, "replica/half-step-kept",
+                           "the log is cut amid a step");
+const FaultPoint kDisorder(FaultPoint::kBug, "replica/log-out-of-order",
+                           "two records of the state log change places");
+const FaultPoint kLostRecord(FaultPoint::kBug, "replica/record-lost",
+                             "a record of the state log is not sent");
 
 // The prefix of containers whose resources end with their session (core/op/private_attrs.h). They
 // are not replicated, because no other process can go on with them.
@@ -124,7 +136,8 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
     }
     // The step may have read values of steps that have ended, so the follower needs those, too.
     const uint64_t needed = std::max(step.last, committed_);
-    const bool wait = feeding_ && (whole_ || queue_bytes_ > kQueueBytesMax);
+    const bool wait =
+        feeding_ && (whole_ || queue_bytes_ > kQueueBytesMax) && !kEarlyAnswer.Fires();
     if (end.ok() && wait && acknowledged_ < needed) {
       waiting_.push_back({needed, env_.NowNanos(), std::move(done)});
       changed_.NotifyAll();
@@ -141,6 +154,7 @@ void ReplicaLog::FindCut() {
   for (const auto& [id, step] : running_) {
     if (step.first != 0) cut = std::min(cut, step.first - 1);
   }
+  if (kHalfStep.Fires()) cut = last_;
   committed_ = std::max(committed_, cut);
 }
 
@@ -166,6 +180,7 @@ Status ReplicaLog::BeginFeed(const ResourceStore& store, std::vector<KeptChange>
     queue_.clear();
     queue_bytes_ = 0;
     sent_committed_ = acknowledged_ = 0;
+    acknowledged_ns_ = 0;
     known = known_;
   }
   fed_.clear();
@@ -226,6 +241,7 @@ bool ReplicaLog::TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch)
     if (!feeding_) return false;
     CutIfOverdue(env_.NowNanos());
     int64_t bytes = 0;
+    if (kSmallBatch.Fires()) bytes_max = 1;
     while (!queue_.empty() && bytes < bytes_max) {
       bytes += queue_.front().bytes();
       taken.push_back(std::move(queue_.front()));
@@ -244,6 +260,10 @@ bool ReplicaLog::TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch)
     sent_committed_ = batch->committed;
     ++counts_.pushes;
   }
+  if (taken.size() > 1 && kDisorder.Fires()) {
+    std::swap(taken[0].parts, taken[1].parts);
+  }
+  if (!taken.empty() && kLostRecord.Fires()) taken.pop_back();
   for (KeptChange& change : taken) {
     if (KeepForFollower(&change)) batch->changes.push_back(std::move(change));
   }
@@ -294,6 +314,7 @@ void ReplicaLog::Acknowledge(uint64_t committed) {
   {
     MutexLock lock(mu_);
     acknowledged_ = std::max(acknowledged_, committed);
+    acknowledged_ns_ = env_.NowNanos();
     ended = TakeEnded();
   }
   End(std::move(ended), OkStatus());
@@ -337,6 +358,11 @@ ReplicaLog::Counts ReplicaLog::counts() const {
   MutexLock lock(mu_);
   Counts counts = counts_;
   counts.waiting_steps = static_cast<int64_t>(waiting_.size());
+  counts.feeding = feeding_;
+  counts.whole = feeding_ && whole_;
+  counts.behind = feeding_ ? last_ - acknowledged_ : 0;
+  counts.behind_bytes = queue_bytes_;
+  counts.acknowledged_ns = acknowledged_ns_;
   return counts;
 }
 

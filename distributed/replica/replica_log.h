@@ -43,6 +43,9 @@ class ReplicaLog final : public StateLog, public StepGate {
   // replicated; Unavailable after Refuse.
   void StepBegins(int64_t step_id) override ABSL_LOCKS_EXCLUDED(mu_);
   void StepEnds(int64_t step_id, const Status& status, Done done) override ABSL_LOCKS_EXCLUDED(mu_);
+  const char* awaited() const override {
+    return "the follower of this parameter server to acknowledge its changes";
+  }
 
   // The calls of the feeding thread follow.
 
@@ -72,11 +75,16 @@ class ReplicaLog final : public StateLog, public StepGate {
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Counts {
-    uint64_t records = 0;       // that the store has seen
-    int64_t fed_bytes = 0;      // of values handed to TakeBatch
-    uint64_t forced_cuts = 0;   // amid a step
-    int64_t waiting_steps = 0;  // for the follower
-    int64_t pushes = 0;         // batches taken
+    uint64_t records = 0;         // that the store has seen
+    int64_t fed_bytes = 0;        // of values handed to TakeBatch
+    uint64_t forced_cuts = 0;     // amid a step
+    int64_t waiting_steps = 0;    // for the follower
+    int64_t pushes = 0;           // batches taken
+    bool feeding = false;         // there is a follower, and
+    bool whole = false;           // it could take over
+    uint64_t behind = 0;          // records that it has not acknowledged
+    int64_t behind_bytes = 0;     // of values that were not handed to TakeBatch yet
+    int64_t acknowledged_ns = 0;  // when it last acknowledged something; 0: it has not
   };
   Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -127,6 +135,7 @@ class ReplicaLog final : public StateLog, public StepGate {
   int64_t queue_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t sent_committed_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t acknowledged_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t acknowledged_ns_ ABSL_GUARDED_BY(mu_) = 0;
   Counts counts_ ABSL_GUARDED_BY(mu_);
 
   // The feeding thread's own: what the follower has, by id, and the version from which the log

@@ -281,6 +281,37 @@ TEST_F(ReplicaLogTest, PushesThatDoNotFitAreErrors) {
   EXPECT_TRUE(absl::IsInvalidArgument(shadow_.Take(push)));
 }
 
+TEST_F(ReplicaLogTest, OnePushHasOneBudget) {
+  ShadowState small(shadow_store_, /*bytes_max=*/10);
+  KeptChange change;
+  change.parts.push_back({.name = "v", .type = "V", .values = {Tensor::Vector<float>({1, 2})}});
+  wire::PushRequest push;
+  push.set_number(1);
+  for (change.position = 1; change.position <= 2; ++change.position) {
+    CHECK_OK(RecordToProto(change, push.add_record()));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(small.Take(push))) << "8 and 8 bytes";
+}
+
+TEST_F(ReplicaLogTest, CountsHowFarTheFollowerIsBehind) {
+  EXPECT_FALSE(log_.counts().feeding);
+  const auto v = Make("v", 1);
+  ASSERT_EQ(BeginFeed(), OkStatus());
+  EXPECT_TRUE(log_.counts().feeding);
+  EXPECT_FALSE(log_.counts().whole);
+  Feed();
+  EXPECT_TRUE(log_.counts().whole);
+  EXPECT_EQ(log_.counts().behind, 0u);
+  Begin(2);
+  Assign(*v, 2, 2);
+  EXPECT_EQ(log_.counts().behind, 1u);
+  EXPECT_EQ(log_.counts().behind_bytes, 4);
+  End(2);
+  Feed();
+  EXPECT_EQ(log_.counts().behind, 0u);
+  EXPECT_GT(log_.counts().acknowledged_ns, 0);
+}
+
 TEST(WitnessTest, GivesEachEpochToOne) {
   Witness witness;
   const auto claim = [&](uint64_t incarnation, uint64_t epoch) {

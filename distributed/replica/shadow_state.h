@@ -21,7 +21,8 @@ namespace penstock {
 
 class ShadowState {
  public:
-  // `bytes_max` bounds the values of one push. Borrows the store.
+  // `bytes_max` bounds the values of one push, and with them those that have come in pieces before.
+  // Borrows the store.
   ShadowState(ResourceStore& store, int64_t bytes_max) : store_(store), bytes_max_(bytes_max) {}
 
   // Begins anew, with an empty store.
@@ -40,12 +41,13 @@ class ShadowState {
   void TakeOver();
 
  private:
-  Status Hold(const wire::StateRecord& record);
+  Status Hold(const wire::StateRecord& record, int64_t* bytes_left);
   Status ApplyCommitted();
 
   ResourceStore& store_;
   const int64_t bytes_max_;
   std::optional<StateReplayer> replayer_;
+  PieceReader pieces_;
   std::deque<KeptChange> held_;
   uint64_t last_position_ = 0, committed_ = 0, pushes_ = 0;
   bool whole_ = false;

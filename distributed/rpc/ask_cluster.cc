@@ -14,37 +14,74 @@
 #include "proto/penstock/insight.grpc.pb.h"
 
 namespace penstock {
+namespace {
 
-StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms) {
-  constexpr int64_t kOwnMs = 1'000;
-  const std::string address(absl::StripPrefix(target, "grpc://"));
-  const auto parsed = HostPort::Parse(address);
+// A task's own time to answer, in milliseconds.
+constexpr int64_t kOwnMs = 1'000, kCostsMs = 60'000;
+
+// The task at an address, as a process outside of its cluster calls it.
+struct AskedTask {
+  std::string address;
+  std::shared_ptr<const Credentials> credentials;
+  std::unique_ptr<wire::Insight::Stub> stub;
+};
+
+StatusOr<AskedTask> TaskAt(const std::string& target) {
+  AskedTask task{.address = std::string(absl::StripPrefix(target, "grpc://"))};
+  const auto parsed = HostPort::Parse(task.address);
   if (!parsed.ok()) {
     return InvalidArgument("'", target, "' is not the address of a task, grpc://HOST:PORT: ",
                            parsed.status().message());
   }
-  ASSIGN_OR_RETURN(const auto credentials, ProcessCredentials());
-  wire::Insight::Stub stub(NewChannel(address, KeepaliveOptions(), *credentials));
+  ASSIGN_OR_RETURN(task.credentials, ProcessCredentials());
+  task.stub = std::make_unique<wire::Insight::Stub>(
+      NewChannel(task.address, KeepaliveOptions(), *task.credentials));
+  return task;
+}
+
+// Says in words why the task has not answered.
+Status Explained(const AskedTask& task, const Status& status) {
+  if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
+    const std::string misfit = DiagnoseConnection(task.address, *task.credentials);
+    if (!misfit.empty()) {
+      return Status(StatusCode::kUnauthenticated,
+                    StrCat("the task at ", task.address, ": ", misfit));
+    }
+    return WithMessage(status,
+                       StrCat("the task at ", task.address, " does not answer: it is dead, ",
+                              "stopped or cannot be reached; another task of the cluster ",
+                              "may tell more (", status.message(), ")"));
+  }
+  if (absl::IsUnimplemented(status)) {
+    return Unimplemented("the server at ", task.address, " is not a Penstock task of this version");
+  }
+  return WithMessage(status, StrCat("the task at ", task.address, ": ", status.message()));
+}
+
+}  // namespace
+
+StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms) {
+  ASSIGN_OR_RETURN(const AskedTask task, TaskAt(target));
   grpc::ClientContext context;
   SetTimeout(timeout_ms + kOwnMs, &context);
   wire::GetClusterRequest request;
   request.set_timeout_ms(timeout_ms);
   wire::ClusterReport report;
-  const Status status = FromGrpc(stub.GetCluster(&context, request, &report), "");
-  if (status.ok()) return report;
-  if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
-    const std::string misfit = DiagnoseConnection(address, *credentials);
-    if (!misfit.empty()) {
-      return Status(StatusCode::kUnauthenticated, StrCat("the task at ", address, ": ", misfit));
-    }
-    return WithMessage(status, StrCat("the task at ", address, " does not answer: it is dead, ",
-                                      "stopped or cannot be reached; another task of the cluster ",
-                                      "may tell more (", status.message(), ")"));
-  }
-  if (absl::IsUnimplemented(status)) {
-    return Unimplemented("the server at ", address, " is not a Penstock task of this version");
-  }
-  return WithMessage(status, StrCat("the task at ", address, ": ", status.message()));
+  const Status status = FromGrpc(task.stub->GetCluster(&context, request, &report), "");
+  if (!status.ok()) return Explained(task, status);
+  return report;
+}
+
+StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max) {
+  ASSIGN_OR_RETURN(const AskedTask task, TaskAt(target));
+  grpc::ClientContext context;
+  SetTimeout(kCostsMs, &context);
+  wire::GetCostsRequest request;
+  request.set_steps_max(steps_max);
+  wire::CostReport report;
+  const Status status = FromGrpc(task.stub->GetCosts(&context, request, &report), "");
+  if (!status.ok()) return Explained(task, status);
+  return report;
 }
 
 }  // namespace penstock

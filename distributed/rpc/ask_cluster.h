@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Asks a cluster for its report, from a process outside of it. For the commands `penstock status`,
-// `top` and `why`.
+// `top`, `why` and `cost`.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "core/base/status.h"
+#include "proto/penstock/cost.pb.h"
 #include "proto/penstock/insight.pb.h"
 
 namespace penstock {
@@ -17,5 +18,9 @@ namespace penstock {
 // where `target` is malformed, Unavailable or DeadlineExceeded where the task does not answer; the
 // text names it.
 StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms = 1'500);
+
+// Asks the task at `target` for the costs of the sessions whose master it is, of at most
+// `steps_max` steps each. Waits 60 s: the task compiles them. Errors as above.
+StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max);
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/join.h"
+#include "distributed/insight/cost_report.h"
 #include "distributed/insight/task_report.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
@@ -17,6 +18,40 @@ namespace {
 
 // Callers ask for as much as they like; their calls are held no longer.
 constexpr int64_t kTimeoutMsMax = 60'000;
+constexpr int32_t kCostStepsDefault = 5, kCostStepsMax = 100;
+
+wire::ReplicaReport ReportOf(const Replica::State& state, int64_t now_ns) {
+  wire::ReplicaReport report;
+  report.set_index(state.index);
+  report.set_epoch(state.epoch);
+  report.set_whole(state.whole);
+  if (state.role == wire::REPLICA_FOLLOWER) report.set_role(wire::ReplicaReport::FOLLOWER);
+  if (state.role != wire::REPLICA_PRIMARY) return report;
+  report.set_role(wire::ReplicaReport::PRIMARY);
+  report.set_whole(state.log.whole);
+  report.set_feeding(state.log.feeding);
+  if (!state.log.feeding) report.set_cannot_copy(state.cannot_copy);
+  report.set_behind(state.log.behind);
+  const int64_t since_ns = state.log.acknowledged_ns;
+  report.set_acknowledged_ms(since_ns == 0 ? -1 : (now_ns - since_ns) / 1'000'000);
+  report.set_waiting_steps(state.log.waiting_steps);
+  return report;
+}
+
+// Makes the process that serves, of the two of a parameter server, the task.
+void PutPrimaryFirst(wire::ClusterTask* task) {
+  if (!task->has_other_replica()) return;
+  const auto serves = [](const wire::ClusterTask& process) {
+    return process.report().replica().role() == wire::ReplicaReport::PRIMARY;
+  };
+  // Both say so for a moment, after one has been cut off: the later epoch counts.
+  const wire::ClusterTask& other = task->other_replica();
+  const uint64_t epoch = serves(*task) ? task->report().replica().epoch() : 0;
+  if (!serves(other) || other.report().replica().epoch() <= epoch) return;
+  std::unique_ptr<wire::ClusterTask> primary(task->release_other_replica());
+  primary->Swap(task);
+  task->set_allocated_other_replica(primary.release());
+}
 
 }  // namespace
 
@@ -29,6 +64,17 @@ void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue&
       &service_, &Service::RequestGetTask, options.loop, &queue, [this](auto call) {
         const Status begun = call_threads_.Run([this, call] {
           call->response() = Report();
+          call->Finish(OkStatus());
+        });
+        if (!begun.ok()) call->Finish(begun);
+      }}));
+  using CostsCall = UnaryCall<Service, wire::GetCostsRequest, wire::CostReport>;
+  CostsCall::Listen(std::make_shared<const CostsCall::Endpoint>(CostsCall::Endpoint{
+      &service_, &Service::RequestGetCosts, options.loop, &queue, [this](auto call) {
+        const Status begun = call_threads_.Run([this, call] {
+          const int32_t asked = call->request().steps_max();
+          const int32_t steps = asked > 0 ? std::min(asked, kCostStepsMax) : kCostStepsDefault;
+          call->response() = ReportCosts(*options_.task, static_cast<size_t>(steps));
           call->Finish(OkStatus());
         });
         if (!begun.ok()) call->Finish(begun);
@@ -54,52 +100,78 @@ wire::TaskReport InsightService::Report() const {
   report.set_protocol(std::string(options_.task->worker().protocol()));
   ToProto(options_.task->master().cluster(), report.mutable_cluster());
   report.set_clock_us(options_.env->WallMicros());
+  if (options_.replica != nullptr) {
+    *report.mutable_replica() = ReportOf(options_.replica->state(), options_.env->NowNanos());
+  }
   return report;
 }
 
+// The answer as it grows; `timeout_ms` for each process.
+struct InsightService::Question {
+  wire::ClusterReport report;
+  int64_t timeout_ms = 0;
+};
+
 void InsightService::AskCluster(int64_t timeout_ms, ClusterAnswer answer) {
-  const TaskId& self = options_.task->self();
-  const auto report = std::make_shared<wire::ClusterReport>();
-  report->set_asked(self.name);
-  for (const auto& [job, tasks] : options_.task->master().cluster().jobs()) {
+  const ClusterSpec& cluster = options_.task->master().cluster();
+  const auto question = std::make_shared<Question>();
+  question->timeout_ms = timeout_ms;
+  question->report.set_asked(options_.task->self().name);
+  for (const auto& [job, tasks] : cluster.jobs()) {
     for (const auto& [index, address] : tasks) {
-      wire::ClusterTask* const task = report->add_task();
+      wire::ClusterTask* const task = question->report.add_task();
       task->set_name(StrCat("/job:", job, "/replica:0/task:", index));
       task->set_address(address);
+      const std::string other = cluster.ReplicaAddress(job, index);
+      if (other.empty()) continue;
+      task->mutable_other_replica()->set_name(task->name());
+      task->mutable_other_replica()->set_address(other);
     }
   }
   // When the last part has ended.
   const auto join =
-      std::make_shared<Join>(Done([report, answer = std::move(answer)](const Status&) mutable {
-        std::move(answer)(std::move(*report));
+      std::make_shared<Join>(Done([question, answer = std::move(answer)](const Status&) mutable {
+        for (auto& task : *question->report.mutable_task()) PutPrimaryFirst(&task);
+        std::move(answer)(std::move(question->report));
       }));
-  for (wire::ClusterTask& task : *report->mutable_task()) {
-    Done part = Join::Part(join);
-    if (task.name() == self.name) {
-      *task.mutable_report() = Report();
-      std::move(part)(OkStatus());
-      continue;
-    }
-    const auto stub = std::make_shared<wire::Insight::Stub>(options_.channels->To(task.address()));
-    ClientCall<wire::TaskReport>::Start(
-        *options_.loop, "", timeout_ms,
-        [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-          return stub->PrepareAsyncGetTask(context, {}, queue);
-        },
-        [stub, report, &task, part = std::move(part)](const Status& status,
-                                                      wire::TaskReport& answered) mutable {
-          if (!status.ok()) {
-            ToProto(status, task.mutable_error());
-          } else if (answered.self().task() != task.name()) {
-            ToProto(FailedPrecondition("it says that it is ", answered.self().task(),
-                                       ": the tasks' clusters differ"),
-                    task.mutable_error());
-          } else {
-            *task.mutable_report() = std::move(answered);
-          }
-          std::move(part)(OkStatus());
-        });
+  for (wire::ClusterTask& task : *question->report.mutable_task()) {
+    AskProcess(question, &task, Join::Part(join));
+    if (!task.has_other_replica()) continue;
+    AskProcess(question, task.mutable_other_replica(), Join::Part(join));
   }
+}
+
+// Fills in the report of a process, or why there is none. `process` belongs to `question`.
+void InsightService::AskProcess(const std::shared_ptr<Question>& question,
+                                wire::ClusterTask* process, Done part) {
+  const TaskId& self = options_.task->self();
+  // The address of a task that has one process may have been given its port only when it began.
+  const bool own = process->name() == self.name &&
+                   (options_.replica == nullptr || process->address() == self.address);
+  if (own) {
+    *process->mutable_report() = Report();
+    return std::move(part)(OkStatus());
+  }
+  const auto stub =
+      std::make_shared<wire::Insight::Stub>(options_.channels->To(process->address()));
+  ClientCall<wire::TaskReport>::Start(
+      *options_.loop, "", question->timeout_ms,
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return stub->PrepareAsyncGetTask(context, {}, queue);
+      },
+      [stub, question, process, part = std::move(part)](const Status& status,
+                                                        wire::TaskReport& answered) mutable {
+        if (!status.ok()) {
+          ToProto(status, process->mutable_error());
+        } else if (answered.self().task() != process->name()) {
+          ToProto(FailedPrecondition("it says that it is ", answered.self().task(),
+                                     ": the tasks' clusters differ"),
+                  process->mutable_error());
+        } else {
+          *process->mutable_report() = std::move(answered);
+        }
+        std::move(part)(OkStatus());
+      });
 }
 
 }  // namespace penstock

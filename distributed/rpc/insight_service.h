@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/functional/any_invocable.h"
+#include "core/base/done.h"
+#include "distributed/replica/replica.h"
 #include "distributed/rpc/call_threads.h"
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/completion_loop.h"
@@ -18,7 +21,8 @@ namespace penstock {
 class InsightService {
  public:
   struct Options {
-    Task* task = nullptr;  // borrowed, as are the following
+    Task* task = nullptr;        // borrowed, as are the following
+    Replica* replica = nullptr;  // null: the task has one process
     Env* env = nullptr;
     Channels* channels = nullptr;
     CompletionLoop* loop = nullptr;
@@ -30,15 +34,17 @@ class InsightService {
   grpc::Service& service() { return service_; }
   // Begins to take calls, when the server runs. `queue` is the loop's.
   void Listen(const Options& options, grpc::ServerCompletionQueue& queue);
-  // Asks every task of the cluster for its report. A task that does not answer within `timeout_ms`
+  // Asks every process of the cluster for its report. One that does not answer within `timeout_ms`
   // is in the answer with an error. `answer` is called once, on any thread. REQUIRES Listen.
   void AskCluster(int64_t timeout_ms, ClusterAnswer answer);
+  // Returns what this task says of itself now. REQUIRES Listen.
+  wire::TaskReport Report() const;
   // Returns when no call has a thread of its own any more.
   void WaitForCalls() { call_threads_.Wait(); }
 
  private:
-  // Returns what this task says of itself now.
-  wire::TaskReport Report() const;
+  struct Question;
+  void AskProcess(const std::shared_ptr<Question>& question, wire::ClusterTask* process, Done part);
 
   Options options_;
   wire::Insight::AsyncService service_;

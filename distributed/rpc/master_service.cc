@@ -10,7 +10,7 @@
 
 #include "core/base/error_origin.h"
 #include "core/base/timeout.h"
-#include "core/graph/graph_proto.h"
+#include "distributed/rpc/import_graph.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/session_config.h"
 #include "distributed/rpc/value_proto.h"
@@ -171,7 +171,7 @@ Status MasterService::ReadNewSession(NewSession* wanted) {
   config.MergeFrom(request.config());
   ASSIGN_OR_RETURN(wanted->options, OptionsOf(config, master_->cluster()));
   TellOfOptions(config);
-  return ImportGraph(request.graph_def(), &wanted->graph);
+  return ImportForTask(request.graph_def(), master_->self().name, &wanted->graph);
 }
 
 // Says once of each option of clients that it means nothing here.
@@ -233,7 +233,7 @@ Status MasterService::ExtendSession(const tensorflow::ExtendSessionRequest& requ
   ASSIGN_OR_RETURN(const auto session, FindSession(request.session_handle(), context));
   ASSIGN_OR_RETURN(const int64_t version,
                    session->Extend(request.current_graph_version(), [&](Graph* graph) {
-                     return ImportGraph(request.graph_def(), graph);
+                     return ImportForTask(request.graph_def(), master_->self().name, graph);
                    }));
   response->set_new_graph_version(version);
   return OkStatus();

@@ -84,6 +84,7 @@ void SetOptions(const RunOptions& options, int64_t timeout_ms, tensorflow::RunOp
 Status ReadMetadata(const tensorflow::RunMetadata& proto, RunMetadata* metadata) {
   if (metadata == nullptr) return OkStatus();
   ASSIGN_OR_RETURN(metadata->step_stats, FromProto(proto.step_stats()));
+  ASSIGN_OR_RETURN(metadata->cost_graph, FromProto(proto.cost_graph()));
   metadata->partition_graphs.clear();
   for (const tensorflow::GraphDef& def : proto.partition_graphs()) {
     Graph graph(Registry::Global());

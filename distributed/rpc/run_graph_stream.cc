@@ -79,7 +79,7 @@ void RunGraphStream::Read(bool ok) {
 }
 
 void RunGraphStream::Finished(bool) {
-  // Whatever the code: the stream has failed, and with it the task.
+  // A stream that ends has failed, and with it the task, even if the code is OK.
   const Status why = Annotate(FromGrpc(status_, ""), task_);
   MarkLost(why.ok() ? Unavailable(task_, " is shutting down") : why);
   loop_.End(this);

@@ -5,9 +5,11 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -22,6 +24,7 @@
 #include "core/base/mutex.h"
 #include "core/base/rooted_env.h"
 #include "core/base/thread_pool.h"
+#include "core/op/load_library.h"
 #include "core/tensor/caching_allocator.h"
 #include "distributed/insight/status_server.h"
 #include "distributed/insight/stuck_watch.h"
@@ -132,6 +135,7 @@ struct Server::State {
   StatusOr<std::string> WitnessAddress() const;
   void Listen();
   StatusOr<HostPort> StatusAddress() const;
+  std::vector<std::string> StatusNames() const;
   wire::ClusterReport AskCluster();
   Status Admit(const StatusServer::Visitor& visitor) const;
   Status ShowStatus();
@@ -303,9 +307,12 @@ void Server::State::Listen() {
        .shutdown = [this](const std::string& reason) { task->RequestShutdown(reason); }},
       *loop, *grpc_host.queue);
   master_service.Listen(task->master(), threads, *loop, *grpc_host.queue);
-  insight_service.Listen(
-      {.task = &*task, .env = options.env, .channels = &channels, .loop = &*loop},
-      *grpc_host.queue);
+  insight_service.Listen({.task = &*task,
+                          .replica = replica ? &*replica : nullptr,
+                          .env = options.env,
+                          .channels = &channels,
+                          .loop = &*loop},
+                         *grpc_host.queue);
   replica_service.Listen({.replica = replica ? &*replica : nullptr, .threads = &threads}, *loop,
                          *grpc_host.queue);
   // Defaults of the server are merged with what a client leaves out, which its messages alone show.
@@ -343,14 +350,27 @@ Status Server::State::Admit(const StatusServer::Visitor& visitor) const {
   return Annotate(user, "this page wants the cluster's token, as bearer or as password");
 }
 
+// Returns the names by which the status page may be asked for, besides addresses in numbers.
+std::vector<std::string> Server::State::StatusNames() const {
+  std::vector<std::string> names = options.status_hosts;
+  for (const std::string& address : {listens_at, self.address}) {
+    const StatusOr<HostPort> parsed = HostPort::Parse(address);
+    if (parsed.ok()) names.push_back(parsed->host);
+  }
+  char host[HOST_NAME_MAX + 1] = "";
+  if (gethostname(host, sizeof(host) - 1) == 0) names.push_back(host);
+  return names;
+}
+
 Status Server::State::ShowStatus() {
   if (options.task.status_port == 0) return OkStatus();
   ASSIGN_OR_RETURN(const HostPort address, StatusAddress());
-  ASSIGN_OR_RETURN(status,
-                   StatusServer::Create(
-                       address, {.task = [this] { return ReportTask(*task, *options.env); },
-                                 .cluster = [this] { return AskCluster(); },
-                                 .admit = [this](const auto& visitor) { return Admit(visitor); }}));
+  ASSIGN_OR_RETURN(
+      status, StatusServer::Create(address,
+                                   {.task = [this] { return insight_service.Report(); },
+                                    .cluster = [this] { return AskCluster(); },
+                                    .admit = [this](const auto& visitor) { return Admit(visitor); },
+                                    .names = StatusNames()}));
   return OkStatus();
 }
 
@@ -383,6 +403,7 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
   if (options.memory_limit > 0) MemoryAccount::Task().set_limit(options.memory_limit);
+  RETURN_IF_ERROR(LoadLibrariesOfEnvironment());
   SecuritySettings security;
   if (options.security.has_value()) {
     security = *options.security;

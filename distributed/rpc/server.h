@@ -59,12 +59,15 @@ struct ServerOptions {
   // TLS and tokens of the task, and the files that its ops may use. By default the settings of the
   // process.
   std::optional<SecuritySettings> security = std::nullopt;
+  // Names by which the status page may be asked for, besides those that Server knows: the host at
+  // which it listens, its host in the cluster, this machine's name and "localhost".
+  std::vector<std::string> status_hosts = {};
   // "localhost:PORT", another port without TLS and tokens for processes of this one's user: see
   // security/client_port.h. "": none.
   std::string insecure_client_address = {};
   // Limits for clients in other processes; 0: no limit. They bound the sessions that a client
   // (rpc/client_limits.h) may have with this task, the steps that one session may run at a time,
-  // and the bytes of one message to this task.
+  // and the bytes of one request to this task, whichever service it is for.
   int max_sessions_per_client = 0;
   int max_steps_in_flight = 0;
   int max_message_bytes = 0;
@@ -79,7 +82,9 @@ class Server {
   // Listens at `task.listen_address` ("HOST[:PORT]"), by default where the cluster says that the
   // task is; on all interfaces if that is not an address of this host (listen_address.h). Port 0 is
   // a free one. Callers wait until Start. InvalidArgument where the port is taken, listen_address
-  // is not this host's, or a file of the security settings cannot be used.
+  // is not this host's, or a file of the security settings cannot be used. The server knows the ops
+  // that there are now, with those of the libraries that PENSTOCK_LOAD in the environment names
+  // (core/op/load_library.h), whose errors are returned.
   static StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
   ~Server();
 

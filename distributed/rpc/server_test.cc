@@ -12,6 +12,7 @@
 
 #include "core/graph/builder.h"
 #include "distributed/rpc/ask_cluster.h"
+#include "distributed/rpc/calls/testing/call_bytes.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -239,31 +240,14 @@ TEST(ServerTest, TellsWhetherItServes) {
   TestCluster cluster({{"worker", 1}});
   const auto channel =
       grpc::CreateChannel(cluster.target().substr(7), grpc::InsecureChannelCredentials());
-  grpc::GenericStub stub(channel);
   for (const std::string service : {"", "tensorflow.MasterService", "penstock.wire.Worker"}) {
     const std::string request =
         service.empty() ? "" : StrCat("\x0a", std::string(1, service.size()), service);
-    const grpc::Slice slice(request);
-    grpc::CompletionQueue queue;
-    grpc::ClientContext context;
-    auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
-                                      grpc::ByteBuffer(&slice, 1), &queue);
-    call->StartCall();
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-    call->Finish(&answer, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
+    std::string answer;
+    const grpc::Status status =
+        CallBytes(channel, "/grpc.health.v1.Health/Check", request, &answer);
     ASSERT_TRUE(status.ok()) << status.error_message();
-    std::vector<grpc::Slice> slices;
-    ASSERT_TRUE(answer.Dump(&slices).ok());
-    ASSERT_EQ(slices.size(), 1);
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(slices[0].begin()), slices[0].size()),
-              "\x08\x01");
-    queue.Shutdown();
-    while (queue.Next(&tag, &ok)) {
-    }
+    EXPECT_EQ(answer, "\x08\x01");
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/session_config.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,9 @@ bool HasEffect(const std::string& path) {
       "allow_soft_placement",
       "cluster_def",  // refused with an error where it is not the server's
       "device_filters",
+      "graph_options.build_cost_model",
+      "graph_options.build_cost_model_after",
+      "graph_options.enable_bfloat16_sendrecv",
       "graph_options.optimizer_options.do_common_subexpression_elimination",  // as it always is
       "graph_options.optimizer_options.do_constant_folding",
       "graph_options.optimizer_options.do_function_inlining",
@@ -92,9 +96,12 @@ void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
   config->set_isolate_session_state(options.isolate_state);
   for (const std::string& filter : options.device_filters) config->add_device_filters(filter);
   tensorflow::GraphOptions& graph = *config->mutable_graph_options();
+  graph.set_build_cost_model(options.build_cost_model);
+  graph.set_build_cost_model_after(options.build_cost_model_after);
   if (!options.optimize) {
     graph.mutable_optimizer_options()->set_opt_level(tensorflow::OptimizerOptions::L0);
   }
+  if (options.bfloat16_transfers) graph.set_enable_bfloat16_sendrecv(true);
   const bool placed = options.placement != SessionOptions().placement;
   if (options.disabled_passes.empty() && !placed) return;
   auto* const ours = graph.mutable_rewrite_options()->add_custom_optimizers();
@@ -112,7 +119,11 @@ SessionOptions FromProto(const tensorflow::ConfigProto& config) {
           .log_device_placement = config.log_device_placement(),
           .optimize = level != tensorflow::OptimizerOptions::L0,
           .disabled_passes = DisabledPasses(config.graph_options().rewrite_options()),
+          .bfloat16_transfers = config.graph_options().enable_bfloat16_sendrecv(),
           .placement = PlacementOf(config.graph_options().rewrite_options()),
+          .build_cost_model = std::max<int64_t>(config.graph_options().build_cost_model(), 0),
+          .build_cost_model_after =
+              std::max<int64_t>(config.graph_options().build_cost_model_after(), 0),
           .isolate_state = config.isolate_session_state(),
           .device_filters = {config.device_filters().begin(), config.device_filters().end()}};
 }

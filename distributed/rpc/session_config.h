@@ -14,6 +14,7 @@ class ConfigProto;
 
 namespace penstock {
 
+// SessionOptions::bfloat16_transfers is graph_options.enable_bfloat16_sendrecv;
 // SessionOptions::disabled_passes travel as parameter "disabled_passes" of a custom optimizer
 // "penstock" (graph_options.rewrite_options.custom_optimizers).
 void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config);

@@ -18,7 +18,10 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
            .log_device_placement = true,
            .optimize = false,
            .disabled_passes = {"merge", "sweep"},
+           .bfloat16_transfers = true,
            .placement = "auto",
+           .build_cost_model = 5,
+           .build_cost_model_after = 2,
            .isolate_state = true,
            .device_filters = {"/job:ps"}},
           &config);
@@ -28,7 +31,11 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
   EXPECT_TRUE(options.log_device_placement);
   EXPECT_FALSE(options.optimize);
   EXPECT_THAT(options.disabled_passes, ElementsAre("merge", "sweep"));
+  EXPECT_TRUE(options.bfloat16_transfers);
+  EXPECT_TRUE(config.graph_options().enable_bfloat16_sendrecv());
   EXPECT_EQ(options.placement, "auto");
+  EXPECT_EQ(options.build_cost_model, 5);
+  EXPECT_EQ(options.build_cost_model_after, 2);
   EXPECT_TRUE(options.isolate_state);
   EXPECT_THAT(options.device_filters, ElementsAre("/job:ps"));
 }
@@ -36,6 +43,7 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
 TEST(SessionConfigTest, PlacementGoesAlone) {
   tensorflow::ConfigProto config;
   EXPECT_EQ(FromProto(config).placement, "client");
+  EXPECT_FALSE(FromProto(config).bfloat16_transfers);
   ToProto({.placement = "auto"}, &config);
   EXPECT_EQ(FromProto(config).placement, "auto");
   EXPECT_THAT(FromProto(config).disabled_passes, IsEmpty());
@@ -60,6 +68,7 @@ TEST(SessionConfigTest, OptionsThatMeanNothingAreNamed) {
            .log_device_placement = true,
            .optimize = false,
            .disabled_passes = {"merge"},
+           .bfloat16_transfers = true,
            .placement = "auto",
            .isolate_state = true,
            .device_filters = {"/job:ps"}},

@@ -45,6 +45,9 @@ struct ClientStep {
 
 void AddMetadata(const MasterSession::AsyncRun& run, tensorflow::RunMetadata* metadata) {
   if (run.options.trace) ToProto(run.metadata.step_stats, metadata->mutable_step_stats());
+  if (!run.metadata.cost_graph.empty()) {
+    ToProto(run.metadata.cost_graph, metadata->mutable_cost_graph());
+  }
   for (const auto& [device, graph] : run.metadata.partition_graphs) {
     ExportGraph(graph, metadata->add_partition_graphs());
   }
@@ -78,7 +81,7 @@ bool AnswersQuickly(const MasterSession::AsyncRun& run) {
   const auto plain = [](const Tensor& t) { return IsPlain(t.dtype()); };
   return run.outputs.size() <= kFetchesInline &&
          std::all_of(run.outputs.begin(), run.outputs.end(), plain) && !run.options.trace &&
-         run.metadata.partition_graphs.empty();
+         run.metadata.partition_graphs.empty() && run.metadata.cost_graph.empty();
 }
 
 // Answers with a message, or an error where clients of the protocol look for it.
@@ -124,9 +127,12 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
     const Status first = recent_.Add(request.request_id(), "RunStep");
     if (!first.ok()) return Finish(*call, first, in_body);
     step->session = *std::move(session);
-    auto place = limits_->AddStep(request.session_handle());
-    if (!place.ok()) return Finish(*call, place.status(), in_body);
-    step->place = *std::move(place);
+    const std::string& partial = request.partial_run_handle();
+    if (partial.empty()) {  // an instalment belongs to a step that has its place
+      auto place = limits_->AddStep(request.session_handle());
+      if (!place.ok()) return Finish(*call, place.status(), in_body);
+      step->place = *std::move(place);
+    }
     step->run.options = OptionsOf(request.options());
     step->run.options.cancellation = &step->cancellation;
     step->run.fetches = {request.fetch().begin(), request.fetch().end()};
@@ -141,7 +147,6 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
         Finish(*call, MessageOf(step->request, step->run), in_body);
       });
     });
-    const std::string& partial = request.partial_run_handle();
     if (partial.empty()) return step->session->RunAsync(&step->run, std::move(done));
     if (request.target_size() > 0) {
       return std::move(done)(
@@ -157,15 +162,19 @@ void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
   if (!session.ok()) return call->Finish(session.status());
   const Status first = recent_.Add(request.request_id(), "PartialRunSetup");
   if (!first.ok()) return call->Finish(first);
-  (*session)->SetUpPartialRunAsync({.feeds = {request.feed().begin(), request.feed().end()},
-                                    .fetches = {request.fetch().begin(), request.fetch().end()},
-                                    .targets = {request.target().begin(), request.target().end()}},
-                                   [call](StatusOr<std::string> handle) {
-                                     if (handle.ok()) {
-                                       call->response().set_partial_run_handle(*handle);
-                                     }
-                                     call->Finish(handle.status());
-                                   });
+  auto place = limits_->AddStep(request.session_handle());
+  if (!place.ok()) return call->Finish(place.status());
+  (*session)->SetUpPartialRunAsync(
+      {.feeds = {request.feed().begin(), request.feed().end()},
+       .fetches = {request.fetch().begin(), request.fetch().end()},
+       .targets = {request.target().begin(), request.target().end()}},
+      [call](StatusOr<std::string> handle) {
+        if (handle.ok()) {
+          call->response().set_partial_run_handle(*handle);
+        }
+        call->Finish(handle.status());
+      },
+      *std::move(place));
 }
 
 Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& request,

@@ -196,6 +196,37 @@ TEST_F(PartialRunTest, BelongsToItsSession) {
   End();
 }
 
+// --max_steps_in_flight: a partial run has a place of its own, from its set-up to its end.
+TEST_F(PartialRunTest, CountsAsAStepInFlight) {
+  ServerOptions options = TestCluster::Quick();
+  options.max_steps_in_flight = 1;
+  TestCluster limited({{"worker", 1}}, options);
+  MasterClient client(limited.target());
+  ASSERT_TRUE(client.Create(g_.graph()).ok());
+  tensorflow::PartialRunSetupRequest setup;
+  setup.set_session_handle(client.handle());
+  setup.add_feed(x_.name());
+  setup.add_fetch(sum_.name());
+  tensorflow::PartialRunSetupResponse begun, second;
+  ASSERT_TRUE(client.Send(&Stub::PartialRunSetup, setup, &begun).ok());
+  const grpc::Status refused = client.Send(&Stub::PartialRunSetup, setup, &second);
+  EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("--max_steps_in_flight=1: session "));
+  tensorflow::RunStepRequest whole = client.Step(sum_.name());
+  SetFeed(x_.name(), whole.add_feed());
+  tensorflow::RunStepResponse answer;
+  ASSERT_TRUE(client.Send(&Stub::RunStep, whole, &answer).ok());
+  EXPECT_EQ(answer.status_code(), tensorflow::error::RESOURCE_EXHAUSTED);
+
+  tensorflow::RunStepRequest part = whole;
+  part.set_partial_run_handle(begun.partial_run_handle());
+  answer.Clear();
+  ASSERT_TRUE(client.Send(&Stub::RunStep, part, &answer).ok());
+  EXPECT_EQ(answer.status_code(), 0) << answer.status_error_message();
+  EXPECT_TRUE(limited.Idle());
+  EXPECT_TRUE(client.Send(&Stub::PartialRunSetup, setup, &second).ok()) << "the first has ended";
+}
+
 TEST_F(PartialRunTest, IsSetUpWithNamesThatAreThere) {
   const grpc::Status status = SetUpRun("nope:0");
   EXPECT_FALSE(status.ok());

@@ -207,7 +207,7 @@ TEST(TensorMessageTest, LengthsAreThoseOfTheMessage) {
   }
 }
 
-// Whatever the bytes are: an error, or what protobuf reads.
+// Any bytes are an error, or parse to the same message as protobuf reads from them.
 TEST(TensorMessageTest, AnyBytesAreSafe) {
   google::protobuf::LogSilencer quiet;
   tensorflow::RunStepRequest request;

@@ -130,6 +130,60 @@ void ToProto(const std::vector<DeviceStats>& stats, tensorflow::StepStats* proto
   }
 }
 
+void ToProto(const std::vector<CostNode>& nodes, tensorflow::CostGraphDef* proto) {
+  for (const CostNode& node : nodes) {
+    tensorflow::CostGraphDef::Node* const row = proto->add_node();
+    row->set_name(node.name);
+    row->set_device(node.device);
+    row->set_id(node.id);
+    row->set_compute_cost((node.nanos + kNanosPerMicro - 1) / kNanosPerMicro);
+    row->set_temporary_memory_size(node.temporary_bytes);
+    row->set_persistent_memory_size(node.persistent_bytes);
+    row->set_is_final(node.is_send);
+    for (const CostNode::Input& in : node.inputs) {
+      auto* const input = row->add_input_info();
+      input->set_preceding_node(in.node);
+      input->set_preceding_port(in.output);
+    }
+    for (const int control : node.control_inputs) row->add_control_input(control);
+    for (const CostNode::Output& out : node.outputs) {
+      auto* const output = row->add_output_info();
+      output->set_size(out.bytes);
+      output->set_alias_input_port(out.alias_input);
+      output->set_dtype(static_cast<tensorflow::DataType>(out.dtype));
+      ShapeToProto(out.shape, output->mutable_shape());
+    }
+  }
+}
+
+StatusOr<std::vector<CostNode>> FromProto(const tensorflow::CostGraphDef& proto) {
+  std::vector<CostNode> nodes;
+  for (const tensorflow::CostGraphDef::Node& row : proto.node()) {
+    CostNode node{.name = row.name(),
+                  .device = row.device(),
+                  .id = row.id(),
+                  .control_inputs = {row.control_input().begin(), row.control_input().end()},
+                  .nanos = row.compute_cost() * kNanosPerMicro,
+                  .temporary_bytes = row.temporary_memory_size(),
+                  .persistent_bytes = row.persistent_memory_size(),
+                  .is_send = row.is_final()};
+    for (const auto& in : row.input_info()) {
+      node.inputs.push_back({in.preceding_node(), in.preceding_port()});
+    }
+    for (const auto& out : row.output_info()) {
+      CostNode::Output output{.bytes = out.size(),
+                              .alias_input = static_cast<int>(out.alias_input_port())};
+      if (out.dtype() != 0) {
+        ASSIGN_OR_RETURN(output.dtype, DTypeFromNumber(out.dtype()));
+      }
+      ASSIGN_OR_RETURN(output.shape, ShapeFromProto(out.shape()));
+      node.outputs.push_back(std::move(output));
+    }
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
 StatusOr<std::vector<DeviceStats>> FromProto(const tensorflow::StepStats& proto) {
   std::vector<DeviceStats> stats;
   for (const tensorflow::DeviceStepStats& d : proto.dev_stats()) {

@@ -24,6 +24,41 @@ TEST(ValueProtoTest, StatsSayWhichOutputHeldWhat) {
   EXPECT_EQ(node.outputs[0].bytes, 8);
 }
 
+TEST(ValueProtoTest, CostGraphsComeBackInMicroseconds) {
+  tensorflow::CostGraphDef proto;
+  ToProto(std::vector<CostNode>{{.name = "a", .device = "d", .nanos = 1},
+                                {.name = "b",
+                                 .device = "d",
+                                 .id = 1,
+                                 .inputs = {{0, 2}},
+                                 .control_inputs = {0},
+                                 .outputs = {{.bytes = 8,
+                                              .alias_input = 0,
+                                              .dtype = DType::kFloat,
+                                              .shape = PartialShape({2})}},
+                                 .nanos = 5000,
+                                 .temporary_bytes = 3,
+                                 .persistent_bytes = 4,
+                                 .is_send = true}},
+          &proto);
+  EXPECT_EQ(proto.node(0).compute_cost(), 1) << "it ran";
+  const auto nodes = FromProto(proto);
+  ASSERT_TRUE(nodes.ok()) << nodes.status();
+  ASSERT_EQ(nodes->size(), 2u);
+  const CostNode& b = nodes->at(1);
+  EXPECT_EQ(b.name, "b");
+  EXPECT_EQ(b.id, 1);
+  EXPECT_EQ(b.nanos, 5000);
+  EXPECT_EQ(b.inputs.at(0).output, 2);
+  EXPECT_EQ(b.control_inputs, std::vector<int>{0});
+  EXPECT_EQ(b.outputs.at(0).bytes, 8);
+  EXPECT_EQ(b.outputs.at(0).alias_input, 0);
+  EXPECT_EQ(b.outputs.at(0).shape, PartialShape({2}));
+  EXPECT_EQ(b.temporary_bytes, 3);
+  EXPECT_EQ(b.persistent_bytes, 4);
+  EXPECT_TRUE(b.is_send);
+}
+
 TEST(ValueProtoTest, ADeviceHasTheRatesOfItsType) {
   for (const char* type : {"CPU", "GPU"}) {
     tensorflow::DeviceAttributes proto;

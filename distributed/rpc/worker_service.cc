@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/base/timeout.h"
-#include "core/graph/graph_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
+#include "distributed/rpc/import_graph.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/value_proto.h"
 
@@ -146,7 +146,7 @@ Status WorkerService::RegisterGraph(const wire::RegisterGraphRequest& request) {
   std::vector<Partition> partitions;
   for (const wire::Partition& partition : request.partition()) {
     Graph graph(*options_.registry);
-    RETURN_IF_ERROR(ImportGraph(partition.graph(), &graph));
+    RETURN_IF_ERROR(ImportForTask(partition.graph(), options_.worker->self().name, &graph));
     partitions.push_back({partition.device(), std::move(graph)});
   }
   return options_.worker->RegisterGraph(request.session_handle(), request.graph_handle(),

@@ -4,12 +4,12 @@
 #include "distributed/rpc/worker_service.h"
 
 #include <grpcpp/client_context.h>
-#include <grpcpp/generic/generic_stub.h>
 
 #include <chrono>
 #include <limits>
 
 #include "core/graph/graph_proto.h"
+#include "distributed/rpc/calls/testing/call_bytes.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/testing/serving_worker.h"
 #include "gmock/gmock.h"
@@ -191,20 +191,9 @@ TEST_F(WorkerServiceTest, GraphsThatAreWrongAreRefused) {
 
 // Graphs come as bytes: parsing them takes too long for a polling thread.
 TEST_F(WorkerServiceTest, BytesThatAreNoGraphAreRefused) {
-  grpc::GenericStub stub(serving_.host().host().channels->To(serving_.host().address()));
-  const grpc::Slice slice("\xff\xff\xff\xff");
-  grpc::CompletionQueue queue;
-  grpc::ClientContext context;
-  SetDeadline(&context);
-  const auto call = stub.PrepareUnaryCall(&context, "/penstock.wire.Worker/RegisterGraph",
-                                          grpc::ByteBuffer(&slice, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  call->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  ASSERT_TRUE(queue.Next(&tag, &ok));
+  TestHost& host = serving_.host();
+  const grpc::Status status = CallBytes(host.host().channels->To(host.address()),
+                                        "/penstock.wire.Worker/RegisterGraph", "\xff\xff\xff\xff");
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_EQ(status.error_message(), "malformed message");
 }

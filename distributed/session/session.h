@@ -26,6 +26,7 @@
 #include "core/op/device_name.h"
 #include "core/runtime/step_stats.h"
 #include "core/tensor/tensor.h"
+#include "distributed/session/cost_graph.h"
 
 namespace penstock {
 
@@ -44,12 +45,21 @@ struct SessionOptions {
   // (`penstock graph --help` lists them). InvalidArgument, when the session is made, if there is no
   // such pass or if steps need it.
   std::vector<std::string> disabled_passes = {};
+  // Rounds floats to bfloat16 while they travel between tasks: half of the bytes, 8 instead of 24
+  // significant bits. What is kept, and feeds and fetches stay exact, and nodes may choose for
+  // themselves: docs/session_options.md.
+  bool bfloat16_transfers = false;
   // The placement of nodes that name no job. "client": on the task that is addressed. "auto": on
   // any task; some steps are measured, and if another placement is predicted to be a tenth
   // quicker, the step is placed anew. Variables and other state are placed once, by the whole
   // graph, and stay; a second client would put them elsewhere, so graphs that several clients share
   // name their jobs.
   std::string placement = "client";
+  // How often RunMetadata::cost_graph is filled: in each build_cost_model-th execution of a step,
+  // after the first build_cost_model_after. 0: never. Such an execution is measured, which costs
+  // two clock readings per node, and compiles the step a second time.
+  int64_t build_cost_model = 0;
+  int64_t build_cost_model_after = 0;
   // Remote: variables, queues and the like are the session's own and go with it. Local sessions
   // always are so.
   bool isolate_state = false;
@@ -70,6 +80,7 @@ struct RunMetadata {
   std::vector<DeviceStats> step_stats;
   // The partitions of the compiled step, in order of device name.
   std::vector<std::pair<std::string, Graph>> partition_graphs;
+  std::vector<CostNode> cost_graph;  // empty unless SessionOptions::build_cost_model asks for it
 };
 
 // By tensor name, "x:0" or "x".

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "core/base/fault_point.h"
 #include "distributed/worker/worker_client.h"
 
 namespace penstock {
 namespace {
+
+const FaultPoint kAnyIncarnation(FaultPoint::kBug, "worker/incarnation-ignored",
+                                 "a task answers calls that are meant for an earlier incarnation");
 
 class DirectWorkerClient final : public WorkerClient {
  public:
@@ -56,6 +60,7 @@ class DirectWorkerClient final : public WorkerClient {
     if (status.ok()) worker_.AbortStep(step_id, why);
     std::move(done)(status);
   }
+  // AbortStep is enough: nothing that a step in this process waits for outlasts its cancellation.
   void AbandonStep(int64_t step_id) override {}
   void Reset(const std::vector<std::string>& containers, const CallOptions& options,
              Done done) override {
@@ -73,6 +78,7 @@ class DirectWorkerClient final : public WorkerClient {
     if (options.incarnation == 0 || options.incarnation == worker_.self().incarnation) {
       return OkStatus();
     }
+    if (kAnyIncarnation.Fires()) return OkStatus();
     return Aborted(worker_.self().ToString(), " has restarted");
   }
 

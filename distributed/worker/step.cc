@@ -39,7 +39,7 @@ Status Step::Send(const HashedKey& key, Tensor value, bool is_dead) {
     MutexLock lock(mu_);
     if (!aborted_.ok()) return aborted_;
     Outbox& box = outboxes_[*consumer];
-    if (!is_dead) box.bytes += static_cast<int64_t>(value.bytes());
+    box.sent.Add({.tensors = 1, .bytes = is_dead ? 0 : static_cast<int64_t>(value.bytes())});
     ++unsent_;
     sink = box.sink;
     if (sink == nullptr) {
@@ -118,10 +118,10 @@ void Step::Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink)
   for (Held& h : held) sink->Send(id_, h.key, std::move(h.value), h.is_dead, CountDown());
 }
 
-std::map<TaskName, int64_t> Step::SentBytes() const {
-  std::map<TaskName, int64_t> sent;
+std::map<TaskName, Sent> Step::SentTo() const {
+  std::map<TaskName, Sent> sent;
   MutexLock lock(mu_);
-  for (const auto& [consumer, box] : outboxes_) sent[consumer] = box.bytes;
+  for (const auto& [consumer, box] : outboxes_) sent[consumer] = box.sent;
   return sent;
 }
 

@@ -30,6 +30,16 @@ namespace collective {
 class Exchange;
 }
 
+// Counts the tensors that were sent to one task.
+struct Sent {
+  int64_t tensors = 0;  // empty ones and dead values included
+  int64_t bytes = 0;    // of tensors, without what the transport adds
+  void Add(const Sent& other) {
+    tensors += other.tensors;
+    bytes += other.bytes;
+  }
+};
+
 class Step final : public Rendezvous,
                    public Collectives,
                    public std::enable_shared_from_this<Step> {
@@ -66,8 +76,8 @@ class Step final : public Rendezvous,
   // the error of a step that has lost a task; "step 7 of ... ran" if it waits for no other task.
   std::string Describe() const;
 
-  // How much has been sent to other tasks, in bytes of tensors.
-  std::map<TaskName, int64_t> SentBytes() const;
+  // By consumer.
+  std::map<TaskName, Sent> SentTo() const;
   // The tasks that have not asked yet for tensors that wait here for them, with their number.
   std::map<TaskName, size_t> Unasked() const;
 
@@ -82,7 +92,7 @@ class Step final : public Rendezvous,
   };
   struct Outbox {
     std::vector<Held> held;  // until the consumer subscribes
-    int64_t bytes = 0;       // of all that was sent
+    Sent sent;
     std::shared_ptr<TensorSink> sink;
   };
   TensorSink::HandedOver CountDown();

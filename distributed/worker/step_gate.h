@@ -19,6 +19,8 @@ class StepGate {
   // It has ended with `status`: nothing of it runs any more. `done` is called with that, or with
   // the gate's error, on any thread.
   virtual void StepEnds(int64_t step_id, const Status& status, Done done) = 0;
+  // Returns what steps wait for here, for errors: "the follower to acknowledge its changes".
+  virtual const char* awaited() const = 0;
 
  protected:
   ~StepGate() = default;

@@ -6,10 +6,23 @@
 #include <utility>
 
 #include "core/base/error_origin.h"
+#include "core/base/fault_point.h"
 #include "distributed/collective/exchange.h"
 #include "distributed/collective/reserved_steps.h"
 
 namespace penstock {
+namespace {
+
+const FaultPoint kRepeats(FaultPoint::kBug, "steps/repeat-accepted",
+                          "a step that has ended in a task begins there again");
+const FaultPoint kLateTensors(FaultPoint::kBug, "steps/late-tensor-accepted",
+                              "a tensor of a step that has ended goes to another step");
+const FaultPoint kNotParked(FaultPoint::kBug, "steps/subscription-dropped",
+                            "a subscription that comes before its step is forgotten");
+const FaultPoint kNotAborted(FaultPoint::kBug, "steps/abort-ignored",
+                             "a step goes on although its master has aborted it");
+
+}  // namespace
 
 StepTable::StepTable(TaskName task, Env& env, DeadlineTimer& timer)
     : task_(std::move(task)), env_(env), timer_(timer) {}
@@ -30,7 +43,7 @@ StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::str
   std::vector<Parked> waiting;
   {
     MutexLock lock(mu_);
-    if (ended_.contains(step_id)) {
+    if (ended_.contains(step_id) && !kRepeats.Fires()) {
       return Aborted("step ", step_id, " has ended or was aborted before it began");
     }
     if (!steps_.emplace(step_id, step).second) {
@@ -51,11 +64,12 @@ void StepTable::End(int64_t step_id) {
   step = std::move(it->second);
   steps_.erase(it);
   last_end_ns_ = now_ns;
-  for (const auto& [consumer, bytes] : step->SentBytes()) sent_bytes_[consumer] += bytes;
+  for (const auto& [consumer, sent] : step->SentTo()) sent_[consumer].Add(sent);
   RememberEnded(step_id);
 }
 
 void StepTable::Abort(int64_t step_id, const Status& why) {
+  if (kNotAborted.Fires()) return;
   std::shared_ptr<Step> step;
   std::vector<Parked> waiting;
   {
@@ -119,6 +133,8 @@ void StepTable::Subscribe(const std::string& name, int64_t step_id,
     } else if (ended_.contains(step_id)) {
       // It failed here, and who aborts it elsewhere knows why: a refusal could overtake the cause.
       return;
+    } else if (kNotParked.Fires()) {
+      return;
     } else if (parked_per_consumer_[consumer] >= kParkedPerConsumerMax) {
       refused = ResourceExhausted(name, " waits in ", task_.ToString(), " for more than ",
                                   kParkedPerConsumerMax, " steps that have not begun there");
@@ -139,7 +155,11 @@ void StepTable::Deliver(int64_t step_id, const HashedKey& key, Tensor value, boo
   if (TaskSteps* const other = Reserved(step_id)) {
     return other->Deliver(step_id, key, std::move(value), is_dead);
   }
-  const auto step = Find(step_id);
+  auto step = Find(step_id);
+  if (step == nullptr && kLateTensors.Fires()) {
+    const auto running = steps();
+    if (!running.empty()) step = running.front();
+  }
   if (step != nullptr) step->Deliver(key, std::move(value), is_dead);
 }
 
@@ -178,16 +198,16 @@ std::vector<std::shared_ptr<Step>> StepTable::steps() const {
   return steps;
 }
 
-std::map<TaskName, int64_t> StepTable::SentBytes() const {
-  std::map<TaskName, int64_t> sent;
+std::map<TaskName, Sent> StepTable::SentTo() const {
+  std::map<TaskName, Sent> sent;
   std::vector<std::shared_ptr<Step>> running;
   {
     MutexLock lock(mu_);
-    sent = sent_bytes_;
+    sent = sent_;
     for (const auto& [id, step] : steps_) running.push_back(step);
   }
   for (const auto& step : running) {
-    for (const auto& [consumer, bytes] : step->SentBytes()) sent[consumer] += bytes;
+    for (const auto& [consumer, its] : step->SentTo()) sent[consumer].Add(its);
   }
   return sent;
 }

@@ -67,9 +67,9 @@ class StepTable final : public TaskSteps {
   Status Explain(int64_t step_id, const Status& task_lost) const;
   std::vector<int64_t> running() const;
   std::vector<std::shared_ptr<Step>> steps() const;
-  // How much the steps have sent to other tasks, in bytes of tensors. What a step that was aborted
-  // had sent is not counted.
-  std::map<TaskName, int64_t> SentBytes() const;
+  // How much the steps have sent to other tasks, by consumer. What a step that was aborted had sent
+  // is not counted.
+  std::map<TaskName, Sent> SentTo() const;
 
  private:
   static constexpr size_t kEndedRemembered = 4096;
@@ -100,8 +100,8 @@ class StepTable final : public TaskSteps {
   absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);  // the last so many
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<TaskName, int64_t> sent_bytes_ ABSL_GUARDED_BY(mu_);  // by steps that have ended
-  std::deque<Parked> parked_ ABSL_GUARDED_BY(mu_);               // oldest first
+  std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);  // by steps that have ended
+  std::deque<Parked> parked_ ABSL_GUARDED_BY(mu_);      // oldest first
   absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
   bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;                   // while something is parked
   std::optional<DeadlineTimer::Token> expiry_ ABSL_GUARDED_BY(mu_);  // the last one

@@ -6,13 +6,22 @@
 #include <utility>
 
 #include "core/base/error_origin.h"
+#include "core/base/fault_point.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/op/private_attrs.h"
 #include "distributed/collective/exchange.h"
+#include "distributed/worker/gate_wait.h"
 
 namespace penstock {
 namespace {
+
+const FaultPoint kLeaseEnds(FaultPoint::kMishap, "worker/lease-ends",
+                            "a task deletes a session whose master is well");
+const FaultPoint kSessionsStay(FaultPoint::kBug, "worker/session-kept",
+                               "a task keeps a session that its master has deleted");
+const FaultPoint kFollowerServes(FaultPoint::kBug, "worker/follower-serves",
+                                 "a replica that is not the primary takes sessions");
 
 // The transfers of a step, as its partitions declare them.
 struct Traffic {
@@ -108,7 +117,7 @@ Device* Worker::FindDevice(string_view name) const {
 
 Status Worker::CreateSession(const WorkerSessionOptions& options) {
   if (refusing_) return Unavailable(self_.ToString(), " is shutting down");
-  if (!serving_) {
+  if (!serving_ && !kFollowerServes.Fires()) {
     return Unavailable(self_.ToString(),
                        " does not serve: it is, or becomes, the follower of its "
                        "other replica");
@@ -132,6 +141,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
 }
 
 void Worker::DeleteSession(const std::string& handle) {
+  if (kSessionsStay.Fires()) return;
   std::shared_ptr<Session> session;
   {
     MutexLock lock(mu_);
@@ -187,7 +197,8 @@ void Worker::ReapSessions() {
     MutexLock lock(mu_);
     for (const auto& [handle, session] : sessions_) {
       const int64_t lease_ns = TimeoutNanos(session->options.lease_ms);
-      if (lease_ns > 0 && now - session->last_sign_ns > lease_ns) expired.push_back(handle);
+      if (lease_ns == 0) continue;
+      if (now - session->last_sign_ns > lease_ns || kLeaseEnds.Fires()) expired.push_back(handle);
     }
   }
   for (const std::string& handle : expired) DeleteSession(handle);
@@ -338,18 +349,16 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
     std::move(done)(std::move(status));
   });
   if (gate_ != nullptr) gate_->StepBegins(step->id());
-  Done ran([gate = gate_, step, ended = std::move(ended)](Status status) mutable {
-    if (status.ok() && gate == nullptr) return step->WhenSent(std::move(ended));
-    if (gate == nullptr) {
-      step->Cancel(status);
-      return std::move(ended)(std::move(status));
-    }
-    gate->StepEnds(step->id(), status,
-                   Done([step, ended = std::move(ended)](Status passed) mutable {
-                     if (passed.ok()) return step->WhenSent(std::move(ended));
-                     step->Cancel(passed);
-                     std::move(ended)(std::move(passed));
-                   }));
+  Done passed([step, ended = std::move(ended)](Status status) mutable {
+    if (status.ok()) return step->WhenSent(std::move(ended));
+    step->Cancel(status);
+    std::move(ended)(std::move(status));
+  });
+  Done ran([this, step, deadline_ns = args.deadline_ns,
+            passed = std::move(passed)](Status status) mutable {
+    if (gate_ == nullptr) return std::move(passed)(std::move(status));
+    AwaitGate(*gate_, step, status, deadline_ns,
+              {.threads = &threads_, .timer = &timer_, .task = self_.name}, std::move(passed));
   });
   const StepArgs step_args{.step_id = args.step_id,
                            .rendezvous = step.get(),

@@ -125,18 +125,12 @@ KERNEL_ANY_TYPE(CollectiveBcastSend, BroadcastSendKernel<-1>);
 KERNEL_ANY_TYPE(CollectiveBcastRecv, BroadcastReceiveKernel<-1>);
 KERNEL_ANY_TYPE(CollectiveBcastSendV2, BroadcastSendKernel<1>);
 KERNEL_ANY_TYPE(CollectiveBcastRecvV2, BroadcastReceiveKernel<0>);
-KERNEL_DEF({.op = "CollectiveBcastSend",
-            .device = "GPU",
-            .host_args = {"input", "data"},
-            .make = Make<BroadcastSendKernel<-1>>});
+KERNEL_DEF((OnGpu("CollectiveBcastSend", Make<BroadcastSendKernel<-1>>)));
 KERNEL_DEF({.op = "CollectiveBcastRecv",
             .device = "GPU",
             .host_args = {"data"},
             .make = Make<BroadcastReceiveKernel<-1>>});
-KERNEL_DEF({.op = "CollectiveBcastSendV2",
-            .device = "GPU",
-            .host_args = {"input", "group_size", "group_key", "instance_key", "data"},
-            .make = Make<BroadcastSendKernel<1>>});
+KERNEL_DEF((OnGpuV2("CollectiveBcastSendV2", Make<BroadcastSendKernel<1>>)));
 KERNEL_DEF({.op = "CollectiveBcastRecvV2",
             .device = "GPU",
             .host_args = {"group_size", "group_key", "instance_key", "shape", "data"},

@@ -25,7 +25,11 @@ Status IntInput(KernelContext& ctx, int i, const char* name, int64_t* value) {
 }
 
 OpDef Common(std::string doc, DTypes types) {
-  return {.doc = std::move(doc),
+  return {.doc = StrCat(doc,
+                        " `timeout_seconds`: the limit of each execution, which then ends with "
+                        "DeadlineExceeded and says which ranks it waits for; 0: ten minutes until "
+                        "all ranks of the group have come for the first time, and none after "
+                        "that."),
           .outputs = {{"data", "T"}},
           .types = {{"T", std::move(types)}},
           .stateful = true,
@@ -51,6 +55,35 @@ OpDef WithMerge(OpDef op) {
   op.attrs.push_back({"merge_op", OneOf{{"Min", "Max", "Mul", "Add"}}});
   op.attrs.push_back({"final_op", OneOf{{"Id", "Div"}}});
   return op;
+}
+
+OpDef WithGroupInputs(OpDef op) {
+  op.inputs = {{"input", "T"},
+               {"group_size", "int32"},
+               {"group_key", "int32"},
+               {"instance_key", "int32"},
+               {"ordering_token", Repeat("Nordering_token", "resource")}};
+  op.attrs.push_back({"is_stateless", false});
+  op.attrs.push_back({"Nordering_token", Ints{.min = 0}, int64_t{0}});
+  return op;
+}
+
+Status UnknownFirstDimension(ShapeScope& s) {
+  ASSIGN_OR_RETURN(PartialShape shape, s.WithRankAtLeast(0, 1));
+  if (shape.known_rank()) shape.set_dim(0, PartialShape::kUnknown);
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+KernelDef OnGpu(std::string op, std::unique_ptr<Kernel> (*make)()) {
+  return {.op = std::move(op), .device = "GPU", .host_args = {"input", "data"}, .make = make};
+}
+
+KernelDef OnGpuV2(std::string op, std::unique_ptr<Kernel> (*make)()) {
+  return {.op = std::move(op),
+          .device = "GPU",
+          .host_args = {"input", "group_size", "group_key", "instance_key", "data"},
+          .make = make};
 }
 
 Status CollectiveKernel::Init(const KernelInit& node) {

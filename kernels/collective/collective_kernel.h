@@ -7,9 +7,12 @@
 // inputs 1 to 3 (0 to 2 where it receives a broadcast).
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "core/op/kernel.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
 #include "core/runtime/collective.h"
 
 namespace penstock {
@@ -53,5 +56,12 @@ class ReducingKernel : public CollectiveKernel {
 OpDef CollectiveOp(std::string doc, DTypes types);    // V1
 OpDef CollectiveOpV2(std::string doc, DTypes types);  // V2, without its inputs
 OpDef WithMerge(OpDef op);                            // adds merge_op and final_op
+// Adds the inputs of V2: the tensor, the group, the instance and the ordering tokens.
+OpDef WithGroupInputs(OpDef op);
+// The shape of the input, but for its first dimension.
+Status UnknownFirstDimension(ShapeScope& s);
+// The kernel for GPUs of an op with the input "input": all arguments are in the host's memory.
+KernelDef OnGpu(std::string op, std::unique_ptr<Kernel> (*make)());
+KernelDef OnGpuV2(std::string op, std::unique_ptr<Kernel> (*make)());
 
 }  // namespace penstock

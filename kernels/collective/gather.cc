@@ -2,7 +2,6 @@
 //
 // CollectiveGather (all-gather) and its V2.
 #include "core/op/registry.h"
-#include "core/op/shape_scope.h"
 #include "kernels/collective/collective_kernel.h"
 
 namespace penstock {
@@ -28,13 +27,6 @@ class AllGatherKernel final : public CollectiveKernel {
   }
 };
 
-Status GatheredShape(ShapeScope& s) {
-  ASSIGN_OR_RETURN(PartialShape shape, s.WithRankAtLeast(0, 1));
-  if (shape.known_rank()) shape.set_dim(0, PartialShape::kUnknown);
-  s.set_output(0, std::move(shape));
-  return OkStatus();
-}
-
 OP(CollectiveGather) {
   OpDef op = CollectiveOp(
       "The tensors of all ranks, one after the other along the first dimension, in order of the "
@@ -47,31 +39,18 @@ OP(CollectiveGather) {
 }
 
 OP(CollectiveGatherV2) {
-  OpDef op = CollectiveOpV2(
+  OpDef op = WithGroupInputs(CollectiveOpV2(
       "As CollectiveGather, with the group and the instance as inputs. `is_stateless` is a hint "
       "that changes nothing here; `ordering_token` only orders.",
-      kGathered);
-  op.inputs = {{"input", "T"},
-               {"group_size", "int32"},
-               {"group_key", "int32"},
-               {"instance_key", "int32"},
-               {"ordering_token", Repeat("Nordering_token", "resource")}};
-  op.attrs.push_back({"is_stateless", false});
-  op.attrs.push_back({"Nordering_token", Ints{.min = 0}, int64_t{0}});
-  op.shape = GatheredShape;
+      kGathered));
+  op.shape = UnknownFirstDimension;
   return op;
 }
 
 KERNEL_ANY_TYPE(CollectiveGather, AllGatherKernel<-1>);
 KERNEL_ANY_TYPE(CollectiveGatherV2, AllGatherKernel<1>);
-KERNEL_DEF({.op = "CollectiveGather",
-            .device = "GPU",
-            .host_args = {"input", "data"},
-            .make = Make<AllGatherKernel<-1>>});
-KERNEL_DEF({.op = "CollectiveGatherV2",
-            .device = "GPU",
-            .host_args = {"input", "group_size", "group_key", "instance_key", "data"},
-            .make = Make<AllGatherKernel<1>>});
+KERNEL_DEF((OnGpu("CollectiveGather", Make<AllGatherKernel<-1>>)));
+KERNEL_DEF((OnGpuV2("CollectiveGatherV2", Make<AllGatherKernel<1>>)));
 
 }  // namespace
 }  // namespace penstock

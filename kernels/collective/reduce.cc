@@ -42,22 +42,8 @@ class ReduceScatterKernel final : public ReducingKernel {
   }
 };
 
-Status FirstDimensionUnknown(ShapeScope& s) {
-  ASSIGN_OR_RETURN(PartialShape shape, s.WithRankAtLeast(0, 1));
-  if (shape.known_rank()) shape.set_dim(0, PartialShape::kUnknown);
-  s.set_output(0, std::move(shape));
-  return OkStatus();
-}
-
 OpDef ReduceV2(std::string doc) {
-  OpDef op = WithMerge(CollectiveOpV2(std::move(doc), kReduced));
-  op.inputs = {{"input", "T"},
-               {"group_size", "int32"},
-               {"group_key", "int32"},
-               {"instance_key", "int32"},
-               {"ordering_token", Repeat("Nordering_token", "resource")}};
-  op.attrs.push_back({"is_stateless", false});
-  op.attrs.push_back({"Nordering_token", Ints{.min = 0}, int64_t{0}});
+  OpDef op = WithGroupInputs(WithMerge(CollectiveOpV2(std::move(doc), kReduced)));
   op.attrs.push_back({"max_subdivs_per_device", int64_t{-1}});
   return op;
 }
@@ -87,25 +73,16 @@ OP(CollectiveReduceScatterV2) {
   OpDef op = ReduceV2(
       "The tensors of all ranks, merged element by element, of which each rank gets its part: the "
       "n-th rank, in order of their devices' names, the n-th part of the first dimension.");
-  op.shape = FirstDimensionUnknown;
+  op.shape = UnknownFirstDimension;
   return op;
 }
 
 KERNEL_ANY_TYPE(CollectiveReduce, AllReduceKernel<-1>);
 KERNEL_ANY_TYPE(CollectiveReduceV2, AllReduceKernel<1>);
 KERNEL_ANY_TYPE(CollectiveReduceScatterV2, ReduceScatterKernel);
-KERNEL_DEF({.op = "CollectiveReduce",
-            .device = "GPU",
-            .host_args = {"input", "data"},
-            .make = Make<AllReduceKernel<-1>>});
-KERNEL_DEF({.op = "CollectiveReduceV2",
-            .device = "GPU",
-            .host_args = {"input", "group_size", "group_key", "instance_key", "data"},
-            .make = Make<AllReduceKernel<1>>});
-KERNEL_DEF({.op = "CollectiveReduceScatterV2",
-            .device = "GPU",
-            .host_args = {"input", "group_size", "group_key", "instance_key", "data"},
-            .make = Make<ReduceScatterKernel>});
+KERNEL_DEF((OnGpu("CollectiveReduce", Make<AllReduceKernel<-1>>)));
+KERNEL_DEF((OnGpuV2("CollectiveReduceV2", Make<AllReduceKernel<1>>)));
+KERNEL_DEF((OnGpuV2("CollectiveReduceScatterV2", Make<ReduceScatterKernel>)));
 
 }  // namespace
 }  // namespace penstock

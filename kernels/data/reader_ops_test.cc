@@ -170,7 +170,7 @@ TEST(Readers, TFRecords) {
   EXPECT_TRUE(absl::StrContains(damaged.Read(), "the record at offset 0 is damaged"));
 }
 
-// Whatever reader, wherever it stands: a new one goes on from there.
+// A new reader of any kind goes on from the state of another one, at any position.
 TEST(Readers, AnotherOneGoesOnFromTheState) {
   const std::string a = Write("s1", "HH1\n22\n333\n4444\n"), b = Write("s2", "HH5\n66\n");
   const std::string records = testing::TempDir() + "/records";

@@ -6,7 +6,9 @@
 #include "core/base/mutex.h"
 #include "core/checkpoint/bundle_writer.h"
 #include "core/checkpoint/checkpoint_reader.h"
+#include "core/checkpoint/finished_checkpoints.h"
 #include "core/checkpoint/merge_bundles.h"
+#include "core/checkpoint/write_rate.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -17,19 +19,36 @@ namespace penstock {
 namespace {
 
 class SaveKernel : public FileKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    if (!node.attrs.contains(kBytesPerSecondAttr)) return OkStatus();
+    return node.Attr(kBytesPerSecondAttr, &bytes_per_second_);
+  }
+
  protected:
   Status Run(KernelContext& ctx) const override {
+    if (bytes_per_second_ <= 0) return Save(ctx, *ctx.step().env);
+    SteadyEnv steady(*ctx.step().env, bytes_per_second_, [&] { return CheckNotCancelled(ctx); });
+    return Save(ctx, steady);
+  }
+
+ private:
+  static Status Save(KernelContext& ctx, Env& env) {
     constexpr int kFirstTensor = 3;
     const int count = ctx.num_inputs() - kFirstTensor;
     ASSIGN_OR_RETURN(const SliceRequest request, SliceRequest::Parse(ctx, count));
-    ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(*ctx.step().env, request.file));
+    ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(env, request.file));
     for (int i = 0; i < count; ++i) {
       RETURN_IF_ERROR(CheckNotCancelled(ctx));
       RETURN_IF_ERROR(
           writer->AddAs(request.names[i], request.slices[i], ctx.input(kFirstTensor + i)));
     }
-    return writer->Finish();
+    RETURN_IF_ERROR(writer->Finish());
+    NoteFinishedCheckpoint(request.file, *ctx.step().env);
+    return OkStatus();
   }
+
+  int64_t bytes_per_second_ = 0;  // 0: no limit
 };
 
 class RestoreKernel : public FileKernel {
@@ -75,7 +94,10 @@ class MergeKernel : public FileKernel {
   Status Run(KernelContext& ctx) const override {
     ASSIGN_OR_RETURN(const auto sources, StringsInput(ctx, 0, "checkpoint_prefixes"));
     ASSIGN_OR_RETURN(const std::string destination, StringInput(ctx, 1, "destination_prefix"));
-    return MergeBundles(*ctx.step().env, {sources.begin(), sources.end()}, destination, options_);
+    RETURN_IF_ERROR(
+        MergeBundles(*ctx.step().env, {sources.begin(), sources.end()}, destination, options_));
+    NoteFinishedCheckpoint(destination, *ctx.step().env);
+    return OkStatus();
   }
 
  private:

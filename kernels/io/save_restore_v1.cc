@@ -3,6 +3,7 @@
 // Checkpoints of TensorFlow's first format, which programs of its first year ask for: one op
 // restores one tensor.
 #include "core/base/env.h"
+#include "core/checkpoint/finished_checkpoints.h"
 #include "core/checkpoint/v1_reader.h"
 #include "core/checkpoint/v1_writer.h"
 #include "core/op/gradient.h"
@@ -28,7 +29,9 @@ class SaveV1Kernel : public FileKernel {
       RETURN_IF_ERROR(writer.AddAs(request.names[i], kSlices ? request.slices[i] : "",
                                    ctx.input(kFirstTensor + i)));
     }
-    return writer.Finish();
+    RETURN_IF_ERROR(writer.Finish());
+    NoteFinishedCheckpoint(request.file, *ctx.step().env);
+    return OkStatus();
   }
 };
 

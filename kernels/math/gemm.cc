@@ -8,6 +8,7 @@
 #include <complex>
 #include <type_traits>
 
+#include "core/base/blocked_signals.h"
 #include "core/base/check.h"
 #include "kernels/math/gemv.h"
 
@@ -37,7 +38,7 @@ bool HasWideVectors() {
 }
 
 bool OneDnnIsFaster(const Product& p) {
-  if (p.m * p.n * p.k <= 16 * 16 * 16) return false;  // it takes longer to set out
+  if (p.m * p.n * p.k <= 32 * 32 * 32) return false;  // it takes longer to set out
   if (HasWideVectors() || p.a != Side::kPlain || p.b != Side::kPlain) return true;
   // With AVX2 OpenBLAS is ahead by 1.3 on plain matrices of middling size only.
   return p.m < 64 || p.n < 64 || p.n > 4096;
@@ -52,6 +53,9 @@ void MultiplyBlock(const Block& block, const float* a, const float* b, float* c)
   }
   thread_local const bool alone = (omp_set_num_threads(1), true);
   static_cast<void>(alone);
+  // Its loops use the stack pointer for something else (2.6): the frame of a signal handler would
+  // be written over the packed matrices, or past them.
+  const BlockedSignals blocked;
   const dnnl_status_t status =
       dnnl_sgemm(p.a == Side::kPlain ? 'N' : 'T', p.b == Side::kPlain ? 'N' : 'T', p.m, p.n, p.k, 1,
                  a, block.lda, b, block.ldb, 0, c, block.ldc);

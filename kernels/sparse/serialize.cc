@@ -177,7 +177,7 @@ Status DeserializeShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Whatever a tensor can hold but handles.
+// Returns all types that a tensor can hold but handles.
 DTypes Serializable() {
   DTypes types;
   for (const DType dtype : kAllTypes) {

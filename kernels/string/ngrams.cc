@@ -115,7 +115,7 @@ class NGramsKernel final : public Kernel {
       for (int64_t i = 0; i < count; ++i) *to++ = Gram(words, i - padding, width);
     }
     if (widths_.empty() || !IsShort(size)) return to;
-    // Whoever asks for as much padding as is needed has no rows that are too short.
+    // This is reached only if there is less padding than the narrowest width needs.
     *to++ = Gram(words, -padding_, size + 2 * padding_);
     return to;
   }

@@ -63,9 +63,11 @@ class Run:
                                          (pattern, seconds, self.output()))
                 self.arrived.wait(min(left, 0.2))
 
-    def pid(self, job, index):
-        """The process of a task."""
+    def pid(self, job, index, replica=None):
+        """The process of a task, or of one of its two replicas."""
         wanted = {"--job_name=" + job, "--task_index=%d" % index}
+        if replica is not None:
+            wanted.add("--replica_index=%d" % replica)
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
                 continue
@@ -78,10 +80,13 @@ class Run:
                 continue
             if wanted <= arguments and parent == self.process.pid:
                 return int(entry)
-        raise AssertionError("no process of %s/%d" % (job, index))
+        raise AssertionError("no process of %s/%d, replica %s" % (job, index, replica))
 
-    def kill(self, job, index):
-        os.kill(self.pid(job, index), signal.SIGKILL)
+    def kill(self, job, index, replica=None, how=signal.SIGKILL):
+        """Returns the process that it has sent the signal to."""
+        pid = self.pid(job, index, replica)
+        os.kill(pid, how)
+        return pid
 
     def address(self, job):
         """host:port of the first task of a job."""

@@ -6,6 +6,7 @@ import glob
 import os
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import PENSTOCK, StuckCluster, free_ports, main  # noqa: E402
@@ -46,7 +47,9 @@ class EndTest(StuckCluster):
     def test_nobody_there(self):
         target = "grpc://127.0.0.1:%d" % free_ports(1)[0]
         for name in "shutdown", "reset":
+            begun = time.monotonic()
             ran = command(name, target)
+            self.assertLess(time.monotonic() - begun, 10)
             self.assertEqual(ran.returncode, 1)
             self.assertIn(target[len("grpc://"):], ran.stderr)
             self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
@@ -55,7 +58,11 @@ class EndTest(StuckCluster):
     def test_training_that_is_shut_down_saves(self):
         run = self.start("--model=mlp", "--steps=10000000", "--save_every_steps=10000000", ps=1)
         run.wait_for(r"step +[1-9]\d")
-        ran = command("shutdown", "grpc://" + run.address("worker"))
+        target = "grpc://" + run.address("worker")
+        # The first step's is written at the start.
+        self.until(lambda: command("status", target).stdout, "Last checkpoints",
+                   run.folder + "/model.ckpt-")
+        ran = command("shutdown", target)
         self.assertEqual(ran.returncode, 0, ran.stderr + run.output())
         self.assertEqual(run.finish(60), 143, run.output())  # stopped: start it again
         told, _ = run.wait_for(r"worker/0\] .*told to end at step (\d+)")

@@ -52,7 +52,7 @@ class ExamplesTest(ClusterTest):
 
     def test_readmes_name_programs_and_flags_that_exist(self):
         shown = 0
-        for readme in ("README.md", EXAMPLES + "/README.md"):
+        for readme in ("README.md", EXAMPLES + "/README.md", "docs/own-program.md"):
             for command in commands(readme):
                 match = re.search(r"client/examples[/:](\w+)( .*|\"?)$", command)
                 if not match or "bazel build" in command or ".py" in command:
@@ -133,6 +133,32 @@ class ExamplesTest(ClusterTest):
         self.assertTrue(w, said)
         self.assertAlmostEqual(float(w.group(1)), 3, delta=0.1)
         self.assertAlmostEqual(float(w.group(2)), -1, delta=0.1)
+
+    def test_first_cluster(self):
+        line = r"step 2\d\d\d: w = .*?([\d.e-]+),? +(-[\d.e-]+)"
+        for said in (self.run_alone(EXAMPLES + "/first_cluster"),
+                     self.run_on_cluster(program=EXAMPLES + "/first_cluster").output()):
+            w = re.search(line, said)
+            self.assertTrue(w, said)
+            self.assertAlmostEqual(float(w.group(1)), 3, delta=0.1)
+            self.assertAlmostEqual(float(w.group(2)), -1, delta=0.1)
+
+    def test_first_cluster_is_what_its_page_shows(self):
+        with open("docs/own-program.md") as f:
+            shown = re.search(r"```cpp\n(.*?)```", f.read(), re.DOTALL).group(1)
+        with open(EXAMPLES + "/first_cluster.cc") as f:
+            self.assertTrue(f.read().endswith(shown))
+
+    def test_cube_root(self):
+        library = EXAMPLES + "/libcube_root_op.so"
+        self.assertEqual(self.run_alone(EXAMPLES + "/cube_root", library), "x = 7.998\n")
+        self.assertIn("cube is x", self.run_alone(PENSTOCK, "ops", "--load", library, "CubeRoot"))
+        # A program that serves a task gives it the libraries of its environment.
+        run = self.start("--model=mlp", "--steps=1000000", ps=1, workers=1,
+                         run_flags=["--load=" + library])
+        run.wait_for(r"step +[1-9]")
+        said = self.run_alone(EXAMPLES + "/cube_root", library, "grpc://" + run.address("ps"))
+        self.assertEqual(said, "x = 7.998\n")
 
     def test_score(self):
         said = self.run_alone(EXAMPLES + "/score", SAVED_MODEL, "serving_default",

@@ -7,11 +7,12 @@ import os
 import random
 import re
 import signal
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from cluster import ClusterTest, main  # noqa: E402
+from cluster import PENSTOCK, ClusterTest, main  # noqa: E402
 
 PROGRAM = "tests/e2e/replica_train"
 KILLS = int(os.environ.get("REPLICA_TEST_KILLS", "6"))
@@ -27,24 +28,6 @@ class ReplicaTest(ClusterTest):
 
     def weights(self, run):
         return re.search(r"weights ([0-9a-f]{16})", run.output()).group(1)
-
-    def kill_replica(self, run, ps, replica, how=signal.SIGKILL):
-        """The process of a replica."""
-        wanted = {"--job_name=ps", "--task_index=%d" % ps, "--replica_index=%d" % replica}
-        for entry in os.listdir("/proc"):
-            if not entry.isdigit():
-                continue
-            try:
-                with open("/proc/%s/cmdline" % entry) as f:
-                    arguments = set(f.read().split("\0"))
-                with open("/proc/%s/stat" % entry) as f:
-                    parent = int(f.read().rsplit(")", 1)[1].split()[1])
-            except (OSError, ValueError, IndexError):
-                continue
-            if wanted <= arguments and parent == run.process.pid:
-                os.kill(int(entry), how)
-                return int(entry)
-        raise AssertionError("no process of ps/%d.%d" % (ps, replica))
 
     def kill_primaries(self, *flags, ps, kills):
         undisturbed = self.train(*flags, ps=ps, replicas=1)
@@ -62,7 +45,7 @@ class ReplicaTest(ClusterTest):
             run.wait_for(r"step \d", start=start[victim])
             time.sleep(choose.random() * 0.3)
             killed = time.monotonic()
-            self.kill_replica(run, victim, primaries[victim])
+            run.kill("ps", victim, primaries[victim])
             match, start[victim] = run.wait_for(TAKEN_OVER % victim, seconds=15,
                                                 start=start[victim])
             slowest = max(slowest, time.monotonic() - killed)
@@ -87,11 +70,34 @@ class ReplicaTest(ClusterTest):
         line = 0
         for _ in range(3):
             _, line = run.wait_for(WHOLE % 1, start=line)
-            self.kill_replica(run, 1, 1)
+            run.kill("ps", 1, 1)
             _, line = run.wait_for(r"task:1, replica 0: lost its follower", start=line)
         self.assertEqual(run.finish(120), 0, run.output())
         self.assertEqual(self.weights(run), self.weights(undisturbed), run.output())
         self.assertNotRegex(run.output(), r"step after \d+ failed", "a follower's death fails none")
+
+    def test_status_shows_who_is_the_primary(self):
+        run = self.train("--steps=1000000", "--step_millis=10", ps=1, restarts=1)
+        run.wait_for(WHOLE % 0)
+        status = [PENSTOCK, "status", "grpc://" + run.address("worker")]
+
+        def table():
+            ran = subprocess.run(status, capture_output=True, text=True, timeout=60, check=True)
+            return ran.stdout
+
+        row = r"(?m)^  /job:ps/task:0 +(\S+) +%s +(\d+)"
+        said = table()
+        first, follower = (re.search(row % role, said) for role in ("primary", "follower"))
+        self.assertTrue(first and follower, said)
+        self.assertRegex(said, r"primary .* (has everything|changes behind) ")
+        run.kill("ps", 0, 0)
+        run.wait_for(TAKEN_OVER % 0, seconds=15)
+        second = re.search(row % "primary", table())
+        self.assertEqual(second.group(1), follower.group(1), "the other process")
+        self.assertGreater(int(second.group(2)), int(first.group(2)), "a later epoch")
+        ended = subprocess.run([PENSTOCK, "shutdown", "grpc://" + run.address("worker")],
+                               capture_output=True, text=True, timeout=60, check=False)
+        self.assertIn(follower.group(1) + " has ended", ended.stdout)
 
     def test_a_primary_that_was_only_frozen_is_fenced(self):
         undisturbed = self.train("--steps=600", replicas=1)
@@ -99,7 +105,7 @@ class ReplicaTest(ClusterTest):
         run = self.train("--steps=600", "--step_millis=10", restarts=2)
         _, line = run.wait_for(WHOLE % 0)
         run.wait_for(r"step \d\d", start=line)
-        pid = self.kill_replica(run, 0, 0, signal.SIGSTOP)
+        pid = run.kill("ps", 0, 0, signal.SIGSTOP)
         _, line = run.wait_for(TAKEN_OVER % 0, seconds=15, start=line)
         run.wait_for(r"step \d", seconds=30, start=line)
         os.kill(pid, signal.SIGCONT)

@@ -151,6 +151,12 @@ class SecurityTest(ClusterTest):
         self.refused(self.secured(TOKEN_FILE=os.path.join(self.ours, "wrong_token")), address,
                      "is not one of this cluster's", TOKEN)
 
+    def test_a_flag_beats_the_environment(self):
+        address = self.serve(self.secured(), "--tls_client_auth=false")
+        without = self.secured(TLS_CERT=None, TLS_KEY=None, TLS_CLIENT_AUTH=None)
+        code, _, error = self.run_with(without, [PENSTOCK, "status", "grpc://" + address])
+        self.assertEqual(code, 0, error)
+
     def test_a_secured_client_of_a_plain_task(self):
         address = self.serve({})
         self.refused(self.secured(TOKEN_FILE=None), address, "the task does not speak TLS",

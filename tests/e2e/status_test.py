@@ -94,6 +94,18 @@ class StatusTest(StuckCluster):
                 self.get(path)
             self.assertEqual(raised.exception.code, code)
 
+    def test_other_sites_are_not_answered(self):
+        for host, code in (("evil.example", 403), ("localhost:%d" % self.status_port, 200)):
+            request = urllib.request.Request("http://127.0.0.1:%d/status.json" % self.status_port,
+                                             headers={"Host": host})
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    got, said = answer.status, ""
+            except urllib.error.HTTPError as refused:
+                got, said = refused.code, refused.read().decode()
+            self.assertEqual(got, code)
+            self.assertEqual("--status_hosts=evil.example" in said, code == 403)
+
     def test_a_port_that_is_taken_is_named(self):
         port, = free_ports(1)
         ran = subprocess.run([PENSTOCK, "server", "--job_name=ps", "--task_index=0",

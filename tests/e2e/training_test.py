@@ -34,10 +34,31 @@ class TrainingTest(ClusterTest):
         run = self.start("--model=mlp", "--steps=400", ps=2, workers=2)
         self.assertEqual(run.finish(), 0, run.output())
         self.assertGreater(self.accuracy(run.output()), 0.78)
+        self.assertRegex(run.output(), r"staleness of \d+ updates: mean \d")
         listing = subprocess.run([PENSTOCK, "checkpoint", run.folder], capture_output=True,
                                  text=True, check=False)
         self.assertEqual(listing.returncode, 0, listing.stderr)
         self.assertIn("global_step", listing.stdout)
+
+    def traced_bytes(self, path):
+        """Returns the bytes of the tensors that tasks received in the steps of a time line."""
+        with open(path) as f:
+            events = json.load(f)["traceEvents"]
+        return sum(e["args"].get("bytes", 0) for e in events if e["name"] == "RecvTensor")
+
+    def test_rounded_transfers_are_half_as_large(self):
+        received = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for flags in [], ["--bfloat16_transfers"]:
+                path = os.path.join(folder, "trace.json")
+                run = self.start("--model=mlp", "--steps=400", "--trace_file=" + path, *flags,
+                                 ps=1, workers=2)
+                self.assertEqual(run.finish(), 0, run.output())
+                self.assertGreater(self.accuracy(run.output()), 0.78)
+                received[bool(flags)] = self.traced_bytes(path)
+        # Biases and the step's number stay as they are, and so do pictures and labels.
+        self.assertGreater(received[False], 20 * 100_000 * 8)
+        self.assertLess(received[True], 0.6 * received[False])
 
     def test_synchronous_cluster(self):
         run = self.start("--model=mlp", "--steps=200", "--sync", ps=1, workers=2)

@@ -74,7 +74,7 @@ def program(*modes, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE):
     return add
 
 
-def _free_ports(count):
+def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for s in sockets:
         s.bind(("localhost", 0))
@@ -107,7 +107,7 @@ class Cluster:
 
 
 def _start_servers(make):
-    ports = iter(_free_ports(sum(TASKS.values())))
+    ports = iter(free_ports(sum(TASKS.values())))
     spec = {job: ["localhost:%d" % next(ports) for _ in range(n)] for job, n in TASKS.items()}
     return {job: [make(spec, job_name=job, task_index=i) for i in range(n)]
             for job, n in TASKS.items()}

@@ -35,6 +35,16 @@ class ServerArguments(unittest.TestCase):
                 self.assertEqual(described(tf_server.Server, *args),
                                  described(tf.compat.v1.train.Server, *args))
 
+    def test_install_replaces_the_class_everywhere(self):
+        from tensorflow.python.training import server_lib
+        modules = (server_lib, tf.compat.v1.train, tf.distribute, tf.compat.v1.distribute)
+        for module in modules:
+            self.assertIsNot(module.Server, tf_server.Server)
+            self.addCleanup(setattr, module, "Server", module.Server)
+        tf_server.install()
+        for module in modules:
+            self.assertIs(module.Server, tf_server.Server)
+
 
 if __name__ == "__main__":
     unittest.main()

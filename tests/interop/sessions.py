@@ -161,7 +161,28 @@ def traces(cluster):
     partitions = {n.device.split("/device:")[0] for g in metadata.partition_graphs
                   for n in g.node}
     tasks = {"/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"}
-    return "y" in nodes, tasks <= names, '"name": "y"' in trace, tasks <= partitions
+    return ("y" in nodes, "RecvTensor" in nodes, tasks <= names, '"name": "y"' in trace,
+            tasks <= partitions)
+
+
+@program("ref", "resource", rtol=2.0**-6)
+def rounded_transfers(cluster):
+    """Floats travel as bfloat16, which TensorFlow cuts and Penstock rounds; training goes on."""
+    values = np.random.RandomState(1).uniform(1, 2, [100, 10]).astype(np.float32)
+    with v1.device("/job:ps/task:0"):
+        w = v1.get_variable("w", initializer=values)
+    with v1.device("/job:worker/task:1"):
+        doubled = 2.0 * w
+        loss = tf.reduce_sum(tf.square(w))
+    train = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+    config = v1.ConfigProto()
+    config.graph_options.enable_bfloat16_sendrecv = True
+    with cluster.session(config) as session:
+        session.run(w.initializer)
+        found = session.run(doubled)
+        for _ in range(5):
+            session.run(train)
+        return found, np.mean(found != 2 * values) > 0.9, session.run(loss)
 
 
 @program("ref")

@@ -18,7 +18,7 @@ HEAD = """\
 """
 
 # Followed by a colon it is a name, such as that of the op Where.
-OPENING = re.compile(r"(What|Of|Who|Where|Which|Whose)[ ,]")
+OPENING = re.compile(r"(Whatever|What|Of|Whoever|Who|Where|Which|Whose)[ ,]")
 OPENING_WHY = ("a comment opens with \"{}\": begin with a verb (\"Returns ...\"), a noun, or "
                "if/when (docs/glossary.md)")
 # (what is not written any more, what is written instead)

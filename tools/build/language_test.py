@@ -23,7 +23,8 @@ class OpeningsTest(unittest.TestCase):
 
     def test_a_comment_opens_with_a_verb(self):
         self.assertEqual(self.lines("a.cc", "// Returns what is left.\nint Left();\n"), [])
-        for word in "What", "Of", "Who", "Where", "Which", "Whose":
+        for word in (
+                "What", "Whatever", "Of", "Who", "Whoever", "Where", "Which", "Whose"):
             self.assertEqual(self.lines("a.h", f"int x;\n  // {word} it is.\n"), [2], word)
 
     def test_only_the_first_line_of_a_paragraph_counts(self):
@@ -36,7 +37,7 @@ class OpeningsTest(unittest.TestCase):
         self.assertEqual(self.lines("a.cc", head + "// What it holds.\n"), [2])
 
     def test_words_that_begin_alike_are_others(self):
-        text = "// Whatever comes.\n\n// Offsets.\n\n// Where: an op.\n"
+        text = "// Whether it is.\n\n// Offsets.\n\n// Where: an op.\n"
         self.assertEqual(self.lines("a.cc", text), [])
 
     def test_scripts_and_docstrings(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs to an empty folder and does there what docs/install.md says, word for word."""
+"""Installs to an empty folder and does there what docs/install.md and docs/custom-ops.md say, word
+for word."""
 
 import os
 import re
@@ -14,8 +15,8 @@ IMAGE = TREE + "/tools/package/penstock.tar"
 W = r"w = float\[2,1\] 3 -1\n"
 
 
-def blocks(language):
-    with open(TREE + "/docs/install.md", encoding="utf-8") as file:
+def blocks(language, page="install.md"):
+    with open(TREE + "/docs/" + page, encoding="utf-8") as file:
         return re.findall(rf"```{language}\n(.*?)```", file.read(), re.DOTALL)
 
 
@@ -75,6 +76,76 @@ class InstallTest(unittest.TestCase):
             LD_LIBRARY_PATH={self.prefix}/lib ./own_op""")
         self.assertEqual(said, "y = float[2] 3 6\ndx = float[2] 3 3\n")
 
+    def start_server(self, command):
+        """Starts a server, on a free port if it asks for 2222; returns where it serves."""
+        process = subprocess.Popen(
+            ["bash", "-c", "exec " + command.replace("127.0.0.1:2222", "127.0.0.1:0")],
+            cwd=self.home, env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, 60)
+        self.addCleanup(process.terminate)
+        for line in process.stdout:
+            if " serves at grpc://" in line:
+                return line.split()[-1]
+        self.fail(command + " does not serve")
+
+    def test_a_library_of_ops(self):
+        self.install("--prefix=" + self.prefix)
+        pkg_config, cmake, load, from_cpp = blocks("sh", "custom-ops.md")
+        op = blocks("cpp", "custom-ops.md")[0]
+        with open(TREE + "/client/examples/cube_root_op.cc", encoding="utf-8") as file:
+            self.assertTrue(file.read().endswith(op), "the page shows another file")
+        self.write("cube_root_op.cc", op)
+        shutil.copy(TREE + "/client/examples/cube_root.cc", self.home)
+        self.write("CMakeLists.txt", blocks("cmake", "custom-ops.md")[0])
+        self.run_shell(pkg_config)
+        self.run_shell(cmake)
+
+        show, serve = load.replace("\\\n", " ").splitlines()
+        self.assertRegex(self.run_shell(show), r"(?s)cube is x.*CPU +double float.*Gradient: yes")
+        target = self.start_server(serve)
+        here, remote = from_cpp.splitlines()
+        self.assertEqual(self.run_shell(here), "x = 7.998\n")
+        self.assertEqual(
+            self.run_shell(remote.replace("grpc://127.0.0.1:2222", target)), "x = 7.998\n")
+        # The one that pkg-config made is the same op, and a process takes an op once.
+        self.assertIn("CubeRoot, which '" + self.home, self.run_shell(
+            show.replace("--load=", "--load=libcube_root_op.so,"), expected=2))
+
+        # A server that has not loaded it says so.
+        target = self.start_server(re.sub(r"--load=\S+", "", serve))
+        self.assertIn("start that task with --load=LIBRARY", self.run_shell(
+            remote.replace("grpc://127.0.0.1:2222", target), expected=1))
+
+    def test_libraries_of_ops_that_were_built_otherwise(self):
+        self.install("--prefix=" + self.prefix)
+        shutil.copy(TREE + "/client/examples/cube_root_op.cc", self.home)
+        self.environment["PKG_CONFIG_PATH"] = self.prefix + "/lib/pkgconfig"
+        load = self.prefix + "/bin/penstock ops --load=libx.so CubeRoot"
+        # Linked with libpenstock.so: harmless where the process has loaded that, too.
+        self.run_shell("g++ -shared -fPIC cube_root_op.cc -o libx.so "
+                       "$(pkg-config --cflags --libs penstock)")
+        self.assertIn("cube is x", self.run_shell(load))
+        version = self.prefix + "/include/penstock/core/base/version.h"
+        self.run_shell(f"rm libx.so && sed -i 's/kVersion.*/kVersion[] = \"7.5.0\";/' {version} && "
+                       "g++ -shared -fPIC cube_root_op.cc -o libx.so "
+                       "$(pkg-config --cflags penstock)")
+        self.assertRegex(self.run_shell(load, expected=2),
+                         r"built for penstock 7\.5\.0 .* this process is penstock [\d.]+ ")
+
+    def test_a_program_in_c(self):
+        self.install("--prefix=" + self.prefix)
+        with open(TREE + "/client/c/c_api_test.c", encoding="utf-8") as file:
+            self.write("program.c", file.read().replace('"client/c/c_api.h"', "<penstock/c_api.h>"))
+        said = self.run_shell(f"""
+            export PKG_CONFIG_PATH={self.prefix}/lib/pkgconfig
+            flags=$(pkg-config --cflags --libs penstock-c)
+            gcc -std=c11 -D_DEFAULT_SOURCE program.c -o program $flags -lm
+            export LD_LIBRARY_PATH={self.prefix}/lib
+            graphs={TREE}/client/c/least_squares
+            ./program ${{graphs}}_local.pb ${{graphs}}_cluster.pb""")
+        self.assertRegex(said, r"(w = 3.000 -1.000\n){4}passed\n$")
+
     def test_what_is_installed(self):
         self.assertRegex(self.install("--prefix=" + self.prefix),
                          rf"^Installed penstock [\d.]+ in {self.prefix}\n$")
@@ -85,6 +156,9 @@ class InstallTest(unittest.TestCase):
             "lib/libpenstock.so", "lib/libpenstock.so." + minor, "lib/libpenstock.so." + version,
             "include/penstock/client/session.h", "include/penstock/client/ops/ops.h",
             "include/penstock/core/op/registry.h", "include/penstock/distributed/rpc/server.h",
+            "include/penstock/core/op/op_library.h", "include/penstock/core/op/load_library.h",
+            "share/penstock/examples/cube_root_op.cc", "share/penstock/python/tf_ops.py",
+            "share/doc/penstock/custom-ops.md", "include/penstock/c_api.h",
             "share/doc/penstock/LICENSE", "share/doc/penstock/licences/libeigen3-dev",
         }, files)
         dynamic = self.run_shell(f"readelf -d {self.prefix}/lib/libpenstock.so")

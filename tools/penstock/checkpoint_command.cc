@@ -9,13 +9,14 @@
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/checkpoints.h"
 #include "core/checkpoint/v1_reader.h"
+#include "tools/penstock/checkpoint_diff.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {
 namespace {
 
 struct CheckpointOptions {
-  std::string path, tensor;
+  std::string path, tensor, diff;
   int elements = 20;
   bool verify = false;
 };
@@ -91,8 +92,24 @@ Status ShowV1(Env& env, const CheckpointOptions& options) {
   return OkStatus();
 }
 
+// The checkpoint of this prefix, or the one that training in this folder would go on from.
+StatusOr<std::string> FindCheckpoint(Env& env, const std::string& path) {
+  if (env.FileExists(path + ".index")) return path;
+  ASSIGN_OR_RETURN(const NewestGood newest, FindNewestGood(env, path));
+  if (newest.prefix.empty()) return NotFound("no good checkpoint in '", path, "'");
+  return newest.prefix;
+}
+
+Status Diff(Env& env, const CheckpointOptions& options) {
+  ASSIGN_OR_RETURN(const std::string before, FindCheckpoint(env, options.path));
+  ASSIGN_OR_RETURN(const std::string after, FindCheckpoint(env, options.diff));
+  ASSIGN_OR_RETURN(const bool equal, PrintCheckpointDiff(env, before, after));
+  return equal ? OkStatus() : FailedPrecondition(before, " and ", after, " differ");
+}
+
 Status RunCheckpointCommand(const CheckpointOptions& options) {
   Env& env = Env::Real();
+  if (!options.diff.empty()) return Diff(env, options);
   std::string prefix = options.path;
   if (!env.FileExists(prefix + ".index")) {
     const bool folder = env.ListDirectory(prefix).ok();
@@ -126,7 +143,9 @@ void AddCheckpointCommand(CLI::App& app, int* exit_code) {
       "tensors\n"
       "  penstock checkpoint /tmp/run/model.ckpt-500       the tensors of one\n"
       "  penstock checkpoint /tmp/run --tensor=global_step its value\n"
-      "  penstock checkpoint /tmp/run --verify             reads every byte\n");
+      "  penstock checkpoint /tmp/run --verify             reads every byte\n"
+      "  penstock checkpoint /tmp/a --diff=/tmp/b          which tensors differ, and by how "
+      "much\n");
   auto options = std::make_shared<CheckpointOptions>();
   checkpoint
       ->add_option("path", options->path,
@@ -136,6 +155,9 @@ void AddCheckpointCommand(CLI::App& app, int* exit_code) {
   checkpoint->add_option("--elements", options->elements, "How many of its elements, at most")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  checkpoint->add_option("--diff", options->diff,
+                         "Compare with the checkpoint of this folder or prefix; exit code 1 if "
+                         "they differ");
   checkpoint->add_flag("--verify", options->verify, "Compare every byte with its checksum");
   checkpoint->callback(
       [options, exit_code] { *exit_code = ExitCodeOf(RunCheckpointCommand(*options)); });

@@ -2,8 +2,11 @@
 #include "tools/penstock/compile_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "core/base/env.h"
 #include "core/base/scheduler.h"
 
@@ -19,27 +22,60 @@ StatusOr<std::vector<TensorName>> Parse(const std::vector<std::string>& texts) {
   return names;
 }
 
+// Reads "x:0=128x784": the dimensions of a feed, "" for a scalar, ? for one that is not known.
+Status SetFeedShape(const std::string& text, CompileOptions* options) {
+  const size_t equals = text.rfind('=');
+  const auto wrong = [&](string_view why) {
+    return InvalidArgument("--feed_shape: '", text, "' ", why, ", expected FEED=64x28x28");
+  };
+  if (equals == std::string::npos) return wrong("has no '='");
+  ASSIGN_OR_RETURN(const TensorName name, TensorName::Parse(text.substr(0, equals)));
+  const auto feed = std::find(options->feeds.begin(), options->feeds.end(), name);
+  if (feed == options->feeds.end()) return wrong("is of a tensor that --feed does not name");
+  std::vector<int64_t> dims;
+  for (const string_view dim : absl::StrSplit(text.substr(equals + 1), 'x', absl::SkipEmpty())) {
+    int64_t size = -1;
+    if (dim != "?" && (!absl::SimpleAtoi(dim, &size) || size < 0)) return wrong("is no shape");
+    dims.push_back(size);
+  }
+  options->feed_shapes.resize(options->feeds.size());
+  ASSIGN_OR_RETURN(options->feed_shapes[feed - options->feeds.begin()], PartialShape::Make(dims));
+  return OkStatus();
+}
+
 }  // namespace
 
 void CompileFlags::AddTo(CLI::App& command) {
-  command.add_option("--feed", feeds, "Tensors that are fed, when compiling")->delimiter(',');
-  command.add_option("--fetch", fetches, "Tensors to fetch, when compiling")->delimiter(',');
-  command.add_option("--target", targets, "Nodes to run, when compiling")->delimiter(',');
+  AddStepTo(command);
   command.add_option("--devices", devices, "Full names of the devices to compile for")
       ->delimiter(',')
       ->capture_default_str();
+}
+
+void CompileFlags::AddStepTo(CLI::App& command) {
+  command.add_option("--feed", feeds, "Tensors that are fed, when compiling")->delimiter(',');
+  command
+      .add_option("--feed_shape", feed_shapes,
+                  "What estimates take a feed's shape to be: x:0=128x784; else 64x64")
+      ->delimiter(',');
+  command.add_option("--fetch", fetches, "Tensors to fetch, when compiling")->delimiter(',');
+  command.add_option("--target", targets, "Nodes to run, when compiling")->delimiter(',');
   command.add_option("--disable_passes", disabled_passes, "Passes to leave out: fold, ...")
       ->delimiter(',');
+  command.add_flag("--bfloat16_transfers", bfloat16_transfers,
+                   "Round floats to bfloat16 between tasks, as the session's option does");
 }
 
 StatusOr<CompileOptions> CompileFlags::Options(const std::vector<DeviceInfo>& devices) const {
   CompileOptions options{.targets = targets,
                          .disabled_passes = disabled_passes,
+                         .bfloat16_transfers = bfloat16_transfers,
                          .env = &Env::Real(),
                          .threads = &Scheduler::Real(),
                          .client_device = devices.front().name};
   ASSIGN_OR_RETURN(options.feeds, Parse(feeds));
   ASSIGN_OR_RETURN(options.fetches, Parse(fetches));
+  for (const std::string& shape : feed_shapes) RETURN_IF_ERROR(SetFeedShape(shape, &options));
   return options;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CompileFlags: the flags by which `penstock graph` and `penstock place` say what to compile, and
-// for which devices.
+// CompileFlags: the flags by which `penstock graph`, `place`, `cost` and `whatif` say what to
+// compile, and for which devices.
 #pragma once
 
 #include <string>
@@ -16,10 +16,13 @@ class App;
 namespace penstock {
 
 struct CompileFlags {
-  std::vector<std::string> feeds, fetches, targets, disabled_passes;
+  std::vector<std::string> feeds, feed_shapes, fetches, targets, disabled_passes;
+  bool bfloat16_transfers = false;
   std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
 
   void AddTo(CLI::App& command);
+  // All but --devices.
+  void AddStepTo(CLI::App& command);
   // Errors of both are InvalidArgument and name the flag.
   StatusOr<std::vector<DeviceInfo>> Devices() const;
   // For a client at the first of `devices`.

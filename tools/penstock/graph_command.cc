@@ -10,6 +10,7 @@
 #include "core/graph/graph_proto.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/compile_flags.h"
+#include "tools/penstock/load_flag.h"
 
 namespace penstock {
 namespace {
@@ -79,9 +80,13 @@ Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
 }
 
 Status RunGraphCommand(const GraphOptions& options) {
-  if (options.after.empty() && (options.explain || !options.compile.disabled_passes.empty())) {
+  const CompileFlags& compile = options.compile;
+  const bool compiles =
+      options.explain || compile.bfloat16_transfers || !compile.disabled_passes.empty();
+  if (options.after.empty() && compiles) {
     return InvalidArgument(
-        "--explain and --disable_passes tell of a compilation: give --after too");
+        "--explain, --bfloat16_transfers and --disable_passes tell of a compilation: give --after "
+        "too");
   }
   ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(Env::Real(), options.path, Registry::Global()));
   return options.after.empty() ? Show(graph, options) : ShowAfterPass(graph, options);
@@ -109,6 +114,7 @@ void AddGraphCommand(CLI::App& app, int* exit_code) {
       ->add_flag("--explain", options->explain,
                  "Also print how long each pass took, and why each node is where it is")
       ->excludes(dot);
+  AddLoadFlag(*graph);
   graph->callback([options, exit_code] { *exit_code = ExitCodeOf(RunGraphCommand(*options)); });
 }
 

@@ -33,6 +33,8 @@ int Main(int argc, char** argv) {
   AddOpsCommand(app, &exit_code);
   AddGraphCommand(app, &exit_code);
   AddPlaceCommand(app, &exit_code);
+  AddCostCommand(app, &exit_code);
+  AddWhatIfCommand(app, &exit_code);
   AddCheckpointCommand(app, &exit_code);
   AddModelCommand(app, &exit_code);
   AddConvertCommand(app, &exit_code);

@@ -10,6 +10,7 @@
 #include "core/base/env.h"
 #include "core/meta_graph/meta_graph.h"
 #include "tools/penstock/commands.h"
+#include "tools/penstock/load_flag.h"
 
 namespace penstock {
 namespace {
@@ -93,6 +94,7 @@ void AddModelCommand(CLI::App& app, int* exit_code) {
   model->add_option("path", options->path, "A .meta file, binary or text, or a SavedModel's folder")
       ->required();
   model->add_option("--tags", options->tags, "Which graph of a SavedModel: its tags, by commas");
+  AddLoadFlag(*model);
   model->callback([options, exit_code] { *exit_code = ExitCodeOf(RunModelCommand(*options)); });
 }
 

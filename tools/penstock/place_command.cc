@@ -13,6 +13,7 @@
 #include "core/graph/graph_proto.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/compile_flags.h"
+#include "tools/penstock/load_flag.h"
 #include "tools/penstock/timeline.h"
 
 namespace penstock {
@@ -98,6 +99,7 @@ void AddPlaceCommand(CLI::App& app, int* exit_code) {
   place->add_option("--latency_us", flags->latency_us, "Microseconds that a message takes")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e9));
+  AddLoadFlag(*place);
   place->callback([flags, exit_code] { *exit_code = ExitCodeOf(RunPlaceCommand(*flags)); });
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tools/penstock/commands.h"
+#include "tools/penstock/load_flag.h"
 #include "tools/penstock/local_cluster.h"
 
 namespace penstock {
@@ -21,7 +22,8 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   run->footer(
       "The program is started once per task, with --ps_hosts, --worker_hosts, --job_name and\n"
       "--task_index appended. When the workers have ended, so do the ps.\n\n"
-      "  penstock run --ps=1 --workers=2 -- ./train --steps=1000\n");
+      "  penstock run --ps=1 --workers=2 -- ./train --steps=1000\n\n"
+      "The libraries of --load are passed on in PENSTOCK_LOAD: every task's Server loads them.\n");
   auto options = std::make_shared<LocalClusterOptions>();
   run->add_option("--ps", options->num_ps, "How many parameter servers")
       ->check(CLI::Range(0, 64))
@@ -53,7 +55,9 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
                   "task would want the same port)")
       ->check(CLI::Range(1, 65535));
   run->add_option("command", options->command, "-- then the program and its arguments")->required();
+  AddLoadFlag(*run);
   run->callback([options, exit_code] {
+    PassLoadedLibrariesOn();
     struct sigaction action = {};
     action.sa_handler = RequestStop;
     sigaction(SIGINT, &action, nullptr);

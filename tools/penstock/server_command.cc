@@ -8,12 +8,15 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/str_join.h"
 #include "client/exit_deadline.h"
 #include "client/stop_signal.h"
+#include "core/op/load_library.h"
 #include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
 #include "tools/penstock/commands.h"
+#include "tools/penstock/load_flag.h"
 
 namespace penstock {
 namespace {
@@ -104,6 +107,10 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
     }).detach();
   }
   std::printf("%s serves at %s\n", server->task().c_str(), server->target().c_str());
+  for (const OpLibrary& library : LoadedLibraries()) {
+    std::printf("%s has loaded '%s', with the ops %s\n", server->task().c_str(),
+                library.path.c_str(), absl::StrJoin(library.ops, ", ").c_str());
+  }
   if (server->target() != StrCat("grpc://", server->listens_at())) {
     std::printf("%s listens at %s\n", server->task().c_str(), server->listens_at().c_str());
   }
@@ -176,6 +183,13 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
                    "is secured; 0: nowhere")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
+  auto options = std::make_shared<ServerOptions>();
+  server
+      ->add_option("--status_hosts", options->status_hosts,
+                   "NAME,...: other names by which browsers and Prometheus may ask for the status "
+                   "page: those of a proxy or a Service in front of it. Addresses in numbers, "
+                   "localhost, this machine's name and the task's host in the cluster always may")
+      ->delimiter(',');
   auto config = std::make_shared<std::string>();
   server->add_option("--default_session_config", *config,
                      "A ConfigProto in text form, which clients' configurations are merged into "
@@ -195,7 +209,6 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
           "for so long, and why, as `penstock why` does; again at twice the age. 0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
-  auto options = std::make_shared<ServerOptions>();
   AddBytes(server, "--memory_limit", &options->memory_limit,
            "How many bytes of tensors the task may hold, such as 512m or 8g: what needs more fails "
            "with RESOURCE_EXHAUSTED. By default what the machine or the control group has, less "
@@ -219,8 +232,9 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
           [options](const uint64_t& value) {
             options->max_message_bytes = static_cast<int>(value);
           },
-          "How long a message to this task may be, such as 64m: graphs and feeds of clients, and "
-          "what other tasks send; by default no limit")
+          "How long a request to this task may be, such as 64m: graphs and feeds of clients, and "
+          "what other tasks ask for. Answers to this task's own calls, such as tensors that it "
+          "gets over gRPC, are not meant. By default no limit")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::Range(kMessageBytesLeast, uint64_t{0x7fffffff}))
       ->type_name("BYTES");
@@ -233,6 +247,7 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
   server->add_flag("--until_stdin_ends", serve->until_stdin_ends,
                    "Also end when standard input does: with the process that started this one");
+  AddLoadFlag(*server);
   server->callback([server, flags, config, idle_timeout, stuck_after, options, serve, exit_code] {
     StatusOr<TaskConfig> task = FindTask(*server, *flags);
     Status served = task.status();

@@ -37,6 +37,10 @@ StatusOr<std::vector<Addressed>> TasksToEnd(const Options& options) {
   for (const wire::ClusterTask& task : report.task()) {
     if (options.one_task && task.name() != report.asked()) continue;
     tasks.push_back({task.name(), task.address()});
+    if (!task.has_other_replica()) continue;
+    const wire::ClusterTask& other = task.other_replica();
+    // One that is gone already has nothing to be told.
+    if (!other.has_error()) tasks.push_back({other.name(), other.address()});
   }
   return tasks;
 }

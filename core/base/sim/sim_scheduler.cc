@@ -52,7 +52,7 @@ struct SimScheduler::State {
   std::vector<std::unique_ptr<Routine>> routines;
   std::vector<Routine*> idle;
   Routine* current = nullptr;
-  bool failed = false;
+  bool failed = false, abandoned = false;
 
   void Begin(std::string name, Closure closure) {
     ready.push_back({.name = std::move(name), .closure = std::move(closure)});
@@ -145,6 +145,9 @@ Status SimScheduler::Run(Closure body) {
     const bool late = s.now_ns - kStartNanos > options_.limit_ns;
     if (late || s.ready.empty()) break;
     s.Step(s.TakeReady());
+    if (!s.abandoned) continue;
+    s.failed = true;
+    return OkStatus();
   }
   s.failed = true;
   std::string waits;
@@ -156,6 +159,8 @@ Status SimScheduler::Run(Closure body) {
   return DeadlineExceeded("did not end within ", options_.limit_ns / 1'000'000'000,
                           " s of simulated time: ", waits);
 }
+
+void SimScheduler::Abandon() { state_->abandoned = true; }
 
 int64_t SimScheduler::now_ns() const { return state_->now_ns; }
 

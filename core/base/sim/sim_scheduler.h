@@ -39,6 +39,8 @@ class SimScheduler final : public Scheduler {
   // After an error the closures that wait are left as they are, with all that they hold: nothing of
   // it can be used.
   Status Run(Closure body);
+  // Has Run return OK at the next wait; all that waits then is left as after an error.
+  void Abandon();
 
   int64_t now_ns() const;
   // The next of the numbers that follow from the seed.

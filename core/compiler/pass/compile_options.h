@@ -16,6 +16,7 @@ namespace penstock {
 class CostTable;
 class Env;
 class Scheduler;
+struct PlacedStep;
 
 // Devices by the names of nodes.
 using DeviceByNode = absl::flat_hash_map<std::string, std::string>;
@@ -23,12 +24,18 @@ using DeviceByNode = absl::flat_hash_map<std::string, std::string>;
 struct CompileOptions {
   std::vector<TensorName> feeds;
   std::vector<TensorName> fetches;
-  std::vector<std::string> targets;   // node names
+  std::vector<std::string> targets;  // node names
+  // The shapes that feeds are expected to have, by feed: what estimates begin with. The compiled
+  // step takes feeds of any shape. Empty: not known.
+  std::vector<PartialShape> feed_shapes = {};
   bool allow_soft_placement = false;  // a device constraint that cannot be met is relaxed
   bool optimize = true;               // false: only the passes run without which no step does
   // Optional passes that are left out, by name. InvalidArgument if there is no such pass, or if
   // steps need it.
   std::vector<std::string> disabled_passes = {};
+  // Floats that travel between tasks are rounded to bfloat16 on the way, unless something keeps
+  // them: CompressTransfers (core/compiler/passes/passes.h) has the rules.
+  bool bfloat16_transfers = false;
   // The clock that times the passes, and what kernels of constants that are folded run on.
   // Borrowed; needed.
   Env* env = nullptr;
@@ -50,6 +57,9 @@ struct CompileOptions {
   // CompileReport::placement also tells the predicted step: how long it takes, which node runs
   // when.
   bool predict = false;
+  // If `predict`: takes what was placed, for predictions of other clusters
+  // (core/compiler/placement/predicted_cluster.h). Borrowed; may be null.
+  PlacedStep* describe = nullptr;
   // Measured costs of earlier steps. Borrowed. Null: static estimates only.
   const CostTable* costs = nullptr;
   // Called with the graph after each pass, by the pass's name ("prune", "place", ...); from

@@ -32,6 +32,10 @@ struct PlacementReport {
     std::string node;
     int device = 0, lane = 0;
     double start_ns = 0, end_ns = 0;
+    std::string op = "";
+    double flops = 0;
+    double bytes = 0;       // of its outputs
+    bool measured = false;  // else its time is an estimate
   };
   struct Transfer {
     std::string node;  // whose output it is

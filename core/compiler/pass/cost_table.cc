@@ -90,6 +90,26 @@ void CostTable::RecordOutput(string_view node, int output, double bytes) {
   measured[index] = bytes;
 }
 
+std::vector<CostTable::Record> CostTable::Records() const {
+  std::vector<Record> records;
+  for (const auto& [node, measured] : measured_) {
+    Record record{.node = node, .times = {}, .output_bytes = measured.output_bytes};
+    for (const Time& time : measured.times) record.times.emplace_back(time.device, time.nanos);
+    records.push_back(std::move(record));
+  }
+  std::sort(records.begin(), records.end(),
+            [](const Record& a, const Record& b) { return a.node < b.node; });
+  return records;
+}
+
+void CostTable::Add(const Record& record) {
+  for (const auto& [device, nanos] : record.times) RecordNode(record.node, device, nanos);
+  for (size_t i = 0; i < record.output_bytes.size(); ++i) {
+    if (record.output_bytes[i] < 0) continue;
+    RecordOutput(record.node, static_cast<int>(i), record.output_bytes[i]);
+  }
+}
+
 const CostTable::Measured* CostTable::FindMeasured(const Node& node) const {
   if (measured_.empty()) return nullptr;
   const auto found = measured_.find(node.name());
@@ -111,6 +131,11 @@ double CostTable::NodeNanos(const Node& node, const DeviceInfo& device) const {
     if (alike != nullptr) return alike->nanos * learned_.Slowness(alike->device, device.name);
   }
   return EstimatedNanos(node, device.rates) * learned_.Factor(node.op_name(), device.name);
+}
+
+double CostTable::Flops(const Node& node) const {
+  const auto id = static_cast<size_t>(node.id());
+  return id < work_.size() ? work_[id].flops : 0;
 }
 
 double CostTable::EstimatedNanos(const Node& node, const DeviceRates& rates) const {

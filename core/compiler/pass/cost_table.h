@@ -11,6 +11,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -34,6 +35,15 @@ class CostTable {
   void RecordNode(string_view node, const DeviceName& device, double nanos);
   void RecordOutput(string_view node, int output, double bytes);
 
+  // Everything that was recorded of a node: what another table can be filled with.
+  struct Record {
+    std::string node;
+    std::vector<std::pair<DeviceName, double>> times;  // nanoseconds
+    std::vector<double> output_bytes;                  // negative: not measured
+  };
+  std::vector<Record> Records() const;  // in order of name
+  void Add(const Record& record);
+
   // True if a time was recorded for the node on some device.
   bool IsMeasured(const Node& node) const;
   // Without a measurement or an estimate: the time of a kernel that does nothing.
@@ -41,6 +51,8 @@ class CostTable {
   // From `src`'s device to another. 0 on the same device.
   double TransferNanos(const Node& src, int output, const DeviceInfo& from,
                        const DeviceInfo& to) const;
+  // The estimated number of floating-point operations.
+  double Flops(const Node& node) const;
   // 0 if the output was neither measured nor estimated.
   double OutputBytes(const Node& node, int output) const;
 

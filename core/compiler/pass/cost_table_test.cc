@@ -69,6 +69,25 @@ TEST_F(CostTableTest, TimesGoDownQuicklyAndUpSlowly) {
   EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 850);
 }
 
+TEST_F(CostTableTest, RecordsFillAnotherTable) {
+  costs_.RecordNode("product", cpu_.name, 1000);
+  costs_.RecordNode("product", gpu_.name, 10);
+  costs_.RecordNode("a", cpu_.name, 5);
+  costs_.RecordOutput("product", 1, 48);
+  const auto records = costs_.Records();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].node, "a");
+  EXPECT_EQ(records[1].output_bytes, (std::vector<double>{-1, 48}));
+  CostTable other;
+  for (const CostTable::Record& record : records) other.Add(record);
+  EXPECT_EQ(other.NodeNanos(*product_, cpu_), 1000);
+  EXPECT_EQ(other.NodeNanos(*product_, gpu_), 10);
+  EXPECT_EQ(other.OutputBytes(*product_, 1), 48);
+  other.Estimate(w_.graph, shapes_);
+  EXPECT_EQ(other.Flops(*product_), 2 * 2 * 3 * 100);
+  EXPECT_EQ(other.OutputBytes(*product_, 0), 2 * 3 * 4) << "not measured";
+}
+
 TEST_F(CostTableTest, OneTimeThatIsFarOffCountsLittle) {
   costs_.RecordNode("product", cpu_.name, 1000);
   costs_.RecordNode("product", cpu_.name, 1e9);

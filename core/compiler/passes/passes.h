@@ -47,6 +47,15 @@ Status PlaceNodes(PassContext& context);
 // does not come after the update. All others keep their snapshot. Only on the variable's device.
 Status ReadVariablesLate(PassContext& context);
 
+// Has floats rounded to bfloat16 (to nearest even) before they are sent to another task, and made
+// floats again there: those of nodes whose attribute kSendAsAttr says "bfloat16", and with
+// CompileOptions::bfloat16_transfers all but those that it says "float" of, or that are known to be
+// smaller than 256 elements. A transfer stays exact if one of its consumers keeps the value, as it
+// is or moved (assigned, saved, enqueued, fetched; a gradient that updates a variable does not
+// count), and if it comes from a feed or from the Enter of a loop. InvalidArgument if the attribute
+// says anything else.
+Status CompressTransfers(PassContext& context);
+
 // Cuts the graph into PassContext::partitions (core/compiler/partition/partitioner.h), with a small
 // control loop on each device of a loop that is spread over several
 // (core/compiler/partition/control_loops.h).

@@ -93,7 +93,10 @@ class Pruner {
   Node* CopyOf(const Node* node) const { return copies_[node->id()]; }
   bool Copyable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
 
-  // Depth first without recursion: graphs are deeper than stacks.
+  // Depth first, a node's first input before its second, without recursion: graphs are deeper than
+  // stacks. The order counts. An executor begins with the first roots of its graph, so a parameter
+  // server sends weights in the order of their copies. By this order it is that of the layers, and
+  // the first layer runs while the weights of the others are on their way.
   Status Visit(Node* root) {
     std::vector<Node*> stack = {root};
     while (!stack.empty()) {
@@ -120,6 +123,7 @@ class Pruner {
       if (CopyOf(control) == nullptr && !IsFedPlaceholder(*control, feeds_))
         stack->push_back(control);
     }
+    std::reverse(stack->begin() + static_cast<ptrdiff_t>(before), stack->end());
     return stack->size() > before;
   }
 

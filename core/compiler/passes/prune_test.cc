@@ -127,5 +127,28 @@ TEST(PruneTest, OfResultsApartOnlyWhatIsUsedRuns) {
   EXPECT_EQ(nodes({"both:1"}, "use:0"), "");
 }
 
+// The executor begins with the first roots. See Pruner::Visit.
+TEST(PruneTest, WeightsAreSentInTheOrderOfTheLayers) {
+  World w;
+  Node* y = w.Add("x", "Input", {}, {.device = kWorker});
+  std::vector<Node*> weights;
+  for (const char* name : {"w2", "w0", "w1"}) {  // made in any order
+    weights.push_back(w.Add(name, "Var", {}, {.device = kPs}));
+  }
+  for (Node* weight : {weights[1], weights[2], weights[0]}) {
+    Node* read = w.Add(weight->name() + "_read", "Identity", {{weight, 0}}, {.device = kPs});
+    y = w.Add(weight->name() + "_y", "Product", {{y, 0}, {read, 0}}, {.device = kWorker});
+  }
+  const auto partitions = w.Compile({}, {}, {y->name()});
+  ASSERT_TRUE(partitions.ok()) << partitions.status();
+  const auto order = (*partitions)[0].graph.TopologicalOrder();
+  ASSERT_TRUE(order.ok());
+  std::string sent;
+  for (const Node* node : *order) {
+    if (node->op_name() == "_Send") StrAppend(&sent, node->input(0).node->name(), " ");
+  }
+  EXPECT_EQ(sent, "w0_read w1_read w2_read ");
+}
+
 }  // namespace
 }  // namespace penstock

@@ -74,8 +74,8 @@ Status ColocationGroups::Join(const Node& a, const Node& b, bool handle) {
   int from = Find(b.id());
   if (into == from) return OkStatus();
   StatusOr<DeviceName> both = groups_[into].constraint.Merge(groups_[from].constraint, soft_);
-  // Whoever uses a handle goes where the resource is, whatever it asks for: functions that set
-  // devices do not look through branches and loops.
+  // A node that uses a handle goes where the resource is, even if it asks for another device:
+  // functions that set devices do not look through branches and loops.
   if (!both.ok() && handle) both = groups_[into].constraint;
   if (!both.ok()) {
     return InvalidArgument(

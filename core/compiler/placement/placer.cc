@@ -181,6 +181,7 @@ class Placer {
       }
     }
     if (options_.predict) Predict();
+    if (options_.predict && options_.describe != nullptr) Describe();
   }
 
   void Predict() {
@@ -191,12 +192,23 @@ class Placer {
     report_.least_ns = LowerBoundNanos(problem_);
     for (size_t i = 0; i < order_.size(); ++i) {
       const PredictedStep::Run& run = step.runs[i];
-      report_.runs.push_back({order_[i]->name(), run.device, run.lane, run.start_ns, run.end_ns});
+      const Node& node = *order_[i];
+      double bytes = 0;
+      for (int out = 0; out < node.num_outputs(); ++out) bytes += costs_.OutputBytes(node, out);
+      report_.runs.push_back({node.name(), run.device, run.lane, run.start_ns, run.end_ns,
+                              node.op_name(), costs_.Flops(node), bytes, costs_.IsMeasured(node)});
     }
     for (const PredictedStep::Transfer& sent : step.transfers) {
       report_.transfers.push_back({order_[sent.node]->name(), sent.from, sent.to,
                                    problem_.Bytes({sent.node, sent.output}), sent.start_ns,
                                    sent.end_ns});
+    }
+  }
+
+  void Describe() {
+    *options_.describe = {.problem = problem_, .device = {}};
+    for (const PlacementReport::Group& group : report_.groups) {
+      options_.describe->device.push_back(group.device);
     }
   }
 

@@ -24,6 +24,7 @@
 #include "core/compiler/pass/compile_options.h"
 #include "core/compiler/pass/compile_report.h"
 #include "core/compiler/pass/cost_table.h"
+#include "core/compiler/placement/problem.h"
 #include "core/graph/graph.h"
 #include "core/op/device_name.h"
 
@@ -33,6 +34,12 @@ namespace penstock {
 // options those count that concern placement. REQUIRES estimates for every node in `costs`.
 StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
                                 const CompileOptions& options, Graph* graph);
+
+// A placed step as predictions see it: CompileOptions::describe.
+struct PlacedStep {
+  PlacementProblem problem;
+  std::vector<int> device;  // by group
+};
 
 // Places the nodes of `graph` that hold state and leave a choice, on any task. Decides for the
 // whole graph as if it were one step, by estimates alone, so that the same graph on the same

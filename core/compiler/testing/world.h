@@ -24,10 +24,10 @@ namespace penstock {
 //   Input: a value.  Ask: a placeholder.  Noise: a stateful value.  Group: no inputs and outputs
 //   Sum2: a + b, commutative.  Heavy: one input, one output; also for a GPU
 //   OnGpu: as Heavy, for a GPU only
-//   Pair: two inputs as two outputs
+//   Pair: two inputs as two outputs.  Move: any type, as it is.  Cast: from SrcT to DstT
 //   Use: as Heavy, stateful.  Huge: an output of 4 GB; sets HugeRan when it runs
 //   Product: a MatMul, with its flops
-//   Var: a variable.  Update: ref, by -> ref.  Bump: ref -> ref
+//   Var: a variable.  Update: ref, by -> ref.  Train: ref, rate, grad -> ref.  Bump: ref -> ref
 //
 // Const, Sum2 and Merge (a sum here) run at compile time; the others fail when they do.
 const Registry& CompilerTestOps();

@@ -93,6 +93,9 @@ class ClientPort::RefusingServer {
                         geteuid(), ") and root: others come in by TLS or a token")) {
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&refusal_);
+    // Strangers keep no connection, even if they never call.
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kRefusedSeconds * 1000);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, 500);
     server_ = builder.BuildAndStart();
     CHECK(server_ != nullptr, "a server without ports");
   }
@@ -163,8 +166,13 @@ ClientPort::~ClientPort() {
   if (wake_[0] >= 0) close(wake_[0]);
 }
 
-void ClientPort::Serve(grpc::Server& server) {
+Status ClientPort::CheckOwnUser(const HostPort& peer, const HostPort& own) {
+  return CheckLoopbackPeer(peer.host, peer.port, own.host, own.port);
+}
+
+void ClientPort::Serve(grpc::Server& server, PeerCheck check) {
   server_ = &server;
+  check_ = std::move(check);
   refusing_ = std::make_unique<RefusingServer>(address_);
   thread_ = std::thread([this] { Accept(); });
 }
@@ -193,10 +201,14 @@ void ClientPort::Accept() {
   }
 }
 
+// A descriptor that was closed, or closed and given to something else, has another inode.
+void ClientPort::ForgetClosed(Sockets* sockets) {
+  std::erase_if(*sockets, [](const auto& held) { return InodeOf(held.first) != held.second; });
+}
+
 std::vector<std::string> ClientPort::Connected() {
   MutexLock lock(mu_);
-  // A descriptor that was closed, or closed and given to something else, has another inode.
-  std::erase_if(taken_, [](const auto& taken) { return InodeOf(taken.first) != taken.second; });
+  ForgetClosed(&taken_);
   std::vector<std::string> clients;
   for (const auto& [fd, inode] : taken_) clients.push_back(StrCat("fd:", fd));
   return clients;
@@ -204,12 +216,20 @@ std::vector<std::string> ClientPort::Connected() {
 
 void ClientPort::Take(int connection) {
   const HostPort peer = NameOf(connection, getpeername), own = NameOf(connection, getsockname);
-  const Status status = CheckLoopbackPeer(peer.host, peer.port, own.host, own.port);
-  if (status.ok()) {
-    MutexLock lock(mu_);
-    taken_[connection] = InodeOf(connection);
+  if (check_(peer, own).ok()) {
+    {
+      MutexLock lock(mu_);
+      taken_[connection] = InodeOf(connection);
+    }
+    return grpc::AddInsecureChannelFromFd(server_, connection);
   }
-  grpc::AddInsecureChannelFromFd(status.ok() ? server_ : &refusing_->server(), connection);
+  ForgetClosed(&refused_);
+  if (refused_.size() >= kRefusedMax) {
+    close(connection);
+    return;
+  }
+  refused_[connection] = InodeOf(connection);
+  grpc::AddInsecureChannelFromFd(&refusing_->server(), connection);
 }
 
 }  // namespace penstock

@@ -9,6 +9,7 @@
 #include <grpcpp/server_builder.h>
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,9 +30,13 @@ class ClientPort {
   // Stops.
   ~ClientPort();
 
-  // Hands connections to `server`, which must outlive this. Calls of other users' processes are
-  // answered with PERMISSION_DENIED.
-  void Serve(grpc::Server& server);
+  // Hands connections to `server`, which must outlive this. Calls of processes that `check` refuses
+  // are answered with PERMISSION_DENIED, for kRefusedSeconds at most: then their connections are
+  // closed. Beyond kRefusedMax of these, further ones are closed at once.
+  using PeerCheck = std::function<Status(const HostPort& peer, const HostPort& own)>;
+  static constexpr int kRefusedSeconds = 5;
+  static constexpr size_t kRefusedMax = 32;
+  void Serve(grpc::Server& server, PeerCheck check = CheckOwnUser);
   // Takes no more connections. May be called twice.
   void Stop();
   // The clients that are connected, in the form of ServerContext::peer(): "fd:23". gRPC's own list
@@ -41,6 +46,9 @@ class ClientPort {
   const std::string& address() const { return address_; }
 
  private:
+  // OK for processes of this one's user, and root's.
+  static Status CheckOwnUser(const HostPort& peer, const HostPort& own);
+
   class Refusal;
   class RefusingServer;
   ClientPort() = default;
@@ -53,11 +61,15 @@ class ClientPort {
   std::vector<int> listeners_;
   int wake_[2] = {-1, -1};  // a pipe: closing its end 1 ends the thread
   grpc::Server* server_ = nullptr;
+  PeerCheck check_;
   std::unique_ptr<RefusingServer> refusing_;
   std::thread thread_;
   Mutex mu_;
-  // The sockets that the server has been given: descriptor and inode. It closes them.
-  std::map<int, ino_t> taken_ ABSL_GUARDED_BY(mu_);
+  // Sockets that a server has been given: descriptor and inode. It closes them.
+  using Sockets = std::map<int, ino_t>;
+  static void ForgetClosed(Sockets* sockets);
+  Sockets taken_ ABSL_GUARDED_BY(mu_);
+  Sockets refused_;  // of the thread that accepts
 };
 
 }  // namespace penstock

@@ -3,18 +3,19 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-#include <grpcpp/generic/generic_stub.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/base/check.h"
+#include "distributed/rpc/calls/testing/call_bytes.h"
 #include "distributed/rpc/security/credentials.h"
 #include "distributed/rpc/security/peer_user.h"
 #include "gmock/gmock.h"
@@ -43,6 +44,15 @@ class Connection {
   }
   ~Connection() { close(fd_); }
   int port() const { return port_; }
+  // Whether the other side has closed it, or does within `ms`.
+  bool Closed(int ms) {
+    pollfd event = {.fd = fd_, .events = POLLIN, .revents = 0};
+    char bytes[256];
+    while (poll(&event, 1, ms) > 0) {
+      if (read(fd_, bytes, sizeof(bytes)) <= 0) return true;
+    }
+    return false;
+  }
 
  private:
   const int fd_;
@@ -52,27 +62,14 @@ class Connection {
 grpc::Status Call(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  grpc::GenericStub stub(Credentials::None()->NewChannel(address, arguments));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
-  grpc::CompletionQueue queue;
-  const grpc::Slice nothing("");
-  const auto call =
-      stub.PrepareUnaryCall(&context, "/a.B/C", grpc::ByteBuffer(&nothing, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  call->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  return status;
+  return CallBytes(Credentials::None()->NewChannel(address, arguments), "/a.B/C");
 }
 
 // A server that has no port but the client port, and no service.
 class Served {
  public:
-  Served() : port_(*ClientPort::Listen("localhost:0")) {
+  explicit Served(ClientPort::PeerCheck check = nullptr)
+      : port_(*ClientPort::Listen("localhost:0")) {
     grpc::ServerBuilder builder;
     queue_ = builder.AddCompletionQueue();
     server_ = builder.BuildAndStart();
@@ -82,7 +79,11 @@ class Served {
       while (queue_->Next(&tag, &ok)) {
       }
     });
-    port_->Serve(*server_);
+    if (check == nullptr) {
+      port_->Serve(*server_);
+    } else {
+      port_->Serve(*server_, std::move(check));
+    }
   }
   ~Served() {
     port_->Stop();
@@ -120,6 +121,24 @@ TEST(ClientPortTest, KnowsWhoIsConnected) {
     EXPECT_EQ(count(2), 2u);
   }
   EXPECT_EQ(count(0), 0u);
+}
+
+// They never say a word, so that no call of theirs can be answered.
+TEST(ClientPortTest, RefusedConnectionsAreFewAndClosed) {
+  Served served([](const HostPort&, const HostPort&) { return PermissionDenied("a stranger"); });
+  std::vector<std::unique_ptr<Connection>> strangers;
+  for (size_t i = 0; i < ClientPort::kRefusedMax + 8; ++i) {
+    strangers.push_back(std::make_unique<Connection>(served.port()));
+  }
+  for (size_t i = ClientPort::kRefusedMax; i < strangers.size(); ++i) {
+    EXPECT_TRUE(strangers[i]->Closed(1'000)) << i;
+  }
+  EXPECT_EQ(served.connected(), 0u);
+  for (size_t i = 0; i < ClientPort::kRefusedMax; ++i) {
+    EXPECT_TRUE(strangers[i]->Closed((2 * ClientPort::kRefusedSeconds + 2) * 1'000)) << i;
+  }
+  EXPECT_EQ(Call(served.address()).error_code(), grpc::StatusCode::PERMISSION_DENIED)
+      << "there is room for the next one";
 }
 
 constexpr char kAskAt[] = "PENSTOCK_TEST_ASK_AT";

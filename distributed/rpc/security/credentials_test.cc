@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/security/credentials.h"
 
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -10,6 +9,7 @@
 #include <chrono>
 
 #include "core/base/check.h"
+#include "distributed/rpc/calls/testing/call_bytes.h"
 #include "distributed/rpc/security/connection_diagnosis.h"
 #include "distributed/rpc/security/testing/test_authority.h"
 #include "gmock/gmock.h"
@@ -65,20 +65,7 @@ grpc::Status Call(const std::string& address, const SecuritySettings& settings,
   CHECK_OK(credentials.status());
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  grpc::GenericStub stub((*credentials)->NewChannel(address, arguments));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
-  grpc::CompletionQueue queue;
-  const grpc::Slice nothing("");
-  const auto call = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&nothing, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  call->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  return status;
+  return CallBytes((*credentials)->NewChannel(address, arguments), method);
 }
 
 // Those that are let in reach the server, which does not know the method.

@@ -43,8 +43,10 @@ void AddClientSecurityFlags(CLI::App& app) {
 
 void AddTaskSecurityFlags(CLI::App& app) {
   AddClientSecurityFlags(app);
-  app.add_flag_callback(
-      "--tls_client_auth", [] { Set(&SecuritySettings::tls_client_auth, true); },
+  app.add_flag_function(
+      "--tls_client_auth",
+      // -1 of --tls_client_auth=false, which has to beat the environment.
+      [](int64_t count) { Set(&SecuritySettings::tls_client_auth, count > 0); },
       "Clients and other tasks need a certificate of --tls_ca, too: mutual TLS "
       "(PENSTOCK_TLS_CLIENT_AUTH=1)");
   AddFlag(app, "--file_root", &SecuritySettings::file_root, "DIR",

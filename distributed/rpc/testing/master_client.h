@@ -6,7 +6,6 @@
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 
 #include <chrono>
@@ -14,8 +13,8 @@
 #include <string>
 
 #include "absl/strings/strip.h"
-#include "core/base/check.h"
 #include "core/graph/graph_proto.h"
+#include "distributed/rpc/calls/testing/call_bytes.h"
 #include "proto/tensorflow/master_service.grpc.pb.h"
 
 namespace penstock {
@@ -66,21 +65,7 @@ class MasterClient {
 
   // Sends `bytes` as the request of a method, "RunStep".
   grpc::Status SendBytes(const std::string& method, const std::string& bytes) {
-    grpc::GenericStub stub(channel_);
-    grpc::CompletionQueue queue;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kTimeout);
-    const grpc::Slice slice(bytes);
-    const auto call = stub.PrepareUnaryCall(&context, "/tensorflow.MasterService/" + method,
-                                            grpc::ByteBuffer(&slice, 1), &queue);
-    call->StartCall();
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-    call->Finish(&answer, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    CHECK(queue.Next(&tag, &ok), "a call has not ended");
-    return status;
+    return CallBytes(channel_, "/tensorflow.MasterService/" + method, bytes);
   }
 
  private:

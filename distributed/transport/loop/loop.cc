@@ -141,8 +141,8 @@ void TransportLoop::Accept() {
   UniqueFd accepted(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (accepted.valid()) return accepted_(std::move(accepted));
   if (errno != EMFILE && errno != ENFILE) return;
-  // Whoever connects waits until the next tick, which may find descriptors: the event would come
-  // at once and always.
+  // Peers that connect wait until the next tick, which may find descriptors: until then epoll would
+  // report the listener at once, again and again.
   accepting_ = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr) != 0;
 }
 

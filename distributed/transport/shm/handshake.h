@@ -13,7 +13,7 @@
 namespace penstock {
 
 // Raised with each change of what the two ends share: of the handshake, the records or the segment.
-inline constexpr uint32_t kShmVersion = 1;
+inline constexpr uint32_t kShmVersion = 2;
 // The other end has to answer within so long.
 inline constexpr int64_t kHandshakeNanosMax = 10'000'000'000;
 

@@ -3,10 +3,9 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cstring>
-#include <iterator>
 
+#include "distributed/transport/records/commands.h"
 #include "distributed/transport/shm/handshake.h"
 
 namespace penstock {
@@ -62,14 +61,13 @@ void ShmSink::SendEncoded(OutgoingTensor tensor, HandedOver handed_over) {
   {
     MutexLock lock(mu_);
     if (broken_) {
-      ended.push_back(std::move(handed_over));
+      ended.push_back({std::move(tensor), std::move(handed_over)});
     } else {
-      std::deque<Item>& queue = tensor.bytes() <= kInlineBytesMax ? small_ : large_;
-      queue.push_back({std::move(tensor), std::move(handed_over)});
+      queue_.Push(std::move(tensor), std::move(handed_over));
       Pump(&ended);
     }
   }
-  Call(std::move(ended));
+  Queue::End(std::move(ended));
 }
 
 void ShmSink::Refuse(int64_t step_id, const Status& why) {
@@ -77,40 +75,30 @@ void ShmSink::Refuse(int64_t step_id, const Status& why) {
   {
     MutexLock lock(mu_);
     if (broken_) return;
-    refusals_.push_back({step_id, why});
+    queue_.PushRefusal(step_id, why);
     Pump(&ended);
   }
-  Call(std::move(ended));
+  Queue::End(std::move(ended));
 }
 
 void ShmSink::Drop(int64_t step_id) {
   Ended ended;
-  std::deque<Item> dropped;  // tensors end without the lock
   {
     MutexLock lock(mu_);
-    for (std::deque<Item>* queue : {&small_, &large_}) {
-      const auto kept = std::stable_partition(
-          queue->begin(), queue->end(),
-          [step_id](const Item& item) { return item.tensor.step_id() != step_id; });
-      for (auto item = kept; item != queue->end(); ++item) {
-        if (item->in_arena != nullptr) FreeInArena(item->in_arena);
-        ended.push_back(std::move(item->handed_over));
-      }
-      std::move(kept, queue->end(), std::back_inserter(dropped));
-      queue->erase(kept, queue->end());
+    queue_.Drop(step_id, &ended);
+    for (const Item& item : ended) {
+      if (item.progress.in_arena != nullptr) FreeInArena(item.progress.in_arena);
     }
   }
-  Call(std::move(ended));
+  Queue::End(std::move(ended));
 }
-
-bool ShmSink::IsIdle() const { return refusals_.empty() && small_.empty() && large_.empty(); }
 
 void ShmSink::Pump(Ended* ended) {
   if (writer_ == nullptr) return;
   while (!broken_) {
     const Status sent = PumpOnce(ended);
     if (!sent.ok()) return Break(sent);
-    if (IsIdle()) break;
+    if (queue_.empty()) break;
     // There is no room. The consumer rings when it has made some, unless it has just done so.
     const uint64_t seen = writer_->ring().consumed();
     segment_->state().producer_blocked.Raise();
@@ -123,47 +111,24 @@ void ShmSink::Pump(Ended* ended) {
 }
 
 Status ShmSink::PumpOnce(Ended* ended) {
-  RETURN_IF_ERROR(SendRefusals());
-  RETURN_IF_ERROR(SendSmall(ended));
-  if (sending_large_) return OkStatus();
-  sending_large_ = true;
-  const Status sent = SendLarge(ended);
-  sending_large_ = false;
-  return sent;
-}
-
-Status ShmSink::SendRefusals() {
-  while (!refusals_.empty()) {
-    const Refusal& next = refusals_.front();
-    ASSIGN_OR_RETURN(const bool sent, writer_->WriteRefusal(next.step_id, next.why));
-    if (!sent) break;
-    refusals_.pop_front();
-  }
-  return OkStatus();
-}
-
-Status ShmSink::SendSmall(Ended* ended) {
-  while (!small_.empty()) {
-    ASSIGN_OR_RETURN(const bool sent, writer_->Write(small_.front().tensor, Place::kInline, 0));
-    if (!sent) break;
-    ended->push_back(std::move(small_.front().handed_over));
-    small_.pop_front();
-  }
-  return OkStatus();
+  RETURN_IF_ERROR(queue_.SendSmall(*writer_, ended));
+  return queue_.SendLarge([this, ended]()
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return SendLarge(ended); });
 }
 
 Status ShmSink::SendLarge(Ended* ended) {
-  while (!large_.empty() && !broken_) {
+  std::deque<Item>& large = queue_.large();
+  while (!large.empty() && !broken_) {
     RETURN_IF_ERROR(writer_->ring().Room().status());
     if (!MayHaveMoreUnread()) break;
-    Item item = std::move(large_.front());
-    large_.pop_front();
+    Item item = std::move(large.front());
+    large.pop_front();
     const StatusOr<bool> sent = SendItem(&item);
     if (sent.ok() && !*sent) {
-      large_.push_front(std::move(item));
+      large.push_front(std::move(item));
       break;
     }
-    ended->push_back(std::move(item.handed_over));
+    ended->push_back(std::move(item));
     RETURN_IF_ERROR(sent.status());
     RingIf(segment_->state().consumer_sleeps);
   }
@@ -183,7 +148,7 @@ Status ShmSink::CopyToArena(Item* item) {
   if (reserved) std::memcpy(block, item->tensor.data(), bytes);
   mu_.Lock();
   if (reserved) {
-    item->in_arena = block;
+    item->progress.in_arena = block;
     blocks_.insert(block);
   } else {
     arena_->Deallocate(block);
@@ -192,23 +157,25 @@ Status ShmSink::CopyToArena(Item* item) {
 }
 
 StatusOr<bool> ShmSink::SendItem(Item* item) {
-  if (item->in_arena == nullptr && !item->begun) RETURN_IF_ERROR(CopyToArena(item));
+  Progress& progress = item->progress;
+  if (progress.in_arena == nullptr && !progress.begun) RETURN_IF_ERROR(CopyToArena(item));
   if (broken_) return true;  // nothing is sent any more
-  if (item->in_arena != nullptr) {
-    const uint64_t offset = static_cast<uint64_t>(item->in_arena - segment_->arena());
-    ASSIGN_OR_RETURN(const bool sent, writer_->Write(item->tensor, Place::kArena, offset));
+  if (progress.in_arena != nullptr) {
+    const uint64_t offset = static_cast<uint64_t>(progress.in_arena - segment_->arena());
+    ASSIGN_OR_RETURN(const bool sent,
+                     writer_->Write(item->tensor, Place::kElsewhere, {.address = offset}));
     if (sent) {
       unread_.emplace_back(writer_->ring().appended(), item->tensor.bytes());
       unread_bytes_ += item->tensor.bytes();
     }
     return sent;
   }
-  if (!item->begun) {
-    ASSIGN_OR_RETURN(item->begun, writer_->Write(item->tensor, Place::kPieces, 0));
-    if (!item->begun) return false;
+  if (!progress.begun) {
+    ASSIGN_OR_RETURN(progress.begun, writer_->Write(item->tensor, Place::kPieces));
+    if (!progress.begun) return false;
   }
-  RETURN_IF_ERROR(writer_->WritePieces(item->tensor, &item->sent));
-  return item->sent == item->tensor.bytes();
+  RETURN_IF_ERROR(writer_->WritePieces(item->tensor, &progress.sent));
+  return progress.sent == item->tensor.bytes();
 }
 
 bool ShmSink::MayHaveMoreUnread() {
@@ -225,24 +192,16 @@ void ShmSink::FreeInArena(char* block) {
 }
 
 Status ShmSink::ReadCommands() {
-  ASSIGN_OR_RETURN(size_t readable, commands_->Readable());
-  if (readable == 0) return OkStatus();
-  for (; readable >= sizeof(Command); readable -= sizeof(Command)) {
-    Command command;
-    commands_->Read(&command, sizeof(command));
-    if (command.kind == Command::kSubscribe) {
-      subscribed_.push_back(static_cast<int64_t>(command.value));
-    } else if (command.kind == Command::kFree && command.value < SharedSegment::kArenaBytes &&
-               blocks_.contains(segment_->arena() + command.value)) {
-      FreeInArena(segment_->arena() + command.value);
-    } else {
-      return DataLoss("the consumer ", consumer_, " sent a command of kind ", command.kind, " for ",
-                      command.value);
-    }
-  }
-  if (readable > 0) return DataLoss("the consumer ", consumer_, " sent half a command");
-  commands_->Release();
-  RingIf(segment_->state().consumer_blocked);
+  const auto done = [this](uint64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (offset >= SharedSegment::kArenaBytes) return false;
+    char* const block = segment_->arena() + offset;
+    if (!blocks_.contains(block)) return false;
+    FreeInArena(block);
+    return true;
+  };
+  ASSIGN_OR_RETURN(const bool read,
+                   penstock::ReadCommands(*commands_, consumer_, &subscribed_, done));
+  if (read) RingIf(segment_->state().consumer_blocked);
   return OkStatus();
 }
 
@@ -254,12 +213,12 @@ bool ShmSink::Advance() {
     if (writer_ == nullptr || broken_) return false;
     const Status read = ReadCommands();
     if (!read.ok()) Break(read);
-    if (!broken_ && !IsIdle()) Pump(&ended);
+    if (!broken_ && !queue_.empty()) Pump(&ended);
     subscribed.swap(subscribed_);
   }
   for (const int64_t step_id : subscribed) steps_.Subscribe(consumer_, step_id, shared_from_this());
   const bool worked = !ended.empty() || !subscribed.empty();
-  Call(std::move(ended));
+  Queue::End(std::move(ended));
   return worked;
 }
 
@@ -335,24 +294,14 @@ void ShmSink::RingIf(WaitFlag& flag) {
 
 void ShmSink::Close() {
   Ended ended;
-  std::deque<Item> dropped;  // tensors end without the lock
   {
     MutexLock lock(mu_);
     broken_ = true;
-    for (std::deque<Item>* queue : {&small_, &large_}) {
-      for (Item& item : *queue) ended.push_back(std::move(item.handed_over));
-      std::move(queue->begin(), queue->end(), std::back_inserter(dropped));
-      queue->clear();
-    }
-    refusals_.clear();
+    queue_.DropAll(&ended);
     if (socket_.valid()) shutdown(fd_, SHUT_RDWR);
     socket_.Close();
   }
-  Call(std::move(ended));
-}
-
-void ShmSink::Call(Ended ended) {
-  for (HandedOver& handed_over : ended) std::move(handed_over)();
+  Queue::End(std::move(ended));
 }
 
 }  // namespace penstock

@@ -19,8 +19,9 @@
 #include "core/base/mutex.h"
 #include "core/tensor/arena.h"
 #include "distributed/transport/loop/loop.h"
+#include "distributed/transport/records/send_queue.h"
+#include "distributed/transport/records/tensor_record_writer.h"
 #include "distributed/transport/shm/segment.h"
-#include "distributed/transport/shm/tensor_record_writer.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/transport.h"
 
@@ -52,18 +53,15 @@ class ShmSink final : public TensorSink,
   void Close() override;
 
  private:
-  struct Item {
-    OutgoingTensor tensor;
-    HandedOver handed_over;
+  // How much of a large tensor has left.
+  struct Progress {
     char* in_arena = nullptr;  // its bytes have been copied there
     bool begun = false;        // its pieces follow; so many have gone:
     size_t sent = 0;
   };
-  struct Refusal {
-    int64_t step_id;
-    Status why;
-  };
-  using Ended = std::vector<HandedOver>;  // to be called without the lock
+  using Queue = SendQueue<Progress>;
+  using Item = Queue::Item;
+  using Ended = Queue::Ended;
   class ArenaSource;
 
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
@@ -72,8 +70,6 @@ class ShmSink final : public TensorSink,
   // Sends what there is room for. An error means that the connection is broken.
   void Pump(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status PumpOnce(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status SendRefusals() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status SendSmall(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Copies the item to the arena, if that has room, or sends it in pieces. Returns true when all of
   // it has been sent, or nothing can be sent any more.
@@ -81,10 +77,8 @@ class ShmSink final : public TensorSink,
   Status CopyToArena(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayHaveMoreUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeInArena(char* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Break(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RingIf(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static void Call(Ended ended);
 
   const TaskId self_;
   TaskSteps& steps_;
@@ -104,10 +98,7 @@ class ShmSink final : public TensorSink,
   std::deque<std::pair<uint64_t, uint64_t>> unread_
       ABSL_GUARDED_BY(mu_);  // large tensors: where their records end in the ring; bytes
   uint64_t unread_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  std::deque<Item> small_ ABSL_GUARDED_BY(mu_);
-  std::deque<Item> large_ ABSL_GUARDED_BY(mu_);
-  std::deque<Refusal> refusals_ ABSL_GUARDED_BY(mu_);
-  bool sending_large_ ABSL_GUARDED_BY(mu_) = false;  // a thread is in SendLarge
+  Queue queue_ ABSL_GUARDED_BY(mu_);
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
   bool used_ ABSL_GUARDED_BY(mu_) = false;    // the arena, since the last tick
   int64_t used_ns_ ABSL_GUARDED_BY(mu_) = 0;  // the last tick that found it used

@@ -14,10 +14,8 @@ constexpr int kRecordsPerCall = 64;
 constexpr int kMessagesPerCall = 64;
 constexpr int kDrainCalls = 1024;  // the ring holds fewer records
 
-// The two tasks are there, and one of them lacks what it takes.
-bool CannotShare(const Status& why) {
-  return absl::IsFailedPrecondition(why) || absl::IsResourceExhausted(why);
-}
+constexpr NoWayText kNoWay = {"--protocol=shm: no shared memory",
+                              "choose --protocol=auto or grpc in all tasks"};
 
 }  // namespace
 
@@ -41,95 +39,81 @@ Status ShmStream::Connect(const std::string& socket_name) {
 }
 
 void ShmStream::WhenOpen(Transport::Reached opened) {
-  Status status;
+  std::optional<Status> status;
   {
     MutexLock lock(mu_);
-    status = lost_;  // between two streams: the caller may ask again
-    if (status.ok() && commands_ == nullptr) {
-      opened_.push_back(std::move(opened));
-      return;
-    }
+    status = subscriptions_.WhenOpen(&opened);
   }
-  std::move(opened)(status);
+  if (status.has_value()) std::move(opened)(*status);
 }
 
 bool ShmStream::Subscribe(int64_t step_id) {
   MutexLock lock(mu_);
-  if (!lost_.ok()) return false;
-  wanted_.insert(step_id);
-  Say({Command::kSubscribe, static_cast<uint64_t>(step_id)});
+  if (!subscriptions_.Add(step_id)) return false;
+  Flush();
   if (state_ != nullptr) Ring(state_->producer_sleeps);
   return true;
 }
 
 void ShmStream::Unsubscribe(int64_t step_id) {
   MutexLock lock(mu_);
-  wanted_.erase(step_id);
+  subscriptions_.Remove(step_id);
 }
 
 bool ShmStream::Wants(int64_t step_id) {
   MutexLock lock(mu_);
-  return wanted_.contains(step_id);
+  return subscriptions_.Wants(step_id);
 }
 
 void ShmStream::Free(uint64_t offset) {
   MutexLock lock(mu_);
+  if (!subscriptions_.lost().ok()) return;
   // Nobody is woken for it: the producer looks before it takes more memory.
-  if (lost_.ok()) Say({Command::kFree, offset});
-}
-
-void ShmStream::Say(const Command& command) {
-  waiting_.push_back(command);
+  subscriptions_.Say({Command::kDone, offset});
   Flush();
 }
 
 void ShmStream::Flush() {
   if (commands_ == nullptr) return;
-  while (!waiting_.empty()) {
-    const StatusOr<size_t> room = commands_->Room();
-    if (!room.ok()) {
+  while (true) {
+    if (!WriteCommands(*commands_, &subscriptions_.waiting()).ok()) {
       shutdown(fd_, SHUT_RDWR);  // the loop finds it closed
       return;
     }
-    if (*room < sizeof(Command)) {
-      if (state_->consumer_blocked.IsRaised()) return;
-      state_->consumer_blocked.Raise();
-      continue;  // looks a last time
-    }
-    commands_->Append(&waiting_.front(), sizeof(Command));
-    commands_->Publish();
-    waiting_.pop_front();
+    if (subscriptions_.waiting().empty() || state_->consumer_blocked.IsRaised()) return;
+    state_->consumer_blocked.Raise();  // and look a last time
   }
 }
 
 void ShmStream::Ring(WaitFlag& flag) {
   // A peer that has gone is noticed by the loop; one that does not read has enough to wake it.
-  if (lost_.ok() && flag.TakeDown()) (void)SendMessage(fd_, "!");
+  if (subscriptions_.lost().ok() && flag.TakeDown()) (void)SendMessage(fd_, "!");
 }
 
 bool ShmStream::Advance() {
   if (reader_ == nullptr || !broken_.ok()) return false;
   const auto wants = [this](int64_t step_id) { return Wants(step_id); };
-  std::vector<ReceivedTensor> received;
-  std::vector<RefusedStep> refused;
+  TensorRecordReader::Received received;
   int count = 0;
   for (; count < kRecordsPerCall; ++count) {
-    const StatusOr<bool> read = reader_->Read(wants, &received, &refused);
+    const StatusOr<bool> read = reader_->Read(wants, &received);
     if (!read.ok()) {
       broken_ = read.status();
       shutdown(fd_, SHUT_RDWR);  // the loop finds it closed
       break;
     }
     if (!*read) break;
-    for (auto& r : received) steps_.Deliver(r.step_id, r.key, std::move(r.value), r.is_dead);
-    for (const auto& r : refused) steps_.Fail(r.step_id, r.why);
-    received.clear();
-    refused.clear();
+    for (auto& t : received.tensors) {
+      steps_.Deliver(t.step_id, t.key, std::move(t.value), t.is_dead);
+    }
+    for (const auto& r : received.refused) steps_.Fail(r.step_id, r.why);
+    received.tensors.clear();
+    received.refused.clear();
   }
   reader_->DropUnwanted(wants);
   MutexLock lock(mu_);
   if (count > 0) Ring(segment_->state().producer_blocked);
-  if (!waiting_.empty()) Flush();
+  Flush();
   return count > 0;
 }
 
@@ -172,17 +156,17 @@ Status ShmStream::Open(SocketMessage message) {
       std::make_shared<ReceivedMemory>(segment_, [stream = weak_from_this()](uint64_t offset) {
         if (const auto self = stream.lock()) self->Free(offset);
       });
-  reader_ = std::make_unique<TensorRecordReader>(segment_->tensors(), std::move(memory), steps_);
-  std::vector<Transport::Reached> opened;
+  reader_ = std::make_unique<ArenaReader>(segment_->tensors(), std::move(memory), steps_);
+  Subscriptions::Calls opened;
   {
     MutexLock lock(mu_);
     commands_ = std::make_unique<RingWriter>(segment_->commands());
     state_ = &segment_->state();
     Flush();
     Ring(state_->producer_sleeps);
-    opened.swap(opened_);
+    opened = subscriptions_.MarkOpen();
   }
-  for (Transport::Reached& call : opened) std::move(call)(OkStatus());
+  Subscriptions::Call(std::move(opened), OkStatus());
   return OkStatus();
 }
 
@@ -192,35 +176,19 @@ bool ShmStream::Tick(int64_t now_ns) {
   return false;
 }
 
-Status ShmStream::Describe(const Status& why) const {
-  if (CannotShare(why)) {
-    return FailedPrecondition("--protocol=shm: no shared memory with ", producer_.ToString(), ": ",
-                              why.message(), "; choose --protocol=auto or grpc in all tasks");
-  }
-  const bool keeps = absl::IsAborted(why) || absl::IsDataLoss(why);
-  return Status(keeps ? why.code() : StatusCode::kUnavailable,
-                StrCat("lost the connection to ", producer_.ToString(), ": ", why.message()));
-}
-
 void ShmStream::MarkLost(const Status& why) {
   const auto self = shared_from_this();
-  const Status status = Describe(why);
+  const Status status = DescribeLost(producer_, why, kNoWay);
   when_lost_(this);
-  std::set<int64_t> steps;
-  std::vector<Transport::Reached> opened;
+  std::optional<Subscriptions::Ended> ended;
   {
     MutexLock lock(mu_);
-    if (!lost_.ok()) return;
-    lost_ = status;
-    steps.swap(wanted_);
-    opened.swap(opened_);
-    waiting_.clear();
+    ended = subscriptions_.MarkLost(status);
+    if (!ended.has_value()) return;
     if (socket_.valid()) shutdown(fd_, SHUT_RDWR);
     socket_.Close();
   }
-  for (const int64_t step_id : steps) steps_.Fail(step_id, status);
-  const Status reached = CannotShare(why) ? FailedPrecondition(why.message()) : status;
-  for (Transport::Reached& call : opened) std::move(call)(reached);
+  TellLost(*std::move(ended), steps_, status, why);
 }
 
 void ShmStream::Close() {

@@ -5,18 +5,15 @@
 // Made before it is connected: what is subscribed meanwhile is told to the producer when it is.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
-#include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "core/base/mutex.h"
 #include "distributed/transport/loop/loop.h"
+#include "distributed/transport/records/subscriptions.h"
+#include "distributed/transport/shm/arena_reader.h"
 #include "distributed/transport/shm/segment.h"
-#include "distributed/transport/shm/tensor_record_reader.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/transport.h"
 
@@ -54,13 +51,10 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
   void Close() override;
 
  private:
-  // The error as the steps see it.
-  Status Describe(const Status& why) const;
   Status Open(SocketMessage message);
   bool Wants(int64_t step_id);
   // Any thread, without locks.
   void Free(uint64_t offset);
-  void Say(const Command& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Ring(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -72,17 +66,14 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
   int fd_ = -1;  // from Connect on
   // Of the loop's thread.
   std::shared_ptr<SharedSegment> segment_;  // from the welcome on
-  std::unique_ptr<TensorRecordReader> reader_;
+  std::unique_ptr<ArenaReader> reader_;
   Status broken_;  // why the loop is to end the stream
 
   Mutex mu_;
   UniqueFd socket_ ABSL_GUARDED_BY(mu_);
   SharedState* state_ ABSL_GUARDED_BY(mu_) = nullptr;
   std::unique_ptr<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // from the welcome on
-  std::deque<Command> waiting_ ABSL_GUARDED_BY(mu_);           // until there is room
-  std::set<int64_t> wanted_ ABSL_GUARDED_BY(mu_);              // steps
-  std::vector<Transport::Reached> opened_ ABSL_GUARDED_BY(mu_);
-  Status lost_ ABSL_GUARDED_BY(mu_);
+  Subscriptions subscriptions_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

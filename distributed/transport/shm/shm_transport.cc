@@ -16,7 +16,16 @@ using MeetCall = UnaryCall<wire::SharedMemory::AsyncService, wire::MeetRequest, 
 
 }  // namespace
 
-ShmTransport::ShmTransport(GrpcHost& host) : host_(host), loop_(Env::Real(), "penstock-shm") {
+ShmTransport::ShmTransport(GrpcHost& host)
+    : host_(host),
+      loop_(Env::Real(), "penstock-shm"),
+      streams_(
+          [this](const TaskId& producer) {
+            return std::make_shared<ShmStream>(
+                self_, producer, *steps_, [this](const ShmStream* lost) { streams_.Forget(lost); },
+                Env::Real().NowNanos());
+          },
+          [this](const std::shared_ptr<ShmStream>& stream) { Open(stream); }) {
   host_.builder->RegisterService(&service_);
 }
 
@@ -51,18 +60,6 @@ Status ShmTransport::AnswerMeet(const wire::MeetRequest& request,
   return OkStatus();
 }
 
-std::shared_ptr<ShmStream> ShmTransport::StreamTo(const TaskId& producer, bool* opened) {
-  std::shared_ptr<ShmStream>& stream = streams_[producer.name];
-  // A stream to another incarnation serves only the steps that began with it.
-  *opened = stream == nullptr || stream->producer() != producer;
-  if (*opened) {
-    stream = std::make_shared<ShmStream>(
-        self_, producer, *steps_, [this](const ShmStream* lost) { Forget(lost); },
-        Env::Real().NowNanos());
-  }
-  return stream;
-}
-
 void ShmTransport::Open(const std::shared_ptr<ShmStream>& stream) {
   using Call = ClientCall<wire::MeetResponse>;
   const TaskId& producer = stream->producer();
@@ -90,42 +87,9 @@ Status ShmTransport::Join(const std::shared_ptr<ShmStream>& stream,
   return loop_.Add(stream) ? OkStatus() : Cancelled("this task is shutting down");
 }
 
-void ShmTransport::Reach(const TaskId& producer, Reached reached) {
-  bool is_new = false;
-  std::shared_ptr<ShmStream> stream;
-  {
-    MutexLock lock(mu_);
-    stream = StreamTo(producer, &is_new);
-  }
-  stream->WhenOpen(std::move(reached));
-  if (is_new) Open(stream);
-}
-
 void ShmTransport::Subscribe(const TaskId& producer, int64_t step_id) {
-  bool is_new = false;
-  std::shared_ptr<ShmStream> stream;
-  {
-    MutexLock lock(mu_);
-    stream = StreamTo(producer, &is_new);
-    if (!stream->Subscribe(step_id)) {  // it has just been lost
-      streams_.erase(producer.name);
-      stream = StreamTo(producer, &is_new);
-      stream->Subscribe(step_id);
-    }
-  }
-  if (is_new) Open(stream);
-}
-
-void ShmTransport::Unsubscribe(const TaskId& producer, int64_t step_id) {
-  MutexLock lock(mu_);
-  const auto found = streams_.find(producer.name);
-  if (found != streams_.end()) found->second->Unsubscribe(step_id);
-}
-
-void ShmTransport::Forget(const ShmStream* stream) {
-  MutexLock lock(mu_);
-  const auto found = streams_.find(stream->producer().name);
-  if (found != streams_.end() && found->second.get() == stream) streams_.erase(found);
+  const Status subscribed = streams_.Subscribe(producer, step_id);
+  if (!subscribed.ok()) steps_->Fail(step_id, subscribed);
 }
 
 void ShmTransport::Stop() { loop_.Stop(); }

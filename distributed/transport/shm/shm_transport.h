@@ -5,13 +5,13 @@
 // after it was lost.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "core/base/mutex.h"
 #include "distributed/rpc/calls/grpc_host.h"
 #include "distributed/transport/loop/loop.h"
+#include "distributed/transport/records/stream_table.h"
 #include "distributed/transport/shm/handshake.h"
 #include "distributed/transport/shm/shm_stream.h"
 #include "distributed/transport/transport.h"
@@ -33,22 +33,21 @@ class ShmTransport final : public Transport {
   // REQUIRES that the host's server has been started. FailedPrecondition if this host does not let
   // tasks share memory.
   Status Serve(const TaskId& self, TaskSteps& steps) override;
-  void Reach(const TaskId& producer, Reached reached) override;
+  void Reach(const TaskId& producer, Reached reached) override {
+    streams_.Reach(producer, std::move(reached));
+  }
   void Subscribe(const TaskId& producer, int64_t step_id) override;
-  void Unsubscribe(const TaskId& producer, int64_t step_id) override;
+  void Unsubscribe(const TaskId& producer, int64_t step_id) override {
+    streams_.Unsubscribe(producer, step_id);
+  }
   void Stop() override;
 
  private:
   using Service = wire::SharedMemory::AsyncService;
 
-  // Returns the stream to the producer; `*opened` if it is new, and Open must be called without
-  // the lock.
-  std::shared_ptr<ShmStream> StreamTo(const TaskId& producer, bool* opened)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Open(const std::shared_ptr<ShmStream>& stream);
   Status Join(const std::shared_ptr<ShmStream>& stream, const wire::MeetResponse& producer);
   Status AnswerMeet(const wire::MeetRequest& request, wire::MeetResponse* response) const;
-  void Forget(const ShmStream* stream);
 
   GrpcHost& host_;
   Service service_;
@@ -57,8 +56,7 @@ class ShmTransport final : public Transport {
   HostIdentity identity_;
   std::string socket_name_;
   TransportLoop loop_;
-  Mutex mu_;  // locked before a stream's
-  std::map<std::string, std::shared_ptr<ShmStream>> streams_ ABSL_GUARDED_BY(mu_);  // by task name
+  StreamTable<ShmStream> streams_;
 };
 
 }  // namespace penstock

@@ -12,7 +12,7 @@
 
 #include "core/op/attr.h"
 #include "distributed/rpc/calls/testing/test_host.h"
-#include "distributed/transport/shm/tensor_record_writer.h"
+#include "distributed/transport/records/tensor_record_writer.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/testing/recording_steps.h"
 #include "gmock/gmock.h"
@@ -185,7 +185,7 @@ TEST_F(ConsumerTest, AProducerThatDiesWhileItWrites) {
   worker.transport().Subscribe(ps.id(), 1);
   ps.Welcome();
   const OutgoingTensor whole(1, Key("whole"), Tensor::Scalar(1.0f), false);
-  ASSERT_TRUE(*ps.writer().Write(whole, Place::kInline, 0));
+  ASSERT_TRUE(*ps.writer().Write(whole, Place::kInline));
   ps.Ring();
   EXPECT_EQ(worker.steps().WaitForTensors(1).size(), 1);
   // Half a record lies in the ring, and half a tensor in the arena, which no record names.
@@ -204,7 +204,7 @@ TEST_F(ConsumerTest, WhatWasPublishedBeforeTheEndArrives) {
   ps.Welcome();
   for (int i = 0; i < 1000; ++i) {
     const OutgoingTensor sent(1, Key("edge").In(1, 1 + i), Tensor::Scalar(i), false);
-    ASSERT_TRUE(*ps.writer().Write(sent, Place::kInline, 0));
+    ASSERT_TRUE(*ps.writer().Write(sent, Place::kInline));
   }
   ps.Close();
   EXPECT_EQ(worker.steps().WaitForFailure(1).code(), StatusCode::kUnavailable);
@@ -228,7 +228,7 @@ TEST_F(ConsumerTest, TensorsOutliveTheConnectionAndTheTransport) {
   const Tensor value = Megabytes(1);
   std::memcpy(ps.segment().arena(), value.raw_data(), value.bytes());
   const OutgoingTensor sent(1, Key("edge"), value, false);
-  ASSERT_TRUE(*ps.writer().Write(sent, Place::kArena, 0));
+  ASSERT_TRUE(*ps.writer().Write(sent, Place::kElsewhere));
   ps.Ring();
   Tensor received = worker.steps().WaitForTensors(1)[0].value;
   worker.steps().ForgetTensors();
@@ -269,9 +269,9 @@ TEST_F(ProducerTest, GreetingsThatAreNone) {
 
 TEST_F(ProducerTest, CommandsThatAreNoneEndTheConnection) {
   const Command cases[] = {
-      {Command::kFree, 0},
-      {Command::kFree, SharedSegment::kArenaBytes},
-      {Command::kFree, ~uint64_t{0}},
+      {Command::kDone, 0},
+      {Command::kDone, SharedSegment::kArenaBytes},
+      {Command::kDone, ~uint64_t{0}},
       {9, 0},
   };
   for (const Command& command : cases) {

@@ -32,7 +32,7 @@ class SimCluster {
   // Makes a session of a client that addresses this task.
   std::unique_ptr<SessionInterface> NewSession(const std::string& client, const std::string& job,
                                                int index, const SessionOptions& options = {}) {
-    return network_.NewSession(client, task(job, index), options);
+    return network_.NewSession({client}, task(job, index).self(), options);
   }
 
  private:

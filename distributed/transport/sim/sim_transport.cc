@@ -3,6 +3,8 @@
 // Tensors on a simulated network: a message for each subscription and for each tensor. Either end
 // may be gone when a message arrives.
 #include <cstring>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -48,7 +50,7 @@ class SimSink final : public TensorSink {
     if (!status.ok()) steps.Fail(sent.step_id(), status);
   }
   void ToConsumer(const std::string& what, absl::AnyInvocable<void(TaskSteps&) &&> then) {
-    network_.Send(producer_.name, consumer_.name, what,
+    network_.Send(SimEnd::Of(producer_), SimEnd::Of(consumer_), what,
                   [&network = network_, to = consumer_, then = std::move(then)]() mutable {
                     Task* const task = network.Find(to.address, to.incarnation);
                     if (task != nullptr) std::move(then)(task->worker().steps());
@@ -66,32 +68,50 @@ class SimTransport final : public Transport {
   string_view protocol() const override { return "sim"; }
   TransportCapabilities capabilities() const override { return {.needs_same_host = true}; }
   // Tasks find each other by SimNetwork::Add.
-  Status Serve(const TaskId& self, TaskSteps&) override {
+  Status Serve(const TaskId& self, TaskSteps& steps) override {
     self_ = self;
+    *steps_ = &steps;
     return OkStatus();
   }
   void Subscribe(const TaskId& producer, int64_t step_id) override {
-    network_.Send(self_.name, producer.name, StrCat("subscription to ", StepName(step_id)),
-                  [&network = network_, self = self_, producer, step_id] {
-                    auto sink = std::make_shared<SimSink>(network, producer, self);
-                    Task* const task = network.Find(producer.address, producer.incarnation);
-                    if (task == nullptr && network.Find(producer.address, 0) != nullptr) {
-                      return sink->Refuse(step_id, Aborted(producer.ToString(), " has restarted"));
-                    }
-                    if (task == nullptr) {
-                      return sink->Refuse(
-                          step_id, Unavailable("lost the connection to ", producer.ToString()));
-                    }
-                    task->worker().steps().Subscribe(self.name, step_id, std::move(sink));
-                  });
+    const auto fail = [steps = steps_, step_id](const Status& why) {
+      if (*steps != nullptr) (*steps)->Fail(step_id, why);
+    };
+    watches_[{producer.name, step_id}] = network_.Watch(
+        SimEnd::Of(self_), SimEnd::Of(producer), [fail, producer](const std::string& why) {
+          fail(Unavailable("lost the connection to ", producer.ToString(), ": ", why));
+        });
+    network_.Send(
+        SimEnd::Of(self_), SimEnd::Of(producer), StrCat("subscription to ", StepName(step_id)),
+        [&network = network_, self = self_, producer, step_id, fail] {
+          Task* const task = network.Find(producer.address, producer.incarnation);
+          if (task != nullptr) {
+            return task->worker().steps().Subscribe(
+                self.name, step_id, std::make_shared<SimSink>(network, producer, self));
+          }
+          const bool restarted = network.Find(producer.address, 0) != nullptr;
+          const Status why = restarted
+                                 ? Aborted(producer.ToString(), " has restarted")
+                                 : Unavailable("lost the connection to ", producer.ToString());
+          network.Send({SimEnd::Of(producer).host}, SimEnd::Of(self),
+                       StrCat("refusal of ", StepName(step_id)), [fail, why] { fail(why); });
+        });
   }
-  void Unsubscribe(const TaskId&, int64_t) override {}
+  void Unsubscribe(const TaskId& producer, int64_t step_id) override {
+    const auto watch = watches_.find({producer.name, step_id});
+    if (watch == watches_.end()) return;
+    network_.Unwatch(watch->second);
+    watches_.erase(watch);
+  }
   // Messages to a task that is no longer there are dropped.
-  void Stop() override {}
+  void Stop() override { *steps_ = nullptr; }
 
  private:
   SimNetwork& network_;
   TaskId self_;  // from Serve on
+  // Null before Serve, and after Stop. Shared with messages that are under way.
+  const std::shared_ptr<TaskSteps*> steps_ = std::make_shared<TaskSteps*>(nullptr);
+  std::map<std::pair<std::string, int64_t>, uint64_t> watches_;  // by producer and step
 };
 
 }  // namespace

@@ -3,43 +3,15 @@
 // Calls of workers on a simulated network: a message there, what a direct client does, and a
 // message back. A call ends at its time limit, whatever happens to the messages.
 #include <map>
-#include <optional>
+#include <memory>
 #include <utility>
+#include <vector>
 
+#include "distributed/transport/sim/sim_call.h"
 #include "distributed/transport/sim/sim_network.h"
 
 namespace penstock {
 namespace {
-
-constexpr int64_t kNanosPerMilli = 1'000'000;
-
-// A call that waits for its answer, or for its time limit: whichever comes first ends it.
-class Pending : public std::enable_shared_from_this<Pending> {
- public:
-  Pending(SimNetwork& network, Done done) : network_(network), done_(std::move(done)) {}
-
-  void EndAfter(int64_t timeout_ms, const Status& why) {
-    const int64_t at_ns = network_.env().NowNanos() + timeout_ms * kNanosPerMilli;
-    // The timer's thread must not end the call, which disarms it.
-    timeout_ = network_.timer().Arm(at_ns, [&network = network_, weak = weak_from_this(), why] {
-      network.scheduler().Schedule([weak, why] {
-        if (const auto pending = weak.lock()) pending->End(why);
-      });
-    });
-  }
-  void End(const Status& status) {
-    if (!done_.has_value()) return;
-    Done done = *std::move(done_);
-    done_.reset();
-    network_.timer().Disarm(timeout_);
-    std::move(done)(status);
-  }
-
- private:
-  SimNetwork& network_;
-  std::optional<Done> done_;
-  DeadlineTimer::Token timeout_;
-};
 
 class SimWorkerClient final : public WorkerClient,
                               public std::enable_shared_from_this<SimWorkerClient> {
@@ -83,13 +55,13 @@ class SimWorkerClient final : public WorkerClient,
   }
   void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
                      const CallOptions& options, Done done) override {
+    auto sent = std::make_shared<std::vector<Partition>>(std::move(partitions));
     Call(
         StrCat("RegisterGraph ", graph), options,
-        [session, graph, partitions = std::move(partitions), options](Task&, WorkerClient& worker,
-                                                                      Done ended) mutable {
-          worker.RegisterGraph(session, graph, std::move(partitions), options, std::move(ended));
+        [session, graph, sent, options](Task&, WorkerClient& worker, Done ended) {
+          worker.RegisterGraph(session, graph, std::move(*sent), options, std::move(ended));
         },
-        std::move(done));
+        std::move(done), /*repeatable=*/false);
   }
   void DeregisterGraph(const std::string& session, uint64_t graph, const CallOptions& options,
                        Done done) override {
@@ -108,6 +80,9 @@ class SimWorkerClient final : public WorkerClient,
                            .step_id = args.step_id,
                            .deadline_ns = args.deadline_ns,
                            .stats = stats.get()};
+    if (!network_.IsDead(SimEnd::Of(self_))) {
+      network_.NoteStep({task_.name, task_.address, options.incarnation}, args.step_id);
+    }
     const auto pending = Call(
         StrCat("RunGraph ", args.graph), options,
         [run, stats, options](Task&, WorkerClient& worker, Done ended) {
@@ -136,7 +111,7 @@ class SimWorkerClient final : public WorkerClient,
   void AbandonStep(int64_t step_id) override {
     const auto found = running_.find(step_id);
     if (found == running_.end()) return;
-    const std::shared_ptr<Pending> pending = found->second;
+    const std::shared_ptr<SimCall> pending = found->second;
     pending->End(Cancelled("step ", step_id, " was abandoned in ", task_.ToString()));
   }
   void Reset(const std::vector<std::string>& containers, const CallOptions& options,
@@ -160,29 +135,19 @@ class SimWorkerClient final : public WorkerClient,
 
  private:
   // Answers a call in the task itself.
-  using Serve = absl::AnyInvocable<void(Task& task, WorkerClient& worker, Done done) &&>;
+  using Serve = std::function<void(Task& task, WorkerClient& worker, Done done)>;
 
-  std::shared_ptr<Pending> Call(const std::string& what, const CallOptions& options, Serve serve,
-                                Done done) {
-    auto pending = std::make_shared<Pending>(network_, std::move(done));
-    pending->EndAfter(options.timeout_ms,
-                      DeadlineExceeded(what, ": no answer from ", task_.ToString(), " within ",
-                                       options.timeout_ms, " ms"));
-    network_.Send(self_.name, task_.name, what,
-                  [&network = network_, self = self_, to = task_, what, pending,
-                   serve = std::move(serve)]() mutable {
-                    Done answer([&network, self, to, what, pending](const Status& status) {
-                      network.Send(to.name, self.name, StrCat(what, status.ok() ? " ok" : " error"),
-                                   [pending, status] { pending->End(status); });
-                    });
-                    Task* const task = network.Find(to.address, 0);
-                    if (task == nullptr) {
-                      return std::move(answer)(Unavailable("no task is at ", to.address));
-                    }
-                    std::move(serve)(*task, *NewDirectWorkerClient(task->worker()),
-                                     std::move(answer));
-                  });
-    return pending;
+  std::shared_ptr<SimCall> Call(const std::string& what, const CallOptions& options, Serve serve,
+                                Done done, bool repeatable = true) {
+    const auto call = SimCall::Start(network_, SimEnd::Of(self_), task_, what, options.timeout_ms,
+                                     std::move(done));
+    call->Ask(
+        [&network = network_, address = task_.address, serve = std::move(serve)](Done answer) {
+          Task& task = *network.Find(address, 0);
+          serve(task, *NewDirectWorkerClient(task.worker()), std::move(answer));
+        },
+        repeatable);
+    return call;
   }
 
   static void AddStats(std::vector<DeviceStats> devices, StepStatsCollector* to) {
@@ -193,7 +158,7 @@ class SimWorkerClient final : public WorkerClient,
 
   SimNetwork& network_;
   const TaskId self_, task_;
-  std::map<int64_t, std::shared_ptr<Pending>> running_;  // by step
+  std::map<int64_t, std::shared_ptr<SimCall>> running_;  // by step
 };
 
 }  // namespace

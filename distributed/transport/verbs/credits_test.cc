@@ -47,7 +47,7 @@ TEST(MessageCreditsTest, ASenderThatIgnoresItsLimitIsNoticed) {
   EXPECT_EQ(credits.Received().code(), StatusCode::kDataLoss);
 }
 
-// Whatever the depth, both directions and the pings fit into the receives.
+// Both directions and the pings fit into the receives of a queue of any depth.
 TEST(MessageCreditsTest, AllFitsIntoTheReceives) {
   for (const int depth : {64, 65, 256, 1024}) {
     const MessageCredits credits(depth);

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "distributed/transport/verbs/message.h"
+#include "distributed/transport/verbs/rings.h"
 #include "distributed/transport/verbs/settings.h"
 #include "proto/penstock/verbs.pb.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/transport/verbs/endpoint.h"
 
-#include "distributed/transport/verbs/message.h"
+#include "distributed/transport/verbs/rings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/penstock/verbs.pb.h"

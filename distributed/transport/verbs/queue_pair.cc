@@ -12,7 +12,7 @@
 
 #include "core/base/check.h"
 #include "core/base/env.h"
-#include "distributed/transport/verbs/message.h"
+#include "distributed/transport/verbs/rings.h"
 
 namespace penstock {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/transport/verbs/verbs_sink.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "core/base/env.h"
+#include "distributed/transport/records/commands.h"
 
 namespace penstock {
 
@@ -22,7 +21,7 @@ VerbsSink::VerbsSink(std::unique_ptr<QueuePair> pair, std::string consumer, Task
 }
 
 void VerbsSink::SendEncoded(OutgoingTensor tensor, HandedOver handed_over) {
-  const Status fits = VerbsMessageWriter::CheckHeader(tensor);
+  const Status fits = TensorRecordWriter::CheckHeader(tensor);
   if (!fits.ok()) {
     Refuse(tensor.step_id(), fits);
     return std::move(handed_over)();
@@ -31,14 +30,13 @@ void VerbsSink::SendEncoded(OutgoingTensor tensor, HandedOver handed_over) {
   {
     MutexLock lock(mu_);
     if (!is_open()) {
-      ended.calls.push_back(std::move(handed_over));
+      ended.items.push_back({std::move(tensor), std::move(handed_over)});
     } else {
-      std::deque<Item>& queue = tensor.bytes() <= kVerbsInlineBytesMax ? small_ : large_;
-      queue.push_back({std::move(tensor), std::move(handed_over), std::nullopt});
+      queue_.Push(std::move(tensor), std::move(handed_over));
       Pump(&ended);
     }
   }
-  Call(ended);
+  End(std::move(ended));
 }
 
 void VerbsSink::Refuse(int64_t step_id, const Status& why) {
@@ -46,26 +44,17 @@ void VerbsSink::Refuse(int64_t step_id, const Status& why) {
   {
     MutexLock lock(mu_);
     if (!is_open()) return;
-    refusals_.push_back({step_id, why});
+    queue_.PushRefusal(step_id, why);
     Pump(&ended);
   }
-  Call(ended);
+  End(std::move(ended));
 }
 
 void VerbsSink::Drop(int64_t step_id) {
   Ended ended;
   {
     MutexLock lock(mu_);
-    for (std::deque<Item>* queue : {&small_, &large_}) {
-      const auto kept = std::stable_partition(
-          queue->begin(), queue->end(),
-          [step_id](const Item& item) { return item.tensor.step_id() != step_id; });
-      for (auto item = kept; item != queue->end(); ++item) {
-        ended.calls.push_back(std::move(item->handed_over));
-      }
-      std::move(kept, queue->end(), std::back_inserter(ended.items));
-      queue->erase(kept, queue->end());
-    }
+    queue_.Drop(step_id, &ended.items);
     // The consumer may be reading what was offered: its memory stays until it has been told so.
     for (auto& [number, offer] : offers_) {
       if (offer.step_id == step_id && offer.handed_over) {
@@ -73,7 +62,7 @@ void VerbsSink::Drop(int64_t step_id) {
       }
     }
   }
-  Call(ended);
+  End(std::move(ended));
 }
 
 void VerbsSink::Pump(Ended* ended) {
@@ -83,54 +72,29 @@ void VerbsSink::Pump(Ended* ended) {
 
 Status VerbsSink::PumpOnce(Ended* ended) {
   if (!is_open()) return OkStatus();
-  RETURN_IF_ERROR(SendRefusals());
-  RETURN_IF_ERROR(SendSmall(ended));
+  RETURN_IF_ERROR(queue_.SendSmall(*writer_, &ended->items));
   RETURN_IF_ERROR(pair_->Flush());
-  if (sending_large_) return OkStatus();
-  sending_large_ = true;
-  const Status sent = SendLarge(ended);
-  sending_large_ = false;
-  return sent;
-}
-
-Status VerbsSink::SendRefusals() {
-  while (!refusals_.empty()) {
-    const Refusal& next = refusals_.front();
-    ASSIGN_OR_RETURN(const bool sent, writer_->WriteRefusal(next.step_id, next.why));
-    if (!sent) break;
-    refusals_.pop_front();
-  }
-  return OkStatus();
-}
-
-Status VerbsSink::SendSmall(Ended* ended) {
-  while (!small_.empty()) {
-    ASSIGN_OR_RETURN(const bool sent, writer_->WriteTensor(small_.front().tensor));
-    if (!sent) break;
-    ended->calls.push_back(std::move(small_.front().handed_over));
-    ended->items.push_back(std::move(small_.front()));
-    small_.pop_front();
-  }
-  return OkStatus();
+  return queue_.SendLarge([this, ended]()
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return SendLarge(ended); });
 }
 
 Status VerbsSink::SendLarge(Ended* ended) {
-  while (is_open() && !large_.empty()) {
-    const uint64_t bytes = large_.front().tensor.bytes();
+  std::deque<Item>& large = queue_.large();
+  while (is_open() && !large.empty()) {
+    const uint64_t bytes = large.front().tensor.bytes();
     if (!offers_.empty() && offered_bytes_ + bytes > kOfferedBytesMax) break;
-    Item item = std::move(large_.front());
-    large_.pop_front();
-    const Status exposed = item.exposed.has_value() ? OkStatus() : Expose(&item);
+    Item item = std::move(large.front());
+    large.pop_front();
+    const Status exposed = item.progress.has_value() ? OkStatus() : Expose(&item);
     if (!is_open() || !exposed.ok()) {
-      if (!exposed.ok()) refusals_.push_back({item.tensor.step_id(), exposed});
-      ended->calls.push_back(std::move(item.handed_over));
+      if (!exposed.ok()) queue_.PushRefusal(item.tensor.step_id(), exposed);
       ended->items.push_back(std::move(item));
-      if (is_open()) RETURN_IF_ERROR(SendRefusals());
+      if (is_open()) RETURN_IF_ERROR(queue_.SendRefusals(*writer_));
       continue;
     }
     ASSIGN_OR_RETURN(const bool sent, WriteOffer(&item, ended));
     if (!sent) {
-      large_.push_front(std::move(item));
+      large.push_front(std::move(item));
       break;
     }
   }
@@ -144,55 +108,40 @@ Status VerbsSink::Expose(Item* item) {
   if (!exposed.ok()) {
     return Annotate(exposed.status(), StrCat("sending '", item->tensor.key().key().tensor, "'"));
   }
-  item->exposed = *std::move(exposed);
+  item->progress = *std::move(exposed);
   return OkStatus();
 }
 
 StatusOr<bool> VerbsSink::WriteOffer(Item* item, Ended* ended) {
   const uint64_t number = last_offer_ + 1;
-  ExposedTensor& exposed = *item->exposed;
-  ASSIGN_OR_RETURN(const bool sent,
-                   writer_->WriteOffer(item->tensor, {.offer = number,
-                                                      .address = exposed.address(),
-                                                      .address_key = exposed.key()}));
+  ExposedTensor& exposed = *item->progress;
+  ASSIGN_OR_RETURN(const bool sent, writer_->Write(item->tensor, Place::kElsewhere,
+                                                   {.address = exposed.address(),
+                                                    .offer = number,
+                                                    .address_key = exposed.key()}));
   if (!sent) return false;
   last_offer_ = number;
   offered_bytes_ += item->tensor.bytes();
   Offer offer{item->tensor.step_id(), item->tensor.bytes(), std::move(exposed), nullptr};
-  if (offer.exposed.is_copy()) {
-    ended->calls.push_back(std::move(item->handed_over));
-  } else {
-    offer.handed_over = std::move(item->handed_over);
-  }
+  if (!offer.exposed.is_copy()) offer.handed_over = std::exchange(item->handed_over, nullptr);
   offers_.emplace(number, std::move(offer));
   ended->items.push_back(std::move(*item));
   return true;
 }
 
 Status VerbsSink::ReadCommands(std::vector<int64_t>* subscribed, Ended* ended) {
-  ASSIGN_OR_RETURN(size_t readable, commands_->Readable());
-  if (readable == 0) return OkStatus();
-  for (; readable >= sizeof(VerbsCommand); readable -= sizeof(VerbsCommand)) {
-    VerbsCommand command;
-    commands_->Read(&command, sizeof(command));
-    const auto offer = offers_.find(command.value);
-    if (command.kind == VerbsCommand::kSubscribe) {
-      subscribed->push_back(static_cast<int64_t>(command.value));
-    } else if (command.kind == VerbsCommand::kTaken && offer != offers_.end()) {
-      offered_bytes_ -= offer->second.bytes;
-      if (offer->second.handed_over) {
-        ended->calls.push_back(std::exchange(offer->second.handed_over, nullptr));
-      }
-      ended->offers.push_back(std::move(offer->second));
-      offers_.erase(offer);
-    } else {
-      return DataLoss("the consumer ", consumer_, " sent a command of kind ", command.kind, " for ",
-                      command.value);
+  const auto done = [&](uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto offer = offers_.find(number);
+    if (offer == offers_.end()) return false;
+    offered_bytes_ -= offer->second.bytes;
+    if (offer->second.handed_over) {
+      ended->calls.push_back(std::exchange(offer->second.handed_over, nullptr));
     }
-  }
-  if (readable > 0) return DataLoss("the consumer ", consumer_, " sent half a command");
-  commands_->Release();
-  return OkStatus();
+    ended->offers.push_back(std::move(offer->second));
+    offers_.erase(offer);
+    return true;
+  };
+  return penstock::ReadCommands(*commands_, consumer_, subscribed, done).status();
 }
 
 bool VerbsSink::Advance() {
@@ -220,7 +169,7 @@ bool VerbsSink::Advance() {
     broken = !broken_.ok();
   }
   for (const int64_t step_id : subscribed) steps_.Subscribe(consumer_, step_id, shared_from_this());
-  Call(ended);
+  End(std::move(ended));
   if (broken) Close();
   return worked && !broken;
 }
@@ -249,12 +198,7 @@ void VerbsSink::Close() {
     pair = std::move(pair_);
     broken = broken_;
     offers.swap(offers_);
-    for (std::deque<Item>* queue : {&small_, &large_}) {
-      for (Item& item : *queue) ended.calls.push_back(std::move(item.handed_over));
-      std::move(queue->begin(), queue->end(), std::back_inserter(ended.items));
-      queue->clear();
-    }
-    refusals_.clear();
+    queue_.DropAll(&ended.items);
     writer_.reset();
     commands_.reset();
   }
@@ -264,11 +208,11 @@ void VerbsSink::Close() {
     if (offer.handed_over) ended.calls.push_back(std::move(offer.handed_over));
     ended.offers.push_back(std::move(offer));
   }
-  Call(ended);
+  End(std::move(ended));
 }
 
-void VerbsSink::Call(Ended& ended) {
-  ended.items.clear();
+void VerbsSink::End(Ended ended) {
+  Queue::End(std::move(ended.items));
   ended.offers.clear();
   for (HandedOver& handed_over : ended.calls) std::move(handed_over)();
 }

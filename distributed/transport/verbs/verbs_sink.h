@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,9 +17,10 @@
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "distributed/transport/records/send_queue.h"
+#include "distributed/transport/records/tensor_record_writer.h"
 #include "distributed/transport/transport.h"
 #include "distributed/transport/verbs/exposed_tensor.h"
-#include "distributed/transport/verbs/message_writer.h"
 #include "distributed/transport/verbs/registered_memory.h"
 #include "distributed/transport/verbs/verbs_end.h"
 
@@ -48,34 +48,26 @@ class VerbsSink final : public TensorSink,
   void Close() override;
 
  private:
-  struct Item {
-    OutgoingTensor tensor;
-    HandedOver handed_over;
-    std::optional<ExposedTensor> exposed;
-  };
+  using Queue = SendQueue<std::optional<ExposedTensor>>;
+  using Item = Queue::Item;
   struct Offer {
     int64_t step_id;
     uint64_t bytes;
     ExposedTensor exposed;
     HandedOver handed_over;  // empty once it was called
   };
-  struct Refusal {
-    int64_t step_id;
-    Status why;
-  };
-  // Work for the time after the lock has been released: callbacks to call, and tensors to free.
+  // Work for the time after the lock has been released: tensors that have left, offers that were
+  // answered, and callbacks of offers that were not.
   struct Ended {
-    std::vector<HandedOver> calls;
+    Queue::Ended items;
     std::vector<Offer> offers;
-    std::vector<Item> items;
+    std::vector<HandedOver> calls;
   };
 
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
   // Sends what there is room for. An error breaks the connection.
   void Pump(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status PumpOnce(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status SendRefusals() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status SendSmall(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Exposes the tensor, for which it releases the lock.
   Status Expose(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -86,7 +78,7 @@ class VerbsSink final : public TensorSink,
   bool is_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return pair_ != nullptr && broken_.ok();
   }
-  static void Call(Ended& ended);
+  static void End(Ended ended);
 
   const std::string consumer_;
   TaskSteps& steps_;
@@ -94,12 +86,9 @@ class VerbsSink final : public TensorSink,
   const std::shared_ptr<RegisteredMemory> memory_;
 
   bool greeted_ ABSL_GUARDED_BY(mu_) = false;
-  std::optional<VerbsMessageWriter> writer_ ABSL_GUARDED_BY(mu_);  // of the pair, as is the next
+  std::optional<TensorRecordWriter> writer_ ABSL_GUARDED_BY(mu_);  // of the pair, as is the next
   std::optional<RingReader> commands_ ABSL_GUARDED_BY(mu_);
-  std::deque<Item> small_ ABSL_GUARDED_BY(mu_);
-  std::deque<Item> large_ ABSL_GUARDED_BY(mu_);
-  std::deque<Refusal> refusals_ ABSL_GUARDED_BY(mu_);
-  bool sending_large_ ABSL_GUARDED_BY(mu_) = false;        // a thread is in SendLarge
+  Queue queue_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Offer> offers_ ABSL_GUARDED_BY(mu_);  // by number
   uint64_t last_offer_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t offered_bytes_ ABSL_GUARDED_BY(mu_) = 0;

@@ -13,10 +13,8 @@ namespace {
 
 constexpr int kMessagesPerCall = 64;
 
-// The two tasks are there, and have no RDMA between them.
-bool HasNoWay(const Status& why) {
-  return absl::IsFailedPrecondition(why) || absl::IsResourceExhausted(why);
-}
+constexpr NoWayText kNoWay = {"--protocol=verbs: no RDMA",
+                              "or choose --protocol=auto or grpc in all tasks"};
 
 }  // namespace
 
@@ -63,7 +61,7 @@ VerbsEndpoint VerbsStream::endpoint() {
 
 Status VerbsStream::Connect(const VerbsEndpoint& other, int64_t now_ns) {
   MutexLock lock(mu_);
-  if (pair_ == nullptr) return lost_;
+  if (pair_ == nullptr) return subscriptions_.lost();
   connected_ns_ = now_ns;
   RETURN_IF_ERROR(pair_->Connect(other, now_ns));
   RETURN_IF_ERROR(pair_->Ping(now_ns));
@@ -71,23 +69,17 @@ Status VerbsStream::Connect(const VerbsEndpoint& other, int64_t now_ns) {
 }
 
 void VerbsStream::WhenOpen(Transport::Reached opened) {
-  Status status;
+  std::optional<Status> status;
   {
     MutexLock lock(mu_);
-    status = lost_;  // between two streams: the caller may ask again
-    if (status.ok() && !is_open_) {
-      opened_.push_back(std::move(opened));
-      return;
-    }
+    status = subscriptions_.WhenOpen(&opened);
   }
-  std::move(opened)(status);
+  if (status.has_value()) std::move(opened)(*status);
 }
 
 bool VerbsStream::Subscribe(int64_t step_id) {
   MutexLock lock(mu_);
-  if (!lost_.ok()) return false;
-  wanted_.insert(step_id);
-  waiting_.push_back({VerbsCommand::kSubscribe, static_cast<uint64_t>(step_id)});
+  if (!subscriptions_.Add(step_id)) return false;
   const Status flushed = FlushCommands();
   if (!flushed.ok()) broken_ = flushed;
   return true;
@@ -95,28 +87,22 @@ bool VerbsStream::Subscribe(int64_t step_id) {
 
 void VerbsStream::Unsubscribe(int64_t step_id) {
   MutexLock lock(mu_);
-  wanted_.erase(step_id);
+  subscriptions_.Remove(step_id);
 }
 
 bool VerbsStream::Wants(int64_t step_id) {
   MutexLock lock(mu_);
-  return wanted_.contains(step_id);
+  return subscriptions_.Wants(step_id);
 }
 
-void VerbsStream::Say(const VerbsCommand& command) {
+void VerbsStream::Say(const Command& command) {
   MutexLock lock(mu_);
-  waiting_.push_back(command);
+  subscriptions_.Say(command);
 }
 
 Status VerbsStream::FlushCommands() {
   if (pair_ == nullptr) return OkStatus();
-  while (!waiting_.empty()) {
-    ASSIGN_OR_RETURN(const size_t room, commands_->Room());
-    if (room < sizeof(VerbsCommand)) break;  // until the producer has confirmed some
-    commands_->Append(&waiting_.front(), sizeof(VerbsCommand));
-    waiting_.pop_front();
-  }
-  commands_->Publish();
+  RETURN_IF_ERROR(WriteCommands(*commands_, &subscriptions_.waiting()));
   return pair_->Flush();
 }
 
@@ -149,42 +135,41 @@ bool VerbsStream::Advance() {
 }
 
 void VerbsStream::MarkOpen() {
-  std::vector<Transport::Reached> opened;
+  Subscriptions::Calls opened;
   {
     MutexLock lock(mu_);
-    is_open_ = true;
-    opened.swap(opened_);
+    opened = subscriptions_.MarkOpen();
   }
-  for (Transport::Reached& call : opened) std::move(call)(OkStatus());
+  Subscriptions::Call(std::move(opened), OkStatus());
 }
 
 StatusOr<bool> VerbsStream::ReadMessages() {
   const auto wants = [this](int64_t step_id) { return Wants(step_id); };
-  VerbsMessageReader::Messages messages;
+  TensorRecordReader::Received received;
   int count = 0;
   for (; count < kMessagesPerCall; ++count) {
-    ASSIGN_OR_RETURN(const bool read, reader_->Read(wants, &messages));
+    ASSIGN_OR_RETURN(const bool read, reader_->Read(wants, &received));
     if (!read) break;
-    for (auto& t : messages.tensors) {
+    for (auto& t : received.tensors) {
       steps_.Deliver(t.step_id, t.key, std::move(t.value), t.is_dead);
     }
-    for (const auto& r : messages.refused) steps_.Fail(r.step_id, r.why);
-    for (auto& offer : messages.offers) offers_.push_back(std::move(offer));
-    messages = {};
+    for (const auto& r : received.refused) steps_.Fail(r.step_id, r.why);
+    for (TensorOffer& offer : reader_->TakeOffers()) offers_.push_back(std::move(offer));
+    received = {};
   }
   return count > 0;
 }
 
 Status VerbsStream::StartReads() {
   while (true) {
-    if (readings_.empty() || readings_.back().begun == readings_.back().offer.fields.bytes) {
+    if (readings_.empty() || readings_.back().begun == readings_.back().offer.fields.total_bytes) {
       ASSIGN_OR_RETURN(const bool begun, BeginReading());
       if (!begun) return OkStatus();
     }
     Reading& reading = readings_.back();
-    const VerbsTensorFields& fields = reading.offer.fields;
+    const TensorFields& fields = reading.offer.fields;
     const uint64_t bytes =
-        std::min<uint64_t>(QueuePair::kReadBytesMax, fields.bytes - reading.begun);
+        std::min<uint64_t>(QueuePair::kReadBytesMax, fields.total_bytes - reading.begun);
     MutexLock lock(mu_);
     if (!pair_->CanRead()) return OkStatus();
     RETURN_IF_ERROR(pair_->Read(reading.to + reading.begun, reading.local_key,
@@ -195,11 +180,11 @@ Status VerbsStream::StartReads() {
 
 StatusOr<bool> VerbsStream::BeginReading() {
   while (!offers_.empty()) {
-    const uint64_t bytes = offers_.front().fields.bytes;
+    const uint64_t bytes = offers_.front().fields.total_bytes;
     if (!readings_.empty() && reading_bytes_ + bytes > kReadingBytesMax) return false;
     TensorOffer offer = std::move(offers_.front());
     offers_.pop_front();
-    const VerbsCommand taken{VerbsCommand::kTaken, offer.fields.offer};
+    const Command taken{Command::kDone, offer.fields.offer};
     if (!Wants(offer.fields.step_id)) {
       Say(taken);
       continue;
@@ -218,7 +203,7 @@ StatusOr<bool> VerbsStream::BeginReading() {
 }
 
 StatusOr<VerbsStream::Reading> VerbsStream::MakeReading(TensorOffer offer) {
-  const size_t bytes = offer.fields.bytes;
+  const size_t bytes = offer.fields.total_bytes;
   InRegistered landing(*memory_, steps_);
   ASSIGN_OR_RETURN(IncomingTensor tensor,
                    IncomingTensor::Begin(offer.fields.step_id, offer.key, offer.header(), landing));
@@ -240,7 +225,7 @@ void VerbsStream::EndReads(int count) {
   for (; count > 0; --count) {
     CHECK(!readings_.empty());
     Reading& reading = readings_.front();
-    const uint64_t bytes = reading.offer.fields.bytes;
+    const uint64_t bytes = reading.offer.fields.total_bytes;
     reading.ended += std::min<uint64_t>(QueuePair::kReadBytesMax, bytes - reading.ended);
     if (reading.ended < bytes) continue;
     reading_bytes_ -= bytes;
@@ -251,11 +236,11 @@ void VerbsStream::EndReads(int count) {
 }
 
 void VerbsStream::Finish(Reading reading) {
-  const VerbsTensorFields& fields = reading.offer.fields;
-  Say({VerbsCommand::kTaken, fields.offer});
+  const TensorFields& fields = reading.offer.fields;
+  Say({Command::kDone, fields.offer});
   if (!Wants(fields.step_id)) return;
   if (reading.bounce.valid()) {
-    std::memcpy(reading.tensor.Next(fields.bytes), reading.to, fields.bytes);
+    std::memcpy(reading.tensor.Next(fields.total_bytes), reading.to, fields.total_bytes);
   }
   const bool is_dead = reading.tensor.is_dead();
   StatusOr<Tensor> value = std::move(reading.tensor).Finish();
@@ -284,16 +269,6 @@ bool VerbsStream::Tick(int64_t now_ns) {
   return status.ok();
 }
 
-Status VerbsStream::Describe(const Status& why) const {
-  if (HasNoWay(why)) {
-    return FailedPrecondition("--protocol=verbs: no RDMA with ", producer_.ToString(), ": ",
-                              why.message(), "; or choose --protocol=auto or grpc in all tasks");
-  }
-  const bool keeps = absl::IsAborted(why) || absl::IsDataLoss(why);
-  return Status(keeps ? why.code() : StatusCode::kUnavailable,
-                StrCat("lost the connection to ", producer_.ToString(), ": ", why.message()));
-}
-
 void VerbsStream::MarkLost(const Status& why) {
   const auto self = shared_from_this();
   Status reason = why;
@@ -302,18 +277,14 @@ void VerbsStream::MarkLost(const Status& why) {
     reason = FailedPrecondition("RDMA packets do not reach it (", why.message(),
                                 "): check --verbs_device and --verbs_gid_index in both tasks");
   }
-  const Status status = Describe(reason);
+  const Status status = DescribeLost(producer_, reason, kNoWay);
   when_lost_(this);
   std::unique_ptr<QueuePair> pair;
-  std::set<int64_t> steps;
-  std::vector<Transport::Reached> opened;
+  std::optional<Subscriptions::Ended> ended;
   {
     MutexLock lock(mu_);
-    if (!lost_.ok()) return;
-    lost_ = status;
-    steps.swap(wanted_);
-    opened.swap(opened_);
-    waiting_.clear();
+    ended = subscriptions_.MarkLost(status);
+    if (!ended.has_value()) return;
     commands_.reset();
     pair = std::move(pair_);
   }
@@ -322,9 +293,7 @@ void VerbsStream::MarkLost(const Status& why) {
   pair.reset();  // the device writes no more to the memory of what is being read
   readings_.clear();
   offers_.clear();
-  for (const int64_t step_id : steps) steps_.Fail(step_id, status);
-  const Status reached = HasNoWay(reason) ? FailedPrecondition(reason.message()) : status;
-  for (Transport::Reached& call : opened) std::move(call)(reached);
+  TellLost(*std::move(ended), steps_, status, reason);
 }
 
 void VerbsStream::Close() {

@@ -10,12 +10,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
-#include <vector>
 
 #include "core/base/mutex.h"
+#include "distributed/transport/records/subscriptions.h"
 #include "distributed/transport/transport.h"
-#include "distributed/transport/verbs/message_reader.h"
+#include "distributed/transport/verbs/offer_reader.h"
 #include "distributed/transport/verbs/registered_memory.h"
 #include "distributed/transport/verbs/verbs_end.h"
 
@@ -67,7 +66,6 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   };
   class InRegistered;
 
-  Status Describe(const Status& why) const;
   bool Wants(int64_t step_id);
   void MarkOpen();
   // Hands on what the ring has. Returns whether there was anything.
@@ -80,7 +78,7 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   void EndReads(int count);
   void Finish(Reading reading);
   void FailReceiving(const TensorOffer& offer, const Status& why);
-  void Say(const VerbsCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Say(const Command& command) ABSL_LOCKS_EXCLUDED(mu_);
   Status FlushCommands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TaskId producer_;
@@ -88,19 +86,15 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   const std::shared_ptr<RegisteredMemory> memory_;
   const Lost when_lost_;
   // Used by the loop's thread alone.
-  std::optional<VerbsMessageReader> reader_;  // of the pair's ring
-  std::deque<TensorOffer> offers_;            // not begun
+  std::optional<OfferReader> reader_;  // of the pair's ring
+  std::deque<TensorOffer> offers_;     // not begun
   std::deque<Reading> readings_;
   uint64_t reading_bytes_ = 0;
   int64_t connected_ns_ = 0;
   bool open_ = false;
 
   std::optional<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // of the pair's ring
-  std::deque<VerbsCommand> waiting_ ABSL_GUARDED_BY(mu_);    // until there is room
-  std::set<int64_t> wanted_ ABSL_GUARDED_BY(mu_);            // steps
-  std::vector<Transport::Reached> opened_ ABSL_GUARDED_BY(mu_);
-  bool is_open_ ABSL_GUARDED_BY(mu_) = false;
-  Status lost_ ABSL_GUARDED_BY(mu_);
+  Subscriptions subscriptions_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

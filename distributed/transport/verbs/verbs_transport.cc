@@ -7,6 +7,7 @@
 #include "core/base/env.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/transport/transport_factory.h"
+#include "distributed/transport/verbs/rings.h"
 #include "distributed/transport/verbs/verbs_sink.h"
 
 namespace penstock {
@@ -20,7 +21,12 @@ constexpr int64_t kConnectMillisMax = 10'000;
 }  // namespace
 
 VerbsTransport::VerbsTransport(GrpcHost& host, const VerbsSettings& settings, Log log)
-    : host_(host), settings_(settings), log_(std::move(log)), loop_(Env::Real(), "penstock-verbs") {
+    : host_(host),
+      settings_(settings),
+      log_(std::move(log)),
+      loop_(Env::Real(), "penstock-verbs"),
+      streams_([this](const TaskId& producer) { return MakeStream(producer); },
+               [this](const std::shared_ptr<VerbsStream>& stream) { Open(stream); }) {
   host_.builder->RegisterService(&service_);
 }
 
@@ -65,21 +71,13 @@ Status VerbsTransport::AnswerConnect(const wire::VerbsConnectRequest& request,
   return added ? OkStatus() : Unavailable(self_.ToString(), " is shutting down");
 }
 
-StatusOr<std::shared_ptr<VerbsStream>> VerbsTransport::StreamTo(const TaskId& producer,
-                                                                bool* opened) {
-  *opened = false;
+StatusOr<std::shared_ptr<VerbsStream>> VerbsTransport::MakeStream(const TaskId& producer) {
   RETURN_IF_ERROR(serves_);
-  const auto found = streams_.find(producer.name);
-  // A stream to another incarnation serves only the steps that began with it.
-  if (found != streams_.end() && found->second->producer() == producer) return found->second;
   ASSIGN_OR_RETURN(
       std::unique_ptr<QueuePair> pair,
       QueuePair::Create(device_, settings_, kVerbsCommandRingBytes, kVerbsTensorRingBytes));
-  auto stream = std::make_shared<VerbsStream>(std::move(pair), producer, *steps_, memory_,
-                                              [this](const VerbsStream* lost) { Forget(lost); });
-  streams_[producer.name] = stream;
-  *opened = true;
-  return stream;
+  return std::make_shared<VerbsStream>(std::move(pair), producer, *steps_, memory_,
+                                       [this](const VerbsStream* lost) { streams_.Forget(lost); });
 }
 
 void VerbsTransport::Open(const std::shared_ptr<VerbsStream>& stream) {
@@ -110,48 +108,11 @@ Status VerbsTransport::Join(const std::shared_ptr<VerbsStream>& stream,
   return Add(stream) ? OkStatus() : Cancelled("this task is shutting down");
 }
 
-void VerbsTransport::Reach(const TaskId& producer, Reached reached) {
-  bool is_new = false;
-  StatusOr<std::shared_ptr<VerbsStream>> stream = nullptr;
-  {
-    MutexLock lock(mu_);
-    stream = StreamTo(producer, &is_new);
-  }
-  if (!stream.ok()) return std::move(reached)(FailedPrecondition(stream.status().message()));
-  (*stream)->WhenOpen(std::move(reached));
-  if (is_new) Open(*stream);
-}
-
 void VerbsTransport::Subscribe(const TaskId& producer, int64_t step_id) {
-  bool is_new = false;
-  StatusOr<std::shared_ptr<VerbsStream>> stream = nullptr;
-  {
-    MutexLock lock(mu_);
-    stream = StreamTo(producer, &is_new);
-    if (stream.ok() && !(*stream)->Subscribe(step_id)) {  // it has just been lost
-      streams_.erase(producer.name);
-      stream = StreamTo(producer, &is_new);
-      if (stream.ok()) (*stream)->Subscribe(step_id);
-    }
-  }
-  if (!stream.ok()) {
-    return steps_->Fail(
-        step_id, FailedPrecondition("--protocol=verbs: no RDMA with ", producer.ToString(), ": ",
-                                    stream.status().message()));
-  }
-  if (is_new) Open(*stream);
-}
-
-void VerbsTransport::Unsubscribe(const TaskId& producer, int64_t step_id) {
-  MutexLock lock(mu_);
-  const auto found = streams_.find(producer.name);
-  if (found != streams_.end()) found->second->Unsubscribe(step_id);
-}
-
-void VerbsTransport::Forget(const VerbsStream* stream) {
-  MutexLock lock(mu_);
-  const auto found = streams_.find(stream->producer().name);
-  if (found != streams_.end() && found->second.get() == stream) streams_.erase(found);
+  const Status subscribed = streams_.Subscribe(producer, step_id);
+  if (subscribed.ok()) return;
+  steps_->Fail(step_id, FailedPrecondition("--protocol=verbs: no RDMA with ", producer.ToString(),
+                                           ": ", subscribed.message()));
 }
 
 bool VerbsTransport::Add(std::shared_ptr<VerbsEnd> end) {

@@ -7,18 +7,19 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "distributed/rpc/calls/grpc_host.h"
 #include "distributed/transport/loop/loop.h"
+#include "distributed/transport/records/stream_table.h"
+#include "distributed/transport/records/tensor_record.h"
 #include "distributed/transport/transport.h"
 #include "distributed/transport/verbs/device.h"
-#include "distributed/transport/verbs/message.h"
 #include "distributed/transport/verbs/registered_memory.h"
 #include "distributed/transport/verbs/settings.h"
 #include "distributed/transport/verbs/verbs_stream.h"
@@ -37,29 +38,29 @@ class VerbsTransport final : public Transport {
 
   string_view protocol() const override { return "verbs"; }
   TransportCapabilities capabilities() const override {
-    return {.inline_bytes_max = kVerbsInlineBytesMax};
+    return {.inline_bytes_max = kInlineBytesMax};
   }
   // REQUIRES that the host's server has been started. FailedPrecondition or ResourceExhausted says
   // what keeps this task from RDMA, in one line, and what to do.
   Status Serve(const TaskId& self, TaskSteps& steps) override;
-  void Reach(const TaskId& producer, Reached reached) override;
+  void Reach(const TaskId& producer, Reached reached) override {
+    streams_.Reach(producer, std::move(reached));
+  }
   void Subscribe(const TaskId& producer, int64_t step_id) override;
-  void Unsubscribe(const TaskId& producer, int64_t step_id) override;
+  void Unsubscribe(const TaskId& producer, int64_t step_id) override {
+    streams_.Unsubscribe(producer, step_id);
+  }
   void Stop() override;
 
  private:
   using Service = wire::Verbs::AsyncService;
 
   Status OpenDevice();
-  // Returns the stream to the producer; `*opened` if it is new, and Open must be called without
-  // the lock.
-  StatusOr<std::shared_ptr<VerbsStream>> StreamTo(const TaskId& producer, bool* opened)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  StatusOr<std::shared_ptr<VerbsStream>> MakeStream(const TaskId& producer);
   void Open(const std::shared_ptr<VerbsStream>& stream);
   Status Join(const std::shared_ptr<VerbsStream>& stream, const wire::VerbsConnectResponse& answer);
   Status AnswerConnect(const wire::VerbsConnectRequest& request,
                        wire::VerbsConnectResponse* response);
-  void Forget(const VerbsStream* stream);
   // False, and nothing has happened, once this task stops.
   bool Add(std::shared_ptr<VerbsEnd> end);
   // Has all ends keep their connections alive, until Stop.
@@ -80,8 +81,7 @@ class VerbsTransport final : public Transport {
   bool stopping_ ABSL_GUARDED_BY(ends_mu_) = false;
   std::vector<std::weak_ptr<VerbsEnd>> ends_ ABSL_GUARDED_BY(ends_mu_);
   std::unique_ptr<Thread> keep_alive_;
-  Mutex mu_;  // locked before a stream's
-  std::map<std::string, std::shared_ptr<VerbsStream>> streams_ ABSL_GUARDED_BY(mu_);  // by name
+  StreamTable<VerbsStream> streams_;
 };
 
 }  // namespace penstock

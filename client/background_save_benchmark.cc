@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How long the longest step is while 1 GB of variables is saved in the background, next to the
+// median step. A table of which a step changes some rows is what saving must not copy in one go;
+// matrices that each step changes as a whole are copied once, by the first step after the snapshot.
+//
+//   bazel-bin/client/background_save_benchmark      (writes 1 GB at a time to $TMPDIR or /tmp)
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "client/program.h"
+#include "client/saver.h"
+#include "client/background_save.h"
+#include "client/session.h"
+#include "core/op/gradient.h"
+
+namespace penstock::client {
+namespace {
+
+constexpr int64_t kLength = 256, kRows = 1 << 20;  // 1 GiB
+constexpr int kMatrices = 16, kUpdatedRows = 1024;
+
+// Adds 1 to some rows of one table.
+struct Table {
+  explicit Table(Program& program) : table(program, "table", {kRows, kLength}, Zeros()) {
+    const Output rows =
+        Call("RandomUniformInt", {Constant(program, Tensor::Vector<int32_t>({kUpdatedRows})),
+                                  Constant(program, Tensor::Scalar<int32_t>(0)),
+                                  Constant(program, Tensor::Scalar<int32_t>(kRows))});
+    const Output ones = Constant(
+        program,
+        Tensor::Of<float>({kUpdatedRows, kLength}, std::vector<float>(kUpdatedRows * kLength, 1)));
+    step = Call("ResourceScatterAdd", {table.handle(), rows, ones});
+  }
+  Variable table;
+  Output step;
+};
+
+// Adds to all elements of several matrices, as an optimizer's dense update does.
+struct Matrices {
+  explicit Matrices(Program& program) {
+    Outputs updates;
+    for (int i = 0; i < kMatrices; ++i) {
+      const Shape shape({kRows / kMatrices, kLength});
+      const Variable matrix(program, StrCat("matrix", i), shape, Zeros());
+      updates.push_back(matrix.AssignAdd(OnesLike(matrix)));
+    }
+    step = program.Group(updates, "step");
+  }
+  Output step;
+};
+
+double Seconds(Env& env) { return static_cast<double>(env.NowNanos()) * 1e-9; }
+
+template <class Model>
+void Steps(benchmark::State& state) {
+  const bool saves = state.range(0) != 0;
+  Program program;
+  const Model model(program);
+  Saver saver(program, {}, {.keep = 1, .background = true});
+  const auto session = *Session::New(program);
+  CHECK_OK(session->Execute(program.Initialize(program.variables())));
+  const Callable step = *session->MakeCallable({}, {}, {model.step});
+  Env& env = Env::Real();
+  const char* const tmp = std::getenv("TMPDIR");
+  const std::string directory = StrCat(tmp == nullptr ? "/tmp" : tmp, "/save_benchmark");
+  const auto cut = [&](const std::string& name, const RunOptions& run) -> StatusOr<int64_t> {
+    RETURN_IF_ERROR(saver.Cut(*session, name, run));
+    return 0;
+  };
+  for (int i = 0; i < 5; ++i) CHECK_OK(step({}).status());
+  std::vector<double> times;
+  double saved_after = 0;
+  for (auto _ : state) {
+    const double begin = Seconds(env);
+    std::unique_ptr<BackgroundSave> save;
+    if (saves) {
+      save = std::make_unique<BackgroundSave>(saver, *session, directory + "/model.ckpt", cut, env,
+                                              Scheduler::Real());
+    }
+    while (saves ? !save->Advance() : Seconds(env) - begin < 5) {
+      const double step_begin = Seconds(env);
+      CHECK_OK(step({}).status());
+      if (save != nullptr) save->Advance();  // the cut counts as part of a step
+      times.push_back(Seconds(env) - step_begin);
+    }
+    if (saves) CHECK_OK(save->Wait().status());
+    saved_after = Seconds(env) - begin;
+  }
+  std::sort(times.begin(), times.end());
+  state.counters["median_ms"] = times[times.size() / 2] * 1e3;
+  state.counters["p99_ms"] = times[times.size() * 99 / 100] * 1e3;
+  state.counters["longest_ms"] = times.back() * 1e3;
+  state.counters["save_s"] = saved_after;
+}
+
+BENCHMARK_TEMPLATE(Steps, Table)->Arg(0)->Arg(1)->Iterations(1)->Unit(benchmark::kSecond);
+BENCHMARK_TEMPLATE(Steps, Matrices)->Arg(0)->Arg(1)->Iterations(1)->Unit(benchmark::kSecond);
+
+}  // namespace
+}  // namespace penstock::client

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The handles of c_api.h that several files share, and how errors leave.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "client/c/c_api.h"
+#include "core/base/guarded.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+
+struct PS_Status {
+  penstock::StatusCode code;
+  std::string message;
+};
+
+struct PS_Tensor {
+  penstock::Tensor tensor;
+};
+
+namespace penstock::c_api {
+
+// Null if `status` is OK. Without memory for a message, a constant that PS_DeleteStatus knows.
+PS_Status* Give(const Status& status);
+
+// Calls fn(), which returns a Status, and gives out its error or what it throws.
+template <class Fn>
+PS_Status* Call(const Fn& fn) {
+  return Give(Guarded(fn));
+}
+
+inline Status NotNull(const void* pointer, const char* what) {
+  return pointer != nullptr ? OkStatus() : InvalidArgument(what, " is NULL");
+}
+
+}  // namespace penstock::c_api

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/sync/staleness.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "core/op/gradient.h"
+
+namespace penstock::client {
+
+Staleness::Staleness(Program& program, Output train) {
+  const auto names = program.NameScope("staleness");
+  const auto unordered = program.ClearControlDependencies();
+  const auto there = program.ColocateWith(program.GlobalStep().handle());
+  // Waits for nothing, so it runs when the step begins, as do the reads of variables.
+  const Output before = program.GlobalStep().Read();
+  const auto after = program.ControlDependencies({train, before});
+  const Output own = Constant(program, Tensor::Scalar<int64_t>(1));
+  measure_ = program.GlobalStep().Read() - before - own;
+}
+
+Status Staleness::AfterStep(const StepResult& result, bool* stop) {
+  const auto found = result.measures.find(kMeasure);
+  if (found == result.measures.end()) {
+    return FailedPrecondition("Staleness: the step has no measure '", kMeasure, "'");
+  }
+  ++counts_[std::max<int64_t>(0, static_cast<int64_t>(found->second))];
+  return OkStatus();
+}
+
+// Intervals of twice the length each.
+std::string Staleness::Describe() const {
+  int64_t total = 0;
+  double sum = 0;
+  std::map<int64_t, int64_t> by_begin;
+  for (const auto& [staleness, count] : counts_) {
+    int64_t begin = 0;
+    while (staleness >= std::max<int64_t>(1, 2 * begin)) begin = std::max<int64_t>(1, 2 * begin);
+    by_begin[begin] += count;
+    total += count;
+    sum += static_cast<double>(staleness * count);
+  }
+  if (total == 0) return "staleness: no updates";
+  std::string text = absl::StrFormat("staleness of %d updates: mean %.1f", total,
+                                     sum / static_cast<double>(total));
+  const char* separator = ";";
+  for (const auto& [begin, count] : by_begin) {
+    const std::string last = begin < 2 ? "" : StrCat("-", 2 * begin - 1);
+    absl::StrAppendFormat(&text, "%s %d%s: %.0f %%", separator, begin, last,
+                          100.0 * static_cast<double>(count) / static_cast<double>(total));
+    separator = ",";
+  }
+  return text;
+}
+
+}  // namespace penstock::client

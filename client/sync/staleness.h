@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How out of date the gradients of asynchronous workers are: a gradient is as stale as there were
+// updates between the moment when its step read the variables and its own update.
+//
+//   Staleness staleness(program, train);
+//   TrainingLoop loop(program, {.train = train, .measures = {{"staleness", staleness.measure()}}},
+//                     options);
+//   loop.AddHook(&staleness);
+//   ... std::puts(staleness.Describe().c_str());
+//
+// A TrainingHook, which counts the measure of this name of each step; progress lines show it, too.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "client/program.h"
+#include "client/training_hook.h"
+
+namespace penstock::client {
+
+class Staleness : public TrainingHook {
+ public:
+  static constexpr char kMeasure[] = "staleness";
+
+  // `train` raises the program's global step by one. Borrows the program.
+  Staleness(Program& program, Output train);
+
+  Output measure() const { return measure_; }
+  // How many steps had which staleness.
+  const std::map<int64_t, int64_t>& counts() const { return counts_; }
+  // "staleness of 500 updates: mean 1.3; 0: 20 %, 1: 45 %, 2-3: 30 %, 4-7: 5 %".
+  std::string Describe() const;
+
+  Status AfterStep(const StepResult& result, bool* stop) override;
+
+ private:
+  Output measure_;
+  std::map<int64_t, int64_t> counts_;
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/sync/sync_replicas.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/base/error_origin.h"
+#include "core/op/gradient.h"
+
+namespace penstock::client {
+namespace {
+
+// Instead of a step: the chief has ended.
+constexpr int64_t kNoMoreSteps = -1;
+// How often the chief's thread asks whether enough gradients have come.
+constexpr int64_t kPollNanosMin = 100'000, kPollNanosMax = 5'000'000;
+
+Output Int64(Program& program, int64_t value) {
+  return Constant(program, Tensor::Scalar<int64_t>(value));
+}
+
+SyncReplicasOptions Checked(Program& program, const SyncReplicasOptions& options) {
+  const bool good = options.replicas >= 1 && options.replica >= 0 &&
+                    options.replica < options.replicas && options.replicas_to_aggregate >= 1 &&
+                    options.replicas_to_aggregate <= options.replicas;
+  if (good) return options;
+  program.Fail(InvalidArgument("SyncReplicas: replica is ", options.replica,
+                               " and replicas_to_aggregate is ", options.replicas_to_aggregate,
+                               " of ", options.replicas, " replicas; they must be in [0, ",
+                               options.replicas, ") and [1, ", options.replicas, "]"));
+  SyncReplicasOptions harmless = options;
+  harmless.replicas = harmless.replicas_to_aggregate = 1;
+  harmless.replica = 0;
+  return harmless;
+}
+
+}  // namespace
+
+// The sum of one variable's gradients. If no variable: the count of replicas that have come.
+struct SyncReplicas::Sum {
+  std::optional<VariableGradient> of;
+  Output accumulator, added;
+};
+
+SyncReplicas::SyncReplicas(Program& program, const Options& options)
+    : program_(program), options_(Checked(program, options)) {}
+
+// Adds the gradient to its sum, which the replicas share by the variable's name.
+SyncReplicas::Sum SyncReplicas::AddSum(const VariableGradient& g, Output local_step) {
+  const auto beside = program_.ColocateWith(g.variable.handle());
+  const bool sparse = g.gradient.sparse();
+  const Attrs attrs = {{"dtype", g.variable.dtype()},
+                       {"shape", g.variable.shape()},
+                       // The mean of a sparse accumulator is over the gradients that had a row.
+                       {"reduction_type", sparse ? "SUM" : "MEAN"},
+                       {"shared_name", StrCat("sync_replicas/", g.variable.name())}};
+  Sum sum{.of = g};
+  if (!sparse) {
+    sum.accumulator = CallIn(program_, "ResourceConditionalAccumulator", {}, attrs, "sum");
+    sum.added =
+        Call("ResourceAccumulatorApplyGradient", {sum.accumulator, local_step, g.gradient.values});
+    return sum;
+  }
+  sum.accumulator = CallIn(program_, "SparseConditionalAccumulator", {}, attrs, "sum");
+  sum.added = Call("SparseAccumulatorApplyGradient",
+                   {sum.accumulator, local_step, Cast(g.gradient.indices, DType::kInt64),
+                    g.gradient.values, Cast(g.gradient.dense_shape, DType::kInt64)},
+                   {{"has_known_shape", true}});
+  return sum;
+}
+
+// An op on a staging area beside the global step.
+Output SyncReplicas::Area(const char* op, const std::string& name, Output value) {
+  const auto there = program_.ColocateWith(program_.GlobalStep().handle());
+  const Attrs attrs = {{"dtypes", std::vector<DType>{DType::kInt64}},
+                       {"shared_name", StrCat("sync_replicas/", name)}};
+  if (value.valid()) return CallIn(program_, op, {Outputs{value}}, attrs);
+  return CallIn(program_, op, {}, attrs);
+}
+
+Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients) {
+  const auto names = program_.NameScope("sync_replicas");
+  if (local_step_) {
+    program_.Fail(FailedPrecondition("SyncReplicas: Apply was called twice"));
+    return {&program_, -1, 0};
+  }
+  const Variable global_step = program_.GlobalStep();
+  local_step_.emplace(program_, StrCat("local_step_", options_.replica), Shape(), Zeros(),
+                      VariableOptions{.dtype = DType::kInt64, .local = true});
+  const Output local_step = local_step_->Read();
+  std::vector<Sum> sums;
+  Outputs added;
+  for (const VariableGradient& g : gradients) {
+    if (g.gradient.none()) continue;
+    sums.push_back(AddSum(g, local_step));
+    added.push_back(sums.back().added);
+  }
+  // Told when all sums have the gradients: then an update finds them.
+  Sum arrivals;
+  {
+    const auto there = program_.ColocateWith(global_step.handle());
+    arrivals.accumulator = CallIn(program_, "ResourceConditionalAccumulator", {},
+                                  {{"dtype", DType::kFloat},
+                                   {"shape", PartialShape::Scalar()},
+                                   {"reduction_type", "SUM"},
+                                   {"shared_name", "sync_replicas/arrivals"}},
+                                  "arrivals");
+    const auto after = program_.ControlDependencies(added);
+    arrivals.added =
+        Call("ResourceAccumulatorApplyGradient",
+             {arrivals.accumulator, local_step, Constant(program_, Tensor::Scalar<float>(1))});
+  }
+  const Output train = AddToken(arrivals.added);
+  const auto unordered = program_.ClearControlDependencies();
+  const std::string own = StrCat(options_.replica);
+  leave_ = Area("Stage", "left_" + own, Int64(program_, 1));
+  {
+    const Outputs cleared = {Area("StageClear", "left_" + own), Area("StageClear", "token_" + own)};
+    const auto after = program_.ControlDependencies(cleared);
+    begin_ = local_step_->Assign(global_step.Read());
+  }
+  if (is_chief()) AddChiefOps(optimizer, sums, arrivals);
+  return train;
+}
+
+// Waits for the token, when the gradients have arrived; it is the next step's number.
+Output SyncReplicas::AddToken(Output arrived) {
+  Output token;
+  {
+    const auto after = program_.ControlDependencies({arrived});
+    token = Area("Unstage", StrCat("token_", options_.replica));
+  }
+  const Output text = Constant(program_, Tensor::Scalar<std::string>("the chief has ended"));
+  const Output checked = Call("Assert", {GreaterEqual(token, Int64(program_, 0)), Outputs{text}});
+  if (checked.valid()) end_checks_.insert(program_.NodeOf(checked)->name());
+  const auto after = program_.ControlDependencies({checked});
+  return local_step_->Assign(token);
+}
+
+// Gives every replica the global step. Its area holds one such token at most: the newest.
+Output SyncReplicas::GiveTokens(const Outputs& after) {
+  const auto ready = program_.ControlDependencies(after);
+  const Output step = program_.GlobalStep().Read();
+  Outputs given;
+  for (int i = 0; i < options_.replicas; ++i) {
+    const std::string name = StrCat("token_", i);
+    const auto cleared = program_.ControlDependencies({Area("StageClear", name)});
+    given.push_back(Area("Stage", name, step));
+  }
+  return program_.Group(given, "tokens_given", program_.GlobalStep().handle());
+}
+
+void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sums,
+                               const Sum& arrivals) {
+  const Variable global_step = program_.GlobalStep();
+  const Output one = Constant(program_, Tensor::Scalar<int32_t>(1));
+  {
+    const auto there = program_.ColocateWith(global_step.handle());
+    Outputs numbers = {Call("ResourceAccumulatorNumAccumulated", {arrivals.accumulator})};
+    Outputs left;
+    for (int i = 0; i < options_.replicas; ++i) {
+      left.push_back(Minimum(Area("StageSize", StrCat("left_", i)), one));
+    }
+    numbers.push_back(AddN(left));
+    poll_ = Pack(numbers);
+  }
+  // First, so that no replica that comes from now on counts in the next update.
+  Output arrived;
+  {
+    const auto there = program_.ColocateWith(global_step.handle());
+    arrived = Call("ResourceAccumulatorTakeGradient", {arrivals.accumulator, one},
+                   {{"dtype", DType::kFloat}});
+  }
+  std::vector<VariableGradient> means;
+  for (const Sum& sum : sums) {
+    const auto beside = program_.ColocateWith(sum.of->variable.handle());
+    const auto after = program_.ControlDependencies({arrived});
+    const Attrs type = {{"dtype", sum.of->variable.dtype()}};
+    Gradient mean;
+    if (!sum.of->gradient.sparse()) {
+      mean = Call("ResourceAccumulatorTakeGradient", {sum.accumulator, one}, type);
+    } else {
+      const Output count = Call("AccumulatorNumAccumulated", {sum.accumulator});
+      const auto counted = program_.ControlDependencies({count});
+      const Outputs taken = CallN("SparseAccumulatorTakeGradient", {sum.accumulator, one}, type);
+      mean = Gradient(taken[1] / Cast(count, sum.of->variable.dtype()),
+                      Cast(taken[0], sum.of->gradient.indices.dtype()),
+                      Cast(taken[2], sum.of->gradient.dense_shape.dtype()));
+    }
+    means.push_back({mean, sum.of->variable});
+  }
+  update_ = GiveTokens({optimizer.ApplyGradients(program_, means, global_step)});
+  {
+    // Steps of the sums are those of the variables, whatever the sums have seen before.
+    const Output step = global_step.Read();
+    Outputs set;
+    {
+      const auto there = program_.ColocateWith(global_step.handle());
+      set.push_back(Call("ResourceAccumulatorSetGlobalStep", {arrivals.accumulator, step}));
+    }
+    for (const Sum& sum : sums) {
+      const auto beside = program_.ColocateWith(sum.of->variable.handle());
+      const bool sparse = sum.of->gradient.sparse();
+      set.push_back(Call(sparse ? "AccumulatorSetGlobalStep" : "ResourceAccumulatorSetGlobalStep",
+                         {sum.accumulator, step}));
+    }
+    restart_ = program_.Group(set, "restart");
+    // For those who wait for a token that the chief had no time to give.
+    resume_ = GiveTokens({restart_});
+  }
+  // Behind the token of the last step.
+  Outputs ends;
+  for (int i = 0; i < options_.replicas; ++i) {
+    ends.push_back(Area("Stage", StrCat("token_", i), Int64(program_, kNoMoreSteps)));
+  }
+  end_ = program_.Group(ends, "end", global_step.handle());
+  fail_ = Area("Stage", "token_0", Int64(program_, kNoMoreSteps));
+}
+
+Status SyncReplicas::SessionReady(Session& session, int64_t global_step) {
+  if (!local_step_) return FailedPrecondition("SyncReplicas: its Apply is not the train op");
+  SessionEnds();
+  if (is_chief()) {
+    // In a training that goes on, others may wait for a token that was never given.
+    const bool goes_on = std::exchange(began_, true) || global_step > 0;
+    RETURN_IF_ERROR(session.Execute(goes_on ? resume_ : restart_));
+  }
+  RETURN_IF_ERROR(session.Execute(begin_));
+  if (!is_chief()) return OkStatus();
+  {
+    MutexLock lock(updating_);
+    served_ = OkStatus();
+  }
+  stop_ = std::make_unique<Cancellation>();
+  server_ = options_.scheduler->StartThread("sync replicas", [this, &session] { Serve(session); });
+  return OkStatus();
+}
+
+void SyncReplicas::SessionEnds() {
+  if (stop_ != nullptr) stop_->Cancel(Cancelled("the session ends"));
+  server_ = nullptr;
+  stop_ = nullptr;
+}
+
+void SyncReplicas::Serve(Session& session) {
+  const Status served = ServeUpdates(session);
+  if (stop_->cancelled()) return;
+  {
+    MutexLock lock(updating_);
+    served_ = served;
+  }
+  // Ends the chief's step, which waits; if that fails, a task is lost, which ends it, too.
+  session.Execute(fail_).IgnoreError();
+}
+
+bool SyncReplicas::Enough(int64_t arrived, int64_t left, int64_t waited_ns) const {
+  const int64_t present = options_.replicas - left;
+  const int64_t needed = std::min<int64_t>(options_.replicas_to_aggregate, present);
+  if (arrived == 0) return false;
+  return arrived >= needed ||
+         (options_.straggler_seconds > 0 && waited_ns * 1e-9 > options_.straggler_seconds);
+}
+
+Status SyncReplicas::ServeUpdates(Session& session) {
+  ASSIGN_OR_RETURN(const Callable poll, session.MakeCallable({}, {poll_}));
+  ASSIGN_OR_RETURN(const Callable update, session.MakeCallable({}, {}, {update_}));
+  int64_t nap = kPollNanosMin, last_arrived = 0, since = options_.env->NowNanos();
+  while (!stop_->cancelled()) {
+    ASSIGN_OR_RETURN(const std::vector<Tensor> polled, poll({}, {.cancellation = stop_.get()}));
+    const auto numbers = polled[0].flat<int32_t>();
+    const int64_t now = options_.env->NowNanos();
+    if (numbers[0] != std::exchange(last_arrived, numbers[0])) since = now;
+    if (!Enough(numbers[0], numbers[1], now - since)) {
+      options_.env->SleepForNanos(nap);
+      nap = std::min(2 * nap, kPollNanosMax);
+      continue;
+    }
+    nap = kPollNanosMin;
+    last_arrived = 0;
+    MutexLock lock(updating_);
+    // Not cancelled: an update is whole, or a task is lost.
+    RETURN_IF_ERROR(update({}).status());
+    updates_.fetch_add(1);
+    gradients_.fetch_add(numbers[0]);
+  }
+  return OkStatus();
+}
+
+Status SyncReplicas::StepFailed(const Status& why) {
+  if (!absl::IsInvalidArgument(why) || !end_checks_.contains(FailedNode(why))) return why;
+  MutexLock lock(updating_);
+  if (!served_.ok()) return served_;
+  return OutOfRange("the chief has ended the training");
+}
+
+Status SyncReplicas::End(Session& session, int64_t global_step) {
+  SessionEnds();
+  // A chief's end is everybody's; another replica's data may end before those of the rest.
+  return session.Execute(is_chief() ? end_ : leave_);
+}
+
+}  // namespace penstock::client

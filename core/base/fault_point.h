@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FaultPoint: a named place in the code where a simulation may have the code misbehave.
+//
+//   const FaultPoint kNoSync(FaultPoint::kBug, "checkpoint/no-sync", "data are not synced");
+//   ...
+//   if (!kNoSync.Fires()) status = file->Sync();
+//
+// A mishap is something that the code has to survive: an answer that counts as missing, a batch
+// that is cut short. A bug breaks a promise: the simulator has to notice it. Which points fire is
+// the decision of a Chooser, which only the simulator sets; without one no point fires, and
+// asking costs a load and a branch. Not for code that runs per op.
+//
+// Points are of static storage duration. Thread-safe, but for SetChooser.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+namespace penstock {
+
+class FaultPoint {
+ public:
+  enum Kind { kMishap, kBug };
+  class Chooser {
+   public:
+    virtual ~Chooser() = default;
+    virtual bool Choose(const FaultPoint& point) = 0;
+  };
+
+  // `what`: what happens if it fires, for people.
+  FaultPoint(Kind kind, const char* name, const char* what)
+      : kind_(kind), name_(name), what_(what), next_(last_) {
+    last_ = this;
+  }
+  FaultPoint(const FaultPoint&) = delete;
+
+  bool Fires() const {
+    Chooser* const chooser = chooser_.load(std::memory_order_relaxed);
+    return chooser != nullptr && chooser->Choose(*this);
+  }
+
+  Kind kind() const { return kind_; }
+  const char* name() const { return name_; }
+  const char* what() const { return what_; }
+
+  // Lists the points of this program.
+  static std::vector<const FaultPoint*> All() {
+    std::vector<const FaultPoint*> all;
+    for (const FaultPoint* point = last_; point != nullptr; point = point->next_) {
+      all.push_back(point);
+    }
+    return all;
+  }
+  // Borrowed; null: no point fires. Only for simulators, when nothing else runs.
+  static void SetChooser(Chooser* chooser) { chooser_.store(chooser); }
+
+ private:
+  static inline std::atomic<Chooser*> chooser_{nullptr};
+  static inline const FaultPoint* last_ = nullptr;
+
+  const Kind kind_;
+  const char* const name_;
+  const char* const what_;
+  const FaultPoint* const next_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/checkpoint/write_rate.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kNapNanos = 50'000'000;
+
+}  // namespace
+
+class SteadyEnv::File final : public WritableFile {
+ public:
+  File(SteadyEnv& env, std::unique_ptr<WritableFile> file) : env_(env), file_(std::move(file)) {}
+  Status Append(string_view data) override {
+    RETURN_IF_ERROR(env_.Wait(data.size()));
+    return file_->Append(data);
+  }
+  Status Sync() override { return file_->Sync(); }
+  Status Close() override { return file_->Close(); }
+
+ private:
+  SteadyEnv& env_;
+  const std::unique_ptr<WritableFile> file_;
+};
+
+StatusOr<std::unique_ptr<WritableFile>> SteadyEnv::NewWritableFile(const std::string& path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, ForwardingEnv::NewWritableFile(path));
+  return std::make_unique<File>(*this, std::move(file));
+}
+
+// Waits until the bytes before these have had their time.
+Status SteadyEnv::Wait(size_t bytes) {
+  for (int64_t now = NowNanos(); now < next_ns_; now = NowNanos()) {
+    RETURN_IF_ERROR(check_());
+    SleepForNanos(std::min(kNapNanos, next_ns_ - now));
+  }
+  const double nanos = static_cast<double>(bytes) / static_cast<double>(bytes_per_second_) * 1e9;
+  next_ns_ = std::max(next_ns_, NowNanos()) + static_cast<int64_t>(nanos);
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The shapes that the pass "place" estimates by. Devices: core/compiler/placement/placer_test.cc.
+#include <algorithm>
+
+#include "core/compiler/testing/world.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+class PlaceTest : public testing::Test {
+ protected:
+  // Returns how long the node "sum" is estimated to take.
+  double SumNanos(std::vector<PartialShape> feed_shapes) {
+    World w;
+    Node* const fed = w.Add("fed", "Ask");
+    w.Add("sum", "Identity", {{fed, 0}});
+    w.options.feed_shapes = std::move(feed_shapes);
+    w.options.predict = true;
+    const auto compiled = w.Compile({"fed"}, {"sum"});
+    CHECK_OK(compiled.status());
+    const auto& runs = w.report.placement.runs;
+    const auto sum =
+        std::find_if(runs.begin(), runs.end(), [](const auto& run) { return run.node == "sum"; });
+    CHECK(sum != runs.end());
+    return sum->end_ns - sum->start_ns;
+  }
+};
+
+TEST_F(PlaceTest, EstimatesBeginWithTheShapesOfFeeds) {
+  const double unknown = SumNanos({});
+  EXPECT_EQ(SumNanos({PartialShape()}), unknown);
+  EXPECT_EQ(SumNanos({PartialShape({64, 64})}), unknown);
+  EXPECT_GT(SumNanos({PartialShape({640, 640})}), 20 * unknown);
+  EXPECT_LT(SumNanos({PartialShape({2, 2})}), unknown);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op/change_watch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "core/op/variable.h"
+
+namespace penstock {
+
+// Is called by variable.cc, where it is defined, after each change of a variable and under its
+// lock. Null while nothing is watched. In a header of core/op, all code that uses ops would depend
+// on it.
+extern std::atomic<void (*)(const Variable&, absl::FunctionRef<Slices()> changed)> change_observer;
+
+namespace {
+
+constexpr int64_t kWordBits = 64;
+
+struct Watches {
+  Mutex mu;  // locked after those of variables
+  std::vector<ChangeWatch*> list ABSL_GUARDED_BY(mu);
+};
+
+// Lives for ever.
+Watches& AllWatches() {
+  static auto* const watches = new Watches;
+  return *watches;
+}
+
+}  // namespace
+
+ChangeWatch::ChangeWatch(const Variable& variable, int64_t bytes)
+    : variable_(variable),
+      bytes_(bytes),
+      marks_((bytes + kChunkBytes * kWordBits - 1) / (kChunkBytes * kWordBits)) {
+  Watches& watches = AllWatches();
+  MutexLock lock(watches.mu);
+  watches.list.push_back(this);
+  change_observer.store(&ChangeWatch::Note, std::memory_order_release);
+}
+
+ChangeWatch::~ChangeWatch() {
+  Watches& watches = AllWatches();
+  MutexLock lock(watches.mu);
+  watches.list.erase(std::find(watches.list.begin(), watches.list.end(), this));
+  if (watches.list.empty()) change_observer.store(nullptr, std::memory_order_release);
+}
+
+bool ChangeWatch::all() const {
+  MutexLock lock(AllWatches().mu);
+  return all_;
+}
+
+void ChangeWatch::Take(absl::FunctionRef<void(int64_t begin, int64_t end)> fn) {
+  std::vector<uint64_t> taken(marks_.size());
+  {
+    MutexLock lock(AllWatches().mu);
+    std::swap(taken, marks_);
+  }
+  for (size_t word = 0; word < taken.size(); ++word) {
+    for (int64_t bit = 0; taken[word] != 0 && bit < kWordBits; ++bit) {
+      if ((taken[word] >> bit & 1) == 0) continue;
+      const int64_t begin = (static_cast<int64_t>(word) * kWordBits + bit) * kChunkBytes;
+      fn(begin, std::min(bytes_, begin + kChunkBytes));
+    }
+  }
+}
+
+void ChangeWatch::Note(const Variable& variable, absl::FunctionRef<Slices()> changed) {
+  Watches& watches = AllWatches();
+  const auto is_watched = [&](const ChangeWatch* watch) { return &watch->variable_ == &variable; };
+  {
+    MutexLock lock(watches.mu);
+    if (std::none_of(watches.list.begin(), watches.list.end(), is_watched)) return;
+  }
+  // A watch that begins from here on copies the value as it is after this change.
+  const Slices slices = changed();
+  MutexLock lock(watches.mu);
+  for (ChangeWatch* const watch : watches.list) {
+    if (is_watched(watch)) watch->Mark(slices);
+  }
+}
+
+void ChangeWatch::Mark(const Slices& slices) {
+  if (slices.all()) all_ = true;
+  if (all_) return;
+  const int64_t length = slices.length() * static_cast<int64_t>(SizeOf(variable_.dtype()));
+  for (const int64_t number : slices.numbers()) {
+    const int64_t begin = number * length, end = std::min(bytes_, begin + length);
+    for (int64_t chunk = begin / kChunkBytes; chunk * kChunkBytes < end; ++chunk) {
+      marks_[chunk / kWordBits] |= uint64_t{1} << (chunk % kWordBits);
+    }
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChangeWatch: notes which parts of a variable are changed while it is being copied, so that the
+// copy can be brought up to date at one moment without reading the whole variable again.
+//
+//   ChangeWatch watch(*variable, value.bytes());
+//   ... copy the value piece by piece under Variable::Inspect, while updates go on ...
+//   variable->Inspect(... watch.Take(...): copy what has changed since ...);
+//
+// Updates of rows mark the chunks that hold them; an update of the whole value, or an assignment,
+// marks everything. Costs one load per update while nothing is watched. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/base/mutex.h"
+#include "core/op/slices.h"
+
+namespace penstock {
+
+class Variable;
+
+class ChangeWatch {
+ public:
+  static constexpr int64_t kChunkBytes = 4096;
+
+  // Watches `variable`, which must outlive the watch and has a value of `bytes` bytes.
+  ChangeWatch(const Variable& variable, int64_t bytes);
+  ~ChangeWatch();
+  ChangeWatch(const ChangeWatch&) = delete;
+  ChangeWatch& operator=(const ChangeWatch&) = delete;
+
+  // Whether the whole value has been changed since the watch began: a copy of it is of no use.
+  bool all() const;
+  // Calls fn(begin, end) with the byte ranges that have changed since the last Take, in order, and
+  // forgets them. `fn` must not call the watch or the variable.
+  void Take(absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
+
+ private:
+  static void Note(const Variable& variable, absl::FunctionRef<Slices()> changed);
+  void Mark(const Slices& slices);
+
+  const Variable& variable_;
+  const int64_t bytes_;
+  // Guarded by the lock of the list of watches.
+  bool all_ = false;
+  std::vector<uint64_t> marks_;  // a bit for each chunk
+};
+
+}  // namespace penstock

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lists that OP and KERNEL append to, and the registry made of them.
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/mutex.h"
+#include "core/op/registry.h"
+
+namespace penstock {
+
+// In check_declarations.cc.
+Status CheckDeclarations(const std::vector<OpDef>& ops, const std::vector<KernelDef>& kernels);
+
+namespace {
+
+struct Noted {
+  struct Op {
+    const char* name;
+    OpDef (*make)();
+  };
+  std::vector<Op> ops;
+  std::vector<std::vector<KernelDef> (*)()> kernels;
+
+  std::vector<OpDef> MakeOps() const {
+    std::vector<OpDef> made;
+    for (const Op& op : ops) {
+      made.push_back(op.make());
+      made.back().name = op.name;
+    }
+    return made;
+  }
+  std::vector<KernelDef> MakeKernels() const {
+    std::vector<KernelDef> made;
+    for (const auto make : kernels) {
+      for (KernelDef& kernel : make()) made.push_back(std::move(kernel));
+    }
+    return made;
+  }
+};
+
+// Both function-local: declarations of other files run in any order.
+Mutex& LinkedMutex() {
+  static auto& mutex = *new Mutex;
+  return mutex;
+}
+Noted& Linked() {
+  static auto& noted = *new Noted;
+  return noted;
+}
+
+thread_local Noted* collecting = nullptr;
+
+template <class Add>
+void Note(const Add& add) {
+  if (collecting != nullptr) return add(*collecting);
+  MutexLock lock(LinkedMutex());
+  add(Linked());
+}
+
+// Held while a registry is made. Readers of the pointer need no lock.
+Mutex& GlobalMutex() {
+  static auto& mutex = *new Mutex;
+  return mutex;
+}
+std::atomic<const Registry*> global{nullptr};
+
+}  // namespace
+
+OpDeclaration::OpDeclaration(const char* name, OpDef (*make)()) {
+  Note([&](Noted& noted) { noted.ops.push_back({name, make}); });
+}
+KernelDeclaration::KernelDeclaration(std::vector<KernelDef> (*make)()) {
+  Note([&](Noted& noted) { noted.kernels.push_back(make); });
+}
+
+std::vector<OpDef> DeclaredOps() {
+  MutexLock lock(LinkedMutex());
+  return Linked().MakeOps();
+}
+std::vector<KernelDef> DeclaredKernels() {
+  MutexLock lock(LinkedMutex());
+  return Linked().MakeKernels();
+}
+
+const Registry& Registry::Global() {
+  if (const Registry* made = global.load(std::memory_order_acquire)) return *made;
+  MutexLock lock(GlobalMutex());
+  if (global.load(std::memory_order_relaxed) == nullptr) {
+    global.store(new Registry(DeclaredOps(), DeclaredKernels()), std::memory_order_release);
+  }
+  return *global.load(std::memory_order_relaxed);
+}
+
+// These three are declared in declarations.h.
+void CollectDeclarations() {
+  CHECK(collecting == nullptr, "declarations are being collected already");
+  collecting = new Noted;
+}
+
+std::pair<std::vector<OpDef>, std::vector<KernelDef>> TakeDeclarations() {
+  CHECK(collecting != nullptr, "no declarations are being collected");
+  const std::unique_ptr<const Noted> noted(std::exchange(collecting, nullptr));
+  return {noted->MakeOps(), noted->MakeKernels()};
+}
+
+Status ExtendGlobalRegistry(const std::pair<std::vector<OpDef>, std::vector<KernelDef>>& added) {
+  const Registry& known = Registry::Global();
+  std::vector<OpDef> ops = added.first;
+  std::vector<KernelDef> kernels = added.second;
+  for (const OpDef* op : known.ops()) {
+    ops.push_back(*op);
+    for (const KernelDef* kernel : known.kernels(op->name)) kernels.push_back(*kernel);
+  }
+  RETURN_IF_ERROR(CheckDeclarations(ops, kernels));
+  MutexLock lock(GlobalMutex());
+  global.store(new Registry(std::move(ops), std::move(kernels)), std::memory_order_release);
+  return OkStatus();
+}
+
+}  // namespace penstock

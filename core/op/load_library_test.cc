@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Libraries of testing/libraries, loaded into this process: what they bring, and which are refused.
+#include "core/op/load_library.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/base/env.h"
+#include "core/op/op_library_note.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+#include "core/op/testing/op_runner.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+OP(OpOfTheTest) {
+  return {.inputs = {{"x", "float"}}, .outputs = {{"y", "float"}}, .shape = SameShape};
+}
+
+std::string PathOf(const std::string& name) {
+  return StrCat("core/op/testing/libraries/lib", name, ".so");
+}
+
+// The message of the error with which a library is refused, which must be of this code.
+std::string Refusal(const std::string& path, StatusCode code) {
+  const auto ops_before = Registry::Global().ops().size();
+  const auto libraries_before = LoadedLibraries().size();
+  const Status status = LoadLibrary(path).status();
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_EQ(Registry::Global().ops().size(), ops_before);
+  EXPECT_EQ(LoadedLibraries().size(), libraries_before);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(StrCat("library '", path, "': ")));
+  return std::string(status.message());
+}
+
+// A copy of the library with one build's bytes in its note replaced.
+std::string WithBuild(const std::string& name, const OpLibraryBuild& build) {
+  std::string bytes = *Env::Real().ReadFile(PathOf("triple"));
+  const OpLibraryBuild here = ThisBuild();
+  const std::string old(reinterpret_cast<const char*>(&here), sizeof(here));
+  const size_t at = bytes.find(old);
+  EXPECT_NE(at, std::string::npos);
+  bytes.replace(at, old.size(), reinterpret_cast<const char*>(&build), sizeof(build));
+  const std::string path = StrCat(::testing::TempDir(), "/", name, ".so");
+  EXPECT_TRUE(Env::Real().WriteFileAtomically(path, bytes).ok());
+  return path;
+}
+
+TEST(LoadLibrary, BringsOpsThatRun) {
+  const Registry& before = Registry::Global();
+  ASSERT_EQ(before.FindOp("LoadedTriple"), nullptr);
+  const auto library = LoadLibrary(PathOf("triple"));
+  ASSERT_TRUE(library.ok()) << library.status();
+  EXPECT_THAT(library->ops, ElementsAre("LoadedTriple"));
+  EXPECT_THAT(library->kernels, ElementsAre("LoadedTriple"));
+  EXPECT_EQ(library->path[0], '/');
+
+  EXPECT_EQ(OpRunner("LoadedTriple").In(Tensor::Vector<float>({1, 2})).Run1()->ToString(),
+            "float[2] 3 6");
+  // A registry is a value: the one of before has not changed, nor has what files declare.
+  EXPECT_EQ(before.FindOp("LoadedTriple"), nullptr);
+  EXPECT_NE(before.FindOp("OpOfTheTest"), nullptr);
+  EXPECT_NE(Registry::Global().FindOp("OpOfTheTest"), nullptr);
+  for (const OpDef& op : DeclaredOps()) EXPECT_NE(op.name, "LoadedTriple");
+}
+
+TEST(LoadLibrary, LoadsAFileOnce) {
+  const auto first = LoadLibrary(PathOf("triple"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  const Registry& registry = Registry::Global();
+  const auto second = LoadLibrary(StrCat("./", PathOf("triple")));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->path, first->path);
+  EXPECT_THAT(second->ops, ElementsAre("LoadedTriple"));
+  EXPECT_EQ(&Registry::Global(), &registry);
+  EXPECT_EQ(LoadedLibraries().size(), 1);
+}
+
+TEST(LoadLibrary, RefusesASecondOpOfAName) {
+  ASSERT_TRUE(LoadLibrary(PathOf("triple")).ok());
+  EXPECT_THAT(Refusal(PathOf("triple_again"), StatusCode::kAlreadyExists),
+              HasSubstr("it declares the op LoadedTriple, which '/"));
+  EXPECT_THAT(Refusal(PathOf("op_of_the_process"), StatusCode::kAlreadyExists),
+              HasSubstr("it declares the op OpOfTheTest, which Penstock has itself"));
+  EXPECT_EQ(Registry::Global().FindOp("OpOfTheTest")->inputs.size(), 1);
+  // Its initialisers do not run again, and the error stays what it is.
+  EXPECT_THAT(Refusal(PathOf("triple_again"), StatusCode::kAlreadyExists),
+              HasSubstr("LoadedTriple"));
+}
+
+TEST(LoadLibrary, RefusesOtherBuildsBeforeTheyRun) {
+  OpLibraryBuild other = ThisBuild();
+  other.version[0] = '9';
+  EXPECT_THAT(Refusal(WithBuild("version", other), StatusCode::kFailedPrecondition),
+              HasSubstr(StrCat("it was built for penstock 9", &kVersion[1], " (Abseil ",
+                               ThisBuild().abseil, "), and this process is penstock ", kVersion)));
+  other = ThisBuild();
+  other.abseil = 20010101;
+  EXPECT_THAT(Refusal(WithBuild("abseil", other), StatusCode::kFailedPrecondition),
+              HasSubstr("(Abseil 20010101)"));
+  other = ThisBuild();
+  other.new_strings = 0;
+  EXPECT_THAT(Refusal(WithBuild("strings", other), StatusCode::kFailedPrecondition),
+              HasSubstr("strings of before C++11"));
+}
+
+TEST(LoadLibrary, TheLastNumberOfAVersionMayDiffer) {
+  OpLibraryBuild other = ThisBuild();
+  const string_view version = other.version;
+  other.version[version.rfind('.') + 1] = '9';
+  ASSERT_TRUE(LoadLibrary(PathOf("triple")).ok());
+  // The build fits; what does not is that the op is there already.
+  EXPECT_THAT(Refusal(WithBuild("patch", other), StatusCode::kAlreadyExists),
+              HasSubstr("LoadedTriple"));
+}
+
+TEST(LoadLibrary, RefusesMistakes) {
+  EXPECT_THAT(Refusal(PathOf("without_note"), StatusCode::kInvalidArgument),
+              HasSubstr("has to include core/op/op_library.h"));
+  EXPECT_THAT(Refusal(PathOf("nothing_declared"), StatusCode::kInvalidArgument),
+              HasSubstr("declares neither ops nor kernels"));
+  EXPECT_THAT(Refusal(PathOf("contradiction"), StatusCode::kInvalidArgument),
+              HasSubstr("op Contradiction: the type 'U' of 'x' is not declared"));
+  EXPECT_THAT(Refusal(PathOf("kernel_without_op"), StatusCode::kInvalidArgument),
+              HasSubstr("a kernel is for SuchOpDoesNotExist, which is no op"));
+  EXPECT_THAT(Refusal(PathOf("unlinked"), StatusCode::kInvalidArgument),
+              HasSubstr("undefined symbol: _ZN8penstock14DefinedNowhere"));
+}
+
+TEST(LoadLibrary, RefusesWhatIsNoLibrary) {
+  EXPECT_THAT(Refusal("/nowhere/libnone.so", StatusCode::kNotFound),
+              HasSubstr("there is no such file"));
+  const std::string text = StrCat(::testing::TempDir(), "/text.so");
+  ASSERT_TRUE(Env::Real().WriteFileAtomically(text, "INPUT(libc.so)\n").ok());
+  EXPECT_THAT(Refusal(text, StatusCode::kInvalidArgument), HasSubstr("no shared library"));
+  const std::string whole = *Env::Real().ReadFile(PathOf("triple"));
+  const std::string cut = StrCat(::testing::TempDir(), "/cut.so");
+  ASSERT_TRUE(Env::Real().WriteFileAtomically(cut, whole.substr(0, 100)).ok());
+  EXPECT_THAT(Refusal(cut, StatusCode::kInvalidArgument), HasSubstr("broken or truncated"));
+}
+
+TEST(LoadLibrary, ReadsTheEnvironment) {
+  setenv("PENSTOCK_LOAD", StrCat(PathOf("triple"), ",,", PathOf("none")).c_str(), 1);
+  EXPECT_THAT(std::string(LoadLibrariesOfEnvironment().message()),
+              HasSubstr("PENSTOCK_LOAD: library 'core/op/testing/libraries/libnone.so'"));
+  EXPECT_NE(Registry::Global().FindOp("LoadedTriple"), nullptr);
+  unsetenv("PENSTOCK_LOAD");
+  EXPECT_TRUE(LoadLibrariesOfEnvironment().ok());
+}
+
+}  // namespace
+}  // namespace penstock

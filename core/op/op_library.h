@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For the source files of an op library: ops in a shared library of their own, which servers and
+// programs load (load_library.h; docs/custom-ops.md). At least one of its files includes this:
+//
+//   #include "core/op/op_library.h"
+//   OP(Triple) { return {...}; }
+//   KERNEL(Triple, TripleKernel, float, double);
+//
+// It puts a note into the library that says what it was built with. A process reads the note before
+// it runs any code of the library, and refuses a library that was built for another version.
+// Programs do not include it: ops that are linked in need no note.
+#pragma once
+
+#include "core/op/gradient.h"
+#include "core/op/kernel.h"
+#include "core/op/op_library_note.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+
+__attribute__((section(".note.penstock"), used,
+               aligned(4))) static constexpr OpLibraryNote kOpLibraryNote = ThisNote();
+
+}  // namespace penstock

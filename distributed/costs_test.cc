@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The costs that sessions tell of: to their clients (RunMetadata::cost_graph) and to operators
+// (Insight's GetCosts).
+#include "core/graph/builder.h"
+#include "distributed/rpc/ask_cluster.h"
+#include "distributed/testing/test_cluster.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSide = 100;
+
+// A product on the parameter server of what is fed; the worker fetches it.
+class CostsTest : public testing::Test {
+ protected:
+  CostsTest() {
+    fed_ = CallIn(g_, "Placeholder", {},
+                  {{"dtype", DType::kFloat}, {"shape", PartialShape({-1, kSide})}});
+    const auto ps = g_.DeviceScope("/job:ps");
+    product_ = Call("MatMul", {fed_, fed_});
+    CHECK_OK(g_.status());
+  }
+  std::unique_ptr<SessionInterface> Session(const SessionOptions& options) {
+    auto session = cluster_.NewSession(options);
+    CHECK_OK(session->Extend(g_.graph()));
+    return session;
+  }
+  RunMetadata Run(SessionInterface& session, const RunOptions& options = {}) {
+    RunMetadata metadata;
+    std::vector<Tensor> out;
+    const Tensor value(DType::kFloat, Shape({kSide, kSide}));
+    CHECK_OK(session.Run(options, {{fed_.name(), value}}, {product_.name()}, {}, &out, &metadata));
+    return metadata;
+  }
+  std::string product() const { return g_.NodeOf(product_)->name(); }
+
+  TestCluster cluster_{{{"ps", 1}, {"worker", 1}}};
+  GraphBuilder g_;
+  Output fed_, product_;
+};
+
+TEST_F(CostsTest, ACostGraphComesAsOftenAsItIsAskedFor) {
+  const auto session = Session({.build_cost_model = 2, .build_cost_model_after = 1});
+  for (int run = 1; run <= 5; ++run) {
+    const RunMetadata metadata = Run(*session);
+    EXPECT_EQ(metadata.cost_graph.empty(), run != 3 && run != 5) << "in run " << run;
+    EXPECT_TRUE(metadata.step_stats.empty()) << "nobody asked for a trace";
+  }
+}
+
+TEST_F(CostsTest, ACostGraphTellsOfEachNode) {
+  const auto session = Session({.build_cost_model = 1});
+  const RunMetadata metadata = Run(*session, {.trace = true, .partition_graphs = true});
+  EXPECT_FALSE(metadata.step_stats.empty());
+  size_t nodes = 0;
+  for (const auto& [device, graph] : metadata.partition_graphs) nodes += graph.num_nodes();
+  ASSERT_EQ(metadata.cost_graph.size(), nodes);
+  int found = 0, sends = 0;
+  for (const CostNode& node : metadata.cost_graph) {
+    sends += node.is_send ? 1 : 0;
+    if (node.name != product()) continue;
+    ++found;
+    EXPECT_THAT(node.device, HasSubstr("/job:ps/"));
+    EXPECT_GT(node.nanos, 0);
+    ASSERT_EQ(node.outputs.size(), 1u);
+    EXPECT_EQ(node.outputs[0].bytes, kSide * kSide * 4);
+    EXPECT_EQ(node.outputs[0].shape, PartialShape({kSide, kSide}));
+    ASSERT_EQ(node.inputs.size(), 2u);
+    EXPECT_EQ(metadata.cost_graph[node.inputs[0].node].device, node.device);
+  }
+  EXPECT_EQ(found, 1);
+  EXPECT_EQ(sends, 2) << "of what is fed, and of the product";
+}
+
+TEST_F(CostsTest, ATaskTellsWhatItsSessionsMeasuredAndPredict) {
+  const auto session = Session({});
+  for (int run = 0; run < 12; ++run) Run(*session, {.trace = true});
+  const auto report = AskCosts(cluster_.target(), 5);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->session_size(), 1);
+  const wire::SessionCosts& costs = report->session(0);
+  ASSERT_EQ(costs.step_size(), 1);
+  const wire::StepCosts& step = costs.step(0);
+  EXPECT_EQ(step.fetch(0), product_.name());
+  EXPECT_EQ(step.executions(), 12);
+  EXPECT_GT(step.median_ns(), 0);
+  EXPECT_GT(step.predicted_ns(), 0);
+  EXPECT_FALSE(step.has_error());
+  bool measured = false;
+  for (const wire::NodeCost& node : step.node()) {
+    if (node.node() != product()) continue;
+    measured = node.measured();
+    EXPECT_EQ(node.op(), "MatMul");
+    EXPECT_EQ(node.bytes(), kSide * kSide * 4);
+    EXPECT_EQ(node.flops(), 2.0 * kSide * kSide * kSide) << "by the shape that was fed";
+  }
+  EXPECT_TRUE(measured);
+  ASSERT_GT(costs.measured_size(), 0);
+  // Its other task is the master of no session.
+  const auto none = AskCosts(cluster_.target("ps"), 5);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->session_size(), 0);
+}
+
+}  // namespace
+}  // namespace penstock

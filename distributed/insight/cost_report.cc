@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/insight/cost_report.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <utility>
+
+namespace penstock {
+namespace {
+
+constexpr int kCostFileVersion = 1;
+// Limits of what a file may say.
+constexpr double kNanosMax = 1e15, kBytesMax = 1e15;
+
+void AddStep(const MasterSession::StepCosts& step, wire::StepCosts* report) {
+  for (const std::string& feed : step.names.feeds) report->add_feed(feed);
+  for (const std::string& fetch : step.names.fetches) report->add_fetch(fetch);
+  for (const std::string& target : step.names.targets) report->add_target(target);
+  report->set_executions(static_cast<int64_t>(step.executions));
+  report->set_median_ns(static_cast<double>(step.median_ns));
+  if (step.status.ok()) return AddPrediction(step.predicted, report);
+  report->mutable_error()->set_code(static_cast<tensorflow::error::Code>(step.status.code()));
+  report->mutable_error()->set_message(std::string(step.status.message()));
+}
+
+void AddMeasured(const CostTable::Record& record, wire::MeasuredNode* node) {
+  node->set_node(record.node);
+  for (const auto& [device, nanos] : record.times) {
+    wire::MeasuredNode::Time* const time = node->add_time();
+    time->set_device(device.ToString());
+    time->set_nanos(nanos);
+  }
+  node->mutable_output_bytes()->Add(record.output_bytes.begin(), record.output_bytes.end());
+}
+
+StatusOr<CostTable::Record> RecordOf(const wire::MeasuredNode& node) {
+  CostTable::Record record{.node = node.node(), .times = {}, .output_bytes = {}};
+  for (const wire::MeasuredNode::Time& time : node.time()) {
+    ASSIGN_OR_RETURN(DeviceName device, DeviceName::Parse(time.device()));
+    if (!device.full()) {
+      return InvalidArgument("'", time.device(), "' is not a full device name");
+    }
+    if (!(time.nanos() >= 0 && time.nanos() <= kNanosMax)) {
+      return InvalidArgument(time.nanos(), " is no time in nanoseconds");
+    }
+    record.times.emplace_back(std::move(device), time.nanos());
+  }
+  for (const double bytes : node.output_bytes()) {
+    if (!(bytes >= -1 && bytes <= kBytesMax)) return InvalidArgument(bytes, " is no size in bytes");
+    record.output_bytes.push_back(bytes);
+  }
+  return record;
+}
+
+}  // namespace
+
+void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step) {
+  step->set_predicted_ns(predicted.step_ns);
+  for (const PlacementReport::Run& run : predicted.runs) {
+    wire::NodeCost* const node = step->add_node();
+    node->set_node(run.node);
+    node->set_op(run.op);
+    node->set_device(predicted.devices[run.device]);
+    node->set_nanos(run.end_ns - run.start_ns);
+    node->set_bytes(run.bytes);
+    node->set_flops(run.flops);
+    node->set_measured(run.measured);
+  }
+  double bytes = 0;
+  for (const PlacementReport::Transfer& transfer : predicted.transfers) bytes += transfer.bytes;
+  step->set_transfers(static_cast<int64_t>(predicted.transfers.size()));
+  step->set_transfer_bytes(bytes);
+}
+
+wire::CostReport ReportCosts(Task& task, size_t steps_max) {
+  wire::CostReport report;
+  report.set_task(task.self().name);
+  for (const auto& session : task.master().sessions()) {
+    wire::SessionCosts* const costs = report.add_session();
+    costs->set_handle(session->handle());
+    for (const auto& step : session->PredictSteps(steps_max)) AddStep(step, costs->add_step());
+    const std::shared_ptr<const CostTable> table = session->costs();
+    if (table == nullptr) continue;
+    for (const auto& record : table->Records()) AddMeasured(record, costs->add_measured());
+  }
+  return report;
+}
+
+Status WriteCostFile(Env& env, const std::string& path,
+                     const google::protobuf::RepeatedPtrField<wire::MeasuredNode>& nodes) {
+  if (nodes.empty()) {
+    return FailedPrecondition(
+        "nothing was measured: run traced steps, or a session with placement "
+        "\"auto\" or build_cost_model");
+  }
+  wire::CostFile file;
+  file.set_penstock_costs(kCostFileVersion);
+  *file.mutable_node() = nodes;
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  CHECK(google::protobuf::util::MessageToJsonString(file, &json, options).ok());
+  return env.WriteFileAtomically(path, json);
+}
+
+StatusOr<CostTable> ReadCostFile(Env& env, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, env.ReadFile(path));
+  wire::CostFile file;
+  const auto parsed = google::protobuf::util::JsonStringToMessage(text, &file);
+  if (!parsed.ok()) {
+    return InvalidArgument(
+        path, " is not a file of costs (penstock cost --save): ", std::string(parsed.message()));
+  }
+  if (file.penstock_costs() != kCostFileVersion) {
+    return InvalidArgument(path, " is a file of costs of version ", file.penstock_costs(),
+                           ", expected version ", kCostFileVersion,
+                           ": save it anew with `penstock cost --save`");
+  }
+  CostTable costs;
+  for (const wire::MeasuredNode& node : file.node()) {
+    const auto record = RecordOf(node);
+    RETURN_IF_ERROR(Annotate(record.status(), StrCat(path, ": node '", node.node(), "'")));
+    costs.Add(*record);
+  }
+  return costs;
+}
+
+}  // namespace penstock

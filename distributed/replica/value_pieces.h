@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Values that are too large for one message travel in pieces, blocks of their elements in row-major
+// order, ahead of the record that they belong to.
+//
+// PieceReader: not thread-safe. The functions have no state.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "absl/functional/function_ref.h"
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+#include "proto/penstock/replica.pb.h"
+
+namespace penstock {
+
+// A value with more bytes than this travels in pieces of this size.
+constexpr int64_t kPieceBytes = 64 << 20;
+
+// Returns whether `value` travels in pieces of `piece_bytes`. Values that are not plain bytes, such
+// as strings, travel whole.
+bool TravelsInPieces(const Tensor& value, int64_t piece_bytes);
+
+// Calls `send` for each piece of `value`, in order, until it returns an error, which is returned.
+// REQUIRES TravelsInPieces.
+Status SendPieces(const Tensor& value, int64_t piece_bytes,
+                  absl::FunctionRef<Status(wire::ValuePiece piece)> send);
+
+// Puts values together again. Pieces come from another process.
+class PieceReader {
+ public:
+  // Returns ResourceExhausted if the values that have begun and were not taken would take more than
+  // `bytes_max`; InvalidArgument if the piece is malformed or does not follow the one before.
+  Status Add(const wire::ValuePiece& piece, int64_t bytes_max);
+  // Returns the value that was complete first. InvalidArgument if there is none.
+  StatusOr<Tensor> Take();
+  void Clear();
+  // Returns the size of the values that have begun and were not taken.
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Status BeginValue(const tensorflow::TensorProto& whole, int64_t bytes_max);
+
+  std::deque<Tensor> complete_;
+  Tensor next_;
+  int64_t filled_ = 0;  // elements of next_
+  int64_t bytes_ = 0;
+};
+
+}  // namespace penstock

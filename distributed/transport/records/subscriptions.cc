@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/transport/records/subscriptions.h"
+
+namespace penstock {
+
+Status DescribeLost(const TaskId& producer, const Status& why, const NoWayText& no_way) {
+  if (HasNoWay(why)) {
+    return FailedPrecondition(no_way.what, " with ", producer.ToString(), ": ", why.message(), "; ",
+                              no_way.advice);
+  }
+  const bool keeps = absl::IsAborted(why) || absl::IsDataLoss(why);
+  return Status(keeps ? why.code() : StatusCode::kUnavailable,
+                StrCat("lost the connection to ", producer.ToString(), ": ", why.message()));
+}
+
+void TellLost(Subscriptions::Ended ended, TaskSteps& steps, const Status& status,
+              const Status& why) {
+  for (const int64_t step_id : ended.steps) steps.Fail(step_id, status);
+  const Status reached = HasNoWay(why) ? FailedPrecondition(why.message()) : status;
+  Subscriptions::Call(std::move(ended.opened), reached);
+}
+
+}  // namespace penstock

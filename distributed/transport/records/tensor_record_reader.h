@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TensorRecordReader: the consumer's end of a ring. Believes nothing: lengths are checked, in
+// copies that the producer cannot change any more.
+//
+// A transport derives from it to say how tensors are received whose bytes are not in the ring. One
+// per connection, since the numbers of keys live as long as it does. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/runtime/rendezvous.h"
+#include "distributed/transport/key_numbers.h"
+#include "distributed/transport/loop/ring.h"
+#include "distributed/transport/received.h"
+#include "distributed/transport/records/tensor_record.h"
+#include "distributed/transport/tensor_encoding.h"
+
+namespace penstock {
+
+// A tensor's record but for the bytes of Place::kInline.
+struct TensorRecord {
+  TensorFields fields;
+  std::vector<int64_t> dims;
+  HashedKey key;
+
+  // Borrows from this object.
+  TensorHeader header() const {
+    return {.dtype = fields.dtype,
+            .dims = dims,
+            .is_dead = fields.is_dead != 0,
+            .is_encoded = fields.is_encoded != 0,
+            .bytes = fields.total_bytes};
+  }
+};
+
+class TensorRecordReader {
+ public:
+  using Wanted = absl::FunctionRef<bool(int64_t step_id)>;
+  struct Received {
+    std::vector<ReceivedTensor> tensors;
+    std::vector<RefusedStep> refused;
+  };
+
+  // `landing` is borrowed.
+  TensorRecordReader(const RingMemory& ring, Landing& landing) : landing_(landing), ring_(ring) {}
+  virtual ~TensorRecordReader() = default;
+
+  RingReader& ring() { return ring_; }
+  // Reads one record, if there is one, and adds what it completes. Tensors of steps that are not
+  // wanted are skipped. An error means that nothing more of the ring can be understood. Returns
+  // false if there was no record.
+  StatusOr<bool> Read(Wanted wanted, Received* received);
+  // Gives back the memory of a tensor that has come in part, if its step is not wanted any more.
+  void DropUnwanted(Wanted wanted);
+
+ protected:
+  // Receives a tensor of Place::kElsewhere, which is larger than kInlineBytesMax, or begins to. One
+  // that is not wanted has to be given back to the producer. An error ends the connection.
+  virtual Status ReadElsewhere(TensorRecord record, bool wanted, Received* received) = 0;
+  // Adds the tensor, or an error that names it.
+  static void Finish(const TensorRecord& record, StatusOr<IncomingTensor> tensor,
+                     Received* received);
+
+  Landing& landing_;
+
+ private:
+  struct Partial {
+    TensorRecord record;
+    IncomingTensor tensor;
+  };
+  Status ReadTensor(size_t bytes, Wanted wanted, Received* received);
+  StatusOr<TensorRecord> ParseTensor(size_t bytes);
+  Status ReadPiece(size_t bytes, Wanted wanted, Received* received);
+  Status ReadRefusal(size_t bytes, Wanted wanted, Received* received);
+
+  RingReader ring_;
+  NumberedKeys keys_;
+  std::optional<Partial> partial_;  // pieces of it are to come
+  size_t pieces_left_ = 0;          // bytes that are to come in pieces, wanted or not
+};
+
+}  // namespace penstock

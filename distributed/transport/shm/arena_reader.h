@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ArenaReader: the consumer's end of a shared ring: large tensors lie in the arena.
+//
+// Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "distributed/transport/records/tensor_record_reader.h"
+#include "distributed/transport/shm/received_memory.h"
+
+namespace penstock {
+
+class ArenaReader final : public TensorRecordReader {
+ public:
+  // `memory`: of the arena. `landing` is borrowed.
+  ArenaReader(const RingMemory& ring, std::shared_ptr<ReceivedMemory> memory, Landing& landing)
+      : TensorRecordReader(ring, landing), memory_(std::move(memory)) {}
+
+ private:
+  Status ReadElsewhere(TensorRecord record, bool wanted, Received* received) override;
+
+  const std::shared_ptr<ReceivedMemory> memory_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OfferReader: the consumer's end of a ring: large tensors wait in the producer's memory.
+//
+// Not thread-safe.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "distributed/transport/records/tensor_record_reader.h"
+
+namespace penstock {
+
+// A large tensor that waits in the producer's memory.
+using TensorOffer = TensorRecord;
+
+class OfferReader final : public TensorRecordReader {
+ public:
+  using TensorRecordReader::TensorRecordReader;
+
+  // Returns the offers that were read since the last call, wanted or not: each has to be answered.
+  std::vector<TensorOffer> TakeOffers() { return std::exchange(offers_, {}); }
+
+ private:
+  Status ReadElsewhere(TensorRecord record, bool, Received*) override {
+    offers_.push_back(std::move(record));
+    return OkStatus();
+  }
+
+  std::vector<TensorOffer> offers_;
+};
+
+}  // namespace penstock

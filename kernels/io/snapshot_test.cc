@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The three steps of a save that does not stop updates.
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "core/base/scheduler.h"
+#include "gtest/gtest.h"
+#include "kernels/state/test_variables.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kRows = 4096, kLength = 256;  // 4 MiB: copied ahead
+
+class SnapshotTest : public testing::Test {
+ protected:
+  SnapshotTest() {
+    table_ = variables_.New(Tensor::Of<float>({kRows, kLength}, Ones()));
+    small_ = variables_.New(Tensor::Vector<float>({1, 2}));
+  }
+  static std::vector<float> Ones() { return std::vector<float>(kRows * kLength, 1); }
+  OpRunner Op(const char* op, const char* save) {
+    OpRunner runner = variables_.Op(op);
+    runner.Attr("shared_name", "s").In(Tensor::Scalar<std::string>(save));
+    return runner;
+  }
+  Status CopyAhead(const char* save) {
+    return Op("SnapshotCopyAhead", save).InList({table_, small_}).Run().status();
+  }
+  StatusOr<std::vector<Tensor>> Cut(const char* save) {
+    return Op("SnapshotCut", save)
+        .InList({table_, small_})
+        .Attr("dtypes", std::vector<DType>{DType::kFloat, DType::kFloat})
+        .Run();
+  }
+  Status Keep(const char* save, const std::vector<Tensor>& values) {
+    return Op("SnapshotKeep", save).InList(values).Run().status();
+  }
+  StatusOr<std::vector<Tensor>> Take(const char* save) {
+    return Op("SnapshotTake", save)
+        .Attr("dtypes", std::vector<DType>{DType::kFloat, DType::kFloat})
+        .Run();
+  }
+  void AddToRow(int64_t row) {
+    const Tensor update = Tensor::Of<float>({1, kLength}, std::vector<float>(kLength, 1));
+    CHECK_OK(variables_.Op("ResourceScatterAdd")
+                 .In(table_)
+                 .In(Tensor::Vector<int64_t>({row}))
+                 .In(update)
+                 .Run()
+                 .status());
+  }
+  float At(const Tensor& table, int64_t row) { return table.flat<float>()[row * kLength]; }
+
+  TestVariables variables_;
+  Tensor table_, small_;
+};
+
+TEST_F(SnapshotTest, IsOfTheMomentOfTheCut) {
+  ASSERT_EQ(CopyAhead("a"), OkStatus());
+  AddToRow(7);
+  const auto cut = Cut("a");
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  AddToRow(7);
+  AddToRow(8);
+  EXPECT_EQ(At((*cut)[0], 7), 2) << "the update between copying and cutting";
+  EXPECT_EQ(At((*cut)[0], 8), 1);
+  EXPECT_EQ(At(TestVariables::Value(table_), 7), 3);
+  EXPECT_EQ((*cut)[1].flat<float>()[1], 2);
+  ASSERT_EQ(Keep("a", *cut), OkStatus());
+  const auto taken = Take("a");
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(At((*taken)[0], 7), 2);
+}
+
+TEST_F(SnapshotTest, AnUpdateOfRowsDoesNotCopyTheTable) {
+  ASSERT_EQ(CopyAhead("a"), OkStatus());
+  const auto cut = Cut("a");
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  const void* const place = TestVariables::Value(table_).raw_data();
+  EXPECT_NE((*cut)[0].raw_data(), place);
+  AddToRow(3);
+  EXPECT_EQ(TestVariables::Value(table_).raw_data(), place);
+  EXPECT_EQ((*cut)[1].raw_data(), TestVariables::Value(small_).raw_data()) << "shared";
+}
+
+TEST_F(SnapshotTest, AVariableThatChangesAsAWholeIsShared) {
+  ASSERT_EQ(CopyAhead("a"), OkStatus());
+  ASSERT_EQ(variables_.Op("AssignAddVariableOp")
+                .In(table_)
+                .In(Tensor::Of<float>({kRows, kLength}, Ones()))
+                .Run()
+                .status(),
+            OkStatus());
+  const auto cut = Cut("a");
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(At((*cut)[0], 0), 2);
+  EXPECT_EQ((*cut)[0].raw_data(), TestVariables::Value(table_).raw_data());
+}
+
+TEST_F(SnapshotTest, WithoutCopyingAheadValuesAreShared) {
+  const auto cut = Cut("a");
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ((*cut)[0].raw_data(), TestVariables::Value(table_).raw_data());
+}
+
+TEST_F(SnapshotTest, BelongsToOneSave) {
+  ASSERT_EQ(CopyAhead("a"), OkStatus());
+  AddToRow(1);
+  ASSERT_EQ(CopyAhead("b"), OkStatus());
+  const auto cut = Cut("a");  // given up by its saver, as far as "b" knows
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(At((*cut)[0], 1), 2);
+  ASSERT_EQ(Keep("a", *cut), OkStatus());
+  EXPECT_EQ(Take("b").status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Take("a").ok());
+  EXPECT_EQ(Take("a").status().code(), StatusCode::kFailedPrecondition) << "it is handed over once";
+}
+
+// Every row gets updates in order while the table is being copied: in a snapshot of one moment, no
+// row is ahead of one that was updated before it.
+TEST_F(SnapshotTest, UpdatesDuringTheCopyingAreAllThereOrAllNot) {
+  for (int round = 0; round < 5; ++round) {
+    const std::string save = StrCat("s", round);
+    std::atomic<bool> end{false};
+    auto updates = Scheduler::Real().StartThread("updates", [&] {
+      for (int64_t row = 0; !end; row = (row + 1) % kRows) AddToRow(row);
+    });
+    ASSERT_EQ(CopyAhead(save.c_str()), OkStatus());
+    const auto cut = Cut(save.c_str());
+    end = true;
+    updates = nullptr;
+    ASSERT_TRUE(cut.ok()) << cut.status();
+    int steps_down = 0;
+    for (int64_t row = 1; row < kRows; ++row) {
+      const float before = At((*cut)[0], row - 1), now = At((*cut)[0], row);
+      ASSERT_TRUE(now == before || now == before - 1) << "row " << row;
+      steps_down += now < before;
+      for (int64_t i = 1; i < kLength; ++i) {
+        ASSERT_EQ((*cut)[0].flat<float>()[row * kLength + i], now) << "a torn row";
+      }
+    }
+    EXPECT_LE(steps_down, 1);
+    table_ = variables_.New(Tensor::Of<float>({kRows, kLength}, Ones()));
+  }
+}
+
+}  // namespace
+}  // namespace penstock

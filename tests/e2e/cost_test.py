@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The costs of steps: `penstock cost` of a cluster and of a file, `penstock whatif`."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from cluster import PENSTOCK, StuckCluster, main  # noqa: E402
+
+# The product of what is fed and a variable of a megabyte, to which the step adds as much. The
+# variable names itself as its neighbour, as TensorFlow's do.
+GRAPH = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "v" op: "VariableV2" device: "/job:elsewhere/task:7"
+       attr { key: "_class" value { list { s: "loc:@v" } } }
+       attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 512 } dim { size: 512 } } } } }
+node { name: "read" op: "Identity" input: "v" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "y" op: "MatMul" input: "x" input: "read"
+       attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "g" op: "MatMul" input: "x" input: "y"
+       attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "transpose_a" value { b: true } } }
+node { name: "train" op: "AssignAdd" input: "v" input: "g"
+       attr { key: "T" value { type: DT_FLOAT } } }
+"""
+STEP = ["--feed=x:0", "--feed_shape=x:0=128x512", "--target=train"]
+CPU = "/job:worker/replica:0/task:0/device:CPU:0"
+
+
+class CostTest(StuckCluster):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.graph = os.path.join(folder.name, "graph.pbtxt")
+        self.costs = os.path.join(folder.name, "costs.json")
+        with open(self.graph, "w", encoding="utf-8") as file:
+            file.write(GRAPH)
+
+    def ask(self, *command, code=0):
+        """Returns the command's output, or its error if it fails with `code`."""
+        ran = subprocess.run([PENSTOCK, *command], capture_output=True, text=True, timeout=90)
+        self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+        return ran.stdout if code == 0 else ran.stderr
+
+    def test_steps_of_a_cluster_are_measured_and_predicted(self):
+        self.start_servers()
+        self.assertIn("is the master of no session", self.ask("cost", self.target, code=1))
+        self.hang("steps")
+        said = self.until(lambda: self.ask("cost", self.target), " than measured")
+        self.assertRegex(said, r"measured: +[\d.]+ us, the median of the last of \d+ executions")
+        self.assertRegex(said, r"predicted: [\d.]+ us, \d+ % (less|more) than measured")
+        self.assertRegex(said, r"/job:ps/replica:0/task:0/device:CPU:0 +\d+ nodes")
+        self.assertIn("--save: nothing was measured",
+                      self.ask("cost", self.target, "--save=" + self.costs, code=1))
+        self.assertIn("is the master of no session 'other'",
+                      self.ask("cost", self.target, "--session=other", code=1))
+
+    def write_costs(self, version, device=CPU, nanos=7e6):
+        with open(self.costs, "w", encoding="utf-8") as file:
+            json.dump({"penstock_costs": version,
+                       "node": [{"node": "y", "time": [{"device": device, "nanos": nanos}]}]}, file)
+
+    def test_a_graph_in_a_file(self):
+        self.assertIn("no device matches '/job:elsewhere/task:7'",
+                      self.ask("cost", self.graph, *STEP, "--devices=" + CPU, code=1))
+        with open(self.graph, "w", encoding="utf-8") as file:
+            file.write(GRAPH.replace('device: "/job:elsewhere/task:7"', ""))
+        estimated = self.ask("cost", self.graph, *STEP, "--devices=" + CPU, "--csv")
+        rows = {row["node"]: row for row in csv.DictReader(estimated.splitlines())}
+        self.assertEqual(rows["y"]["flops"], str(2 * 128 * 512 * 512))
+        self.assertEqual(rows["y"]["bytes"], str(128 * 512 * 4))
+        self.assertEqual(rows["y"]["measured"], "0")
+        self.write_costs(1)
+        measured = self.ask("cost", self.graph, *STEP, "--devices=" + CPU, "--csv",
+                            "--costs=" + self.costs)
+        first = next(csv.DictReader(measured.splitlines()))
+        self.assertEqual((first["node"], first["us"], first["measured"]), ("y", "7000.000", "1"))
+
+    def steps_per_second(self, *flags):
+        said = self.ask("whatif", self.graph, *STEP, *flags)
+        return float(re.search(r"all workers: ([\d.]+) steps/s", said)[1]), said
+
+    def test_what_if_there_were_more(self):
+        slow, said = self.steps_per_second("--workers=16", "--net=1g")
+        self.assertIn("bottleneck: the parameter servers' ", said)
+        self.assertIn("ps 0: 2097152 bytes in a step of a worker", said)
+        fast, said = self.steps_per_second("--workers=16", "--net=100g")
+        self.assertGreater(fast, 10 * slow)
+        self.assertIn("0 % of the nodes' time was measured", said)
+        self.write_costs(1, nanos=1e9)
+        one, said = self.steps_per_second("--workers=1", "--costs=" + self.costs)
+        self.assertLess(one, 1, "the measured second, and as much again for the other product")
+        self.assertIn("bottleneck: the workers' computing", said)
+
+    def test_mistakes_are_named(self):
+        self.write_costs(2)
+        for flags, error in (
+                (["--costs=" + self.costs], "costs of version 2, expected version 1"),
+                (["--costs=" + self.graph], "is not a file of costs"),
+                (["--devices=/job:ps"], "--devices: '/job:ps' is not a full device name"),
+                (["--feed_shape=z:0=3"], "--feed_shape: 'z:0=3' is of a tensor that --feed does"),
+                (["--feed_shape=x:0=3y"], "--feed_shape: 'x:0=3y' is no shape"),
+                (["--save=" + self.costs], "--save and --session are for the sessions")):
+            self.assertIn(error, self.ask("cost", self.graph, "--feed=x:0", "--target=train",
+                                          *flags, code=1))
+        self.assertIn("--net: 'fast' is no bandwidth",
+                      self.ask("whatif", self.graph, *STEP, "--net=fast", code=1))
+        self.assertIn("--costs is for a graph", self.ask("cost", "grpc://127.0.0.1:1",
+                                                         "--costs=" + self.costs, code=1))
+        self.write_costs(1, device="/job:worker")
+        self.assertIn("node 'y': '/job:worker' is not a full device name",
+                      self.ask("whatif", self.graph, *STEP, "--costs=" + self.costs, code=1))
+
+
+if __name__ == "__main__":
+    main()

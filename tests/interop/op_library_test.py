@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An op library of Penstock and TensorFlow's client: the program of docs/custom-ops.md, and tasks
+that lack the library."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import harness  # noqa: E402  (goes on in a Python that has TensorFlow, or skips)
+
+import tensorflow as tf  # noqa: E402
+from tensorflow.python.framework import op_def_registry  # noqa: E402
+import tf_ops  # noqa: E402
+import tf_server  # noqa: E402
+
+v1 = tf.compat.v1
+LIBRARY = os.path.realpath("client/examples/libcube_root_op.so")
+PAGE = "docs/custom-ops.md"
+
+
+def start(cluster, job, load):
+    """A task, which loads the library or does not."""
+    before = os.environ.pop("PENSTOCK_LOAD", None)
+    try:
+        if load:
+            os.environ["PENSTOCK_LOAD"] = LIBRARY
+        return tf_server.Server(cluster, job, 0)
+    finally:
+        os.environ.pop("PENSTOCK_LOAD", None)
+        if before is not None:
+            os.environ["PENSTOCK_LOAD"] = before
+
+
+class OpLibrary(unittest.TestCase):
+    def servers(self, **load):
+        ports = harness.free_ports(2)
+        cluster = {"ps": ["localhost:%d" % ports[0]], "worker": ["localhost:%d" % ports[1]]}
+        started = {job: start(cluster, job, loads) for job, loads in load.items()}
+        for server in started.values():
+            self.addCleanup(server.stop)
+        return started["worker"].target
+
+    def test_1_the_program_of_the_page(self):
+        with open(PAGE, encoding="utf-8") as file:
+            program = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL).group(1)
+        target = self.servers(ps=True, worker=True)
+        program = program.replace("grpc://127.0.0.1:2222", target)
+        program = program.replace("build/libcube_root_op.so", LIBRARY)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), tf.Graph().as_default():
+            exec(compile(program, PAGE, "exec"), {})  # pylint: disable=exec-used
+        numbers = [float(x) for x in re.findall(r"\d+\.\d*", said.getvalue())]
+        for found, wanted in zip(numbers, [1, 2, 3, 1 / 3, 1 / 12, 1 / 27], strict=True):
+            self.assertAlmostEqual(found, wanted, places=5)
+        # Servers that are started from now on load the library by themselves.
+        self.assertEqual(os.environ["PENSTOCK_LOAD"], LIBRARY)
+
+    def test_2_a_task_that_lacks_the_library_is_named(self):
+        ops = tf_ops.load_op_library(LIBRARY)
+        for lacking in ("ps", "worker"):
+            target = self.servers(**{job: job != lacking for job in ("ps", "worker")})
+            with self.subTest(lacking=lacking), tf.Graph().as_default():
+                with tf.device("/job:ps/task:0"):
+                    y = ops.cube_root(v1.placeholder(tf.float64, [1]), name="root")
+                with v1.Session(target) as session:
+                    with self.assertRaises(tf.errors.NotFoundError) as caught:
+                        session.run(y, {y.op.inputs[0]: [27.0]})
+                said = str(caught.exception)
+                self.assertIn("there is no op 'CubeRoot'", said)
+                self.assertIn("this is /job:%s/replica:0/task:0" % lacking, said)
+                self.assertIn("--load=LIBRARY", said)
+
+    def test_3_mistakes(self):
+        with self.assertRaisesRegex(RuntimeError, "there is no such file"):
+            tf_ops.load_op_library("/nowhere/libnone.so")
+        with self.assertRaisesRegex(TypeError, "x, T"), tf.Graph().as_default():
+            tf_ops.load_op_library(LIBRARY).cube_root(1.0, tf.float32, 3)
+        with self.assertRaisesRegex(RuntimeError, "TensorFlow has an op MatMul of its own"):
+            tf_ops.register({"name": "MatMul", "inputs": [], "outputs": [], "attrs": [],
+                             "stateful": False})
+        # TensorFlow itself cannot run it.
+        with tf.Graph().as_default(), v1.Session() as session:
+            y = tf_ops.load_op_library(LIBRARY).cube_root([8.0])
+            with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "No OpKernel"):
+                session.run(y)
+
+    def test_4_tensorflow_takes_the_signature_of_every_op(self):
+        said = subprocess.run([os.environ["PENSTOCK"], "ops", "--json"], stdout=subprocess.PIPE,
+                              check=True)
+        specs = json.loads(said.stdout)
+        self.assertGreater(len(specs), 900)
+        for spec in specs:
+            theirs = op_def_registry.get(spec["name"])
+            spec["name"] = "Copy" + spec["name"].lstrip("_")
+            tf_ops.register(spec)
+            ours = op_def_registry.get(spec["name"])
+            if theirs is None:
+                continue
+            types = {attr.name: attr.type for attr in ours.attr}
+            for attr in theirs.attr:
+                self.assertEqual(types.get(attr.name, attr.type), attr.type, spec)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trainings on a simulated cluster under the faults of 200 seeds. PENSTOCK_SIM_SEEDS=10000 for a
+// night of it. What fails is repeated by tools/sim --seed=N, which also shows what happened.
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/sim/run_seeds.h"
+
+namespace penstock::simulation {
+namespace {
+
+constexpr int kParts = 4;
+
+int NumSeeds() {
+  const char* const seeds = std::getenv("PENSTOCK_SIM_SEEDS");
+  return seeds == nullptr ? 200 : std::max(kParts, std::atoi(seeds));
+}
+
+SimRunOptions OptionsOf(bool replicas) {
+  SimRunOptions options{.plan = {.replicas = replicas}};
+  EXPECT_EQ(ExpectWeights(&options), OkStatus());
+  EXPECT_NE(options.expected_weights, "");
+  return options;
+}
+
+class FaultSimTest : public testing::TestWithParam<int> {};
+
+TEST_P(FaultSimTest, PromisesHoldWhateverHappens) {
+  SimRunOptions options[] = {OptionsOf(false), OptionsOf(true)};
+  double simulated = 0, real = 0;
+  int faults = 0;
+  for (int seed = GetParam(); seed < NumSeeds(); seed += kParts) {
+    // Every third one with replicas, as tools/sim does.
+    SimRunOptions& run = options[seed % 3 == 2 ? 1 : 0];
+    run.plan.seed = static_cast<uint64_t>(seed);
+    const auto result = RunSeed(run);
+    ASSERT_EQ(result.status(), OkStatus());
+    for (const std::string& violation : result->run.violations) {
+      ADD_FAILURE() << "seed " << seed << ": " << violation << "\n" << result->run.timeline;
+    }
+    simulated += result->run.simulated_seconds;
+    real += result->real_seconds;
+    for (size_t at = 0; (at = result->run.timeline.find("FAULT:", at)) != std::string::npos; ++at) {
+      ++faults;
+    }
+  }
+  std::printf("%.0f s simulated in %.1f s, %d faults\n", simulated, real, faults);
+  EXPECT_GT(faults, NumSeeds() / kParts) << "hardly anything happened";
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, FaultSimTest, testing::Range(0, kParts));
+
+TEST(FaultSimTest, ASeedRepeatsItself) {
+  for (const bool replicas : {false, true}) {
+    SimRunOptions options{.plan = {.replicas = replicas}};
+    for (options.plan.seed = 1; options.plan.seed <= 5; ++options.plan.seed) {
+      const auto first = RunSeed(options, /*want_log=*/true), again = RunSeed(options, true);
+      ASSERT_EQ(first.status(), OkStatus());
+      ASSERT_EQ(again.status(), OkStatus());
+      EXPECT_NE(first->run.log, "");
+      EXPECT_EQ(first->run.log, again->run.log) << "seed " << options.plan.seed;
+      EXPECT_EQ(first->run.timeline, again->run.timeline);
+    }
+  }
+}
+
+TEST(FaultSimTest, MistakesInOptionsAreErrors) {
+  EXPECT_EQ(RunSeed({.plan = {.kinds = {"flood"}}}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunSeed({.bugs = {"no/such-bug"}}).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace penstock::simulation

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/env.h"
+#include "core/compiler/compile.h"
+#include "core/graph/graph_proto.h"
+#include "distributed/insight/cost_report.h"
+#include "distributed/insight/cost_tables.h"
+#include "distributed/rpc/ask_cluster.h"
+#include "distributed/rpc/security/security_flags.h"
+#include "tools/penstock/commands.h"
+#include "tools/penstock/compile_flags.h"
+
+namespace penstock {
+namespace {
+
+struct CostFlags {
+  std::string target, session, save, costs;
+  CompileFlags compile;
+  bool csv = false;
+  int steps = 5, rows = 20;
+};
+
+void Print(const wire::StepCosts& step, const CostFlags& flags) {
+  const std::string text = flags.csv ? CostCsv(step) : CostText(step, flags.rows);
+  std::printf("%s\n", text.c_str());
+}
+
+// One compiled step, by estimates and by what a file of costs says.
+Status CostOfFile(const CostFlags& flags) {
+  if (!flags.save.empty() || !flags.session.empty()) {
+    return InvalidArgument(
+        "--save and --session are for the sessions of a cluster, grpc://HOST:PORT");
+  }
+  ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(Env::Real(), flags.target, Registry::Global()));
+  ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, flags.compile.Devices());
+  ASSIGN_OR_RETURN(CompileOptions options, flags.compile.Options(devices));
+  options.predict = true;
+  std::optional<CostTable> costs;
+  if (!flags.costs.empty()) {
+    ASSIGN_OR_RETURN(costs, ReadCostFile(Env::Real(), flags.costs));
+    options.costs = &*costs;
+  }
+  CompileReport report;
+  RETURN_IF_ERROR(Compile(graph, devices, options, &report).status());
+  wire::StepCosts step;
+  for (const std::string& fetch : flags.compile.fetches) step.add_fetch(fetch);
+  for (const std::string& target : flags.compile.targets) step.add_target(target);
+  AddPrediction(report.placement, &step);
+  Print(step, flags);
+  return OkStatus();
+}
+
+// The steps of a task's sessions, by what they have measured.
+Status CostOfTask(const CostFlags& flags) {
+  if (!flags.costs.empty()) {
+    return InvalidArgument(
+        "--costs is for a graph in a file: sessions use what they have measured");
+  }
+  ASSIGN_OR_RETURN(const wire::CostReport report, AskCosts(flags.target, flags.steps));
+  wire::CostFile measured;
+  bool found = false;
+  for (const wire::SessionCosts& session : report.session()) {
+    if (!flags.session.empty() && session.handle() != flags.session) continue;
+    found = true;
+    if (!flags.csv) std::printf("session %s\n", session.handle().c_str());
+    for (const wire::StepCosts& step : session.step()) Print(step, flags);
+    measured.mutable_node()->MergeFrom(session.measured());
+  }
+  if (!found) {
+    return NotFound(report.task(), " is the master of no session",
+                    flags.session.empty() ? "" : StrCat(" '", flags.session, "'"),
+                    ": ask the task that the client addresses");
+  }
+  if (flags.save.empty()) return OkStatus();
+  return Annotate(WriteCostFile(Env::Real(), flags.save, measured.node()), "--save");
+}
+
+}  // namespace
+
+void AddCostCommand(CLI::App& app, int* exit_code) {
+  CLI::App* cost = app.add_subcommand("cost", "What the nodes of a step cost: time, bytes, flops");
+  cost->footer(
+      "Of a cluster: asks the task at the address, which must be the one that clients address,\n"
+      "for the steps of its sessions that have taken the most time: how long they take, measured\n"
+      "and predicted by what their nodes were measured to take. Nodes are measured in traced\n"
+      "steps, in sessions with placement \"auto\", and as graph_options.build_cost_model says.\n"
+      "Of a file: compiles it for --devices and estimates, or takes times from --costs.\n\n"
+      "  penstock cost grpc://127.0.0.1:2222\n"
+      "  penstock cost grpc://127.0.0.1:2222 --save=costs.json\n"
+      "  penstock cost model.pb --target=train --costs=costs.json\n"
+      "  penstock cost model.pb --fetch=loss:0 --csv > costs.csv\n");
+  auto flags = std::make_shared<CostFlags>();
+  cost->add_option("target", flags->target, "grpc://HOST:PORT of a task, or a GraphDef file")
+      ->required();
+  flags->compile.AddTo(*cost);
+  cost->add_option("--session", flags->session,
+                   "Only the session of this handle (penstock status)");
+  cost->add_option("--save", flags->save, "Write what was measured into this file");
+  cost->add_option("--costs", flags->costs, "Measured costs, as --save has written them");
+  cost->add_flag("--csv", flags->csv, "Print a line for each node: comma-separated values");
+  cost->add_option("--steps", flags->steps, "At most so many steps of each session")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100));
+  cost->add_option("--rows", flags->rows, "At most so many nodes of each step")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000));
+  AddClientSecurityFlags(*cost);
+  cost->callback([flags, exit_code] {
+    const bool task = flags->target.starts_with("grpc://");
+    *exit_code = ExitCodeOf(task ? CostOfTask(*flags) : CostOfFile(*flags));
+  });
+}
+
+}  // namespace penstock
