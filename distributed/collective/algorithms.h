@@ -53,6 +53,11 @@ struct RingArgs {
 };
 void RunRing(const Services& services, RingArgs args, Done done);
 
+// The messages of a broadcast that may come from any peer: the source's to all others; and that of
+// a task which only receives to peer 0, which the group sends, not the algorithm.
+inline constexpr Tag kAnnouncement{.phase = Tag::kFromAny};
+inline constexpr Tag kReceiver{.phase = Tag::kFromAny, .chunk = 1};
+
 // From one peer, the source, to all, along a binomial tree. The others need not know which one it
 // is.
 struct BroadcastArgs {

@@ -15,8 +15,6 @@
 namespace penstock::collective {
 namespace {
 
-constexpr Tag kAnnouncement{.phase = Tag::kFromAny};
-
 class Broadcast : public std::enable_shared_from_this<Broadcast> {
  public:
   Broadcast(const Services& services, BroadcastArgs args, Done done)

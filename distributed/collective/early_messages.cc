@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "core/base/error_origin.h"
@@ -11,6 +12,7 @@ namespace penstock::collective {
 namespace {
 
 constexpr int64_t kWaitNanosMax = 60'000'000'000;
+constexpr int64_t kFormNanos = static_cast<int64_t>(kFormSeconds * 1e9);
 constexpr size_t kGoneRemembered = 4096;
 
 }  // namespace
@@ -32,11 +34,15 @@ void EarlyMessages::Keep(Early message, int64_t now_ns) {
     group.messages.push_back(std::move(message));
     return;
   }
-  group.dropped =
-      WithTask(ResourceExhausted("a message of ", bytes, " bytes from ", message.from.ToString(),
-                                 " was dropped before the group had formed here: ", bytes_,
-                                 " bytes wait already, at most ", bytes_max_, " may"),
-               message.from.ToString());
+  Drop(group,
+       WithTask(ResourceExhausted("a message of ", bytes, " bytes from ", message.from.ToString(),
+                                  " was dropped before the group had formed here: ", bytes_,
+                                  " bytes wait already, at most ", bytes_max_, " may"),
+                message.from.ToString()));
+}
+
+void EarlyMessages::Drop(Group& group, Status why) {
+  group.dropped = std::move(why);
   bytes_ -= std::exchange(group.bytes, 0);
   group.messages.clear();
 }
@@ -67,7 +73,16 @@ void EarlyMessages::ForgetGroupsOf(const TaskName& task) {
 
 void EarlyMessages::Expire(int64_t now_ns) {
   for (auto it = groups_.begin(); it != groups_.end();) {
-    it = now_ns - it->second.since_ns > kWaitNanosMax ? Erase(it) : std::next(it);
+    Group& group = it->second;
+    const int64_t waited_ns = now_ns - group.since_ns;
+    if (waited_ns > kWaitNanosMax && !group.messages.empty()) {
+      const std::string from = group.messages.front().from.ToString();
+      Drop(group, WithTask(Unavailable("messages of ", from,
+                                       " have waited longer than a minute for the group to form "
+                                       "here, and were dropped"),
+                           from));
+    }
+    it = waited_ns > kFormNanos ? Erase(it) : std::next(it);
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EarlyMessages: messages of groups that have formed elsewhere, and not yet here. They wait for a
-// minute: a group forms here as soon as the same messages about its ranks have come. Groups that
-// have ended are remembered, so that nothing is kept for them.
+// minute: a group forms here as soon as the same messages about its ranks have come. One that forms
+// later fails, because its messages were dropped. Groups that have ended are remembered, so that
+// nothing is kept for them.
 //
 // Not thread-safe.
 #pragma once
@@ -18,6 +19,9 @@
 #include "distributed/collective/recent_numbers.h"
 
 namespace penstock::collective {
+
+// How long ranks are waited for, if their calls do not say.
+inline constexpr double kFormSeconds = 600;
 
 class EarlyMessages {
  public:
@@ -42,15 +46,18 @@ class EarlyMessages {
   Group Take(uint32_t id);
   // Drops what has come, and what will come, for a group that has ended.
   void Forget(uint32_t id);
-  // Drops the groups that `task` is in: they cannot form without it.
+  // Drops the groups from which messages of `task` have come: they cannot form without it.
   void ForgetGroupsOf(const TaskName& task);
-  // Drops what has waited for too long.
+  // Drops messages that have waited for too long. That they were dropped is remembered for
+  // kFormSeconds.
   void Expire(int64_t now_ns);
   int64_t bytes() const { return bytes_; }
 
  private:
   using Groups = std::map<uint32_t, Group>;  // by id
   Groups::iterator Erase(Groups::iterator group);
+  // Drops the messages of a group, which has to fail with `why`.
+  void Drop(Group& group, Status why);
 
   const int64_t bytes_max_;
   int64_t bytes_ = 0;

@@ -10,7 +10,6 @@
 namespace penstock::collective {
 namespace {
 
-constexpr double kFormSeconds = 600;
 constexpr double kSecondsMax = 365 * 24 * 3600;
 constexpr size_t kGoneRemembered = 4096;
 
@@ -521,30 +520,36 @@ void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
 void Exchange::TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const {
   Leave leave{
       .group = formed.key(), .formed = formed.id(), .completed = formed.completed(), .why = why};
-  std::vector<TaskName> others;
-  for (const TaskName& task : formed.tasks()) {
-    if (task != options_.self) others.push_back(task);
-  }
   for (const Rank& rank : formed.ranks()) {
     if (rank.task == options_.self) leave.nonces.push_back(rank.nonce);
   }
-  Tell(others, leave, actions);
+  for (const TaskName& task : formed.tasks()) {
+    if (task == options_.self) continue;
+    // A task that has not connected has not heard of this one's ranks: the group has not formed
+    // there. Its own ranks must not wait for it, either.
+    Leave refusal = leave;
+    for (const Rank& rank : formed.ranks()) {
+      if (rank.task == task) refusal.nonces.push_back(rank.nonce);
+    }
+    actions->messages.push_back({task, leave, std::move(refusal)});
+  }
 }
 
 void Exchange::Tell(const std::vector<TaskName>& tasks, const Message& message,
                     Actions* actions) const {
-  for (const TaskName& task : tasks) actions->messages.emplace_back(task, message);
+  for (const TaskName& task : tasks) actions->messages.push_back({task, message});
 }
 
 void Exchange::Do(Actions actions) {
-  for (const auto& [task, message] : actions.messages) {
+  for (const auto& [task, message, last_word] : actions.messages) {
     uint64_t number = 0;
     {
       MutexLock lock(mu_);
       number = next_message_++;
     }
     const HashedKey key = KeyBetween(options_.self, task, kMessageKey).In(1, number);
-    links_.Tell(task, key, ToTensor(message));
+    links_.Tell(task, key, ToTensor(message),
+                last_word.has_value() ? ToTensor(*last_word) : Tensor());
   }
   for (const auto& call : actions.calls) call();
 }

@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -95,7 +96,12 @@ class Exchange final : public LinkListener {
   };
   // Messages to send and functions to call once the lock has been released.
   struct Actions {
-    std::vector<std::pair<TaskName, Message>> messages;
+    struct Telling {
+      TaskName task;
+      Message message;
+      std::optional<Message> last_word = std::nullopt;  // TaskLinks::Tell
+    };
+    std::vector<Telling> messages;
     std::vector<std::function<void()>> calls;
   };
 

@@ -149,6 +149,30 @@ TEST_F(ExchangeLimitsTest, TooMuchHeldForATaskThatHasNotConnectedEndsTheGroup) {
   }
 }
 
+TEST_F(ExchangeLimitsTest, ATaskThatConnectsAfterwardsHearsOfIt) {
+  Result result = Collect(Call(500));
+  PeerJoins(kGroup, 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(Get(result)));
+  EXPECT_THAT(sink_->said, testing::IsEmpty());
+  PeerConnects();
+  ASSERT_EQ(sink_->said.size(), 1u);
+  const auto& leave = std::get<Leave>(sink_->said[0]);
+  EXPECT_THAT(leave.nonces, testing::Contains(uint64_t{1})) << "the peer's rank, which waits there";
+  EXPECT_TRUE(absl::IsResourceExhausted(leave.why)) << leave.why;
+  PeerConnects();
+  EXPECT_EQ(sink_->said.size(), 1u) << "only once";
+}
+
+TEST_F(ExchangeLimitsTest, ARankWhoseGroupHasFailedElsewhereNoLongerWaits) {
+  PeerConnects();
+  Result result = Collect(Call(1));
+  const uint64_t own = std::get<Join>(sink_->said.back()).nonce;
+  PeerSays(Leave{.group = kGroup, .nonces = {1, own}, .why = ResourceExhausted("too much")});
+  const Status status = Get(result);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("too much"));
+}
+
 TEST_F(ExchangeLimitsTest, TooMuchForExecutionsThatHaveNotBegunEndsTheGroup) {
   PeerConnects();
   Result result = Collect(Call(1));
@@ -200,13 +224,32 @@ TEST_F(ExchangeLimitsTest, NothingIsKeptForAGroupThatHasEnded) {
 TEST_F(ExchangeLimitsTest, MessagesOfAGroupThatDoesNotFormExpire) {
   PeerConnects();
   Result result = Collect(Call(1));
-  PeerSends(4711, 100, 10);
+  PeerSends(IdWith(1), 100, 10);
   EXPECT_GT(exchange_.early_bytes(), 0);
   env_.added_ns = 61'000'000'000;
   PeerJoins({.key = 8, .size = 2}, 3);  // any sign of life
   EXPECT_EQ(exchange_.early_bytes(), 0);
-  exchange_.EndSession("s", Cancelled("closed"));
-  EXPECT_FALSE(Get(result).ok());
+  PeerJoins(kGroup, 1);  // too late: it would wait for the message
+  const Status status = Get(result);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  for (const char* words : {"group 7 of 2 ranks", "task:1 have waited longer than a minute"}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  }
+}
+
+TEST(EarlyMessagesTest, AreForgottenWhenNoRankWaitsAnyMore) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  EarlyMessages early(1000);
+  const EarlyMessages::Early message{kPeer, {.group = 1}, Tensor::Scalar<int32_t>(0)};
+  early.Keep(message, 0);
+  early.Expire(61 * kSecond);
+  early.Keep(message, 62 * kSecond);
+  EXPECT_EQ(early.bytes(), 0);
+  EXPECT_TRUE(absl::IsUnavailable(early.Take(1).dropped));
+  early.Keep(message, 0);
+  early.Expire(61 * kSecond);
+  early.Expire(601 * kSecond);
+  EXPECT_EQ(early.Take(1).dropped, OkStatus());
 }
 
 TEST_F(ExchangeLimitsTest, TooManyGroupsAreRefused) {

@@ -21,10 +21,6 @@ constexpr int64_t kDoublingBytesMax = 96 << 10;
 
 constexpr size_t kForeseenMax = 1 << 20;
 constexpr size_t kRanksNamed = 8;  // in an error
-// The messages of a broadcast: of its source to all others, and of a task that only receives to
-// task 0.
-constexpr Tag kAnnouncement{.phase = Tag::kFromAny};
-constexpr Tag kReceiver{.phase = Tag::kFromAny, .chunk = 1};
 
 Tensor Flat(const Tensor& tensor) { return tensor.Reshaped(Shape({tensor.num_elements()})); }
 
@@ -436,16 +432,33 @@ Status FormedGroup::CheckMessage(int sender, const Address& address) {
   if (begun && execution->second.fingerprint != address.fingerprint) {
     return Disagree(execution->second.parts.begin()->second.call, sender);
   }
-  Roles* roles = begun ? &execution->second.roles : nullptr;
-  if (!begun) {
-    const auto [foreseen, is_new] =
-        foreseen_.try_emplace(address.execution, Foreseen{address.fingerprint, sender, {}});
-    roles = &foreseen->second.roles;
-  }
+  Roles* const roles = begun ? &execution->second.roles : &Foresee(sender, address);
   if (address.tag == kAnnouncement.Number()) return NoteSource(roles, sender);
   if (address.tag != kReceiver.Number()) return OkStatus();
   ++roles->receivers;
   return begun ? CheckForSource(execution->second) : OkStatus();
+}
+
+FormedGroup::Roles& FormedGroup::Foresee(int sender, const Address& address) {
+  const bool receives = address.tag == kReceiver.Number();
+  const auto [found, is_new] =
+      foreseen_.try_emplace(address.execution, Foreseen{address.fingerprint, sender});
+  Foreseen& foreseen = found->second;
+  foreseen.only_receivers = receives && (is_new || foreseen.only_receivers);
+  if (!is_new || !receives) return foreseen.roles;
+  receivers_.push_back(address.execution);
+  if (receivers_.size() > kReceiversMax) {
+    const auto oldest = foreseen_.find(receivers_.front());
+    receivers_.pop_front();
+    const bool is_other = oldest != foreseen_.end() && oldest != found;
+    if (is_other && oldest->second.only_receivers) foreseen_.erase(oldest);
+  }
+  return foreseen.roles;
+}
+
+size_t FormedGroup::foreseen() const {
+  MutexLock lock(mu_);
+  return foreseen_.size();
 }
 
 void FormedGroup::Receive(const TaskName& from, const Address& address, Tensor value) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -111,6 +112,11 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   bool running() const;
   // The executions that this task has completed last, as End takes them.
   std::vector<uint64_t> completed() const;
+  // How many executions have begun elsewhere, as far as messages say, and not yet here. At most
+  // kReceiversMax of them are known from receivers of a broadcast alone: these also come late, for
+  // executions that have ended here and were forgotten, so the oldest are forgotten in turn.
+  size_t foreseen() const;
+  static constexpr size_t kReceiversMax = 4096;
   // Says which ranks and tasks the executions of an instance wait for.
   std::string Missing(int64_t instance) const;
 
@@ -138,8 +144,9 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   // An execution that has begun elsewhere, and not yet here.
   struct Foreseen {
     uint16_t fingerprint = 0;
-    int sender = 0;  // the number of the task whose message came first
-    Roles roles;
+    int sender = 0;               // the number of the task whose message came first
+    bool only_receivers = false;  // nothing else has come
+    Roles roles = {};
   };
   int PeerOf(const TaskName& task) const;
   uint64_t ExecutionOf(int rank, int64_t step_id, const CollectiveCall& call)
@@ -149,6 +156,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   Status AddPart(uint64_t id, int rank, CollectiveCall call, Collectives::Collected* collected,
                  bool* complete) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CheckMessage(int sender, const Address& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Notes a message of an execution that has not begun here.
+  Roles& Foresee(int sender, const Address& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // ResourceExhausted if nobody waits for the message, and it is one too many.
   Status CheckRoomFor(const Mailbox::Slot& slot, const TaskName& from, const Tensor& value) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -188,6 +197,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   std::map<std::pair<int, int64_t>, int64_t> counts_ ABSL_GUARDED_BY(mu_);  // by rank, instance
   Mailbox mailbox_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Foreseen> foreseen_ ABSL_GUARDED_BY(mu_);  // by execution
+  // Executions that a receiver was the first to tell of, the oldest first.
+  std::deque<uint64_t> receivers_ ABSL_GUARDED_BY(mu_);
   std::set<TaskName> left_ ABSL_GUARDED_BY(mu_);
   RecentNumbers completed_ ABSL_GUARDED_BY(mu_);
   RecentNumbers sent_ ABSL_GUARDED_BY(mu_);  // those of them whose broadcast's source was here

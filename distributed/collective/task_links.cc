@@ -70,15 +70,20 @@ void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
   for (Held& held : dropped) std::move(held.handed_over)();
 }
 
-void TaskLinks::Tell(const TaskName& task, const HashedKey& key, Tensor value) {
+void TaskLinks::Tell(const TaskName& task, const HashedKey& key, Tensor value, Tensor last_word) {
   std::shared_ptr<TensorSink> sink;
   int64_t step_id = 0;
   {
     MutexLock lock(mu_);
-    const auto link = links_.find(task);
-    if (link == links_.end()) return;
-    sink = link->second.sink;
-    step_id = link->second.sink_step_id;
+    const auto found = links_.find(task);
+    if (found == links_.end()) return;
+    Link& link = found->second;
+    sink = link.sink;
+    step_id = link.sink_step_id;
+    if (sink == nullptr && last_word.valid()) {
+      link.last_words.push_back({key, std::move(last_word), [] {}});
+      if (link.last_words.size() > kLastWordsMax) link.last_words.pop_front();
+    }
   }
   if (sink != nullptr) sink->Send(step_id, key, std::move(value), /*is_dead=*/false, [] {});
 }
@@ -87,7 +92,7 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
                           std::shared_ptr<TensorSink> sink) {
   const StatusOr<TaskName> name = TaskName::Parse(consumer);
   if (!name.ok()) return sink->Refuse(step_id, Annotate(name.status(), "the consumer"));
-  std::deque<Held> held;
+  std::deque<Held> held, last_words;
   bool full = false;
   {
     MutexLock lock(mu_);
@@ -98,6 +103,7 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
       link.sink_step_id = step_id;
       link.sink_is_old = false;
       held.swap(link.held);
+      last_words.swap(link.last_words);
       link.held_bytes = 0;
     }
   }
@@ -106,8 +112,10 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
                                                    " tasks for collectives, the most that it can ",
                                                    "be: ", consumer, " cannot take part"));
   }
-  for (Held& h : held) {
-    sink->Send(step_id, h.key, std::move(h.value), /*is_dead=*/false, std::move(h.handed_over));
+  for (std::deque<Held>* const messages : {&held, &last_words}) {
+    for (Held& h : *messages) {
+      sink->Send(step_id, h.key, std::move(h.value), /*is_dead=*/false, std::move(h.handed_over));
+    }
   }
   listener_.Connected(*name);
 }

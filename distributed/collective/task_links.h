@@ -37,6 +37,8 @@ class TaskLinks final : public TaskSteps {
  public:
   // The most messages that wait for a task which has not connected, and the most tasks.
   static constexpr size_t kHeldMax = 10'000, kTasksMax = 10'000;
+  // The most last words (Tell) that wait for such a task.
+  static constexpr size_t kLastWordsMax = 16;
 
   // `held_bytes_max`: of the messages that wait for one task.
   TaskLinks(TaskName self, LinkListener& listener, int64_t held_bytes_max);
@@ -51,9 +53,10 @@ class TaskLinks final : public TaskSteps {
   // task is reported to be lost with ResourceExhausted.
   void Send(const TaskName& task, const HashedKey& key, Tensor value,
             TensorSink::HandedOver handed_over);
-  // Sends as above, but drops the value if the task has not connected. For messages that
-  // LinkListener::Connected repeats.
-  void Tell(const TaskName& task, const HashedKey& key, Tensor value);
+  // Sends as above, but drops the value if the task has not connected: for messages that
+  // LinkListener::Connected repeats. In its place the task hears `last_word`, if that is valid,
+  // when it connects.
+  void Tell(const TaskName& task, const HashedKey& key, Tensor value, Tensor last_word = Tensor());
 
   // TaskSteps, for reserved step ids.
   void Subscribe(const std::string& consumer, int64_t step_id,
@@ -76,6 +79,7 @@ class TaskLinks final : public TaskSteps {
     bool sink_is_old = false;  // the task was lost since the sink came
     std::deque<Held> held;     // until there is a sink
     int64_t held_bytes = 0;
+    std::deque<Held> last_words;  // after what is held, the oldest first
   };
 
   const TaskName self_;

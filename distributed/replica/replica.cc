@@ -48,6 +48,21 @@ StatusOr<Response> Ask(Scheduler& scheduler, const char* what, Call call) {
   return answer;
 }
 
+// Returns whether a follower that is there refuses what it was pushed. Otherwise it was not
+// reached, or no longer follows.
+bool IsRefusal(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kCancelled:
+    case StatusCode::kAborted:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 Replica::Replica(Options options)
@@ -192,6 +207,7 @@ void Replica::BeginToFollow(const wire::GreetResponse& primary) {
   request.set_task(options_.task);
   request.set_incarnation(options_.incarnation);
   request.set_feed(options_.env->RandomU64() | 1);
+  request.set_takes_pieces(true);
   ForgetState();
   {
     // Pushes may overtake the answer.
@@ -379,7 +395,11 @@ void Replica::Feed(uint64_t feed) {
     ServeWhenReady();
   }
   // The next copy would end the same way.
-  if (absl::IsResourceExhausted(status)) RememberCannotCopy(status, kTooLargeAgainMs);
+  if (absl::IsResourceExhausted(status)) {
+    RememberCannotCopy(status, kTooLargeAgainMs);
+  } else if (!said_whole && IsRefusal(status)) {
+    RememberCannotCopy(status, kCopyAgainMs);
+  }
   LoseFollower(status);
 }
 
@@ -482,6 +502,12 @@ StatusOr<wire::FollowResponse> Replica::Follow(const wire::FollowRequest& reques
   if (request.task() != options_.task || request.feed() == 0) {
     return InvalidArgument("a replica of '", request.task(), "' asks one of ", options_.task,
                            " to be fed by feed ", request.feed());
+  }
+  if (!request.takes_pieces()) {
+    return FailedPrecondition(options_.task, ", replica ", options_.index,
+                              ", has a newer version than the replica that asks to follow it, "
+                              "which takes no values in pieces; start both processes of the ps "
+                              "with the same version");
   }
   MutexLock lock(mu_);
   if (role_ != wire::REPLICA_PRIMARY || stopped_) {

@@ -11,6 +11,7 @@
 #include "core/base/sim/sim_scheduler.h"
 #include "core/op/variable.h"
 #include "distributed/replica/replica.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -36,10 +37,11 @@ class ScriptedClient final : public ReplicaClient {
   void Follow(const wire::FollowRequest& request, int64_t,
               Answer<wire::FollowResponse> answer) override {
     feed = request.feed();
+    takes_pieces = request.takes_pieces();
     std::move(answer)(wire::FollowResponse());
   }
   void Push(const wire::PushRequest&, int64_t, Answer<wire::PushResponse> answer) override {
-    std::move(answer)(Unavailable("the test has no follower"));
+    std::move(answer)(pushed);
   }
   void Claim(const wire::ClaimRequest& request, int64_t,
              Answer<wire::ClaimResponse> answer) override {
@@ -53,9 +55,10 @@ class ScriptedClient final : public ReplicaClient {
 
   bool gone = false;
   uint64_t feed = 0;
+  bool takes_pieces = false;
   int claims = 0;
   std::function<void()> claiming;  // while a claim is under way
-  Status witness;
+  Status witness, pushed = Unavailable("the test has no follower");
 };
 
 class TakeOverTest : public testing::Test {
@@ -113,6 +116,14 @@ class TakeOverTest : public testing::Test {
     const Status taken = replica_->Push(push).status();
     if (taken.ok()) ++number_;
     return taken;
+  }
+  // The question of a new follower.
+  static wire::FollowRequest RequestToFollow() {
+    wire::FollowRequest request;
+    request.set_task(kTask);
+    request.set_feed(11);
+    request.set_takes_pieces(true);
+    return request;
   }
   float ValueHere() {
     const auto found = store_->Lookup("c", "v");
@@ -180,6 +191,38 @@ TEST_F(TakeOverTest, ItFollowsOnIfThePrimaryIsThereAgain) {
     Pass(2'000);
     EXPECT_FALSE(serves_);
     EXPECT_TRUE(replica_->may_take_over());
+  });
+}
+
+TEST_F(TakeOverTest, AFollowerOfAnOlderVersionIsRefused) {
+  Follow([&] {
+    EXPECT_TRUE(client_->takes_pieces);
+    client_->gone = true;
+    Pass(2'000);
+    wire::FollowRequest request = RequestToFollow();
+    request.clear_takes_pieces();
+    const Status refused = replica_->Follow(request).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("with the same version"));
+    EXPECT_EQ(replica_->Follow(RequestToFollow()).status(), OkStatus());
+  });
+}
+
+TEST_F(TakeOverTest, AFollowerThatRefusesTheCopyIsNotFedAgainAtOnce) {
+  Follow([&] {
+    client_->gone = true;
+    Pass(2'000);
+    client_->pushed = DataLoss("the test cannot read it");
+    ASSERT_EQ(replica_->Follow(RequestToFollow()).status(), OkStatus());
+    Pass(1'000);
+    const Status refused = replica_->Follow(RequestToFollow()).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("the test cannot read it"));
+    client_->pushed = Unavailable("the test has no follower");
+    Pass(5'000);
+    ASSERT_EQ(replica_->Follow(RequestToFollow()).status(), OkStatus());
+    Pass(1'000);
+    EXPECT_EQ(replica_->Follow(RequestToFollow()).status(), OkStatus()) << "it was only lost";
   });
 }
 

@@ -59,6 +59,15 @@ constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
 // start the process again.
 constexpr int kFencedExitCode = 143;
 
+// Keeps pushes well below the limit for requests, which is the other replica's, too. A push ends
+// with the record that reaches its limit, and has other fields than values.
+void LimitPushes(int message_bytes_max, Replica::Options* replica) {
+  if (message_bytes_max <= 0) return;
+  const int64_t most = message_bytes_max / 8;
+  replica->push_bytes_max = std::min(replica->push_bytes_max, most);
+  replica->piece_bytes = std::min(replica->piece_bytes, most);
+}
+
 void EnableServices() {
   static const bool once = [] {
     grpc::EnableDefaultHealthCheckService(true);
@@ -276,7 +285,7 @@ Status Server::State::MakeReplica() {
   task->worker().set_step_gate(log.get());
   task->worker().set_serving(false);
   const std::string& other = config.replica == 0 ? second : first;
-  replica.emplace(Replica::Options{
+  Replica::Options replicas{
       .task = self.name,
       .incarnation = self.incarnation,
       .index = config.replica,
@@ -294,7 +303,9 @@ Status Server::State::MakeReplica() {
             std::fflush(stdout);
             std::_Exit(kFencedExitCode);  // sessions that count on this process must not go on
           },
-      .say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
+      .say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }};
+  LimitPushes(options.max_message_bytes, &replicas);
+  replica.emplace(std::move(replicas));
   return OkStatus();
 }
 

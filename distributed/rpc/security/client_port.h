@@ -31,7 +31,7 @@ class ClientPort {
   ~ClientPort();
 
   // Hands connections to `server`, which must outlive this. Calls of processes that `check` refuses
-  // are answered with PERMISSION_DENIED, for kRefusedSeconds at most: then their connections are
+  // are answered with PERMISSION_DENIED, for about kRefusedSeconds: then their connections are
   // closed. Beyond kRefusedMax of these, further ones are closed at once.
   using PeerCheck = std::function<Status(const HostPort& peer, const HostPort& own)>;
   static constexpr int kRefusedSeconds = 5;

@@ -20,11 +20,19 @@ StatusOr<bool> TensorRecordReader::Read(Wanted wanted, Received* received) {
   if (head.bytes > readable - sizeof(head)) {
     return DataLoss("a record of ", head.bytes, " bytes is longer than what was written");
   }
-  Status status = DataLoss("a ring has a record of unknown kind ", head.kind);
-  if (head.kind == RecordKind::kTensor) status = ReadTensor(head.bytes, wanted, received);
-  if (head.kind == RecordKind::kPiece) status = ReadPiece(head.bytes, wanted, received);
-  if (head.kind == RecordKind::kRefusal) status = ReadRefusal(head.bytes, wanted, received);
-  RETURN_IF_ERROR(status);
+  switch (head.kind) {
+    case RecordKind::kTensor:
+      RETURN_IF_ERROR(ReadTensor(head.bytes, wanted, received));
+      break;
+    case RecordKind::kPiece:
+      RETURN_IF_ERROR(ReadPiece(head.bytes, wanted, received));
+      break;
+    case RecordKind::kRefusal:
+      RETURN_IF_ERROR(ReadRefusal(head.bytes, wanted, received));
+      break;
+    default:
+      return DataLoss("a ring has a record of unknown kind ", head.kind);
+  }
   ring_.Release();
   return true;
 }

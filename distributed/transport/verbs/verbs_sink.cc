@@ -92,8 +92,10 @@ Status VerbsSink::SendLarge(Ended* ended) {
       if (is_open()) RETURN_IF_ERROR(queue_.SendRefusals(*writer_));
       continue;
     }
-    ASSIGN_OR_RETURN(const bool sent, WriteOffer(&item, ended));
-    if (!sent) {
+    const StatusOr<bool> sent = WriteOffer(&item, ended);
+    if (!sent.ok()) ended->items.push_back(std::move(item));
+    RETURN_IF_ERROR(sent.status());
+    if (!*sent) {
       large.push_front(std::move(item));
       break;
     }
