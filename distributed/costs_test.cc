@@ -55,7 +55,9 @@ TEST_F(CostsTest, ACostGraphComesAsOftenAsItIsAskedFor) {
 
 TEST_F(CostsTest, ACostGraphTellsOfEachNode) {
   const auto session = Session({.build_cost_model = 1});
+  const RunMetadata first = Run(*session);
   const RunMetadata metadata = Run(*session, {.trace = true, .partition_graphs = true});
+  EXPECT_EQ(first.cost_graph.size(), metadata.cost_graph.size()) << "of the graphs that are kept";
   EXPECT_FALSE(metadata.step_stats.empty());
   size_t nodes = 0;
   for (const auto& [device, graph] : metadata.partition_graphs) nodes += graph.num_nodes();

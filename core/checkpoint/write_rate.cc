@@ -2,25 +2,43 @@
 #include "core/checkpoint/write_rate.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock {
 namespace {
 
 constexpr int64_t kNapNanos = 50'000'000;
 
+// Smaller writes cost more than they spare others.
+constexpr int64_t kPieceBytesMin = 4096;
+
 }  // namespace
+
+SteadyEnv::SteadyEnv(Env& base, int64_t bytes_per_second, std::function<Status()> check)
+    : ForwardingEnv(base),
+      bytes_per_second_(bytes_per_second),
+      piece_bytes_(std::max(kPieceBytesMin, bytes_per_second / (1'000'000'000 / kNapNanos))),
+      check_(std::move(check)) {}
 
 class SteadyEnv::File final : public WritableFile {
  public:
   File(SteadyEnv& env, std::unique_ptr<WritableFile> file) : env_(env), file_(std::move(file)) {}
   Status Append(string_view data) override {
-    RETURN_IF_ERROR(env_.Wait(data.size()));
-    return file_->Append(data);
+    while (data.size() > env_.piece_bytes_) {
+      RETURN_IF_ERROR(AppendPiece(data.substr(0, env_.piece_bytes_)));
+      data.remove_prefix(env_.piece_bytes_);
+    }
+    return AppendPiece(data);
   }
   Status Sync() override { return file_->Sync(); }
   Status Close() override { return file_->Close(); }
 
  private:
+  Status AppendPiece(string_view data) {
+    RETURN_IF_ERROR(env_.Wait(data.size()));
+    return file_->Append(data);
+  }
+
   SteadyEnv& env_;
   const std::unique_ptr<WritableFile> file_;
 };

@@ -8,7 +8,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "core/base/forwarding_env.h"
 
@@ -23,9 +22,9 @@ inline constexpr char kBytesPerSecondAttr[] = "_bytes_per_second";
 class SteadyEnv final : public ForwardingEnv {
  public:
   // REQUIRES bytes_per_second > 0. `check` is asked at least every 50 ms while a write waits; what
-  // it returns ends the write. Borrows `base`.
-  SteadyEnv(Env& base, int64_t bytes_per_second, std::function<Status()> check)
-      : ForwardingEnv(base), bytes_per_second_(bytes_per_second), check_(std::move(check)) {}
+  // it returns ends the write. A large write goes out in pieces of 50 ms. Borrows `base`, whose
+  // SleepForNanos it waits with.
+  SteadyEnv(Env& base, int64_t bytes_per_second, std::function<Status()> check);
 
   StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override;
 
@@ -34,6 +33,7 @@ class SteadyEnv final : public ForwardingEnv {
   Status Wait(size_t bytes);
 
   const int64_t bytes_per_second_;
+  const size_t piece_bytes_;
   const std::function<Status()> check_;
   int64_t next_ns_ = 0;  // when the next bytes may be written; of the one thread that writes
 };

@@ -72,13 +72,15 @@ void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step) {
   step->set_transfer_bytes(bytes);
 }
 
-wire::CostReport ReportCosts(Task& task, size_t steps_max) {
+wire::CostReport ReportCosts(Task& task, size_t steps_max, absl::FunctionRef<bool()> goes_on) {
   wire::CostReport report;
   report.set_task(task.self().name);
   for (const auto& session : task.master().sessions()) {
     wire::SessionCosts* const costs = report.add_session();
     costs->set_handle(session->handle());
-    for (const auto& step : session->PredictSteps(steps_max)) AddStep(step, costs->add_step());
+    for (const auto& step : session->PredictSteps(steps_max, goes_on)) {
+      AddStep(step, costs->add_step());
+    }
     const std::shared_ptr<const CostTable> table = session->costs();
     if (table == nullptr) continue;
     for (const auto& record : table->Records()) AddMeasured(record, costs->add_measured());

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/env.h"
 #include "core/compiler/pass/compile_report.h"
 #include "core/compiler/pass/cost_table.h"
@@ -14,9 +15,9 @@
 namespace penstock {
 
 // Reports what the sessions whose master is `task` have measured, and predicts at most `steps_max`
-// steps of each. Compiles them: it takes as long as preparing them. REQUIRES that `task` has
-// started.
-wire::CostReport ReportCosts(Task& task, size_t steps_max);
+// steps of each. Compiles them: it takes as long as preparing them. Once `goes_on` is false, no
+// more steps are predicted; it is asked before each. REQUIRES that `task` has started.
+wire::CostReport ReportCosts(Task& task, size_t steps_max, absl::FunctionRef<bool()> goes_on);
 
 // Adds the predicted step. REQUIRES a report that CompileOptions::predict asked for.
 void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step);

@@ -12,7 +12,7 @@
 namespace penstock {
 
 // OK if `header`, "HOST" or "HOST:PORT", is an address in numbers, "localhost" or one of `names`,
-// in whatever case; or "", which no browser sends. Else PermissionDenied, which names
+// in capital or small letters; or "", which no browser sends. Else PermissionDenied, which names
 // --status_hosts.
 Status CheckHostHeader(const std::string& header, const std::vector<std::string>& names);
 

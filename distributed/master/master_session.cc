@@ -25,10 +25,10 @@ constexpr int64_t kLeaseMs = kMinuteMs;
 
 Status Closed() { return FailedPrecondition("Session is closed."); }
 
-// Mixes a counter into an id that looks random; no two inputs give the same.
 const FaultPoint kSameSteps(FaultPoint::kBug, "session/step-ids-reused",
                             "each session gives its steps the same ids");
 
+// Mixes a counter into an id that looks random; no two inputs give the same.
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -189,9 +189,9 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
 MasterSession::Measuring MasterSession::BeginExecution(PreparedStep* step) const {
   Measuring measuring;
   if (step->placed != nullptr) measuring.sample = step->sampling.Begin();
+  const int64_t before = step->executions.fetch_add(1, std::memory_order_relaxed);
   const int64_t every = options_.session.build_cost_model;
   if (every > 0) {
-    const int64_t before = step->executions.fetch_add(1, std::memory_order_relaxed);
     const int64_t counted = before - options_.session.build_cost_model_after;
     measuring.cost_graph = counted >= 0 && (counted + 1) % every == 0;
   }
@@ -219,12 +219,15 @@ Status MasterSession::Finished(const Prepared& step, const RunOptions& options, 
     }
     if (metadata != nullptr && options.trace) metadata->step_stats = taken;
   }
-  if (metadata == nullptr || (!options.partition_graphs && !measuring.cost_graph)) {
-    return OkStatus();
+  if (metadata == nullptr) return OkStatus();
+  if (measuring.cost_graph) {
+    // Without graphs it stays empty: the step has ended well, and its updates are there.
+    const auto graphs = KeptGraphs(*step);
+    if (graphs != nullptr) metadata->cost_graph = CostGraphOf(*graphs, taken);
   }
-  ASSIGN_OR_RETURN(auto graphs, PartitionGraphs(*step));
-  if (measuring.cost_graph) metadata->cost_graph = CostGraphOf(graphs, taken);
-  if (options.partition_graphs) metadata->partition_graphs = std::move(graphs);
+  if (options.partition_graphs) {
+    ASSIGN_OR_RETURN(metadata->partition_graphs, PartitionGraphs(*step));
+  }
   return OkStatus();
 }
 

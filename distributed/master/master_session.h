@@ -104,9 +104,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     PlacementReport predicted;
     Status status;  // why nothing is predicted
   };
-  // Predicts the steps that have taken the most time, at most `steps_max`. Compiles each, which
-  // takes as long as preparing it.
-  std::vector<StepCosts> PredictSteps(size_t steps_max);
+  // Predicts at most `steps_max` steps: those that have taken the most time, by the median of the
+  // executions that were timed and the number of all; then those that were never timed. Compiles
+  // each, which takes as long as preparing it; ends before the next one when `goes_on` is false or
+  // the session has been closed.
+  std::vector<StepCosts> PredictSteps(size_t steps_max, absl::FunctionRef<bool()> goes_on);
   // All that was measured; null: nothing.
   std::shared_ptr<const CostTable> costs() const { return costs_.Get(); }
   // Ends the steps with `why`, waits for them and ends the session in all tasks.
@@ -161,7 +163,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
   void LogPlacement(const std::vector<Partition>& partitions) const;
   // The graphs of the partitions that run.
-  StatusOr<std::vector<std::pair<std::string, Graph>>> PartitionGraphs(const PreparedStep& step);
+  StatusOr<PreparedStep::Graphs> PartitionGraphs(const PreparedStep& step);
+  // As above, compiled once in the step's life. Null if that fails.
+  std::shared_ptr<const PreparedStep::Graphs> KeptGraphs(PreparedStep& step);
   // Schedules a new placement of the step on the pool, for feeds of these shapes. The step runs as
   // it is until the new one is ready.
   void PlaceAnew(const Prepared& step, std::vector<PartialShape> fed_shapes);

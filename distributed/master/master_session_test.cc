@@ -74,6 +74,24 @@ TEST_F(MasterSessionTest, EveryStepHasAnIdOfItsOwn) {
   });
 }
 
+TEST_F(MasterSessionTest, PredictsNoMoreOnceTheAskerHasGoneOrItIsClosed) {
+  InSession([&] {
+    Begin({"there"});
+    End(*ps_);
+    int asked = 0;
+    const auto gone = [&] {
+      ++asked;
+      return false;
+    };
+    EXPECT_TRUE(session_->PredictSteps(5, gone).empty());
+    EXPECT_EQ(asked, 1);
+    const auto goes_on = [] { return true; };
+    EXPECT_EQ(session_->PredictSteps(5, goes_on).size(), 1u);
+    EXPECT_EQ(session_->Close(), OkStatus());
+    EXPECT_TRUE(session_->PredictSteps(5, goes_on).empty());
+  });
+}
+
 TEST_F(MasterSessionTest, DeadlinesAreTheStepsOrTheSessionsOrADay) {
   const auto deadline_ms = [&](const RunOptions& options) {
     const int64_t now_ns = env_.NowNanos();

@@ -53,6 +53,16 @@ void PreparedStep::Finish(const Status& status) {
   for (Done& done : waiting) std::move(done)(status);
 }
 
+std::shared_ptr<const PreparedStep::Graphs> PreparedStep::graphs() const {
+  MutexLock lock(mu_);
+  return graphs_;
+}
+
+void PreparedStep::KeepGraphs(std::shared_ptr<const Graphs> graphs) {
+  MutexLock lock(mu_);
+  graphs_ = std::move(graphs);
+}
+
 Status PreparedStep::CheckFeeds(absl::Span<const Tensor> tensors) const {
   if (tensors.size() != feeds.size()) {
     return InvalidArgument("expected ", feeds.size(), " feeds, got ", tensors.size());

@@ -3,8 +3,8 @@
 // PreparedStep: one combination of feeds, fetches and targets, compiled and registered with the
 // tasks that take part in it; StepCache: those of one session, by their names.
 //
-// Prepared once, by whoever asks first; others wait for it. Thread-safe. Held by shared pointers:
-// a running step keeps its own, so that the cache may forget it at any time.
+// Prepared once, by the caller that asks first; others wait for it. Thread-safe. Held by shared
+// pointers: a running step keeps its own, so that the cache may forget it at any time.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/base/done.h"
 #include "core/base/mutex.h"
+#include "core/graph/graph.h"
 #include "core/tensor/tensor.h"
 #include "distributed/master/auto_placement.h"
 #include "distributed/master/step_times.h"
@@ -92,15 +93,20 @@ class PreparedStep {
   // For a partial run: the feeds that each fetch needs.
   std::vector<std::vector<int>> feeds_of_fetches;
   // How long executions took that ended well. Those of one part in this process are timed only if
-  // they are measured.
+  // they are measured: traced, sampled, or for a cost graph.
   mutable StepTimes times;
   StepSampling sampling;               // if `placed`
-  std::atomic<int64_t> executions{0};  // counted if SessionOptions::build_cost_model says so
+  std::atomic<int64_t> executions{0};  // that have begun, of a step that is no partial run
   // The step is placed anew when values are fed that it was not compiled for. Set if costs decided
   // where a node runs; cleared when that has happened once.
   std::atomic<bool> watches_feeds{false};
   // Whether `tensors` are more than twice, or less than half, the bytes that were expected.
   bool FeedsDiffer(absl::Span<const Tensor> tensors) const;
+
+  // The graphs of its partitions, by device, for RunMetadata::cost_graph; null until they are kept.
+  using Graphs = std::vector<std::pair<std::string, Graph>>;
+  std::shared_ptr<const Graphs> graphs() const;
+  void KeepGraphs(std::shared_ptr<const Graphs> graphs);
 
   // InvalidArgument if the tensors do not fit the feeds; names the one.
   Status CheckFeeds(absl::Span<const Tensor> tensors) const;
@@ -114,7 +120,8 @@ class PreparedStep {
   const CallableSpec names_;
   const bool partial_;
   std::atomic<bool> ready_{false};
-  Mutex mu_;
+  mutable Mutex mu_;
+  std::shared_ptr<const Graphs> graphs_ ABSL_GUARDED_BY(mu_);
   State state_ ABSL_GUARDED_BY(mu_) = State::kNew;
   Status status_ ABSL_GUARDED_BY(mu_);
   std::vector<Done> waiting_ ABSL_GUARDED_BY(mu_);

@@ -38,6 +38,14 @@ TEST(PreparedStepTest, AFailureIsToldToAll) {
   EXPECT_THAT(told, ElementsAre(NotFound("no such node"), NotFound("no such node")));
 }
 
+TEST(PreparedStepTest, KeepsItsGraphs) {
+  PreparedStep step({});
+  EXPECT_EQ(step.graphs(), nullptr);
+  const auto graphs = std::make_shared<const PreparedStep::Graphs>();
+  step.KeepGraphs(graphs);
+  EXPECT_EQ(step.graphs(), graphs);
+}
+
 TEST(PreparedStepTest, FeedsMustFit) {
   PreparedStep step({});
   step.feeds = {{"x:0", DType::kFloat, PartialShape({-1, 2})},

@@ -16,26 +16,31 @@ std::vector<MasterSession::Prepared> MasterSession::AllPrepared() {
   return steps;
 }
 
-std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(size_t steps_max) {
+std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
+    size_t steps_max, absl::FunctionRef<bool()> goes_on) {
   struct Timed {
     Prepared step;
-    uint64_t executions;
+    int64_t executions;  // timed or not
+    uint64_t timed;
     int64_t median_ns;
-    double total() const {
-      return static_cast<double>(executions) * static_cast<double>(median_ns);
+    std::pair<double, int64_t> rank() const {
+      return {static_cast<double>(executions) * static_cast<double>(median_ns), executions};
     }
   };
   std::vector<Timed> steps;
   for (const Prepared& step : AllPrepared()) {
-    if (step->ready()) steps.push_back({step, step->times.count(), step->times.MedianNanos()});
+    if (!step->ready()) continue;
+    steps.push_back({step, step->executions.load(std::memory_order_relaxed), step->times.count(),
+                     step->times.MedianNanos()});
   }
   std::stable_sort(steps.begin(), steps.end(),
-                   [](const Timed& a, const Timed& b) { return a.total() > b.total(); });
+                   [](const Timed& a, const Timed& b) { return a.rank() > b.rank(); });
   if (steps.size() > steps_max) steps.resize(steps_max);
   const std::shared_ptr<const CostTable> costs = costs_.Get();
   std::vector<StepCosts> found;
-  for (const auto& [prepared, executions, median_ns] : steps) {
-    StepCosts step = {.names = prepared->names(), .executions = executions, .median_ns = median_ns};
+  for (const auto& [prepared, executions, timed, median_ns] : steps) {
+    if (!goes_on() || !CheckOpen().ok()) break;  // each takes as long as preparing it
+    StepCosts step = {.names = prepared->names(), .executions = timed, .median_ns = median_ns};
     CompileReport report;
     auto options = OptionsOf(*prepared);
     step.status = options.status();

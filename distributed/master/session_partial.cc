@@ -14,7 +14,8 @@ namespace {
 // Limits the unfinished partial runs of a session.
 constexpr size_t kPartialRunsMax = 10'000;
 
-// Ends a partial run when its instalment takes too long, or when whoever waits for that gives up.
+// Ends a partial run when its instalment takes too long, or when the caller that waits for it gives
+// up.
 class Guard {
  public:
   Guard(std::shared_ptr<PartialRun> run, const RunOptions& options,

@@ -235,14 +235,23 @@ void MasterSession::LogPlacement(const std::vector<Partition>& partitions) const
   std::fputs(text.c_str(), stderr);
 }
 
-StatusOr<std::vector<std::pair<std::string, Graph>>> MasterSession::PartitionGraphs(
-    const PreparedStep& step) {
+StatusOr<PreparedStep::Graphs> MasterSession::PartitionGraphs(const PreparedStep& step) {
   ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileStep(step, nullptr));
-  std::vector<std::pair<std::string, Graph>> graphs;
+  PreparedStep::Graphs graphs;
   for (Partition& partition : partitions) {
     graphs.emplace_back(partition.device, std::move(partition.graph));
   }
   return graphs;
+}
+
+std::shared_ptr<const PreparedStep::Graphs> MasterSession::KeptGraphs(PreparedStep& step) {
+  std::shared_ptr<const PreparedStep::Graphs> kept = step.graphs();
+  if (kept != nullptr) return kept;
+  auto graphs = PartitionGraphs(step);
+  if (!graphs.ok()) return nullptr;
+  kept = std::make_shared<const PreparedStep::Graphs>(*std::move(graphs));
+  step.KeepGraphs(kept);
+  return kept;
 }
 
 }  // namespace penstock

@@ -80,6 +80,11 @@ StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max) {
   request.set_steps_max(steps_max);
   wire::CostReport report;
   const Status status = FromGrpc(task.stub->GetCosts(&context, request, &report), "");
+  if (absl::IsDeadlineExceeded(status)) {
+    return DeadlineExceeded("the task at ", task.address, " takes longer than ", kCostsMs / 1'000,
+                            " s to predict the steps of its sessions: ask for fewer steps; or it ",
+                            "has stopped: see whether it answers `penstock status`");
+  }
   if (!status.ok()) return Explained(task, status);
   return report;
 }

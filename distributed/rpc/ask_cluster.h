@@ -20,7 +20,8 @@ namespace penstock {
 StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms = 1'500);
 
 // Asks the task at `target` for the costs of the sessions whose master it is, of at most
-// `steps_max` steps each. Waits 60 s: the task compiles them. Errors as above.
+// `steps_max` steps each. Waits 60 s: the task compiles them; DeadlineExceeded says so. Else errors
+// as above.
 StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max);
 
 }  // namespace penstock

@@ -74,7 +74,9 @@ void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue&
         const Status begun = call_threads_.Run([this, call] {
           const int32_t asked = call->request().steps_max();
           const int32_t steps = asked > 0 ? std::min(asked, kCostStepsMax) : kCostStepsDefault;
-          call->response() = ReportCosts(*options_.task, static_cast<size_t>(steps));
+          // Given up: the caller has gone, its deadline has passed or the server shuts down.
+          call->response() = ReportCosts(*options_.task, static_cast<size_t>(steps),
+                                         [&] { return !call->given_up(); });
           call->Finish(OkStatus());
         });
         if (!begun.ok()) call->Finish(begun);

@@ -16,39 +16,50 @@ class GateWait : public std::enable_shared_from_this<GateWait> {
  public:
   GateWait(const StepGate& gate, std::shared_ptr<Step> step, const GateServices& services,
            Done done)
-      : awaited_(gate.awaited()), step_(std::move(step)), services_(services) {
-    MutexLock lock(mu_);
-    done_.emplace(std::move(done));
-  }
+      : awaited_(gate.awaited()),
+        step_(std::move(step)),
+        services_(services),
+        done_(std::move(done)) {}
 
-  // Has the step's cancellation and its deadline end the wait, unless it has ended.
-  void Watch(int64_t deadline_ns) ABSL_LOCKS_EXCLUDED(mu_);
-  void Answer(const Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  // Tells the gate, and has the step's cancellation and its deadline end the wait. Called once. An
+  // answer that comes meanwhile is given at its end: with the step's Done, the worker may go, and
+  // with it the gate and the timer.
+  void Begin(StepGate& gate, const Status& ran, int64_t deadline_ns) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Registrations, to be given back when the wait has ended.
-  struct Watches {
-    std::optional<Cancellation::Token> cancellation;
-    std::optional<DeadlineTimer::Token> timer;
-  };
-  void StepCancelled(const Status& why) ABSL_LOCKS_EXCLUDED(mu_);
-  std::optional<Done> Take(Watches* watches) ABSL_LOCKS_EXCLUDED(mu_);
-  void Release(const Watches& watches);
+  void Watch(int64_t deadline_ns);
+  bool answered() const ABSL_LOCKS_EXCLUDED(mu_);
+  // The first answer ends the wait; later ones are dropped.
+  void Answer(const Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  void StepCancelled(const Status& why);
+  void End(const Status& status);
 
   const char* const awaited_;
   const std::shared_ptr<Step> step_;
   const GateServices services_;
-  Mutex mu_;
-  std::optional<Done> done_ ABSL_GUARDED_BY(mu_);  // until the wait has ended
-  Watches watches_ ABSL_GUARDED_BY(mu_);
+  // Set by Begin; then of the thread that ends the wait.
+  std::optional<Cancellation::Token> cancellation_;
+  std::optional<DeadlineTimer::Token> timer_;
+  Done done_;
+  mutable Mutex mu_;
+  bool begun_ ABSL_GUARDED_BY(mu_) = false;  // Begin has ended
+  std::optional<Status> answer_ ABSL_GUARDED_BY(mu_);
 };
 
-void GateWait::Watch(int64_t deadline_ns) {
+void GateWait::Begin(StepGate& gate, const Status& ran, int64_t deadline_ns) {
+  gate.StepEnds(step_->id(), ran,
+                Done([self = shared_from_this()](const Status& status) { self->Answer(status); }));
+  if (!answered()) Watch(deadline_ns);
+  std::optional<Status> answer;
   {
     MutexLock lock(mu_);
-    if (!done_.has_value()) return;  // the gate has answered at once
+    begun_ = true;
+    answer = answer_;
   }
-  Watches watches;
+  if (answer.has_value()) End(*answer);
+}
+
+void GateWait::Watch(int64_t deadline_ns) {
   Cancellation::Token token;
   const auto cancelled = [self = shared_from_this()](const Status& why) {
     self->StepCancelled(why);
@@ -56,31 +67,29 @@ void GateWait::Watch(int64_t deadline_ns) {
   if (!step_->cancellation().Register(cancelled, &token)) {
     return StepCancelled(step_->cancellation().status());
   }
-  watches.cancellation = token;
-  if (deadline_ns != 0) {
-    // The timer's thread must not end the step: that would have it wait for itself.
-    watches.timer = services_.timer->Arm(deadline_ns, [step = step_, threads = services_.threads] {
-      threads->Schedule([step] {
-        step->Cancel(DeadlineExceeded("step ", step->id(), " did not end before its deadline"));
-      });
+  cancellation_ = token;
+  if (deadline_ns == 0) return;
+  // The timer's thread must not end the step: that would have it wait for itself.
+  timer_ = services_.timer->Arm(deadline_ns, [step = step_, threads = services_.threads] {
+    threads->Schedule([step] {
+      step->Cancel(DeadlineExceeded("step ", step->id(), " did not end before its deadline"));
     });
-  }
-  {
-    MutexLock lock(mu_);
-    if (done_.has_value()) {
-      watches_ = watches;
-      return;
-    }
-  }
-  Release(watches);  // it has ended meanwhile
+  });
+}
+
+bool GateWait::answered() const {
+  MutexLock lock(mu_);
+  return answer_.has_value();
 }
 
 void GateWait::Answer(const Status& status) {
-  Watches watches;
-  std::optional<Done> done = Take(&watches);
-  if (!done.has_value()) return;
-  Release(watches);
-  (*std::move(done))(status);
+  {
+    MutexLock lock(mu_);
+    if (answer_.has_value()) return;
+    answer_ = status;
+    if (!begun_) return;
+  }
+  End(status);
 }
 
 // Ends the wait on another thread: this one may be that of a caller whose cancellation the end of
@@ -94,29 +103,19 @@ void GateWait::StepCancelled(const Status& why) {
   });
 }
 
-std::optional<Done> GateWait::Take(Watches* watches) {
-  MutexLock lock(mu_);
-  std::optional<Done> done;
-  if (!done_.has_value()) return done;
-  done.emplace(*std::move(done_));
-  done_.reset();
-  *watches = std::exchange(watches_, {});
-  return done;
-}
-
-void GateWait::Release(const Watches& watches) {
-  if (watches.cancellation) step_->cancellation().Deregister(*watches.cancellation);
-  if (watches.timer) services_.timer->Disarm(*watches.timer);
+// Called once, when the wait has begun and there is an answer.
+void GateWait::End(const Status& status) {
+  if (cancellation_) step_->cancellation().Deregister(*cancellation_);
+  if (timer_) services_.timer->Disarm(*timer_);
+  std::move(done_)(status);
 }
 
 }  // namespace
 
 void AwaitGate(StepGate& gate, std::shared_ptr<Step> step, const Status& ran, int64_t deadline_ns,
                const GateServices& services, Done done) {
-  const int64_t id = step->id();
-  const auto wait = std::make_shared<GateWait>(gate, std::move(step), services, std::move(done));
-  gate.StepEnds(id, ran, Done([wait](const Status& status) { wait->Answer(status); }));
-  wait->Watch(deadline_ns);
+  std::make_shared<GateWait>(gate, std::move(step), services, std::move(done))
+      ->Begin(gate, ran, deadline_ns);
 }
 
 }  // namespace penstock

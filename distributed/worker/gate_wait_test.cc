@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/worker/gate_wait.h"
 
+#include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/runtime/testing/sim_test.h"
@@ -17,8 +20,9 @@ class HoldingGate final : public StepGate {
  public:
   void StepBegins(int64_t) override {}
   void StepEnds(int64_t, const Status& status, Done done) override {
-    if (!status.ok()) return std::move(done)(status);
+    if (!status.ok() || at_once) return std::move(done)(status);
     held.push_back(std::move(done));
+    if (meanwhile) meanwhile();
   }
   const char* awaited() const override { return "the other one"; }
   void Answer(const Status& status) {
@@ -26,6 +30,8 @@ class HoldingGate final : public StepGate {
   }
 
   std::vector<Done> held;
+  bool at_once = false;             // answers when it is told
+  std::function<void()> meanwhile;  // called when it is told
 };
 
 class GateWaitTest : public SimTest {
@@ -71,11 +77,53 @@ TEST_F(GateWaitTest, TheGateEndsTheStep) {
   Gated([&] {
     Start(7, env_.NowNanos() + 1'000'000'000);
     EXPECT_FALSE(ended_.has_value());
+    const auto running = worker().steps().steps();
+    ASSERT_EQ(running.size(), 1u);
     gate_.Answer(OkStatus());
     ASSERT_TRUE(ended_.has_value());
     EXPECT_EQ(*ended_, OkStatus());
     EXPECT_EQ(fetch_.scalar<int64_t>(), 2);
-    Pass(2'000);  // the deadline is of no step any more
+    Pass(2'000);
+    EXPECT_FALSE(running[0]->cancellation().cancelled()) << "the deadline is of no step any more";
+  });
+}
+
+TEST_F(GateWaitTest, AGateThatAnswersAtOnceEndsTheStepAtOnce) {
+  Gated([&] {
+    gate_.at_once = true;
+    Start(7, env_.NowNanos() + 1'000'000'000);
+    ASSERT_TRUE(ended_.has_value());
+    EXPECT_EQ(*ended_, OkStatus());
+  });
+}
+
+TEST_F(GateWaitTest, AStepThatIsCancelledWhileTheGateIsToldEnds) {
+  Gated([&] {
+    gate_.meanwhile = [&] { worker().AbortStep(7, Cancelled("the client has gone")); };
+    Start(7, env_.NowNanos() + 1'000'000'000);
+    Pass(1);
+    ASSERT_TRUE(ended_.has_value());
+    EXPECT_EQ(*ended_, Cancelled("the client has gone", kWaited));
+    gate_.Answer(OkStatus());
+  });
+}
+
+// With the end of its step the worker may go, and with it the gate and the timer: not while the
+// thread that has run the step still uses them.
+TEST_F(GateWaitTest, AnAnswerFromElsewhereWaitsForTheOneThatAsks) {
+  Gated([&] {
+    bool ended_meanwhile = false;
+    gate_.meanwhile = [&] {
+      scheduler_.Schedule([&] { gate_.Answer(OkStatus()); });
+      Pass(1);
+      EXPECT_TRUE(gate_.held.empty()) << "it has answered";
+      ended_meanwhile = ended_.has_value();
+    };
+    Start(7, env_.NowNanos() + 1'000'000'000);
+    Pass(2);
+    EXPECT_FALSE(ended_meanwhile);
+    ASSERT_TRUE(ended_.has_value());
+    EXPECT_EQ(*ended_, OkStatus());
   });
 }
 

@@ -31,16 +31,17 @@ void CopyBytes(const Tensor& from, Tensor& to, int64_t begin, int64_t end) {
 // Nothing if the variable's value is better shared.
 StatusOr<std::optional<Snapshot::Part>> Snapshot::Begin(std::shared_ptr<Variable> variable) {
   Shape shape;
-  bool copied = false;
+  std::unique_ptr<ChangeWatch> watch;
   RETURN_IF_ERROR(variable->Inspect([&](const Tensor& value) {
+    const auto bytes = static_cast<int64_t>(value.bytes());
+    if (bytes < kCopiedBytesMin || !IsPlain(value.dtype()) || !IsOnHost(value)) return OkStatus();
+    // Under the same lock: an assignment of another shape marks everything, however early it comes.
     shape = value.shape();
-    copied = static_cast<int64_t>(value.bytes()) >= kCopiedBytesMin && IsPlain(value.dtype()) &&
-             IsOnHost(value);
+    watch = std::make_unique<ChangeWatch>(*variable, bytes);
     return OkStatus();
   }));
-  if (!copied) return std::optional<Part>();
+  if (watch == nullptr) return std::optional<Part>();
   ASSIGN_OR_RETURN(Tensor copy, Tensor::Make(CpuAllocator(), variable->dtype(), shape));
-  auto watch = std::make_unique<ChangeWatch>(*variable, copy.bytes());
   return std::optional<Part>({std::move(variable), std::move(copy), std::move(watch)});
 }
 

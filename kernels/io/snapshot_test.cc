@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The three steps of a save that does not stop updates.
+#include "kernels/io/snapshot.h"
+
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/env.h"
 #include "core/base/scheduler.h"
 #include "gtest/gtest.h"
 #include "kernels/state/test_variables.h"
@@ -122,17 +126,25 @@ TEST_F(SnapshotTest, BelongsToOneSave) {
 // Every row gets updates in order while the table is being copied: in a snapshot of one moment, no
 // row is ahead of one that was updated before it.
 TEST_F(SnapshotTest, UpdatesDuringTheCopyingAreAllThereOrAllNot) {
+  int copied = 0;
   for (int round = 0; round < 5; ++round) {
     const std::string save = StrCat("s", round);
-    std::atomic<bool> end{false};
+    const void* const place = TestVariables::Value(table_).raw_data();  // updates keep it
+    std::atomic<bool> end{false}, updated{false};
     auto updates = Scheduler::Real().StartThread("updates", [&] {
-      for (int64_t row = 0; !end; row = (row + 1) % kRows) AddToRow(row);
+      for (int64_t row = 0; !end; row = (row + 1) % kRows) {
+        AddToRow(row);
+        updated = true;
+      }
     });
+    while (!updated) Env::Real().SleepForNanos(10'000);
     ASSERT_EQ(CopyAhead(save.c_str()), OkStatus());
     const auto cut = Cut(save.c_str());
     end = true;
     updates = nullptr;
     ASSERT_TRUE(cut.ok()) << cut.status();
+    EXPECT_GE(At((*cut)[0], 0), 2) << "updates began before the copying";
+    copied += (*cut)[0].raw_data() != place ? 1 : 0;
     int steps_down = 0;
     for (int64_t row = 1; row < kRows; ++row) {
       const float before = At((*cut)[0], row - 1), now = At((*cut)[0], row);
@@ -145,6 +157,57 @@ TEST_F(SnapshotTest, UpdatesDuringTheCopyingAreAllThereOrAllNot) {
     EXPECT_LE(steps_down, 1);
     table_ = variables_.New(Tensor::Of<float>({kRows, kLength}, Ones()));
   }
+  EXPECT_GT(copied, 0) << "no table was copied ahead";
+}
+
+// Another shape, between the copying of the first and the second piece.
+TEST_F(SnapshotTest, ATableThatGetsAnotherShapeIsShared) {
+  for (const int64_t rows : {kRows / 4, kRows * 2}) {
+    Variable table("table", DType::kFloat, PartialShape({-1, kLength}));
+    const auto filled = [](int64_t n) {
+      return Tensor::Of<float>({n, kLength}, std::vector<float>(n * kLength, float(n)));
+    };
+    ASSERT_EQ(table.Assign(filled(kRows), false, {}), OkStatus());
+    const std::shared_ptr<Variable> variable(&table, [](Variable*) {});
+    Snapshot snapshot;
+    int pieces = 0;
+    const auto check = [&] {
+      return ++pieces == 2 ? table.Assign(filled(rows), false, {}) : OkStatus();
+    };
+    ASSERT_EQ(snapshot.CopyAhead("a", {variable}, check), OkStatus());
+    const auto cut = snapshot.Cut("a", {variable});
+    ASSERT_TRUE(cut.ok()) << cut.status();
+    EXPECT_EQ((*cut)[0].shape(), Shape({rows, kLength}));
+    EXPECT_EQ(At((*cut)[0], rows - 1), static_cast<float>(rows));
+  }
+}
+
+// Shapes that come and go at any time: what is cut is always one of the values.
+TEST_F(SnapshotTest, EachCutHasTheShapeOfItsValue) {
+  Variable table("table", DType::kFloat, PartialShape({-1, kLength}));
+  const auto filled = [](int64_t n) {
+    return Tensor::Of<float>({n, kLength}, std::vector<float>(n * kLength, float(n)));
+  };
+  const Tensor small = filled(kRows / 2), large = filled(kRows);
+  ASSERT_EQ(table.Assign(large, false, {}), OkStatus());
+  const std::shared_ptr<Variable> variable(&table, [](Variable*) {});
+  std::atomic<bool> end{false};
+  auto assignments = Scheduler::Real().StartThread("assignments", [&] {
+    for (int i = 0; !end; ++i) CHECK_OK(table.Assign(i % 2 == 0 ? small : large, false, {}));
+  });
+  Snapshot snapshot;
+  for (int round = 0; round < 50; ++round) {
+    const std::string save = StrCat("s", round);
+    EXPECT_EQ(snapshot.CopyAhead(save, {variable}, [] { return OkStatus(); }), OkStatus());
+    const auto cut = snapshot.Cut(save, {variable});
+    EXPECT_TRUE(cut.ok()) << cut.status();
+    if (!cut.ok()) break;
+    const int64_t rows = (*cut)[0].shape().dim(0);
+    EXPECT_EQ(At((*cut)[0], 0), static_cast<float>(rows));
+    EXPECT_EQ(At((*cut)[0], rows - 1), static_cast<float>(rows));
+  }
+  end = true;
+  assignments = nullptr;
 }
 
 }  // namespace
