@@ -28,6 +28,11 @@ from tf_server import find_program
 
 _ADD = ("Attr", "Input", "Output")
 
+# TensorFlow ends the process when it is to register other names.
+_OP_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*(>[A-Z][A-Za-z0-9_]*)*|_.*")
+_NAMES = {"attrs": re.compile("[A-Za-z][A-Za-z0-9_]*"), "inputs": re.compile("[a-z][a-z0-9_]*"),
+          "outputs": re.compile("[a-z][a-z0-9_]*")}
+
 
 @functools.lru_cache(maxsize=None)
 def _tensorflow():
@@ -46,11 +51,32 @@ def _tensorflow():
     return library
 
 
-def register(spec):
-    """Registers an op of `penstock ops --json`. RuntimeError if TensorFlow has one of its name."""
-    # Registering it would end the process.
+def _check(spec):
+    """Raises the error of an op that would end the process if it were registered."""
+    if not _OP_NAME.fullmatch(spec["name"]):
+        raise ValueError("TensorFlow takes no op of the name '%s', expected one as CubeRoot" %
+                         spec["name"])
+    seen = set()
+    for what, pattern in _NAMES.items():
+        for part in spec[what]:
+            name = part.split(":")[0]
+            if not pattern.fullmatch(name):
+                raise ValueError("op %s: TensorFlow takes no name '%s' among the %s, expected %s" %
+                                 (spec["name"], name, what, pattern.pattern))
+            if name in seen:
+                raise ValueError("op %s: TensorFlow takes the name '%s' only once" %
+                                 (spec["name"], name))
+            seen.add(name)
     if op_def_registry.get(spec["name"]) is not None:
         raise RuntimeError("TensorFlow has an op %s of its own" % spec["name"])
+
+
+def register(spec):
+    """Registers an op of `penstock ops --json`.
+
+    RuntimeError if TensorFlow has one of its name; ValueError if it does not take its names.
+    """
+    _check(spec)
     library = _tensorflow()
     builder = library.TF_NewOpDefinitionBuilder(spec["name"].encode())
     for what in _ADD:
@@ -101,12 +127,15 @@ _loaded = {}
 def load_op_library(library_filename):
     """Returns a module with a function for each op of the library, cube_root(x) for CubeRoot.
 
-    RuntimeError if Penstock refuses the library, or TensorFlow has an op of the same name.
+    RuntimeError if Penstock refuses the library, or TensorFlow has an op of the same name;
+    ValueError if TensorFlow does not take the names of an op. Then no op has been registered.
     """
     path = os.path.realpath(library_filename)
     if path in _loaded:
         return _loaded[path]
     specs = _specs(path)
+    for spec in specs:
+        _check(spec)
     module = types.ModuleType(os.path.basename(path).split(".")[0])
     for spec in specs:
         register(spec)

@@ -15,8 +15,8 @@ TensorFlow's. The task itself is a process of `penstock server`, which ends with
 stop() is called: as TensorFlow's, it lives on when nobody holds the Server any more. With
 PENSTOCK_TLS_CA or PENSTOCK_TOKEN_FILE in the environment the task is secured (SECURITY.md), and
 .target is a port of this host for processes of this user. PENSTOCK_LOAD names op libraries that it
-loads (docs/custom-ops.md). The program is $PENSTOCK, else the one of this checkout's build, else
-the one on the PATH.
+loads (docs/custom-ops.md). The program is $PENSTOCK, else the one of this checkout's build or of
+the installation that this file belongs to, else the one on the PATH.
 """
 
 import atexit
@@ -29,13 +29,14 @@ import threading
 
 import tensorflow as tf
 
-_BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
-                      "bazel-bin", "tools", "penstock", "penstock")
+_HERE = os.path.dirname(os.path.abspath(__file__))  # tools, or share/penstock/python
+_BUILT = os.path.join(os.path.dirname(_HERE), "bazel-bin", "tools", "penstock", "penstock")
+_INSTALLED = os.path.normpath(os.path.join(_HERE, "..", "..", "..", "bin", "penstock"))
 
 
 def find_program():
     """Returns the path of the penstock program."""
-    for path in (os.environ.get("PENSTOCK"), _BUILT, shutil.which("penstock")):
+    for path in (os.environ.get("PENSTOCK"), _BUILT, _INSTALLED, shutil.which("penstock")):
         if path and os.access(path, os.X_OK):
             return path
     raise RuntimeError("there is no penstock program: build it with "

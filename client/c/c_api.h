@@ -7,11 +7,11 @@
    Pointers that a handle's getter returns live as long as the handle. Arguments are only borrowed
    for the call, unless the function says that it takes them. PS_DeleteX(NULL) does nothing.
    Errors. A function that can fail returns NULL, or a PS_Status that says what went wrong; then it
-   has written none of its results. No exception crosses, and nothing exits the process.
-   Threads. Functions may be called from any thread. A handle may be used by several threads at
-   once, but for its deletion; a tensor's data is the callers' to share.
-   Versions. A program that was built for PS_ABI_VERSION n works with a library whose
-   PS_AbiVersion() is n: functions are added without raising it. */
+   has written none of its results. No exception crosses, and no mistake of a caller ends the
+   process; a bug of Penstock's own that it notices aborts it. Threads. Functions may be called from
+   any thread. A handle may be used by several threads at once, but for its deletion; a tensor's
+   data is the callers' to share. Versions. A program that was built for PS_ABI_VERSION n works with
+   a library whose PS_AbiVersion() is n: functions are added without raising it. */
 #pragma once
 
 #include <stddef.h>
@@ -84,13 +84,15 @@ typedef enum PS_DType {
 /* Makes a tensor in row-major order, whose elements are still to be written: any type but
    PS_STRING. INVALID_ARGUMENT: the type, or a negative dimension; RESOURCE_EXHAUSTED: no memory. */
 PS_Status* PS_NewTensor(PS_DType dtype, const int64_t* dims, int rank, PS_Tensor** tensor);
-/* Makes a tensor of strings: as many as the dimensions say, of `sizes` bytes each. Copies them. */
+/* Makes a tensor of strings: as many as the dimensions say, of `sizes` bytes each. Copies them.
+   INVALID_ARGUMENT: a negative dimension, or NULL where there are strings to copy. */
 PS_Status* PS_NewStringTensor(const int64_t* dims, int rank, const char* const* strings,
                               const size_t* sizes, PS_Tensor** tensor);
 /* Wraps the memory of a DLPack tensor without a copy and takes it over: its deleter runs when no
    tensor of Penstock uses it any more, on any thread. On an error it stays the caller's.
    INVALID_ARGUMENT: not in CPU memory, not row-major, or a type that tensors do not have. Nobody
-   may write the memory until then. */
+   may write the memory until then. Penstock itself only reads it, so it may be read-only: a
+   variable that was assigned the tensor is copied before its first update. */
 PS_Status* PS_TensorFromDLPack(struct DLManagedTensor* managed, PS_Tensor** tensor);
 /* Gives the tensor out as a DLPack tensor that shares its memory, and keeps that alive until the
    consumer calls the deleter. INVALID_ARGUMENT: strings have no DLPack type. A tensor that was
@@ -160,7 +162,9 @@ typedef struct PS_Server PS_Server;
 
 /* Makes a task and binds its port, from JSON as in TF_CONFIG:
    {"cluster": {"ps": ["h:2220"], "worker": ["h:2221"]}, "task": {"type": "ps", "index": 0}}.
-   Port 0 is a free one. INVALID_ARGUMENT: a mistake in it, or the port is taken. */
+   Port 0 is a free one. INVALID_ARGUMENT: a mistake in it, or the port is taken. Loads the op
+   libraries that PENSTOCK_LOAD in the environment names, separated by commas. A library that is
+   refused fails the call with an error of PS_LoadLibrary, which begins with PENSTOCK_LOAD. */
 PS_Status* PS_NewServer(const char* config, PS_Server** server);
 /* Serves from now on. */
 PS_Status* PS_StartServer(PS_Server* server);
@@ -176,8 +180,9 @@ void PS_DeleteServer(PS_Server* server);
 /* --- Ops -------------------------------------------------------------------------------------- */
 
 /* Loads an op library for good (docs/custom-ops.md). Sessions and servers that are made later know
-   its ops. FAILED_PRECONDITION: it was built for another version; ALREADY_EXISTS: it has an op that
-   there is. */
+   its ops. NOT_FOUND: there is no such file; INVALID_ARGUMENT: it is no op library, or contradicts
+   itself; FAILED_PRECONDITION: it was built for another version; ALREADY_EXISTS: it has an op or a
+   kernel that there is. */
 PS_Status* PS_LoadLibrary(const char* path);
 
 #ifdef __cplusplus

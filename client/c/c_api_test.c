@@ -130,6 +130,14 @@ static void make_mistakes(PS_Session* session) {
   PS_Tensor* tensor = NULL;
   must_fail(PS_NewTensor(PS_STRING, NULL, 0, &tensor), PS_INVALID_ARGUMENT, "string");
   must_fail(PS_NewTensor(PS_FLOAT, (int64_t[]){-1}, 1, &tensor), PS_INVALID_ARGUMENT, "-1");
+  const char* const texts[] = {"a", NULL};
+  const size_t sizes[] = {1, 1};
+  const int64_t two[] = {2};
+  must_fail(PS_NewStringTensor(two, 1, NULL, sizes, &tensor), PS_INVALID_ARGUMENT,
+            "strings is NULL");
+  must_fail(PS_NewStringTensor(two, 1, texts, NULL, &tensor), PS_INVALID_ARGUMENT, "sizes is NULL");
+  must_fail(PS_NewStringTensor(two, 1, texts, sizes, &tensor), PS_INVALID_ARGUMENT,
+            "strings[1] is NULL");
   must_fail(PS_NewTensor(PS_FLOAT, (int64_t[]){1LL << 50}, 1, &tensor), PS_RESOURCE_EXHAUSTED, "");
   EXPECT(tensor == NULL && server == NULL && other == NULL);
 }
@@ -142,6 +150,10 @@ static void check_strings(void) {
   EXPECT(memcmp(PS_TensorString(tensor, 0, &size), "ab\0c", 5) == 0 && size == 4);
   EXPECT(strcmp(PS_TensorString(tensor, 1, &size), "") == 0 && size == 0);
   EXPECT(PS_TensorString(tensor, 2, &size) == NULL && PS_TensorData(tensor) == NULL);
+  PS_Tensor* none = NULL;
+  must(PS_NewStringTensor((int64_t[]){0}, 1, NULL, NULL, &none));
+  EXPECT(PS_TensorElements(none) == 0);
+  PS_DeleteTensor(none);
   struct DLManagedTensor* managed = NULL;
   must_fail(PS_TensorToDLPack(tensor, &managed), PS_INVALID_ARGUMENT, "string");
   PS_DeleteTensor(tensor);

@@ -39,7 +39,15 @@ PS_Status* PS_NewStringTensor(const int64_t* dims, int rank, const char* const* 
     RETURN_IF_ERROR(NotNull(tensor, "tensor"));
     ASSIGN_OR_RETURN(Tensor made, Make(DType::kString, dims, rank));
     const auto flat = made.mutable_flat<std::string>();
-    for (size_t i = 0; i < flat.size(); ++i) flat[i].assign(strings[i], sizes[i]);
+    if (!flat.empty()) {
+      RETURN_IF_ERROR(NotNull(strings, "strings"));
+      RETURN_IF_ERROR(NotNull(sizes, "sizes"));
+    }
+    for (size_t i = 0; i < flat.size(); ++i) {
+      if (sizes[i] == 0) continue;
+      if (strings[i] == nullptr) return InvalidArgument("strings[", i, "] is NULL");
+      flat[i].assign(strings[i], sizes[i]);
+    }
     *tensor = new PS_Tensor{std::move(made)};
     return OkStatus();
   });

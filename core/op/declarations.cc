@@ -13,6 +13,8 @@ namespace penstock {
 
 // In check_declarations.cc.
 Status CheckDeclarations(const std::vector<OpDef>& ops, const std::vector<KernelDef>& kernels);
+// In registry.cc.
+std::string Describe(const KernelDef& kernel);
 
 namespace {
 
@@ -67,6 +69,29 @@ Mutex& GlobalMutex() {
 }
 std::atomic<const Registry*> global{nullptr};
 
+// Whether there may be a node that both kernels fit.
+bool Overlap(const KernelDef& a, const KernelDef& b) {
+  if (a.device != b.device) return false;
+  for (const auto& [attr, dtype] : a.types) {
+    const auto it = b.types.find(attr);
+    if (it != b.types.end() && it->second != dtype) return false;
+  }
+  return true;
+}
+
+// FindKernel prefers the kernel that names more types, so one that is added could take the place of
+// one that there is, unnoticed.
+Status CheckReplacesNone(const Registry& known, const std::vector<KernelDef>& added) {
+  for (const KernelDef& kernel : added) {
+    for (const KernelDef* there : known.kernels(kernel.op)) {
+      if (!Overlap(kernel, *there)) continue;
+      return AlreadyExists("a kernel of ", kernel.op, " for ", Describe(kernel),
+                           " would replace the one that there is for ", Describe(*there));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 OpDeclaration::OpDeclaration(const char* name, OpDef (*make)()) {
@@ -108,6 +133,7 @@ std::pair<std::vector<OpDef>, std::vector<KernelDef>> TakeDeclarations() {
 
 Status ExtendGlobalRegistry(const std::pair<std::vector<OpDef>, std::vector<KernelDef>>& added) {
   const Registry& known = Registry::Global();
+  RETURN_IF_ERROR(CheckReplacesNone(known, added.second));
   std::vector<OpDef> ops = added.first;
   std::vector<KernelDef> kernels = added.second;
   for (const OpDef* op : known.ops()) {

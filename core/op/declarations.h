@@ -21,7 +21,8 @@ Declared TakeDeclarations();
 
 // Adds ops and kernels to the registry that Registry::Global() returns from now on. The one that it
 // returned before stays as it is. InvalidArgument if the declarations contradict
-// themselves or what there is; then nothing changes. One call at a time.
+// themselves or what there is, AlreadyExists if some node fits an added kernel and one that there
+// is; then nothing changes. One call at a time.
 Status ExtendGlobalRegistry(const Declared& added);
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 
+#include <bit>
 #include <cstring>
 
 #include "absl/strings/strip.h"
@@ -11,6 +12,17 @@ namespace penstock {
 namespace {
 
 constexpr string_view kZero("\0", 1);
+
+// The machine that this build is for, as its files name it.
+#if defined(__x86_64__)
+constexpr Elf64_Half kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr Elf64_Half kMachine = EM_AARCH64;
+#else
+#error "elf.h has a number of this machine, which has to be added here"
+#endif
+constexpr unsigned char kByteOrder =
+    std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
 Status Broken() { return InvalidArgument("it is a broken or truncated ELF file"); }
 
@@ -35,9 +47,11 @@ class Reader {
   Status ReadHeaders() {
     Elf64_Ehdr header;
     if (!Get(bytes_, 0, &header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN) {
+        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder ||
+        header.e_type != ET_DYN || header.e_machine != kMachine) {
       return InvalidArgument("it is no shared library for this machine");
     }
+    if (header.e_phentsize != sizeof(Elf64_Phdr)) return Broken();
     for (uint64_t i = 0; i < header.e_phnum; ++i) {
       Elf64_Phdr segment;
       if (!Get(bytes_, header.e_phoff + i * sizeof(segment), &segment)) return Broken();

@@ -3,6 +3,10 @@
 // ReadElfFile on a library of this build, whole, cut short and with wrong bytes.
 #include "core/op/elf_file.h"
 
+#include <elf.h>
+
+#include <cstddef>
+
 #include "core/base/env.h"
 #include "core/op/op_library_note.h"
 #include "gmock/gmock.h"
@@ -22,6 +26,21 @@ TEST(ElfFile, FindsNotesAndLibraries) {
   EXPECT_THAT(file->needed, ::testing::Contains("libstdc++.so.6"));
   EXPECT_TRUE(ReadElfFile(Library(), "Penstoc", kNoteType)->notes.empty());
   EXPECT_TRUE(ReadElfFile(Library(), kNoteOwner, kNoteType + 1)->notes.empty());
+}
+
+TEST(ElfFile, RefusesOtherMachines) {
+  const auto refusal = [](size_t at, char byte) {
+    std::string library = Library();
+    EXPECT_NE(library[at], byte);
+    library[at] = byte;
+    return std::string(ReadElfFile(library, kNoteOwner, kNoteType).status().message());
+  };
+  const char* const elsewhere = "it is no shared library for this machine";
+  EXPECT_EQ(refusal(offsetof(Elf64_Ehdr, e_machine), EM_S390), elsewhere);
+  EXPECT_EQ(refusal(EI_DATA, ELFDATANONE), elsewhere);
+  EXPECT_EQ(refusal(EI_CLASS, ELFCLASS32), elsewhere);
+  EXPECT_EQ(refusal(offsetof(Elf64_Ehdr, e_type), ET_REL), elsewhere);
+  EXPECT_EQ(refusal(offsetof(Elf64_Ehdr, e_phentsize), 1), "it is a broken or truncated ELF file");
 }
 
 TEST(ElfFile, ReadsNothingBehindTheEnd) {

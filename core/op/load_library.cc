@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
+#include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
@@ -35,6 +38,9 @@ Loaded& TheLoaded() {
   static auto& loaded = *new Loaded;
   return loaded;
 }
+
+// The library whose initialisers this thread runs; empty: none.
+thread_local std::string opening;
 
 std::string Describe(const OpLibraryBuild& build) {
   const size_t size = strnlen(build.version, sizeof(build.version));
@@ -144,11 +150,17 @@ StatusOr<OpLibrary> Register(const std::string& path, const Declared& declared,
 }
 
 StatusOr<OpLibrary> Open(const std::string& path, const std::vector<OpLibrary>& libraries) {
+  std::error_code unused;
+  if (!std::filesystem::is_regular_file(path, unused)) {
+    return InvalidArgument("it is no regular file");
+  }
   ASSIGN_OR_RETURN(const std::string bytes, Env::Real().ReadFile(path));
   ASSIGN_OR_RETURN(const ElfFile file, ReadElfFile(bytes, kNoteOwner, kNoteType));
   RETURN_IF_ERROR(CheckNotes(file.notes));
   RETURN_IF_ERROR(CheckNeeded(file.needed));
   ShowOwnSymbols();
+  opening = path;
+  const absl::Cleanup opened = [] { opening.clear(); };
   CollectDeclarations();
   // Never closed: graphs and resources may hold code of it.
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -171,6 +183,10 @@ StatusOr<OpLibrary> LoadLibrary(const std::string& path) {
   const auto named = [&](const Status& status) {
     return Annotate(status, StrCat("library '", path, "'"));
   };
+  if (!opening.empty()) {  // and this thread holds the lock
+    return named(FailedPrecondition("an initialiser of the library '", opening,
+                                    "' loads it, and one library is loaded at a time"));
+  }
   const StatusOr<std::string> file = RealPath(path);
   if (!file.ok()) return named(file.status());
   Loaded& loaded = TheLoaded();

@@ -29,9 +29,10 @@ struct OpLibrary {
 // is loaded already is not loaded again; the call returns the same. Thread-safe. Errors:
 //   NotFound            there is no such file
 //   FailedPrecondition  it was built for another version of Penstock, or in another way: nothing of
-//                       it has run
+//                       it has run. Or an initialiser of a library makes this call
 //   InvalidArgument     it is no op library, declares nothing, contradicts itself, or does not link
-//   AlreadyExists       it declares an op that the process has; the error names the op
+//   AlreadyExists       it declares an op that the process has, or a kernel for an op, device and
+//                       types for which the process has one; the error names them
 // After the last two its initialisers may have run, but none of its ops is there.
 StatusOr<OpLibrary> LoadLibrary(const std::string& path);
 

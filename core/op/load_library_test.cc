@@ -3,6 +3,8 @@
 // Libraries of testing/libraries, loaded into this process: what they bring, and which are refused.
 #include "core/op/load_library.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -24,6 +26,20 @@ using ::testing::IsEmpty;
 OP(OpOfTheTest) {
   return {.inputs = {{"x", "float"}}, .outputs = {{"y", "float"}}, .shape = SameShape};
 }
+
+OP(TypedOpOfTheTest) {
+  return {.inputs = {{"x", "T"}, {"i", "U"}},
+          .outputs = {{"y", "T"}},
+          .types = {{"T", {DType::kFloat, DType::kDouble}}, {"U", kIndex}},
+          .shape = SameShape};
+}
+class KernelOfTheTest final : public Kernel {
+ public:
+  Status Compute(KernelContext&) override { return OkStatus(); }
+};
+KERNEL_DEF({.op = "TypedOpOfTheTest",
+            .types = {{"T", DType::kFloat}},
+            .make = Make<KernelOfTheTest>});
 
 std::string PathOf(const std::string& name) {
   return StrCat("core/op/testing/libraries/lib", name, ".so");
@@ -56,20 +72,20 @@ std::string WithBuild(const std::string& name, const OpLibraryBuild& build) {
 
 TEST(LoadLibrary, BringsOpsThatRun) {
   const Registry& before = Registry::Global();
-  ASSERT_EQ(before.FindOp("LoadedTriple"), nullptr);
-  const auto library = LoadLibrary(PathOf("triple"));
+  ASSERT_EQ(before.FindOp("TripleThatRuns"), nullptr);
+  const auto library = LoadLibrary(PathOf("triple_that_runs"));
   ASSERT_TRUE(library.ok()) << library.status();
-  EXPECT_THAT(library->ops, ElementsAre("LoadedTriple"));
-  EXPECT_THAT(library->kernels, ElementsAre("LoadedTriple"));
+  EXPECT_THAT(library->ops, ElementsAre("TripleThatRuns"));
+  EXPECT_THAT(library->kernels, ElementsAre("TripleThatRuns"));
   EXPECT_EQ(library->path[0], '/');
 
-  EXPECT_EQ(OpRunner("LoadedTriple").In(Tensor::Vector<float>({1, 2})).Run1()->ToString(),
+  EXPECT_EQ(OpRunner("TripleThatRuns").In(Tensor::Vector<float>({1, 2})).Run1()->ToString(),
             "float[2] 3 6");
   // A registry is a value: the one of before has not changed, nor has what files declare.
-  EXPECT_EQ(before.FindOp("LoadedTriple"), nullptr);
+  EXPECT_EQ(before.FindOp("TripleThatRuns"), nullptr);
   EXPECT_NE(before.FindOp("OpOfTheTest"), nullptr);
   EXPECT_NE(Registry::Global().FindOp("OpOfTheTest"), nullptr);
-  for (const OpDef& op : DeclaredOps()) EXPECT_NE(op.name, "LoadedTriple");
+  for (const OpDef& op : DeclaredOps()) EXPECT_NE(op.name, "TripleThatRuns");
 }
 
 TEST(LoadLibrary, LoadsAFileOnce) {
@@ -81,7 +97,44 @@ TEST(LoadLibrary, LoadsAFileOnce) {
   EXPECT_EQ(second->path, first->path);
   EXPECT_THAT(second->ops, ElementsAre("LoadedTriple"));
   EXPECT_EQ(&Registry::Global(), &registry);
-  EXPECT_EQ(LoadedLibraries().size(), 1);
+  const std::vector<OpLibrary> loaded = LoadedLibraries();
+  EXPECT_EQ(std::count_if(loaded.begin(), loaded.end(),
+                          [&](const OpLibrary& library) { return library.path == first->path; }),
+            1);
+}
+
+TEST(LoadLibrary, AddsKernelsToAnOpThatThereIs) {
+  const auto library = LoadLibrary(PathOf("kernels_only"));
+  ASSERT_TRUE(library.ok()) << library.status();
+  EXPECT_THAT(library->ops, IsEmpty());
+  EXPECT_THAT(library->kernels, ElementsAre("TypedOpOfTheTest"));
+  EXPECT_TRUE(
+      Registry::Global()
+          .FindKernel("TypedOpOfTheTest", "CPU", {{"T", DType::kDouble}, {"U", DType::kInt32}})
+          .ok());
+}
+
+TEST(LoadLibrary, RefusesAKernelThatReplacesAnother) {
+  EXPECT_THAT(Refusal(PathOf("kernel_that_replaces"), StatusCode::kAlreadyExists),
+              HasSubstr("a kernel of TypedOpOfTheTest for CPU (T=float, U=int32) would replace the "
+                        "one that there is for CPU (T=float)"));
+  EXPECT_THAT(Refusal(PathOf("kernel_for_any_type"), StatusCode::kAlreadyExists),
+              HasSubstr("a kernel of TypedOpOfTheTest for CPU would replace the one"));
+  const auto kernel = Registry::Global().FindKernel("TypedOpOfTheTest", "CPU",
+                                                    {{"T", DType::kFloat}, {"U", DType::kInt32}});
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ((*kernel)->types.size(), 1);
+}
+
+TEST(LoadLibrary, RefusesCallsOfInitialisers) {
+  const auto library = LoadLibrary(PathOf("loads_another"));
+  ASSERT_TRUE(library.ok()) << library.status();
+  EXPECT_THAT(library->ops, ElementsAre("LoadsAnother"));
+  const char* const said = std::getenv("PENSTOCK_TEST_NESTED_LOAD");
+  ASSERT_NE(said, nullptr);
+  EXPECT_EQ(said, StrCat("library '", PathOf("triple"), "': an initialiser of the library '",
+                         library->path, "' loads it, and one library is loaded at a time"));
+  EXPECT_TRUE(LoadLibrary(PathOf("triple")).ok());  // this thread may again
 }
 
 TEST(LoadLibrary, RefusesASecondOpOfAName) {
@@ -97,19 +150,23 @@ TEST(LoadLibrary, RefusesASecondOpOfAName) {
 }
 
 TEST(LoadLibrary, RefusesOtherBuildsBeforeTheyRun) {
+  const auto refusal = [](const std::string& name, const OpLibraryBuild& build) {
+    const std::string path = WithBuild(name, build);
+    const std::string said = Refusal(path, StatusCode::kFailedPrecondition);
+    EXPECT_EQ(dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr) << name << " was opened";
+    return said;
+  };
   OpLibraryBuild other = ThisBuild();
   other.version[0] = '9';
-  EXPECT_THAT(Refusal(WithBuild("version", other), StatusCode::kFailedPrecondition),
+  EXPECT_THAT(refusal("version", other),
               HasSubstr(StrCat("it was built for penstock 9", &kVersion[1], " (Abseil ",
                                ThisBuild().abseil, "), and this process is penstock ", kVersion)));
   other = ThisBuild();
   other.abseil = 20010101;
-  EXPECT_THAT(Refusal(WithBuild("abseil", other), StatusCode::kFailedPrecondition),
-              HasSubstr("(Abseil 20010101)"));
+  EXPECT_THAT(refusal("abseil", other), HasSubstr("(Abseil 20010101)"));
   other = ThisBuild();
   other.new_strings = 0;
-  EXPECT_THAT(Refusal(WithBuild("strings", other), StatusCode::kFailedPrecondition),
-              HasSubstr("strings of before C++11"));
+  EXPECT_THAT(refusal("strings", other), HasSubstr("strings of before C++11"));
 }
 
 TEST(LoadLibrary, TheLastNumberOfAVersionMayDiffer) {
@@ -138,6 +195,8 @@ TEST(LoadLibrary, RefusesMistakes) {
 TEST(LoadLibrary, RefusesWhatIsNoLibrary) {
   EXPECT_THAT(Refusal("/nowhere/libnone.so", StatusCode::kNotFound),
               HasSubstr("there is no such file"));
+  EXPECT_THAT(Refusal(::testing::TempDir(), StatusCode::kInvalidArgument),
+              HasSubstr("it is no regular file"));
   const std::string text = StrCat(::testing::TempDir(), "/text.so");
   ASSERT_TRUE(Env::Real().WriteFileAtomically(text, "INPUT(libc.so)\n").ok());
   EXPECT_THAT(Refusal(text, StatusCode::kInvalidArgument), HasSubstr("no shared library"));
@@ -148,10 +207,11 @@ TEST(LoadLibrary, RefusesWhatIsNoLibrary) {
 }
 
 TEST(LoadLibrary, ReadsTheEnvironment) {
-  setenv("PENSTOCK_LOAD", StrCat(PathOf("triple"), ",,", PathOf("none")).c_str(), 1);
+  ASSERT_EQ(Registry::Global().FindOp("TripleOfEnvironment"), nullptr);
+  setenv("PENSTOCK_LOAD", StrCat(PathOf("triple_of_environment"), ",,", PathOf("none")).c_str(), 1);
   EXPECT_THAT(std::string(LoadLibrariesOfEnvironment().message()),
               HasSubstr("PENSTOCK_LOAD: library 'core/op/testing/libraries/libnone.so'"));
-  EXPECT_NE(Registry::Global().FindOp("LoadedTriple"), nullptr);
+  EXPECT_NE(Registry::Global().FindOp("TripleOfEnvironment"), nullptr);
   unsetenv("PENSTOCK_LOAD");
   EXPECT_TRUE(LoadLibrariesOfEnvironment().ok());
 }

@@ -100,7 +100,8 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
 }
 
 Status Variable::MakeExclusive() {
-  if (value_.unique()) return OkStatus();
+  // Foreign memory is not ours to write, even if nobody else holds it.
+  if (value_.unique() && value_.buffer()->allocator() != nullptr) return OkStatus();
   ASSIGN_OR_RETURN(value_, value_.TryCloneInItsMemory());
   return OkStatus();
 }

@@ -58,6 +58,24 @@ TEST(Variable, AssignChecksTypeAndShape) {
   EXPECT_EQ(rows.shape(), PartialShape({-1, 2}));
 }
 
+TEST(Variable, NeverUpdatesForeignMemory) {
+  static const int64_t memory[] = {1, 2};
+  class Foreign final : public Buffer {
+   public:
+    Foreign() : Buffer(const_cast<int64_t*>(memory), sizeof(memory)) {}
+  };
+  Variable w("w", DType::kInt64, {2});
+  ASSERT_TRUE(w.Assign(Tensor::FromBuffer(DType::kInt64, {2}, new Foreign), true, {}).ok());
+  EXPECT_EQ(w.Read()->raw_data(), memory);
+  ASSERT_TRUE(AddTo(w, 1).ok());
+  EXPECT_EQ(w.Read()->ToString(), "int64[2] 2 3");
+  EXPECT_EQ(memory[0], 1);
+  EXPECT_EQ(memory[1], 2);
+  const void* place = w.Read()->raw_data();
+  ASSERT_TRUE(AddTo(w, 1).ok());  // from now on it has memory of its own
+  EXPECT_EQ(w.Read()->raw_data(), place);
+}
+
 TEST(Variable, UpdatesInPlaceUnlessSomebodyReads) {
   Variable w("w", DType::kInt64, {2});
   ASSERT_TRUE(w.Assign(Tensor::Vector<int64_t>({1, 2}), true, {}).ok());

@@ -54,7 +54,7 @@ class DenseSum final : public GradientSum {
     Tensor& values = gradient.values;
     if (!shape_.Compatible(values.shape())) return ShapeMismatch(shape_, values.shape());
     if (count_ == 0) {
-      if (values.unique()) {
+      if (values.unique() && values.buffer()->allocator() != nullptr) {  // not foreign memory
         sum_ = std::move(values);
       } else {
         ASSIGN_OR_RETURN(sum_, values.TryClone());

@@ -40,7 +40,7 @@ class InplaceKernel : public Kernel {
     RETURN_IF_ERROR(CheckRows(ctx.input(0), i, v));
     Tensor x = ctx.TakeInput(0);
     if (v.num_elements() > 0 && x.num_elements() > 0) {
-      if (!x.unique()) {
+      if (!x.unique() || x.buffer()->allocator() == nullptr) {  // read by others, or foreign
         ASSIGN_OR_RETURN(x, x.TryClone());
       }
       const int64_t rows = x.dim(0), row = x.num_elements() / rows;

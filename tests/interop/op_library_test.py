@@ -8,9 +8,12 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import harness  # noqa: E402  (goes on in a Python that has TensorFlow, or skips)
@@ -23,6 +26,9 @@ import tf_server  # noqa: E402
 v1 = tf.compat.v1
 LIBRARY = os.path.realpath("client/examples/libcube_root_op.so")
 PAGE = "docs/custom-ops.md"
+# Attributes of newer TensorFlows that Penstock's signatures lack: marks for their own compilers.
+NOT_OURS = {("MatMul", "grad_a"), ("MatMul", "grad_b"), ("BatchMatMul", "grad_x"),
+            ("BatchMatMul", "grad_y"), ("BatchMatMulV2", "grad_x"), ("BatchMatMulV2", "grad_y")}
 
 
 def start(cluster, job, load):
@@ -85,6 +91,24 @@ class OpLibrary(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "TensorFlow has an op MatMul of its own"):
             tf_ops.register({"name": "MatMul", "inputs": [], "outputs": [], "attrs": [],
                              "stateful": False})
+        # These would end the process.
+        good = {"name": "Refused", "inputs": ["x: T"], "outputs": ["y: T"],
+                "attrs": ["T: {float, double}"], "stateful": False, "doc": ""}
+        for change, why in (({"name": "refused"}, "no op of the name 'refused'"),
+                            ({"inputs": ["X: T"]}, "no name 'X' among the inputs"),
+                            ({"outputs": ["_y: T"]}, "no name '_y' among the outputs"),
+                            ({"attrs": ["_T: type"]}, "no name '_T' among the attrs"),
+                            ({"outputs": ["x: T"]}, "the name 'x' only once"),
+                            ({"inputs": ["T: float"]}, "no name 'T' among the inputs")):
+            with self.subTest(change=change), self.assertRaisesRegex(ValueError, why):
+                tf_ops.register({**good, **change})
+        # All ops of a library are checked before one is registered.
+        bad = {**good, "name": "refused"}
+        with unittest.mock.patch.object(tf_ops, "_specs", lambda path: [good, bad]):
+            for _ in range(2):
+                with self.assertRaisesRegex(ValueError, "no op of the name 'refused'"):
+                    tf_ops.load_op_library("/nowhere/librefused.so")
+        self.assertIsNone(op_def_registry.get("Refused"))
         # TensorFlow itself cannot run it.
         with tf.Graph().as_default(), v1.Session() as session:
             y = tf_ops.load_op_library(LIBRARY).cube_root([8.0])
@@ -105,7 +129,28 @@ class OpLibrary(unittest.TestCase):
                 continue
             types = {attr.name: attr.type for attr in ours.attr}
             for attr in theirs.attr:
-                self.assertEqual(types.get(attr.name, attr.type), attr.type, spec)
+                with self.subTest(op=theirs.name, attr=attr.name):
+                    if (theirs.name, attr.name) in NOT_OURS:
+                        continue
+                    self.assertIn(attr.name, types)
+                    self.assertEqual(types[attr.name], attr.type, spec)
+
+    def test_5_an_installation_finds_its_own_program(self):
+        with tempfile.TemporaryDirectory() as prefix:
+            prefix = os.path.realpath(prefix)
+            python, program = prefix + "/share/penstock/python", prefix + "/bin/penstock"
+            os.makedirs(python)
+            os.makedirs(prefix + "/bin")
+            shutil.copy(tf_server.__file__, python)
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\n")
+            os.chmod(program, 0o755)
+            without = {name: value for name, value in os.environ.items() if name != "PENSTOCK"}
+            said = subprocess.run(
+                [sys.executable, "-c", "import tf_server; print(tf_server.find_program())"],
+                env={**without, "PYTHONPATH": python}, cwd=prefix, stdout=subprocess.PIPE,
+                text=True, check=True)
+            self.assertEqual(said.stdout.strip(), program)
 
 
 if __name__ == "__main__":

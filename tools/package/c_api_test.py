@@ -181,6 +181,23 @@ class CApi(unittest.TestCase):
         out.contents.deleter(ctypes.cast(out, P))
         self.assertEqual(len(deleted), 1)
 
+    def test_a_variable_does_not_write_the_callers_memory(self):
+        managed, buffer, deleted = self.managed([5, 7], [2, 1])
+        start = P()
+        check(ps.PS_TensorFromDLPack(ctypes.byref(managed), ctypes.byref(start)))
+        session = self.session("", graph_file("local"))
+        session.run({"zeros": start}, targets=["init"])  # now the variable holds the memory
+        ps.PS_DeleteTensor(start)
+        self.assertEqual(len(deleted), 0, "the variable has no copy yet")
+        feeds = {"x": floats([2, 2], [1, 0, 0, 1]), "y": floats([2, 1], [3, -1])}
+        session.run(feeds, targets=["train"])
+        w = session.run(fetches=["w/value"])[0]
+        self.assertEqual(values_of(w), [4, 3])
+        self.assertEqual(list(buffer), [5, 7])
+        self.assertEqual(len(deleted), 1, "given back: the variable has memory of its own")
+        for tensor in (w, *feeds.values()):
+            ps.PS_DeleteTensor(tensor)
+
     def test_dlpack_that_is_refused_stays_the_callers(self):
         managed, _, deleted = self.managed([1, 2, 3, 4], [2, 2], [1, 2])
         x = P()

@@ -159,6 +159,7 @@ class InstallTest(unittest.TestCase):
             "include/penstock/core/op/op_library.h", "include/penstock/core/op/load_library.h",
             "share/penstock/examples/cube_root_op.cc", "share/penstock/python/tf_ops.py",
             "share/doc/penstock/custom-ops.md", "include/penstock/c_api.h",
+            "share/doc/penstock/adding-an-op.md", "share/doc/penstock/compatibility.md",
             "share/doc/penstock/LICENSE", "share/doc/penstock/licences/libeigen3-dev",
         }, files)
         dynamic = self.run_shell(f"readelf -d {self.prefix}/lib/libpenstock.so")

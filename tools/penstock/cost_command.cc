@@ -15,6 +15,7 @@
 #include "distributed/rpc/security/security_flags.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/compile_flags.h"
+#include "tools/penstock/load_flag.h"
 
 namespace penstock {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 struct CostFlags {
   std::string target, session, save, costs;
   CompileFlags compile;
-  bool csv = false;
+  bool csv = false, loads = false;
   int steps = 5, rows = 20;
 };
 
@@ -61,6 +62,9 @@ Status CostOfTask(const CostFlags& flags) {
   if (!flags.costs.empty()) {
     return InvalidArgument(
         "--costs is for a graph in a file: sessions use what they have measured");
+  }
+  if (flags.loads) {
+    return InvalidArgument("--load is for a graph in a file: tasks load libraries themselves");
   }
   ASSIGN_OR_RETURN(const wire::CostReport report, AskCosts(flags.target, flags.steps));
   wire::CostFile measured;
@@ -110,8 +114,10 @@ void AddCostCommand(CLI::App& app, int* exit_code) {
   cost->add_option("--rows", flags->rows, "At most so many nodes of each step")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000));
+  AddLoadFlag(*cost);
   AddClientSecurityFlags(*cost);
-  cost->callback([flags, exit_code] {
+  cost->callback([cost, flags, exit_code] {
+    flags->loads = cost->count("--load") > 0;
     const bool task = flags->target.starts_with("grpc://");
     *exit_code = ExitCodeOf(task ? CostOfTask(*flags) : CostOfFile(*flags));
   });

@@ -2,6 +2,7 @@
 #include "tools/penstock/op_facts.h"
 
 #include "absl/strings/str_join.h"
+#include "tools/penstock/spell_attr.h"
 
 namespace penstock {
 namespace {
@@ -21,13 +22,17 @@ std::vector<OpFact> ArgFacts(const std::vector<ArgDef>& args) {
 OpFact TypeFact(const TypeAttrDef& type) {
   std::vector<std::string> names;
   for (DType dtype : type.allowed) names.push_back(Name(dtype));
+  if (names.empty()) names = {"any type"};
   const std::string preset =
       type.default_type == DType::kInvalid ? "" : StrCat(" = ", Name(type.default_type));
   return {type.name, StrCat("type", preset, ": ", absl::StrJoin(names, " ")), ""};
 }
 
 OpFact AttrFact(const AttrDef& attr) {
-  return {attr.name, attr.required() ? "required" : StrCat("= ", attr.default_value.ToString()),
+  const std::string kind = SpellKind(attr.kind);
+  return {attr.name,
+          attr.required() ? StrCat(kind, ", required")
+                          : StrCat(kind, " = ", attr.default_value.ToString()),
           ""};
 }
 

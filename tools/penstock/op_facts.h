@@ -16,7 +16,7 @@ namespace penstock {
 // One line about an input, an output or an attribute: "x", "Ref(T)", "The variable to update."
 struct OpFact {
   std::string name;
-  std::string type;  // of an attribute: its allowed types or its default value
+  std::string type;  // of an attribute: what it may be, and its default value
   std::string doc;   // may be empty
 };
 

@@ -10,18 +10,21 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Registry WithOneOp() {
+Registry WithTwoOps() {
   return Registry({{.name = "Clip",
                     .doc = "y = x where x < limit & \"more\".",
                     .inputs = {{"x", "T", "What is clipped."}},
                     .outputs = {{"y", "T"}},
                     .types = {{"T", {DType::kFloat, DType::kDouble}}},
-                    .attrs = {{"limit", AttrValue(2.5f)}}}},
+                    .attrs = {{"limit", AttrValue(2.5f)},
+                              {"times", Ints{.min = 1}},
+                              {"mode", OneOf{{"SAME", "VALID"}}}}},
+                   {.name = "Drop", .types = {{"T", {}}}}},
                   {});
 }
 
 std::string Page() {
-  const Registry registry = WithOneOp();
+  const Registry registry = WithTwoOps();
   return OpPage(registry, registry.ops());
 }
 
@@ -30,8 +33,11 @@ TEST(OpPage, SaysWhatTheRegistryKnows) {
   EXPECT_THAT(page, HasSubstr("<section id=\"Clip\">"));
   EXPECT_THAT(page, HasSubstr("<td>What is clipped.</td>"));
   EXPECT_THAT(page, HasSubstr("type: float double"));
-  EXPECT_THAT(page, HasSubstr("= 2.5"));
-  EXPECT_THAT(page, HasSubstr("1 ops"));
+  EXPECT_THAT(page, HasSubstr("type: any type"));
+  EXPECT_THAT(page, HasSubstr("float = 2.5"));
+  EXPECT_THAT(page, HasSubstr("int &gt;= 1, required"));
+  EXPECT_THAT(page, HasSubstr("{&#39;SAME&#39;, &#39;VALID&#39;}, required"));
+  EXPECT_THAT(page, HasSubstr("2 ops"));
 }
 
 TEST(OpPage, TextsAreNeverMarkup) {
@@ -40,7 +46,11 @@ TEST(OpPage, TextsAreNeverMarkup) {
   EXPECT_THAT(page, Not(HasSubstr("x < limit")));
 }
 
-TEST(OpPage, RefersToNothingOutside) { EXPECT_THAT(Page(), Not(HasSubstr("http"))); }
+TEST(OpPage, RefersToNothingOutside) {
+  for (const char* reference : {"http", "src=", "href=", "url(", "@import"}) {
+    EXPECT_THAT(Page(), Not(HasSubstr(reference)));
+  }
+}
 
 }  // namespace
 }  // namespace penstock

@@ -105,7 +105,9 @@ void PrintJson(const std::vector<const OpDef*>& ops) {
     specs.push_back(OpSpec(*op));
     specs.back()["library"] = LibraryOf(*op);
   }
-  std::printf("%s\n", specs.dump(1).c_str());
+  // A library's texts may be no UTF-8.
+  const std::string text = specs.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::printf("%s\n", text.c_str());
 }
 
 struct OpsOptions {

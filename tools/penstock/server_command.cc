@@ -108,8 +108,10 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   }
   std::printf("%s serves at %s\n", server->task().c_str(), server->target().c_str());
   for (const OpLibrary& library : LoadedLibraries()) {
-    std::printf("%s has loaded '%s', with the ops %s\n", server->task().c_str(),
-                library.path.c_str(), absl::StrJoin(library.ops, ", ").c_str());
+    const bool declares = !library.ops.empty();
+    std::printf("%s has loaded '%s', with %s %s\n", server->task().c_str(), library.path.c_str(),
+                declares ? "the ops" : "kernels of",
+                absl::StrJoin(declares ? library.ops : library.kernels, ", ").c_str());
   }
   if (server->target() != StrCat("grpc://", server->listens_at())) {
     std::printf("%s listens at %s\n", server->task().c_str(), server->listens_at().c_str());

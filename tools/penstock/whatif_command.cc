@@ -18,6 +18,7 @@
 #include "distributed/insight/cost_report.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/compile_flags.h"
+#include "tools/penstock/load_flag.h"
 
 namespace penstock {
 namespace {
@@ -176,6 +177,7 @@ void AddWhatIfCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(1, 1024));
   whatif->add_option("--costs", flags->costs,
                      "Measured costs, as `penstock cost --save` wrote them");
+  AddLoadFlag(*whatif);
   whatif->callback([flags, exit_code] { *exit_code = ExitCodeOf(RunWhatIf(*flags)); });
 }
 

@@ -18,6 +18,14 @@ OP(Contradiction) { return {.inputs = {{"x", "U"}}}; }
 #elif defined(KERNEL_WITHOUT_OP)
 std::unique_ptr<Kernel> MakeNone() { return nullptr; }
 KERNEL_DEF({.op = "SuchOpDoesNotExist", .make = MakeNone});
+#elif defined(KERNEL_THAT_REPLACES)
+std::unique_ptr<Kernel> MakeNone() { return nullptr; }
+KERNEL_DEF({.op = "TypedOpOfTheTest",
+            .types = {{"T", DType::kFloat}, {"U", DType::kInt32}},
+            .make = MakeNone});
+#elif defined(KERNEL_FOR_ANY_TYPE)
+std::unique_ptr<Kernel> MakeNone() { return nullptr; }
+KERNEL_DEF({.op = "TypedOpOfTheTest", .make = MakeNone});
 #elif defined(UNLINKED)
 Status DefinedNowhere(ShapeScope& scope);
 OP(Unlinked) { return {.shape = DefinedNowhere}; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op library of the tests: LoadedTriple.
+// An op library of the tests, whose only op is called OP_NAME.
 #include "core/op/op_library.h"
 
 namespace {
@@ -20,13 +20,15 @@ class TripleKernel final : public Kernel {
   }
 };
 
-OP(LoadedTriple) {
+// OP itself does not expand the name.
+#define DECLARE(Name) OP(Name)
+DECLARE(OP_NAME) {
   return {.doc = "y = 3 x.",
           .inputs = {{"x", "T"}},
           .outputs = {{"y", "T"}},
           .types = {{"T", {DType::kFloat, DType::kDouble}}},
           .shape = SameShape};
 }
-KERNEL(LoadedTriple, TripleKernel, float, double);
+KERNEL(OP_NAME, TripleKernel, float, double);
 
 }  // namespace
