@@ -167,6 +167,7 @@ Output Saver::AddSave(const Shard& shard, Outputs values, bool background) {
 
 // The ops of a save in the background. What may be large is copied ahead.
 void Saver::AddSnapshot(Shard& shard) {
+  if (!cut_name_.valid()) return;  // of a program that has failed
   const std::string snapshot = StrCat(program_.NodeOf(cut_name_)->name(), "/", shard.index);
   const Outputs locks = Lock(program_, shard.mutexes, {});
   Outputs values;

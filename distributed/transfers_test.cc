@@ -172,7 +172,7 @@ TEST_P(TransfersTest, RoundedFloatsAreHalfAsLargeAndNearlyTheSame) {
       EXPECT_EQ(y[i], x[i]);
     } else {
       // 8 significant bits; below the normal numbers, multiples of 2^-133.
-      const double bound = std::max(std::abs(x[i]) * 0x1p-9, 0x1p-134);
+      const double bound = std::max(std::abs(x[i]) * 0x1p-8, 0x1p-134);
       EXPECT_LE(std::abs(static_cast<double>(x[i]) - y[i]), bound) << x[i];
       EXPECT_EQ(std::signbit(x[i]), std::signbit(y[i])) << x[i];
     }

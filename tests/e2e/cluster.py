@@ -120,6 +120,15 @@ class ClusterTest(unittest.TestCase):
         self.addCleanup(run.close)
         return run
 
+    def until(self, ask, *needed, seconds=30):
+        """Asks again until the answer has all that is needed: it may take a moment."""
+        end = time.monotonic() + seconds
+        while True:
+            said = ask()
+            if all(part in said for part in needed):
+                return said
+            self.assertLess(time.monotonic(), end, "no %r in:\n%s" % (needed, said))
+
 
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
@@ -161,15 +170,6 @@ class StuckCluster(ClusterTest):
 
     def hang(self, kind):
         return self.spawn([HANG, "--kind=" + kind, "--target=" + self.target], "begun")
-
-    def until(self, ask, *needed, seconds=30):
-        """Asks again until the answer has all that is needed: a hang begins a moment later."""
-        end = time.monotonic() + seconds
-        while True:
-            said = ask()
-            if all(part in said for part in needed):
-                return said
-            self.assertLess(time.monotonic(), end, "no %r in:\n%s" % (needed, said))
 
 
 def main():

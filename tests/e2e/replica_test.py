@@ -86,13 +86,12 @@ class ReplicaTest(ClusterTest):
             return ran.stdout
 
         row = r"(?m)^  /job:ps/task:0 +(\S+) +%s +(\d+)"
-        said = table()
+        said = self.until(table, " primary ", " follower ")
         first, follower = (re.search(row % role, said) for role in ("primary", "follower"))
-        self.assertTrue(first and follower, said)
         self.assertRegex(said, r"primary .* (has everything|changes behind) ")
         run.kill("ps", 0, 0)
         run.wait_for(TAKEN_OVER % 0, seconds=15)
-        second = re.search(row % "primary", table())
+        second = re.search(row % "primary", self.until(table, " primary "))
         self.assertEqual(second.group(1), follower.group(1), "the other process")
         self.assertGreater(int(second.group(2)), int(first.group(2)), "a later epoch")
         ended = subprocess.run([PENSTOCK, "shutdown", "grpc://" + run.address("worker")],

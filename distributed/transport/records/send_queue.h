@@ -60,15 +60,10 @@ class SendQueue {
     }
     return OkStatus();
   }
-  // Calls `send`, which may release the sink's lock, unless another thread is in such a call.
-  template <class Send>
-  Status SendLarge(Send send) {
-    if (sending_large_) return OkStatus();
-    sending_large_ = true;
-    const Status sent = send();
-    sending_large_ = false;
-    return sent;
-  }
+  // Whether this thread sends the large tensors: not while another one does, which may have
+  // released the sink's lock. After true, EndLarge must follow.
+  bool BeginLarge() { return !std::exchange(sending_large_, true); }
+  void EndLarge() { sending_large_ = false; }
 
   // Drops the tensors of a step.
   void Drop(int64_t step_id, Ended* ended) {

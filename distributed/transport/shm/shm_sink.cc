@@ -112,8 +112,10 @@ void ShmSink::Pump(Ended* ended) {
 
 Status ShmSink::PumpOnce(Ended* ended) {
   RETURN_IF_ERROR(queue_.SendSmall(*writer_, ended));
-  return queue_.SendLarge([this, ended]()
-                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return SendLarge(ended); });
+  if (!queue_.BeginLarge()) return OkStatus();
+  const Status sent = SendLarge(ended);
+  queue_.EndLarge();
+  return sent;
 }
 
 Status ShmSink::SendLarge(Ended* ended) {

@@ -74,8 +74,10 @@ Status VerbsSink::PumpOnce(Ended* ended) {
   if (!is_open()) return OkStatus();
   RETURN_IF_ERROR(queue_.SendSmall(*writer_, &ended->items));
   RETURN_IF_ERROR(pair_->Flush());
-  return queue_.SendLarge([this, ended]()
-                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return SendLarge(ended); });
+  if (!queue_.BeginLarge()) return OkStatus();
+  const Status sent = SendLarge(ended);
+  queue_.EndLarge();
+  return sent;
 }
 
 Status VerbsSink::SendLarge(Ended* ended) {
