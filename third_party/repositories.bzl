@@ -89,6 +89,7 @@ def _system_dependencies():
     system_repository(name = "farmhash", targets = {":farmhash": ["-lfarmhash"]})
     system_repository(name = "giflib", targets = {":gif": ["-lgif"]})
     system_repository(name = "highwayhash", targets = {":highwayhash": ["-lhighwayhash"]})
+    system_repository(name = "icu", targets = {":icu": ["icu-uc"]})
     system_repository(name = "isal", targets = {":isal": ["libisal"]})
     system_repository(name = "leveldb", targets = {":leveldb": ["-lleveldb"]})
     system_repository(name = "libjpeg_turbo", targets = {":jpeg": ["libjpeg"]})
@@ -110,4 +111,5 @@ def _system_dependencies():
     )
     system_repository(name = "snappy", targets = {":snappy": ["snappy"]})
     system_repository(name = "re2", targets = {":re2": ["re2"]})
+    system_repository(name = "spdlog", targets = {":spdlog": ["spdlog"]})
     system_repository(name = "zlib", targets = {":zlib": ["zlib"]})

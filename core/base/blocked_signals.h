@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BlockedSignals: while it lives, no signal handler runs on this thread, unless the thread itself
-// is the signal's cause (SIGSEGV and its kin, SIGABRT). A signal that comes to the process
-// meanwhile goes to another thread, or waits.
+// is the signal's cause (SIGSEGV, SIGABRT and the like). A signal that arrives meanwhile goes to
+// another thread of the process, or stays pending.
 //
-// For calls of foreign code that keeps its data where a handler's frame would be. Two system calls,
-// 0.3 us together. Nests; must be destroyed on its thread.
+// Use it around calls of foreign code that keeps data where a handler's stack frame would be. Costs
+// two system calls, 0.3 us together. Scopes may nest; each must be destroyed on its own thread.
 #pragma once
 
 #include <signal.h>

@@ -13,10 +13,10 @@ constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
 }  // namespace
 
-// Lives for ever: calls may be under way when static objects are destroyed.
+// Never destroyed, because calls may still run when static objects are destroyed.
 struct BlockingCall::Table {
   Mutex mu;
-  std::vector<const BlockingCall*> calls ABSL_GUARDED_BY(mu);  // the oldest first
+  std::vector<const BlockingCall*> calls ABSL_GUARDED_BY(mu);  // oldest first
 
   static Table& Get() {
     static Table& table = *new Table;

@@ -2,7 +2,7 @@
 //
 // BlockingCall: says what a thread of this process does while it is in calls of the operating
 // system that nothing can cancel, such as reading from a disk that hangs. A process that cannot end
-// because of one tells its user which it is.
+// because of such a call names the call to its user.
 //
 //   const BlockingCall call("node 'read' of step 7", env);
 //   ... read ...
@@ -25,7 +25,7 @@ class BlockingCall {
   BlockingCall(const BlockingCall&) = delete;
   BlockingCall& operator=(const BlockingCall&) = delete;
 
-  // Returns those under way, the oldest first: "node 'read' of step 7, for 12 s".
+  // Returns the calls under way, oldest first: "node 'read' of step 7, for 12 s".
   static std::vector<std::string> List(Env& env);
 
  private:

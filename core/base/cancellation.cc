@@ -22,7 +22,7 @@ void Cancellation::Cancel(const Status& why) {
   status_ = why;
   cancelled_.store(true, std::memory_order_release);
 
-  // In the order of registration: a simulated run must repeat itself.
+  // Callbacks run in the order of registration, so that a simulated run is repeatable.
   std::vector<Token> tokens;
   tokens.reserve(callbacks_.size());
   for (const auto& [token, callback] : callbacks_) tokens.push_back(token);
@@ -36,7 +36,7 @@ void Cancellation::Cancel(const Status& why) {
     running_ = token;
     lock.Unlock();
     callback(why);
-    callback = nullptr;  // what it captured goes before Deregister may return
+    callback = nullptr;  // destroys its captures before Deregister may return
     lock.Lock();
     running_ = 0;
     callback_done_.NotifyAll();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cancellation: how the end of a step (error elsewhere, deadline, closed session, dead peer)
-// reaches whatever is still waiting in it.
+// Cancellation: tells all operations that still wait in a step that the step has ended (error
+// elsewhere, deadline, closed session, dead peer).
 //
 // One Cancellation belongs to one step; blocked operations register a callback. The first Cancel
-// wins: its status is what every callback and later `status()` sees. Thread-safe.
-// Invariants: (1) each registered callback runs at most once; (2) Deregister returns only when the
-// callback has been removed or has finished running, so that what it captures may be freed
-// afterwards (a callback must therefore not deregister itself); (3) no lock is held while a
+// wins: every callback and every later `status()` gets its status. Thread-safe. Invariants: (1)
+// each registered callback runs at most once; (2) Deregister returns only when the callback has
+// been removed or has finished running, so that the caller may then free the objects that the
+// callback captures (a callback must therefore not deregister itself); (3) no lock is held while a
 // callback runs.
 #pragma once
 
@@ -31,20 +31,21 @@ class Cancellation {
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;
 
-  // One load, for the hot path.
+  // Costs one load, for the hot path.
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
-  // OK until cancelled.
+  // Returns OK until cancelled.
   Status status() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Calls every registered callback on this thread, oldest first. `why` must not be OK. Later calls
   // do nothing, and may return before the first one's callbacks have run.
   void Cancel(const Status& why) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns false, registering nothing, when already cancelled: the caller then ends with status().
+  // Returns false, registering nothing, if already cancelled: the caller then ends with status().
   [[nodiscard]] bool Register(Callback callback, Token* token) ABSL_LOCKS_EXCLUDED(mu_);
   void Deregister(Token token) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Makes it new for the next step. REQUIRES: nothing registered, nobody else using it.
+  // Makes this object as good as new for the next step. REQUIRES: no callback is registered and no
+  // other thread uses the object.
   void Reset() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -52,7 +53,7 @@ class Cancellation {
   mutable Mutex mu_;
   CondVar callback_done_;
   Status status_ ABSL_GUARDED_BY(mu_);
-  Token running_ ABSL_GUARDED_BY(mu_) = 0;  // the callback now being called; 0: none
+  Token running_ ABSL_GUARDED_BY(mu_) = 0;  // the callback that is running; 0: none
   Token next_token_ ABSL_GUARDED_BY(mu_) = 1;
   absl::flat_hash_map<Token, Callback> callbacks_ ABSL_GUARDED_BY(mu_);
 };

@@ -81,14 +81,14 @@ TEST(Cancellation, DeregisterWaitsForItsRunningCallback) {
     release = true;
   });
   cancellation.Deregister(token);
-  EXPECT_EQ(*captured, 1);  // it had finished
-  captured.reset();         // and nobody uses what it captured
+  EXPECT_EQ(*captured, 1);  // the callback had finished
+  captured.reset();         // and its captures may be freed
   canceller.join();
   releaser.join();
 }
 
-// Operations come and go while the step is cancelled: each sees the cancellation exactly once, by
-// its callback or by a refused registration, and never touches freed memory.
+// Operations start and end while the step is cancelled. Each sees the cancellation exactly once, by
+// its callback or by a rejected registration, and never uses freed memory.
 TEST(Cancellation, RacesWithRegistration) {
   for (int round = 0; round < 50; ++round) {
     Cancellation cancellation;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CHECK: invariants of our own code. A failed one prints file, line, condition and message to
-// stderr and aborts. Never put anything that comes from outside (graph, request, file, flag)
-// under a CHECK: that is what Status is for.
+// stderr and aborts. Never CHECK input from outside (graph, request, file, flag): return a Status
+// instead.
 //
 //   CHECK(pending >= 0, "node ", node.name());
 #pragma once

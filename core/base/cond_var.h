@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// A condition variable. Waits release the mutex and hold it again when they return, which they may
-// do for no reason: wait in a loop that looks at the condition.
+// A condition variable. Wait releases the mutex and holds it again when it returns. It may return
+// without a notification: call it in a loop that tests the condition.
 class CondVar {
  public:
   void Wait(Mutex& mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -23,7 +23,7 @@ class CondVar {
     wake_.wait(lock);
     lock.release();
   }
-  // Returns false when the time has come.
+  // Returns false if the deadline has passed.
   template <class Clock, class Duration>
   bool WaitUntil(Mutex& mu, std::chrono::time_point<Clock, Duration> time)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -32,7 +32,7 @@ class CondVar {
     lock.release();
     return status == std::cv_status::no_timeout;
   }
-  // Returns false when the time is over.
+  // Returns false if the timeout has passed.
   template <class Rep, class Period>
   bool WaitFor(Mutex& mu, std::chrono::duration<Rep, Period> time)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CRC-32C (Castagnoli), the checksum of checkpoints, records and event files, and its masked form
-// (rotate right by 15, add 0xa282ead8), which keeps a checksum of data holding checksums strong.
+// (rotate right by 15, add 0xa282ead8). The masked form is stored, because the plain CRC of data
+// that contains its own CRC is weak.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 namespace penstock {
 
 uint32_t Crc32c(absl::string_view data);
-// The checksum of A+B from that of A.
+// Returns the checksum of A+B, given the checksum of A.
 uint32_t ExtendCrc32c(uint32_t crc_of_a, absl::string_view b);
 
 inline uint32_t MaskCrc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }

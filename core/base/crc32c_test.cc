@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// One bit at a time, by the definition.
+// Computes one bit at a time, by the definition.
 uint32_t Reference(absl::string_view data) {
   uint32_t crc = ~0u;
   for (unsigned char byte : data) {
@@ -21,7 +21,7 @@ uint32_t Reference(absl::string_view data) {
 TEST(Crc32c, KnownValues) {
   EXPECT_EQ(Crc32c(""), 0u);
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
-  // RFC 3720, B.4.
+  // Values from RFC 3720, B.4.
   EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
   EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62a8ab43u);
   std::string rising;

@@ -2,9 +2,9 @@
 //
 // Done: the continuation of one asynchronous operation, to be called exactly once.
 //
-// Calling consumes it: `std::move(done)(status)`. One that is destroyed without having been called
-// aborts the process at that spot, because the alternative is a step that hangs.
-// Move-only. Thread safety: one owner at a time; it may be called on any thread.
+// Calling consumes it: `std::move(done)(status)`. Destroying a Done that was not called aborts the
+// process, because otherwise a step would hang. Move-only. One owner at a time; may be called on
+// any thread.
 #pragma once
 
 #include <utility>

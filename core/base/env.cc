@@ -23,12 +23,12 @@ std::string DirectoryOf(const std::string& path) {
 }  // namespace
 
 Status Env::WriteFileAtomically(const std::string& path, string_view contents) {
-  // A name of its own, so that two writers of one path do not write into each other's file.
+  // A unique name, so that two writers of one path do not write into each other's file.
   const std::string beside = StrCat(path, ".tmp.", absl::Hex(RandomU64()));
   Status status = WriteAndSync(*this, beside, contents);
   if (status.ok()) status = Rename(beside, path);
   if (!status.ok()) {
-    RemoveFile(beside).IgnoreError();  // the first error is the one that matters
+    RemoveFile(beside).IgnoreError();  // the first error is reported
     return status;
   }
   return SyncDirectory(DirectoryOf(path));

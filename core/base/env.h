@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Env: the clock, randomness and files, handed in through constructors so that the same code runs
-// on the real machine and under a simulated one. No code of ours reads a clock, makes a random
-// number or opens a file behind its back.
+// Env: the clock, randomness and files. It is passed in through constructors, so that the same code
+// runs on the real machine and on a simulated one. No other code of Penstock reads a clock, makes a
+// random number or opens a file.
 //
-// Time is monotonic nanoseconds (immune to wall-clock jumps); wall time is for stamps only.
-// Thread-safe. File errors name the path and what the system said.
+// Time is monotonic nanoseconds (immune to wall-clock jumps); wall time is for time stamps only.
+// Thread-safe. File errors name the path and the system's error.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ class RandomAccessFile {
  public:
   virtual ~RandomAccessFile() = default;
   virtual int64_t size() const = 0;
-  // Exactly `count` bytes from `offset` into `buffer`, or OutOfRange naming file and offset.
+  // Reads exactly `count` bytes from `offset` into `buffer`. OutOfRange names the file and the
+  // offset if the file is too short.
   virtual Status Read(int64_t offset, int64_t count, char* buffer) const = 0;
 };
 
@@ -39,26 +40,27 @@ class Env {
  public:
   virtual ~Env() = default;
 
-  // The real machine. Lives for ever.
+  // Returns the Env of the real machine. It is never destroyed.
   static Env& Real();
 
   virtual int64_t NowNanos() = 0;
   virtual int64_t WallMicros() = 0;
   virtual void SleepForNanos(int64_t nanos) = 0;
-  virtual uint64_t RandomU64() = 0;  // unpredictable: ids, incarnations, seeds left open
+  virtual uint64_t RandomU64() = 0;  // unpredictable: for ids, incarnations and unset seeds
 
   virtual StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) = 0;
   virtual StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) = 0;
-  virtual StatusOr<std::string> ReadFile(const std::string& path) = 0;  // whole
+  virtual StatusOr<std::string> ReadFile(const std::string& path) = 0;  // the complete contents
   virtual bool FileExists(const std::string& path) = 0;
   virtual StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;  // names
   virtual Status CreateDirectories(const std::string& path) = 0;
   virtual Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual Status RemoveFile(const std::string& path) = 0;
-  virtual Status RemoveDirectory(const std::string& path) = 0;  // must be empty
+  virtual Status RemoveDirectory(const std::string& path) = 0;  // REQUIRES: the directory is empty
   virtual Status SyncDirectory(const std::string& path) = 0;    // makes renames in it durable
 
-  // Beside, synced, renamed, directory synced: a reader sees the old file or the new one, whole.
+  // Writes a temporary file in the same directory, syncs it, renames it to `path` and syncs the
+  // directory: a reader sees the complete old file or the complete new one.
   Status WriteFileAtomically(const std::string& path, string_view contents);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real machine: POSIX clocks and files.
+// Implements Env on the real machine: POSIX clocks and files.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 namespace penstock {
 namespace {
 
-// The process' limit for the size of a file, where it is what made a write fail.
+// Returns the text for an error if the process' limit for file sizes made a write fail, else "".
 std::string FileSizeLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
@@ -30,17 +30,17 @@ std::string FileSizeLimit() {
                 " bytes: raise the limit with `ulimit -f`)");
 }
 
-// "cannot open '/x/y': No such file or directory", under the code that fits errno.
+// Returns "cannot open '/x/y': No such file or directory", with the code that fits errno.
 Status FileError(int error, string_view doing, const std::string& path) {
   const std::string what = StrCat("cannot ", doing, " '", path, "'");
   const Status status = absl::ErrnoToStatus(error, what);
   if (error != EFBIG) return status;
-  // Not OutOfRange, Abseil's code for EFBIG: to a training loop that is the end of its data.
+  // Not OutOfRange, Abseil's code for EFBIG: a training loop takes that for the end of its data.
   return ResourceExhausted(status.message(), FileSizeLimit());
 }
 
-// A write beyond the limit for the size of a file raises SIGXFSZ, which ends the process. Ignored,
-// it leaves the write to fail with EFBIG. A handler of the program's own stays.
+// Ignores SIGXFSZ, which a write beyond the limit for file sizes raises, and which ends the
+// process. The write then fails with EFBIG. A handler that the program has set stays.
 void IgnoreFileSizeSignal() {
   struct sigaction current = {};
   if (sigaction(SIGXFSZ, nullptr, &current) != 0) return;
@@ -64,7 +64,7 @@ class Descriptor {
   int fd_;
 };
 
-// Does not wait: opening a FIFO would last until somebody opens its other end.
+// Does not block: opening a FIFO would wait until another process opens its other end.
 StatusOr<Descriptor> Open(const std::string& path, int flags, string_view doing) {
   for (;;) {
     const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);
@@ -79,8 +79,8 @@ string_view KindOf(mode_t mode) {
   return S_ISCHR(mode) ? "a character device" : "a block device";
 }
 
-// Reading anything but a regular file may wait without an end (a FIFO, a terminal), or have no end
-// (/dev/zero). A step that does so could not be cancelled.
+// Opens regular files only. Reading another file may block for ever (a FIFO, a terminal) or never
+// end (/dev/zero), and a step that does so could not be cancelled.
 StatusOr<Descriptor> OpenForReading(const std::string& path, struct stat* info) {
   ASSIGN_OR_RETURN(Descriptor fd, Open(path, O_RDONLY, "open"));
   if (fstat(fd.get(), info) != 0) return FileError(errno, "open", path);
@@ -90,8 +90,8 @@ StatusOr<Descriptor> OpenForReading(const std::string& path, struct stat* info) 
                             ", expected a regular file");
 }
 
-// A device may be written to; it says if it can take no more. The reader of a FIFO may just not
-// read.
+// Writing to a device is allowed, because a full device returns an error. Writing to a FIFO is not,
+// because its reader may not read.
 StatusOr<Descriptor> OpenForWriting(const std::string& path) {
   ASSIGN_OR_RETURN(Descriptor fd, Open(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
   struct stat info;
@@ -100,7 +100,7 @@ StatusOr<Descriptor> OpenForWriting(const std::string& path) {
   return FailedPrecondition("cannot create '", path, "': it is a FIFO, expected a regular file");
 }
 
-// Appends are not buffered: what Append took survives a crash of the process.
+// Appends are not buffered: appended bytes survive a crash of the process.
 class RealWritableFile final : public WritableFile {
  public:
   RealWritableFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
@@ -120,14 +120,15 @@ class RealWritableFile final : public WritableFile {
 
   Status Sync() override {
     RETURN_IF_ERROR(Usable());
-    // After a failed fsync the kernel has dropped the pages, and a second one would say OK.
+    // After a failed fsync the kernel has dropped the pages, so that a second fsync would return
+    // OK.
     if (fsync(fd_.get()) != 0) return error_ = FileError(errno, "sync", path_);
     return OkStatus();
   }
 
   Status Close() override {
     if (fd_.get() < 0) return error_;
-    // Linux releases the descriptor whatever close returns.
+    // Linux closes the descriptor even if close returns an error.
     if (close(fd_.Release()) != 0 && error_.ok()) error_ = FileError(errno, "close", path_);
     return error_;
   }
@@ -160,7 +161,7 @@ class RealRandomAccessFile final : public RandomAccessFile {
       if (got > 0) {
         done += got;
       } else if (got == 0) {
-        return PastEnd(offset, count, offset + done);  // it was cut since it was opened
+        return PastEnd(offset, count, offset + done);  // it was truncated after it was opened
       } else if (errno != EINTR) {
         return FileError(errno, "read", path_);
       }
@@ -183,7 +184,7 @@ Status ReadInto(const std::string& path, std::string* contents) {
   struct stat info;
   ASSIGN_OR_RETURN(const Descriptor fd, OpenForReading(path, &info));
   if (info.st_size > 0) contents->reserve(info.st_size + 1);
-  char block[64 << 10];  // not by size: files of /proc claim to be empty
+  char block[64 << 10];  // not by size: files in /proc have size 0
   for (;;) {
     const ssize_t got = read(fd.get(), block, sizeof block);
     if (got == 0) return OkStatus();
@@ -217,7 +218,7 @@ class RealEnv final : public Env {
 
   uint64_t RandomU64() override {
     uint64_t value;
-    // Up to 256 bytes come whole, uninterrupted.
+    // getrandom always returns up to 256 bytes completely.
     CHECK(getrandom(&value, sizeof value, 0) == sizeof value, "no randomness from the system");
     return value;
   }
@@ -237,7 +238,7 @@ class RealEnv final : public Env {
     std::string contents;
     try {
       RETURN_IF_ERROR(ReadInto(path, &contents));
-    } catch (const std::exception&) {  // strings throw where they find no memory
+    } catch (const std::exception&) {  // strings throw if there is no memory
       return FileError(ENOMEM, "read", path);
     }
     return contents;
@@ -290,7 +291,7 @@ class RealEnv final : public Env {
   }
 
  private:
-  // Leaves errno alone: the caller still wants mkdir's.
+  // Leaves errno unchanged: the caller still needs the one of mkdir.
   static bool IsDirectory(const std::string& path) {
     const int error = errno;
     struct stat info;

@@ -111,7 +111,7 @@ TEST_F(EnvTest, ErrorsNameThePathAndTheReason) {
   EXPECT_FALSE(env_.ReadFile(directory_).ok());
 }
 
-// Each would wait for the other end of the FIFO, and nothing could end that.
+// Each operation would wait for the other end of the FIFO, and nothing could end that wait.
 TEST_F(EnvTest, WhatIsNoRegularFileIsRefusedInsteadOfWaitedFor) {
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
   const Status statuses[] = {env_.ReadFile(Path("fifo")).status(),
@@ -128,28 +128,28 @@ TEST_F(EnvTest, WhatIsNoRegularFileIsRefusedInsteadOfWaitedFor) {
   close(reader);
 }
 
-// It has no end.
+// Reading /dev/zero would never end.
 TEST_F(EnvTest, DevicesAreNotRead) {
   EXPECT_EQ(env_.ReadFile("/dev/zero").status(),
             FailedPrecondition(
                 "cannot open '/dev/zero': it is a character device, expected a regular file"));
 }
 
-TEST_F(EnvTest, FilesOfProcAreReadWhole) {  // although they claim to be empty
+TEST_F(EnvTest, FilesOfProcAreReadWhole) {  // although their size is 0
   const StatusOr<std::string> contents = env_.ReadFile("/proc/self/stat");
   ASSERT_TRUE(contents.ok()) << contents.status();
   EXPECT_GT(contents->size(), 10);
 }
 
 TEST_F(EnvTest, WriteErrorsStay) {
-  auto full = env_.NewWritableFile("/dev/full");  // every write: no space left
+  auto full = env_.NewWritableFile("/dev/full");  // every write fails: no space is left
   ASSERT_TRUE(full.ok());
   EXPECT_EQ((*full)->Append("x").code(), StatusCode::kResourceExhausted);
   EXPECT_EQ((*full)->Append("").code(), StatusCode::kResourceExhausted);
   EXPECT_EQ((*full)->Close().code(), StatusCode::kResourceExhausted);
 }
 
-// Lowers the limit for the size of files, and puts it back.
+// Lowers the limit for file sizes, and restores it.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

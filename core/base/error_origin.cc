@@ -7,7 +7,7 @@ namespace penstock {
 namespace {
 
 constexpr char kNode[] = "penstock/node";
-constexpr char kShown[] = "penstock/node_shown";  // the text has a node's name at its end
+constexpr char kShown[] = "penstock/node_shown";  // the text ends with a node's name
 constexpr char kTask[] = "penstock/task";
 
 bool Has(const Status& status, const char* payload) {

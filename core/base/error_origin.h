@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The origin of an error: the node and the task that made it, as payloads of its Status, so that
-// code which handles the error need not look for them in its text. Annotate keeps payloads, and so
-// do errors that travel between tasks (distributed/rpc/calls/status_proto.h).
+// The origin of an error: the node and the task that caused it. Both are payloads of the Status, so
+// that code that handles the error need not parse its text. Annotate keeps payloads, and so do
+// errors that travel between tasks (distributed/rpc/calls/status_proto.h).
 //
 // All functions return an OK status as it is.
 #pragma once
@@ -13,29 +13,30 @@
 
 namespace penstock {
 
-// Notes which node failed, in place of what was noted before. The text stays.
+// Records which node failed and replaces any node recorded before. The text stays.
 Status WithNode(Status status, string_view node);
-// The same with the node in front of the text: "node 'NAME': text".
+// As WithNode, and puts the node in front of the text: "node 'NAME': text".
 Status InNode(const Status& status, string_view node);
-// "" if no node was noted.
+// Returns the recorded node, or "" if there is none.
 std::string FailedNode(const Status& status);
 
-// Appends the noted node to the text, in the form that TensorFlow's clients look for:
-// "text\n\t [[{{node NAME}}]]". Does nothing if the text shows a node already, or none was noted.
+// Appends the recorded node to the text, in the form that TensorFlow's clients look for:
+// "text\n\t [[{{node NAME}}]]". Does nothing if the text shows a node already, or if none is
+// recorded.
 Status ShowNode(const Status& status);
-// The error of a node that was running: notes and shows it, unless the text shows one already,
-// which is then the node that failed first.
+// Returns the error of a node that was running: records the node and shows it in the text. If the
+// text shows a node already, that node failed first and stays.
 Status AtNode(const Status& status, string_view node);
 
-// Notes which task failed ("/job:ps/replica:0/task:1"), unless one was noted before. The text
+// Records which task failed ("/job:ps/replica:0/task:1"), unless one is recorded already. The text
 // stays.
 Status WithTask(Status status, string_view task);
-// "" if no task was noted.
+// Returns the recorded task, or "" if there is none.
 std::string FailedTask(const Status& status);
 
-// Notes all that was noted in `cause`, which `status` is a consequence of.
+// Copies the recorded node and task of `cause` to `status`, a consequence of `cause`.
 Status WithOriginOf(const Status& cause, Status status);
-// The same code and payloads with another text.
+// Returns the same code and payloads with another text.
 Status WithMessage(const Status& status, string_view message);
 
 }  // namespace penstock

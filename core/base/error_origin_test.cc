@@ -31,7 +31,7 @@ TEST(ErrorOriginTest, TheOutermostNodeIsShownOnce) {
   EXPECT_EQ(ShowNode(Annotate(shown, "context")).message(), StrCat("context: ", shown.message()));
 }
 
-// Every node that waits for one that failed reports its error again.
+// Each node that waits for a failed node reports the same error again.
 TEST(ErrorOriginTest, TheNodeThatFailedFirstStays) {
   const Status first = AtNode(Aborted("why"), "first");
   EXPECT_EQ(first.message(), "why\n\t [[{{node first}}]]");
@@ -39,7 +39,7 @@ TEST(ErrorOriginTest, TheNodeThatFailedFirstStays) {
   EXPECT_EQ(FailedNode(first), "first");
 }
 
-// A node's text may say what looks like an origin.
+// A node's text may contain words that look like an origin.
 TEST(ErrorOriginTest, TextIsNotTakenForAnOrigin) {
   const Status status = AtNode(Internal("saw [[{{node there}}]]"), "here");
   EXPECT_EQ(status.message(), "saw [[{{node there}}]]\n\t [[{{node here}}]]");

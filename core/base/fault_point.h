@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FaultPoint: a named place in the code where a simulation may have the code misbehave.
+// FaultPoint: a named place in the code at which a simulation may make the code misbehave.
 //
 //   const FaultPoint kNoSync(FaultPoint::kBug, "checkpoint/no-sync", "data are not synced");
 //   ...
 //   if (!kNoSync.Fires()) status = file->Sync();
 //
-// A mishap is something that the code has to survive: an answer that counts as missing, a batch
-// that is cut short. A bug breaks a promise: the simulator has to notice it. Which points fire is
-// the decision of a Chooser, which only the simulator sets; without one no point fires, and
-// asking costs a load and a branch. Not for code that runs per op.
+// A mishap is a fault that the code has to survive: an answer that counts as missing, a batch that
+// is cut short. A bug breaks a promise: the simulator has to notice it. A Chooser decides which
+// points fire. Only the simulator sets one; without it no point fires, and Fires() costs a load and
+// a branch. Not for code that runs per op.
 //
-// Points are of static storage duration. Thread-safe, but for SetChooser.
+// Points have static storage duration. Thread-safe except for SetChooser.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class FaultPoint {
     virtual bool Choose(const FaultPoint& point) = 0;
   };
 
-  // `what`: what happens if it fires, for people.
+  // `what` describes for people what happens if the point fires.
   FaultPoint(Kind kind, const char* name, const char* what)
       : kind_(kind), name_(name), what_(what), next_(last_) {
     last_ = this;
@@ -52,7 +52,7 @@ class FaultPoint {
     }
     return all;
   }
-  // Borrowed; null: no point fires. Only for simulators, when nothing else runs.
+  // `chooser` is borrowed; null: no point fires. Only for simulators, while no other thread runs.
   static void SetChooser(Chooser* chooser) { chooser_.store(chooser); }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ForwardingEnv: passes every call on to another Env. Derive from it to replace the clock, or a few
-// of the calls, and keep the rest.
+// ForwardingEnv: passes every call on to another Env. Derive from it to replace the clock or a few
+// of the calls.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Guarded: calls what is not supposed to throw but may: a standard container does when memory runs
-// out, and one graph must not take the process with it.
+// Guarded: calls a function and turns an exception into a Status. A standard container throws if
+// memory runs out, and one graph must not end the whole process.
 #pragma once
 
 #include <exception>
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Returns the Status that fn() returns. If fn() throws: the status of a LoopEnded, else
-// ResourceExhausted or Internal.
+// Returns the Status that fn() returns. If fn() throws a LoopEnded, returns the status in it; for
+// other exceptions ResourceExhausted or Internal.
 template <class Fn>
 Status Guarded(Fn&& fn) {
   try {

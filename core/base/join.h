@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Join: one end for several asynchronous operations. Wait: blocks until one has ended.
+// Join: calls one continuation when several asynchronous operations have ended. Wait: blocks until
+// one asynchronous operation has ended.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,8 @@ namespace penstock {
 
 //   auto join = std::make_shared<Join>(std::move(done));
 //   for (Worker& worker : workers) worker.Start(Join::Part(join));
-// `done` is called with the first error, or OK, when the parts and the Join itself are gone.
+// Calls `done` with the first error, or OK, when all parts have been called and `join` has been
+// released.
 class Join {
  public:
   explicit Join(Done done) : done_(std::move(done)) {}
@@ -38,10 +40,11 @@ class Join {
 
 class Wait {
  public:
-  // `what` completes "waits for ...": a text that is never freed.
+  // `what` completes "waits for ..." in a list of the waits. The text must never be freed.
   Wait(Scheduler& scheduler, const char* what) : ended_now_(scheduler, what) {}
 
-  // To be handed to the one operation. REQUIRES Get to be called before the Wait is destroyed.
+  // Returns the continuation to pass to the operation. REQUIRES: Get is called before the Wait is
+  // destroyed.
   Done done() {
     return Done([this](Status status) {
       MutexLock lock(mu_);
@@ -50,7 +53,7 @@ class Wait {
       ended_now_.NotifyAll();
     });
   }
-  // Blocks until it has ended. The operation has a deadline of its own.
+  // Blocks until the operation has ended. The operation needs a deadline of its own.
   Status Get() {
     MutexLock lock(mu_);
     ended_now_.Wait(mu_, [this] { return ended_.load(std::memory_order_relaxed); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops of ParallelFor end when their watch says so.
+// Tests that loops of ParallelFor end when their watch says so.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,14 +12,14 @@
 namespace penstock {
 namespace {
 
-constexpr double kUnitNanos = 1e6;  // two units a block
+constexpr double kUnitNanos = 1e6;  // two units per block
 
 struct Watch final : LoopWatch {
   Status GoesOn() const override { return ended ? Aborted("elsewhere") : OkStatus(); }
   std::atomic<bool> ended{false};
 };
 
-// One thread at a time, so that it is known what runs after what.
+// Uses one thread, so that the order of blocks is known.
 class LoopWatchTest : public ::testing::Test {
  protected:
   Status Loop(int64_t total, Scheduler::Range fn) {

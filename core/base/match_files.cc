@@ -15,7 +15,7 @@ bool IsPattern(const std::string& name) { return name.find_first_of("*?[\\") != 
 
 }  // namespace
 
-// One component of the pattern after another, over the directories there are.
+// Matches one component of the pattern after another against the existing directories.
 std::vector<std::string> MatchFiles(Env& env, const std::string& pattern) {
   const bool absolute = !pattern.empty() && pattern[0] == '/';
   std::vector<std::string> found = {absolute ? "/" : ""};

@@ -8,12 +8,12 @@
 
 namespace penstock {
 
-// The paths that match a pattern of *, ? and [...], each within one component of the path, sorted.
-// Directories that do not exist or may not be read hold nothing that matches.
+// Returns the paths that match a pattern of *, ? and [...], sorted. A wildcard matches within one
+// component of the path. Directories that do not exist or cannot be read count as empty.
 std::vector<std::string> MatchFiles(Env& env, const std::string& pattern);
 
-// PermissionDenied if the directory in front of the pattern's first wildcard is not in that of a
-// RootedEnv: for callers that find nothing, so that an empty answer does not hide it.
+// PermissionDenied if the directory in front of the pattern's first wildcard is outside of a
+// RootedEnv's directory. For callers that find no match, so that the user learns the reason.
 Status CheckPattern(Env& env, const std::string& pattern);
 
 }  // namespace penstock

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mutex, SharedMutex: those of the standard library, annotated, so that clang checks at compile
-// time that what a lock guards is used under it (tools/lint). They compile to the same code.
+// Mutex, SharedMutex: the standard library's mutexes with annotations, from which clang checks at
+// compile time that guarded members are used under their lock (tools/lint). They compile to the
+// same code as the standard library's.
 //
 //   class Counter {
 //    public:
@@ -15,8 +16,9 @@
 //     int sum_ ABSL_GUARDED_BY(mu_) = 0;
 //   };
 //
-// A helper that needs the lock says ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_). A lambda is a function of
-// its own: one that runs under the lock says so as well, between its parameters and its body.
+// A helper that needs the lock says ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_). A lambda counts as a
+// separate function: if it runs under the lock, it needs the same annotation, between its
+// parameters and its body.
 #pragma once
 
 #include <mutex>
@@ -30,7 +32,8 @@ class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock(); }
-  // Does nothing. Tells the analysis what it cannot see, where a caller of unknown type has locked.
+  // Does nothing. Tells the analysis that the mutex is held, if a caller that it cannot see has
+  // locked it.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -39,7 +42,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mu_;
 };
 
-// Many readers or one writer.
+// Allows many readers or one writer.
 class ABSL_LOCKABLE SharedMutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
@@ -51,7 +54,7 @@ class ABSL_LOCKABLE SharedMutex {
   std::shared_mutex mu_;
 };
 
-// Holds a mutex for the length of a block, but for what is between Unlock and Lock.
+// Holds a mutex until the end of a block, except between Unlock and Lock.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex& mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) { mu_.Lock(); }

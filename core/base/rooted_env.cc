@@ -18,7 +18,7 @@ namespace penstock {
 namespace {
 
 constexpr char kOutsidePayload[] = "penstock/outside_file_root";
-// A rename elsewhere in the tree makes the kernel give up; it then can be asked again.
+// A rename elsewhere in the tree makes the system call fail; it can then be repeated.
 constexpr int kAttempts = 64;
 
 int OpenBeneath(int directory, const std::string& path, int flags) {
@@ -35,7 +35,7 @@ int OpenBeneath(int directory, const std::string& path, int flags) {
 
 std::string HandlePath(int fd) { return StrCat("/proc/self/fd/", fd); }
 
-// `status`, with the path that the caller gave in place of the one that the base was given.
+// Returns `status` with the caller's path in place of the path that `base_` was given.
 Status Renamed(const Status& status, const std::string& used, const std::string& path) {
   if (status.ok()) return status;
   Status renamed(status.code(), absl::StrReplaceAll(status.message(), {{used, path}}));
@@ -185,7 +185,7 @@ StatusOr<RootedEnv::Entry> RootedEnv::ResolveParent(const std::string& path) con
   const size_t slash = below.rfind('/');
   const std::string name = slash == std::string::npos ? below : below.substr(slash + 1);
   const std::string folder = slash == std::string::npos ? "." : below.substr(0, slash);
-  // The name of an entry, and not of a directory above it.
+  // `path` must end in the name of an entry, not of a directory above it.
   if (name == "..") return Outside(path);
   ASSIGN_OR_RETURN(Handle parent, Resolve(path, folder, O_PATH | O_DIRECTORY));
   std::string used = StrCat(parent.path(), "/", name);
@@ -207,7 +207,7 @@ Status RootedEnv::WithEntry(const std::string& path,
 
 StatusOr<std::unique_ptr<WritableFile>> RootedEnv::NewWritableFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string below, Below(path));
-  // Makes the file if it is not there. The base then opens this very file, checks its kind and
+  // Creates the file if it does not exist. `base_` then opens this very file, checks its kind and
   // empties it.
   ASSIGN_OR_RETURN(const Handle made, Resolve(path, below, O_WRONLY | O_CREAT | O_NONBLOCK));
   const std::string used = made.path();

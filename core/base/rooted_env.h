@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RootedEnv: the files of another Env, as far as they lie in one directory. A server with
-// --file_root hands it to everything that runs graphs, so that no op reaches another file.
+// RootedEnv: the files of another Env, limited to one directory. A server with --file_root passes
+// it to all code that runs graphs, so that no op reaches a file outside.
 //
 // A relative path starts in the directory; an absolute one must begin with it. The kernel resolves
 // the rest (openat2 with RESOLVE_BENEATH), so ".." and symbolic links cannot lead out of the
-// directory, not even while others rename files there. An absolute link counts as leading out.
-// A path that leads out is PermissionDenied; the text names the path and the flag.
-// Everything else is as in Env: thread-safe, errors name the path.
+// directory, not even while other processes rename files there. An absolute link counts as leading
+// out. For a path that leads out the error is PermissionDenied; the text names the path and the
+// flag. Everything else is as in Env: thread-safe, errors name the path.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ class RootedEnv final : public ForwardingEnv {
   StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override;
   StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) override;
   StatusOr<std::string> ReadFile(const std::string& path) override;
-  // True for the directories above the root too, which MatchFiles passes through.
+  // Also true for the directories above the root, because MatchFiles passes through them.
   bool FileExists(const std::string& path) override;
   StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override;
   Status CreateDirectories(const std::string& path) override;
@@ -41,7 +41,7 @@ class RootedEnv final : public ForwardingEnv {
 
  private:
   class Handle;
-  // A handle on the folder that holds an entry, and the path under which `base_` finds the entry.
+  // A handle of the folder that holds an entry, and the path under which `base_` finds the entry.
   struct Entry;
 
   RootedEnv(Env& base, std::string flag, std::vector<std::string> roots, int fd)
@@ -52,11 +52,11 @@ class RootedEnv final : public ForwardingEnv {
         fd_(fd) {}
 
   Status Outside(const std::string& path) const;
-  // The part of the path below the root, "." for the root itself.
+  // Returns the path below the root, "." for the root itself.
   StatusOr<std::string> Below(const std::string& path) const;
   StatusOr<Handle> Resolve(const std::string& path, const std::string& below, int flags) const;
   StatusOr<Entry> ResolveParent(const std::string& path) const;
-  // Calls `use` with the path under which `base_` finds what `path` leads to.
+  // Calls `use` with a path under which `base_` finds the file at `path`.
   Status WithFile(const std::string& path,
                   const std::function<Status(const std::string&)>& use) const;
   Status WithEntry(const std::string& path,
@@ -64,11 +64,11 @@ class RootedEnv final : public ForwardingEnv {
 
   Env& base_;
   const std::string flag_;
-  const std::vector<std::string> roots_;  // as given and as resolved, without a '/' at the end
+  const std::vector<std::string> roots_;  // as given and resolved, without a '/' at the end
   const int fd_;
 };
 
-// Whether an operation failed because its path leads out of a RootedEnv's directory.
+// Returns whether an operation failed because its path leads out of a RootedEnv's directory.
 bool IsOutsideFileRoot(const Status& status);
 
 }  // namespace penstock

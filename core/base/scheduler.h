@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scheduler: runs closures and blocks threads. Handed in through constructors, as Env is, so
+// Scheduler: runs closures and blocks threads. Like Env it is passed in through constructors, so
 // that the same code runs on the threads of the machine (ThreadPool) and, under a simulated clock,
 // in one thread (core/base/sim).
 //
-// Condition: where code waits for a change. Every wait that another closure ends goes through one,
-// with no mutex held but the one that it is given (CondVar is for waits that end by themselves): so
-// a simulation can run something else meanwhile, and can say who waits for what when nothing is
-// left to run.
+// Condition: blocks code until another closure has changed something. Every such wait must use a
+// Condition and hold no mutex except the one passed to it. A simulation can then run another
+// closure meanwhile, and can list all waits when nothing is left to run. (CondVar is for waits that
+// end without another closure.)
 //
 // Thread-safe. A deadline is a time on the scale of NowNanos() of the Env that belongs to the
 // scheduler: Env::Real() for ThreadPool.
@@ -29,7 +29,7 @@ namespace penstock {
 
 class Condition;
 
-// A thread that Scheduler::StartThread has begun. Destruction waits for its end.
+// A thread that Scheduler::StartThread has started. The destructor waits for its end.
 class Thread {
  public:
   virtual ~Thread() = default;
@@ -42,26 +42,28 @@ class Scheduler {
 
   virtual ~Scheduler() = default;
 
-  // The threads of this process, one per core. They start with the first closure and live for ever.
+  // Returns the scheduler of the threads of this process, one per core. The threads start with the
+  // first closure; the scheduler is never destroyed.
   static Scheduler& Real();
 
-  // How many closures run at the same time.
+  // Returns how many closures can run at the same time.
   virtual int num_threads() const = 0;
 
-  // Runs `closure` soon, on another thread. It must not block for long: whatever waits for the
-  // outside world is asynchronous, or has a thread of its own.
+  // Runs `closure` soon, on another thread. The closure must not block for long: waits for files or
+  // other processes are asynchronous, or run on a thread of their own.
   virtual void Schedule(Closure closure) = 0;
 
-  // The threads for closures that wait for files: a few, apart from those that compute.
+  // Returns the scheduler for closures that wait for files. It has a few threads, separate from
+  // those that compute.
   virtual Scheduler& files() = 0;
 
-  // Runs `body`, which may block, on a thread of its own. `name` shows in debuggers and traces.
+  // Runs `body`, which may block, on a new thread. `name` shows in debuggers and traces.
   virtual std::unique_ptr<Thread> StartThread(const std::string& name, Closure body) = 0;
 
   // Calls fn(begin, end) on disjoint ranges that cover [0, total), on this thread and on threads
-  // that are free, and returns when all are done. Work under about 10 us in all runs here at once.
-  // `cost_ns` is the rough cost of one unit. Safe to call from a closure: the caller takes part, so
-  // it cannot deadlock.
+  // that are free, and returns when all calls have returned. Work of less than about 10 us in total
+  // runs on this thread in one call. `cost_ns` is the rough cost of one unit. A closure may call
+  // it: the caller takes part in the work, so it cannot deadlock.
   void ParallelFor(int64_t total, double cost_ns, Range fn) {
     if (total <= 0) return;
     if (total == 1 || static_cast<double>(total) * cost_ns < 2 * kShareNanosMin) {
@@ -70,21 +72,22 @@ class Scheduler {
     Split(total, cost_ns, fn);
   }
 
-  // Polls `ready` for up to `limit` where a change is expected from another core at once. Returns
-  // whether it holds.
+  // Polls `ready` for up to `limit`, if another core is expected to make it true at once. Returns
+  // whether it is true.
   virtual bool Spin(SpinHabit& habit, std::chrono::nanoseconds limit,
                     absl::FunctionRef<bool()> ready) = 0;
 
  protected:
   friend class Condition;
 
-  // A thread joins a loop for no less: below this the hand-over costs more than it saves.
+  // The least work for which another thread joins a loop: for less, the hand-over costs more than
+  // it saves.
   static constexpr double kShareNanosMin = 5'000;
 
   // ParallelFor of a loop that is worth more than one thread: total >= 2, cost_ns > 0.
   virtual void Split(int64_t total, double cost_ns, Range fn) = 0;
-  // Releases `mu`, waits for Notify(condition) and holds `mu` again. May return for no reason.
-  // Returns false when `deadline_ns` has come.
+  // Releases `mu`, waits for Notify(condition) and locks `mu` again. May return without a
+  // notification. Returns false if `deadline_ns` has passed.
   virtual bool Wait(Condition& condition, Mutex& mu, int64_t deadline_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) = 0;
   virtual void Notify(Condition& condition) = 0;
@@ -99,19 +102,19 @@ class Condition {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  // `what` completes "waits for ..." in a report of who waits: a text that is never freed.
+  // `what` completes "waits for ..." in a list of the waits. The text must never be freed.
   Condition(Scheduler& scheduler, const char* what) : scheduler_(scheduler), what_(what) {}
   Condition(const Condition&) = delete;
   Condition& operator=(const Condition&) = delete;
 
-  // Blocks until `ready` holds, which is called with `mu` held. REQUIRES `mu` to be held by the
-  // caller.
+  // Blocks until `ready` returns true. `ready` is called with `mu` held. REQUIRES: the caller holds
+  // `mu`.
   template <class Ready>
   void Wait(Mutex& mu, Ready ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu)
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {  // `ready` names the mutex as its owner knows it
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {  // `ready` names the mutex by another expression
     while (!ready()) scheduler_.Wait(*this, mu, kNever);
   }
-  // As Wait, until `deadline_ns` at the latest. Returns whether `ready` holds.
+  // As Wait, but returns when `deadline_ns` has passed, too. Returns what `ready` returned last.
   template <class Ready>
   bool WaitUntil(Mutex& mu, int64_t deadline_ns, Ready ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -120,7 +123,8 @@ class Condition {
     }
     return true;
   }
-  // Has all waiters look again, after a change that was made with the mutex held.
+  // Makes all waiters test their condition again. Call it after a change that was made with the
+  // mutex held.
   void NotifyAll() { scheduler_.Notify(*this); }
 
   const char* what() const { return what_; }

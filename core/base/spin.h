@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spinning: what a thread does for a moment before it blocks, because being woken costs 50 to 100
-// us on virtual machines. For schedulers of real threads: others spin by Scheduler::Spin, which
-// does nothing in a simulation.
+// Spinning: polling for a moment before blocking, because waking a thread costs 50 to 100 us on
+// virtual machines. Only schedulers of real threads use this file; other code calls
+// Scheduler::Spin, which does nothing in a simulation.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ inline void Pause() {
 #endif
 }
 
-// Returns true as soon as `ready` does, false after `limit`.
+// Polls `ready`. Returns true as soon as it does, false after `limit`.
 template <class Ready>
 bool SpinUntil(Ready ready, std::chrono::nanoseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -30,9 +30,9 @@ bool SpinUntil(Ready ready, std::chrono::nanoseconds limit) {
   return false;
 }
 
-// Learns where spinning is in vain, because what is waited for takes longer, such as another task
-// or a core that others use: after some times of that it only tries now and then. One per thread
-// and place (thread_local).
+// Learns where spinning is in vain, because the change comes from another task or from a core that
+// other threads use. After several failures in a row, a thread spins there only now and then. Use
+// one object per thread and place (thread_local).
 class SpinHabit {
  public:
   template <class Ready>
@@ -48,7 +48,7 @@ class SpinHabit {
 
  private:
   static constexpr unsigned kPatience = 4, kTryEach = 16;
-  unsigned in_vain_ = 0;  // times in a row
+  unsigned in_vain_ = 0;  // failed attempts in a row
 };
 
 }  // namespace penstock

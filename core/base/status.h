@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Status and StatusOr, and one builder per error code: how everything reports what the world did
-// to it. Use CHECK (base/check.h) only for our own bugs.
+// Status and StatusOr, and one builder per error code. All code reports errors that come from
+// outside by a Status; CHECK (base/check.h) is only for bugs of Penstock.
 //
 // Builders join their arguments as absl::StrCat does:
 //   return InvalidArgument("node '", node.name(), "': expected a matrix, got shape ", shape);
@@ -47,8 +47,8 @@ PENSTOCK_ERROR(Unavailable)
 PENSTOCK_ERROR(DataLoss)
 #undef PENSTOCK_ERROR
 
-// The same error with `context` in front of its message ("context: message"); payloads are kept.
-// OK stays OK.
+// Returns the same error with `context` in front of its message ("context: message"). Payloads are
+// kept; OK stays OK.
 Status Annotate(const Status& status, string_view context);
 
 }  // namespace penstock
@@ -63,8 +63,8 @@ Status Annotate(const Status& status, string_view context);
 #define PENSTOCK_CONCAT_INNER_(a, b) a##b
 #define PENSTOCK_CONCAT_(a, b) PENSTOCK_CONCAT_INNER_(a, b)
 
-// ASSIGN_OR_RETURN(auto x, F()) or ASSIGN_OR_RETURN(x, F()). A type with commas needs parentheses
-// around nothing: write `auto`.
+// ASSIGN_OR_RETURN(auto x, F()) or ASSIGN_OR_RETURN(x, F()). If the type contains a comma, use
+// `auto`.
 #define ASSIGN_OR_RETURN(lhs, ...) \
   PENSTOCK_ASSIGN_OR_RETURN_(PENSTOCK_CONCAT_(penstock_or_, __LINE__), lhs, __VA_ARGS__)
 #define PENSTOCK_ASSIGN_OR_RETURN_(tmp, lhs, ...) \

@@ -22,10 +22,10 @@ namespace {
 
 // The time for which an idle thread spins before it blocks: about the cost of waking it.
 constexpr auto kSpin = std::chrono::microseconds(50);
-// Blocks per thread and loop: enough to even out threads that were held up.
+// Blocks per thread and loop: enough to even out threads that were delayed.
 constexpr int64_t kBlocksPerThread = 4;
-// The longest block of a watched loop. Kernels guess their costs: it may well take ten times as
-// long.
+// The longest block of a watched loop. It may well take ten times as long, because kernels only
+// guess their costs.
 constexpr double kWatchedBlockNanosMax = 2e6;
 
 // Sets the name that debuggers show. The system keeps 15 characters.
@@ -49,19 +49,19 @@ class StdThread final : public Thread {
   std::thread thread_;
 };
 
-// One ParallelFor, on its caller's stack. An exception, such as of a container that gets no memory,
-// ends the loop and is the caller's, as if it had run all blocks itself. A loop that is
-// watched may be given up between two blocks.
+// One ParallelFor, on its caller's stack. An exception, for instance from a container that gets no
+// memory, ends the loop and is rethrown in the caller. A watched loop may end early between two
+// blocks.
 struct Loop {
   absl::FunctionRef<void(int64_t, int64_t)> fn;
   const int64_t total;
   const int64_t block;
   const LoopWatch* const watch;  // or null
   int wanted;                    // threads that may still join; guarded by the pool's lock
-  std::atomic<int64_t> next{0};  // first unit that nobody has taken
+  std::atomic<int64_t> next{0};  // first unit that no thread has taken
   std::atomic<int> helpers{0};   // threads that joined and have not left; changed under the lock
   std::atomic<bool> failed{false};
-  std::exception_ptr error;  // of who set `failed`
+  std::exception_ptr error;  // of the thread that has set `failed`
 
   // Takes blocks until none is left.
   void Work() {
@@ -97,8 +97,9 @@ struct ThreadPool::State {
   CondVar work_available;
   CondVar helper_left;
   std::deque<absl::AnyInvocable<void() &&>> queue ABSL_GUARDED_BY(mu);
-  std::vector<Loop*> loops ABSL_GUARDED_BY(mu);  // that want threads; the youngest last
-  // Queued closures and places in loops. Changed under the lock; idle threads look at it without.
+  std::vector<Loop*> loops ABSL_GUARDED_BY(mu);  // loops that want threads; the newest last
+  // The number of queued closures and free places in loops. Changed under the lock; idle threads
+  // read it without.
   std::atomic<int64_t> open{0};
   int spinning ABSL_GUARDED_BY(mu) = 0;
   int sleeping ABSL_GUARDED_BY(mu) = 0;
@@ -106,19 +107,19 @@ struct ThreadPool::State {
   bool stopping ABSL_GUARDED_BY(mu) = false;
   std::vector<std::thread> threads;
 
-  // Starts the threads, the first time.
+  // Starts the threads on the first call.
   void Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     if (threads.empty()) [[unlikely]]
       StartThreads();
   }
   void StartThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Run() ABSL_LOCKS_EXCLUDED(mu);
-  // Does one thing without the lock, and reports whether there was any.
+  // Runs one closure or joins one loop, without the lock. Returns whether there was one.
   bool RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Help(Loop* loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Waits for something to do: false when there is nothing and the pool is stopping.
+  // Waits for work. Returns false if there is none and the pool is stopping.
   bool WaitForWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Wakes as many as `open` asks for beyond those who are looking anyway.
+  // Wakes as many threads as `open` requires, less those that are looking for work already.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Share(Loop& loop) ABSL_LOCKS_EXCLUDED(mu);
 };
@@ -147,7 +148,7 @@ Scheduler& Scheduler::Real() {
   return threads;
 }
 
-// One set for the process: more would only make the disk seek.
+// One pool for the process: with more threads, a disk would only seek more.
 Scheduler& ThreadPool::files() {
   static ThreadPool& files = *new ThreadPool("files", 4);
   return files;
@@ -163,7 +164,7 @@ bool ThreadPool::Wait(Condition& condition, Mutex& mu, int64_t deadline_ns) {
   if (deadline_ns == Condition::kNever) {
     Native(condition).wait(lock);
   } else {
-    // The clock of Env::Real().
+    // On the clock of Env::Real().
     const std::chrono::steady_clock::time_point deadline{std::chrono::nanoseconds(deadline_ns)};
     in_time = Native(condition).wait_until(lock, deadline) == std::cv_status::no_timeout;
   }
@@ -188,12 +189,13 @@ void ThreadPool::Split(int64_t total, double cost_ns, Range fn) {
   const bool watched = watch != nullptr && static_cast<double>(total) > watched_block;
   if (parts < 2 && !watched) return fn(0, total);
 
-  // No block below a fifth of a share, so that taking it costs nothing beside it.
+  // A block is at least a fifth of a thread's minimum share, so that the cost of taking it does not
+  // matter.
   const int64_t block_min = static_cast<int64_t>(kShareNanosMin / 5 / cost_ns) + 1;
   const int64_t blocks = parts * kBlocksPerThread;
   int64_t block = std::max((total + blocks - 1) / blocks, block_min);
   if (watched) block = std::min(block, static_cast<int64_t>(watched_block));
-  if (block > 64) block = (block + 15) / 16 * 16;  // whole vectors and cache lines
+  if (block > 64) block = (block + 15) / 16 * 16;  // complete vectors and cache lines
   Loop loop{fn, total, block, watch, static_cast<int>(parts - 1)};
   if (parts > 1) return state_->Share(loop);
   loop.Work();
@@ -236,7 +238,7 @@ void ThreadPool::State::Help(Loop* loop) {
     loop->Work();
   }
   mu.Lock();
-  // The caller may return, and the loop be gone, as soon as this is zero.
+  // When this is zero, the caller may return and destroy the loop.
   if (loop->helpers.fetch_sub(1, std::memory_order_release) == 1 && callers_blocked > 0) {
     helper_left.NotifyAll();
   }

@@ -2,15 +2,14 @@
 //
 // ThreadPool: a fixed set of threads that run closures: the Scheduler of a real machine.
 //
-// The threads start with the first closure. An idle one spins for about 50 us before it blocks: on
-// virtual machines waking a sleeping core costs 50-100 us, more than most ops. Thread-safe.
-// Destruction runs what is queued, then joins.
+// The threads start with the first closure. An idle thread spins for about 50 us before it blocks:
+// on virtual machines waking a sleeping core costs 50-100 us, more than most ops. Thread-safe. The
+// destructor runs the queued closures, then joins the threads.
 //
-// LoopWatch, WatchedLoops: end the long loops of a thread early, when what they belong to has
-// ended:
+// LoopWatch, WatchedLoops: end the long loops of a thread early if their step has ended:
 //
 //   const WatchedLoops watched(&step);   // the executor, once per thread and step
-//   ... kernels: ParallelFor may throw LoopEnded, of which Guarded makes a Status ...
+//   ... kernels: ParallelFor may throw LoopEnded, which Guarded turns into a Status ...
 #pragma once
 
 #include <cstdint>
@@ -26,17 +25,17 @@ namespace penstock {
 
 class LoopWatch {
  public:
-  // OK while loops shall go on. Asked between two blocks of a loop, which take a few milliseconds
-  // where its caller has guessed the cost of a unit well, by any of the threads in the loop.
+  // Returns OK while the loops should continue. Any thread of a loop may call it, between two
+  // blocks of the loop; a block takes a few milliseconds if the caller's cost per unit is about
+  // right.
   virtual Status GoesOn() const = 0;
 
  protected:
   ~LoopWatch() = default;
 };
 
-// While it lives, the loops that this thread begins are watched; those of helping threads, too.
-// Scopes are nested like calls. Null: loops run to their end, as one must that changes in place
-// what others will see.
+// While it lives, loops that this thread begins are watched, also in the threads that help. Scopes
+// nest like calls. Null: loops run to their end, as a loop must that changes shared data in place.
 class WatchedLoops {
  public:
   explicit WatchedLoops(const LoopWatch* watch) : outer_(std::exchange(current_, watch)) {}
@@ -50,7 +49,7 @@ class WatchedLoops {
   const LoopWatch* const outer_;
 };
 
-// Thrown by a ParallelFor that was given up.
+// Thrown by a ParallelFor that has ended early.
 class LoopEnded final : public std::exception {
  public:
   explicit LoopEnded(Status status) : status_(std::move(status)) {}

@@ -15,7 +15,7 @@ ThreadPool& Pool() {
   return pool;
 }
 
-// To an idle pool and back: the latency of one hand-over.
+// Passes a closure to an idle pool and waits for it: the latency of one hand-over.
 void BM_ScheduleAndWait(benchmark::State& state) {
   for (auto _ : state) {
     std::atomic<bool> done{false};
@@ -40,7 +40,7 @@ void BM_ScheduleMany(benchmark::State& state) {
 }
 BENCHMARK(BM_ScheduleMany)->UseRealTime();
 
-// A loop with no work in it: the dispatch alone.
+// A loop without work: the cost of dispatch alone.
 void BM_ParallelForEmpty(benchmark::State& state) {
   for (auto _ : state) {
     Pool().ParallelFor(1000, 1e3, [](int64_t begin, int64_t) { benchmark::DoNotOptimize(begin); });
@@ -48,7 +48,7 @@ void BM_ParallelForEmpty(benchmark::State& state) {
 }
 BENCHMARK(BM_ParallelForEmpty)->UseRealTime();
 
-// y += a x over `range` floats, on one thread and shared.
+// y += a x over `range` floats, on one thread and on several.
 void Axpy(const std::vector<float>& x, std::vector<float>& y, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) y[i] += 0.5f * x[i];
 }

@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-constexpr double kExpensive = 1e6;  // nanoseconds a unit: always shared
+constexpr double kExpensive = 1e6;  // nanoseconds per unit: always shared
 
 TEST(ThreadPool, RunsEverythingBeforeItEnds) {
   std::atomic<int> ran{0};
@@ -26,7 +26,7 @@ TEST(ThreadPool, RunsEverythingBeforeItEnds) {
     EXPECT_EQ(pool.num_threads(), 3);
     for (int i = 0; i < 1000; ++i) {
       pool.Schedule([&] {
-        // A closure that is scheduled while the pool is ending runs too.
+        // A closure that is scheduled while the pool is being destroyed runs, too.
         pool.Schedule([&] { ++ran; });
         ++ran;
       });
@@ -95,7 +95,7 @@ TEST(ThreadPool, ManyProducers) {
   EXPECT_EQ(ran, 20000);
 }
 
-// Every unit exactly once, whatever the sizes.
+// Every unit runs exactly once, for all sizes.
 TEST(ParallelFor, CoversTheRangeOnce) {
   ThreadPool pool("test", 3);
   for (int64_t total : {0, 1, 2, 3, 7, 64, 65, 1000, 100003}) {
@@ -115,7 +115,7 @@ TEST(ParallelFor, CoversTheRangeOnce) {
 TEST(ParallelFor, SmallWorkRunsHereAtOnce) {
   ThreadPool pool("test", 4);
   int calls = 0;
-  pool.ParallelFor(1000, 5.0, [&](int64_t begin, int64_t end) {  // 5 us in all
+  pool.ParallelFor(1000, 5.0, [&](int64_t begin, int64_t end) {  // 5 us in total
     ++calls;
     EXPECT_EQ(begin, 0);
     EXPECT_EQ(end, 1000);
@@ -126,7 +126,7 @@ TEST(ParallelFor, SmallWorkRunsHereAtOnce) {
 TEST(ParallelFor, UsesSeveralThreads) {
   ThreadPool pool("test", 4);
   std::atomic<int> at_once{0};
-  // Two blocks wait for each other: only several threads get past.
+  // Two blocks wait for each other: one thread alone could not pass.
   pool.ParallelFor(4, kExpensive, [&](int64_t, int64_t) {
     ++at_once;
     while (at_once < 2) std::this_thread::yield();
@@ -181,7 +181,7 @@ TEST(ParallelFor, AnExceptionIsTheCallers) {
   EXPECT_EQ(units, 100);
 }
 
-// Loops inside loops, from pool threads and others, all at once.
+// Loops inside loops, on pool threads and others, all at once.
 TEST(ParallelFor, NestsWithoutDeadlock) {
   std::atomic<int64_t> units{0};
   {

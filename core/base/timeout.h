@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Timeouts as clients give them: milliseconds, any 64-bit number. Deadlines are made of them here,
-// so that none overflows.
+// Limits timeouts, which clients give as any 64-bit number of milliseconds, so that computing a
+// deadline does not overflow.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace penstock {
 
-// A year. Longer timeouts end after a year as well.
+// A year. A longer timeout counts as a year.
 inline constexpr int64_t kTimeoutMsMax = int64_t{365} * 24 * 3600 * 1000;
 
-// Returns `timeout_ms`, or the nearest of 0 and kTimeoutMsMax.
+// Returns `timeout_ms`, clamped to [0, kTimeoutMsMax].
 inline int64_t LimitTimeout(int64_t timeout_ms) {
   return std::clamp<int64_t>(timeout_ms, 0, kTimeoutMsMax);
 }

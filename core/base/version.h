@@ -5,8 +5,8 @@ namespace penstock {
 
 constexpr char kVersion[] = "0.1.0";
 
-// The versions.producer of exported GraphDefs. The format of TensorFlow 1.0: later numbers
-// only forbid ops, and this one has shape inference.
+// The versions.producer of exported GraphDefs, that of TensorFlow 1.0: later versions only forbid
+// ops, and this one has shape inference.
 constexpr int kGraphDefProducer = 22;
 
 }  // namespace penstock

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// One run: what its step needs, and the way from the cancellation of its place to its own.
+// One run: the data of its step. Passes the cancellation of its CallPlace on to the step's own.
 class Run {
  public:
   Run(const CallPlace& place, std::vector<Tensor> args, size_t results)
@@ -50,7 +50,7 @@ class GraphCallable;
 
 class GraphCall final : public Callable::Call {
  public:
-  // `executor` is null for a function that does nothing.
+  // `executor` is null for a function that only passes arguments on.
   GraphCall(std::shared_ptr<const Callable> of, std::shared_ptr<Executor> executor)
       : of_(std::move(of)), executor_(std::move(executor)) {}
 
@@ -74,7 +74,7 @@ class GraphCall final : public Callable::Call {
         step, Done([run = std::move(run), ended = std::move(ended)](Status status) mutable {
           std::vector<Tensor> results;
           if (status.ok()) results = run->TakeResults();
-          run = nullptr;  // before `ended`, after which the place may be gone
+          run = nullptr;  // before `ended`, which may destroy the place
           ended(std::move(status), std::move(results));
         }));
   }
@@ -141,12 +141,12 @@ class GraphCallable final : public Callable {
   }
 
  private:
-  // Feeds and fetches are the call's own.
+  // Feeds and fetches do not count, although their ops are stateful.
   static bool IsStateful(const Node& node) {
     return node.op().stateful && node.op().end == EndOp::kNone;
   }
 
-  // A function such as lambda x: x needs no executor.
+  // Finds functions such as lambda x: x, which need no executor.
   bool FindPassedOn(const FunctionGraph& function) {
     const Graph& graph = function.graph;
     if (graph.num_nodes() != static_cast<int>(arg_types_.size()) + 1) return false;
@@ -166,8 +166,8 @@ class GraphCallable final : public Callable {
     }
     options.targets.push_back(FunctionGraph::kResults);
     for (Node* node : graph->nodes()) {
-      // The function runs here, wherever the client's devices are. What has an effect runs, even if
-      // nothing reads its results.
+      // The function runs on this device, independently of the devices that the client requested.
+      // Nodes with side effects run even if their results are not used.
       graph->set_requested_device(node, "");
       if (node->op().stateful && !node->op().is_placeholder) {
         options.targets.push_back(node->name());
@@ -199,7 +199,7 @@ class GraphCallable final : public Callable {
   Env& env_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Graph> graph_;
-  std::shared_ptr<Executor> executor_;  // of all calls, unless it is stateful
+  std::shared_ptr<Executor> executor_;  // shared by all calls, unless the function is stateful
   bool stateful_ = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FunctionGraph: one call of a function as a graph of its own: a placeholder for each parameter,
-// the body, and the name of the node whose outputs are the results.
+// FunctionGraph: a function as a graph: a placeholder for each parameter, the body, and the name of
+// the node whose outputs are the results.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@
 namespace penstock {
 
 struct FunctionGraph {
-  // `library` is a serialized FunctionDefLibrary, from outside. InvalidArgument names the function.
+  // `library` is a serialized FunctionDefLibrary, not trusted. InvalidArgument names the function.
   static StatusOr<FunctionGraph> Make(const std::string& library, const FunctionName& function);
 
-  // Returns the name of the node of parameter `i`.
+  // Returns the name of the placeholder of parameter `i`.
   static std::string Parameter(int i) { return StrCat("arg", i); }
   static constexpr char kResults[] = "call";
 

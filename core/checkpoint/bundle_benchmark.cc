@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saving and restoring 256 MiB, durably, beside what the disk does with plain writes and reads of
-// the same bytes.
+// Measures saving (durably) and restoring 256 MiB, and for comparison plain writes and reads of the
+// same bytes.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a bundle's index (FORMAT.md), and their bytes.
+// Parses and serializes the values of a bundle's index (FORMAT.md).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// The place of one tensor's bytes. A tensor that was saved in slices has no bytes of its own.
+// The place of one tensor's bytes. A tensor that was saved in slices has no bytes in its own entry.
 struct BundleEntry {
   DType dtype = DType::kInvalid;
   Shape shape;
@@ -26,18 +26,19 @@ struct BundleEntry {
 };
 
 std::string SerializeBundleEntry(const BundleEntry& entry);
-// DataLoss says what is malformed. Checks each field by itself, and that size fits dtype and shape.
+// DataLoss says what is malformed. Checks each field by itself, and that the size fits dtype and
+// shape.
 StatusOr<BundleEntry> ParseBundleEntry(string_view bytes);
 
-// The entry under the empty key.
+// Returns the value of the empty key.
 std::string SerializeBundleHeader(int num_shards);
-// The number of shards; Unimplemented for big-endian data and versions later than ours.
+// Returns the number of shards; Unimplemented for big-endian data and for versions later than ours.
 StatusOr<int> ParseBundleHeader(string_view bytes);
 
-// "prefix.index", "prefix.data-00002-of-00004".
+// Return "prefix.index" and "prefix.data-00002-of-00004".
 std::string IndexPath(string_view prefix);
 std::string DataPath(string_view prefix, int shard, int num_shards);
-// The directory that a path is in: "." if it says none.
+// Returns the directory part of `path`, "." if it has none.
 std::string DirectoryOf(string_view path);
 
 }  // namespace penstock

@@ -8,14 +8,14 @@ namespace penstock {
 namespace {
 
 constexpr int kBundleVersion = 1;
-// TensorFlow writes five digits; more than that many tasks save no checkpoint together.
+// TensorFlow writes five digits, and no checkpoint has that many tasks.
 constexpr int kShardsMax = 99999;
 
-// Whether `size` bytes can be what a tensor of this type and shape takes.
+// Checks that a tensor of this type and shape can take `size` bytes.
 Status CheckSize(const BundleEntry& entry) {
   const int64_t elements = entry.shape.num_elements();
   if (entry.dtype == DType::kString) {
-    // At least one byte of length for each, and the checksum of the lengths.
+    // Strings need at least one byte of length each, and the checksum of the lengths.
     if (entry.size - 4 < elements) {
       return DataLoss("size ", entry.size, " is too small for ", elements, " strings");
     }
@@ -35,7 +35,7 @@ Status CheckSize(const BundleEntry& entry) {
 std::string SerializeBundleEntry(const BundleEntry& entry) {
   tensorflow::BundleEntryProto proto;
   proto.set_dtype(static_cast<tensorflow::DataType>(Number(entry.dtype)));
-  SavedShapeToProto(entry.shape, proto.mutable_shape());  // a scalar has one too
+  SavedShapeToProto(entry.shape, proto.mutable_shape());  // for a scalar, too
   proto.set_shard_id(entry.shard);
   proto.set_offset(entry.offset);
   proto.set_size(entry.size);

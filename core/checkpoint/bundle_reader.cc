@@ -12,9 +12,9 @@
 namespace penstock {
 namespace {
 
-// An index entry of a real checkpoint takes some hundred bytes.
+// A real index needs some hundred bytes per entry.
 constexpr int64_t kIndexBytesMax = int64_t{1} << 30;
-// REQUIRES a slice that was checked.
+// REQUIRES: the slice has been checked.
 TensorSlice BoxOf(const TensorSlice& slice, const Shape& shape) {
   auto box = slice.Within(shape);
   CHECK_OK(box.status());
@@ -97,7 +97,7 @@ Status BundleReader::CheckSlices(const std::string& name, const BundleEntry& ent
   return CheckOwnBytes(name, entry);
 }
 
-// Else a small file could hold a tensor of any size.
+// Checks that slices do not share bytes. Otherwise a small file could hold a tensor of any size.
 Status BundleReader::CheckOwnBytes(const std::string& name, const BundleEntry& entry) const {
   std::vector<const BundleEntry*> parts;
   for (const TensorSlice& slice : entry.slices) {
@@ -180,7 +180,7 @@ StatusOr<std::vector<BundleReader::Part>> BundleReader::PartsOf(string_view name
     ASSIGN_OR_RETURN(const RandomAccessFile* file, DataFile(part));
     parts.push_back({&part, std::move(own), file});
   }
-  // Parts are disjoint: covered as often as there are elements is covered everywhere.
+  // Parts are disjoint, so they cover the box if their elements add up to the box's.
   if (covered == CommonElements(box, box)) return parts;
   return NotFound("the checkpoint holds only some of slice '", box.ToString(), "'");
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BundleReader: reads a checkpoint in TensorFlow's V2 format (FORMAT.md), whole tensors or parts.
+// BundleReader: reads a checkpoint in TensorFlow's V2 format (FORMAT.md), complete tensors or
+// slices.
 //
-// The index is verified as a whole on opening, each tensor's checksum on reading.
+// Opening verifies the whole index; reading a tensor verifies the tensor's checksum.
 #pragma once
 
 #include <map>
@@ -23,35 +24,36 @@ class BundleReader final : public CheckpointReader {
  public:
   using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
-  // NotFound if there is no index of that prefix. `env` must outlive the reader. Data files are
+  // NotFound if there is no index with that prefix. `env` must outlive the reader. Data files are
   // opened when they are needed.
   static StatusOr<std::unique_ptr<BundleReader>> Open(Env& env, std::string prefix);
 
-  // Returns the status with which Open would read an index of these contents. For writers, which
-  // must not publish what no reader understands.
+  // Returns the status with which Open would read an index with these contents. Writers call it, so
+  // that they never publish an index that readers reject.
   static Status CheckIndex(Env& env, string_view contents);
 
   int num_shards() const { return num_shards_; }
-  // By name. Parts of a sliced tensor are not listed here.
+  // Returns the entries by tensor name. The slices of a sliced tensor are not among them.
   const Entries& tensors() const { return tensors_; }
   // NotFound "Key NAME not found in checkpoint" (client programs depend on these words).
   StatusOr<const BundleEntry*> Find(string_view name) const;
   std::vector<std::string> names() const override;
   StatusOr<SavedTensor> Describe(string_view name) const override;
 
-  // The entry of one of the slices of a tensor. REQUIRES that its entry lists it.
+  // Returns the entry of one slice of a tensor. REQUIRES: the tensor's entry lists the slice.
   const BundleEntry& Slice(string_view name, const TensorSlice& slice) const;
-  // Whether every data file is there and holds what the index says, as far as sizes can tell.
+  // Checks that every data file exists and is at least as long as the index says. Does not read the
+  // contents.
   Status CheckDataFiles() const;
 
   StatusOr<Tensor> Read(string_view name, Allocator& allocator = CpuAllocator()) const;
   StatusOr<Tensor> ReadSlice(string_view name, const TensorSlice& slice,
                              Allocator& allocator = CpuAllocator()) const override;
-  // Reads every byte of a tensor and keeps none.
+  // Reads all bytes of a tensor and verifies its checksum.
   Status Verify(string_view name) const;
 
  private:
-  // Bytes that hold the box `box` of a tensor.
+  // A range of bytes that holds the box `box` of a tensor.
   struct Part {
     const BundleEntry* entry;
     TensorSlice box;
@@ -66,14 +68,14 @@ class BundleReader final : public CheckpointReader {
   Status CheckOwnBytes(const std::string& name, const BundleEntry& entry) const;
   StatusOr<const RandomAccessFile*> DataFile(const BundleEntry& entry) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The parts that have elements in `box`, which they cover.
+  // Returns the stored boxes that overlap `box`. Together they cover it.
   StatusOr<std::vector<Part>> PartsOf(string_view name, const BundleEntry& entry,
                                       const TensorSlice& box) const;
 
   Env& env_;
   int num_shards_ = 0;
   Entries tensors_;
-  Entries slices_;  // by SliceKey
+  Entries slices_;  // by shard number
   mutable Mutex mu_;
   mutable std::map<int, std::unique_ptr<RandomAccessFile>> files_ ABSL_GUARDED_BY(mu_);  // by shard
 };

@@ -87,6 +87,8 @@ TEST(Bundle, StreamsLargeTensorsAndReadsAnyPart) {
   ASSERT_EQ(writer->Finish(), OkStatus());
   const auto reader = OpenReader(prefix);
   EXPECT_TRUE(SameTensor(*reader->Read("large"), large));
+  EXPECT_NE(Message(reader->Read("larger").status()).find("; did you mean 'large'?"),
+            std::string::npos);
   EXPECT_TRUE(SameTensor(*reader->ReadSlice("large", *TensorSlice::Parse("1000,1500:-")),
                          large.Slice(1000, 2500)));
   const auto columns = reader->ReadSlice("large", *TensorSlice::Parse("-:1000,1"));
@@ -111,7 +113,7 @@ TEST(Bundle, ManyTensorsTakeManyIndexBlocks) {
   }
 }
 
-// Any box of any partition of a tensor, against copying element by element.
+// Reads any box of any partition of a tensor, and compares it with a copy made element by element.
 TEST(Bundle, AnyPartOfAnyPartition) {
   std::mt19937 random(3);
   const auto cut = [&](int64_t size) { return static_cast<int64_t>(random() % (size + 1)); };
@@ -127,7 +129,7 @@ TEST(Bundle, AnyPartOfAnyPartition) {
         whole.mutable_flat<std::string>()[i] = StrCat("s", i);
       }
     }
-    // Reads a box out of `whole` by hand.
+    // Copies a box out of `whole` element by element.
     const auto box_of = [&](const TensorSlice& box) {
       Tensor out(whole.dtype(), box.shape());
       for (int64_t i = 0; i < out.num_elements(); ++i) {
@@ -145,7 +147,7 @@ TEST(Bundle, AnyPartOfAnyPartition) {
       }
       return out;
     };
-    // A grid with one cut in every dimension.
+    // Saves a grid of slices with one cut in every dimension.
     const std::string prefix = Prefix(StrCat("m", round));
     auto writer = NewWriter(prefix);
     std::vector<int64_t> cuts;
@@ -199,14 +201,15 @@ TEST(Bundle, MisuseIsAnError) {
   EXPECT_EQ(reader->Read("nothing").status().code(), StatusCode::kNotFound);
   EXPECT_NE(Message(reader->Read("nothing").status()).find("Key nothing not found in checkpoint"),
             std::string::npos);
+  EXPECT_EQ(Message(reader->Read("nothing").status()).find("did you mean"), std::string::npos);
   EXPECT_TRUE(SameTensor(*reader->ReadSlice("p", first), two));
-  EXPECT_EQ(reader->Read("p").status().code(), StatusCode::kNotFound);  // half of it was saved
+  EXPECT_EQ(reader->Read("p").status().code(), StatusCode::kNotFound);  // only half of it was saved
   EXPECT_FALSE(reader->ReadSlice("w", {{{1, 2}}}).ok());
   EXPECT_FALSE(reader->ReadSlice("w", {}).ok());
   EXPECT_EQ(BundleReader::Open(env, Prefix("none")).status().code(), StatusCode::kNotFound);
 }
 
-// Better no checkpoint than one that cannot be read.
+// No checkpoint is better than one that cannot be read.
 TEST(Bundle, WhatNoReaderUnderstandsIsNotPublished) {
   const Tensor two = Counting<float>({2});
   const struct {
@@ -268,7 +271,7 @@ TEST(Merge, RefusesWhatDoesNotFitAndLeavesItAlone) {
   EXPECT_EQ(MergeBundles(env, {parts[1], Prefix("t/c")}, Prefix("m"), {.allow_missing = true}),
             OkStatus());
   EXPECT_EQ(VerifyCheckpoint(env, Prefix("m")), OkStatus());
-  EXPECT_EQ(VerifyCheckpoint(env, parts[0]), OkStatus());  // its directory is not empty
+  EXPECT_EQ(VerifyCheckpoint(env, parts[0]), OkStatus());  // its directory was not empty
 }
 
 TEST(Checkpoints, GoOnFromTheNewestGoodOne) {
@@ -278,7 +281,7 @@ TEST(Checkpoints, GoOnFromTheNewestGoodOne) {
   const std::vector<std::string> by_number = {prefix(200), prefix(100), prefix(10), prefix(9)};
   EXPECT_EQ(*ListCheckpoints(env, directory), by_number);
 
-  // The state file comes first; what it does not name follows.
+  // Checkpoints in the state file come first, then the others.
   ASSERT_EQ(WriteCheckpointState(env, directory,
                                  {.latest = "model-100", .all = {"model-9", prefix(100)}}),
             OkStatus());
@@ -286,7 +289,7 @@ TEST(Checkpoints, GoOnFromTheNewestGoodOne) {
   EXPECT_EQ(*ListCheckpoints(env, directory), recorded);
   EXPECT_EQ(FindNewestGood(env, directory)->prefix, prefix(100));
 
-  // One is damaged, one is gone.
+  // One checkpoint is damaged, one is gone.
   const std::string data = DataPath(prefix(100), 0, 1);
   std::string bytes = *env.ReadFile(data);
   bytes[17] ^= 1;
@@ -300,7 +303,7 @@ TEST(Checkpoints, GoOnFromTheNewestGoodOne) {
   EXPECT_NE(Message(newest->skipped[0].why).find("tensor 'w'"), std::string::npos);
   EXPECT_EQ(newest->skipped[1].why.code(), StatusCode::kNotFound);
 
-  // A state file that nobody can read is no reason to lose the checkpoints.
+  // An unreadable state file must not hide the checkpoints.
   ASSERT_EQ(env.WriteFileAtomically(directory + "/checkpoint", "model_checkpoint_path: "),
             OkStatus());
   EXPECT_EQ(ReadCheckpointState(env, directory).status().code(), StatusCode::kDataLoss);

@@ -30,7 +30,7 @@ StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(Env& env, std::stri
 }
 
 BundleWriter::~BundleWriter() {
-  if (data_ != nullptr) data_->Close().IgnoreError();  // it is removed anyway
+  if (data_ != nullptr) data_->Close().IgnoreError();  // the file is removed in any case
   if (!temporary_.empty()) env_.RemoveFile(temporary_).IgnoreError();
 }
 

@@ -7,8 +7,8 @@
 //   RETURN_IF_ERROR(writer->Finish());
 //
 // Files are written under temporary names, synced, and renamed, the index last. A writer that
-// fails, or is destroyed unfinished, removes its files. A checkpoint that stood under the same
-// prefix disappears only when the new one is safely on the disk. Errors of the disk are sticky.
+// fails, or is destroyed unfinished, removes its files. An older checkpoint with the same prefix is
+// removed only when the new one is safely on the disk. Errors of the disk are sticky.
 #pragma once
 
 #include <map>
@@ -25,16 +25,16 @@ namespace penstock {
 
 class BundleWriter final : public CheckpointWriter {
  public:
-  // Makes the directory where it does not exist. `env` must outlive the writer.
+  // Creates the directory if it does not exist. `env` must outlive the writer.
   static StatusOr<std::unique_ptr<BundleWriter>> Create(Env& env, std::string prefix);
   ~BundleWriter() override;
 
-  // InvalidArgument also for a name that begins with a zero byte (such are the keys of slices).
+  // InvalidArgument also for a name that begins with a zero byte, because the keys of slices do.
   Status Add(string_view name, const Tensor& tensor) override;
   Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                   const Tensor& tensor) override;
-  // InvalidArgument where no reader would understand what was added: slices that overlap, names of
-  // tens of KiB.
+  // InvalidArgument if no reader would accept the result: slices that overlap, names of tens of
+  // KiB.
   Status Finish() override;
 
  private:
@@ -44,7 +44,7 @@ class BundleWriter final : public CheckpointWriter {
 
   Env& env_;
   const std::string prefix_;
-  std::string temporary_;               // of the data file; empty: none to remove
+  std::string temporary_;               // path of the data file; empty: no file to remove
   std::unique_ptr<WritableFile> data_;  // null once closed
   int64_t offset_ = 0;
   std::map<std::string, BundleEntry> entries_;

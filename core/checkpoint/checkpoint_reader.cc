@@ -8,6 +8,9 @@
 
 namespace penstock {
 
+// Declared in core/base/suggest.h.
+std::string SuggestNames(string_view name, const std::vector<string_view>& known);
+
 StatusOr<Tensor> CheckpointReader::ReadAs(DType dtype, string_view name,
                                           string_view shape_and_slice, Allocator& allocator) const {
   ASSIGN_OR_RETURN(const SavedTensor saved, Describe(name));
@@ -28,9 +31,11 @@ StatusOr<Tensor> CheckpointReader::ReadAs(DType dtype, string_view name,
   return ReadSlice(name, slice, allocator);
 }
 
-// Clients look for these words.
+// Client programs depend on these words.
 Status CheckpointReader::KeyNotFound(string_view name) const {
-  return NotFound("Key ", name, " not found in checkpoint '", prefix_, "'");
+  const std::vector<std::string> saved = names();
+  return NotFound("Key ", name, " not found in checkpoint '", prefix_, "'",
+                  SuggestNames(name, {saved.begin(), saved.end()}));
 }
 
 StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(Env& env, const std::string& prefix) {

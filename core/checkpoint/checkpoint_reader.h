@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckpointReader: the tensors of a checkpoint, in either of TensorFlow's formats (FORMAT.md).
+// CheckpointReader: reads the tensors of a checkpoint in either of TensorFlow's formats
+// (FORMAT.md).
 //
-// Every tensor that it returns has been verified. The files may be hostile: before memory is taken
-// for a tensor, their sizes must allow for it (of a V1 file, 22 elements for each byte).
-// Thread-safe. Errors are DataLoss if the files are damaged, and name file and tensor.
+// Every tensor that it returns has been verified. The files may be hostile: memory for a tensor is
+// allocated only if the file is large enough to hold it (in a V1 file, a byte can hold up to 22
+// elements). Thread-safe. Errors are DataLoss if the files are damaged, and name file and tensor.
 #pragma once
 
 #include <memory>
@@ -28,18 +29,19 @@ class CheckpointReader {
  public:
   virtual ~CheckpointReader() = default;
 
-  // The prefix that it was opened by.
+  // Returns the prefix with which it was opened.
   const std::string& prefix() const { return prefix_; }
-  // The names of all tensors, ascending.
+  // Returns the names of all tensors in ascending order.
   virtual std::vector<std::string> names() const = 0;
-  // NotFound if there is no tensor of that name.
+  // NotFound if there is no tensor with that name.
   virtual StatusOr<SavedTensor> Describe(string_view name) const = 0;
-  // NotFound if the tensor was saved in slices that do not cover this one.
+  // NotFound if the tensor was saved in slices that do not cover `slice`.
   virtual StatusOr<Tensor> ReadSlice(string_view name, const TensorSlice& slice,
                                      Allocator& allocator) const = 0;
 
-  // The whole tensor, or the part of it that a RestoreV2 node means by "4 3 0,2:-". InvalidArgument
-  // where it was saved with another type than `dtype`, or as part of another shape.
+  // Returns the whole tensor, or the slice that a RestoreV2 node denotes by "4 3 0,2:-".
+  // InvalidArgument if the saved tensor's type is not `dtype`, or its shape differs from the one in
+  // the text.
   StatusOr<Tensor> ReadAs(DType dtype, string_view name, string_view shape_and_slice,
                           Allocator& allocator) const;
 
@@ -51,8 +53,8 @@ class CheckpointReader {
   const std::string prefix_;
 };
 
-// The V2 checkpoint of that prefix, or if there is none the V1 checkpoint whose files match it
-// as a pattern. NotFound if there is neither. `env` must outlive the reader.
+// Opens the V2 checkpoint with that prefix. If there is none, opens the V1 checkpoint whose files
+// match `prefix` as a pattern. NotFound if there is neither. `env` must outlive the reader.
 StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(Env& env, const std::string& prefix);
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckpointWriter: what writers of both formats do. Nothing is visible before Finish, and then all
-// of it is. Single-threaded.
+// CheckpointWriter: the interface of the writers of both formats. The checkpoint becomes visible in
+// Finish, all at once. Not thread-safe.
 #pragma once
 
 #include "core/base/status.h"
@@ -16,13 +16,14 @@ class CheckpointWriter {
 
   // InvalidArgument for an empty name, one that was added before, or a type that cannot be saved.
   virtual Status Add(string_view name, const Tensor& tensor) = 0;
-  // The part `slice` of a tensor of shape `whole`. May be called for other parts of it, too.
+  // Adds the slice `slice` of a tensor of shape `whole`. May be called again for other slices of
+  // the tensor.
   virtual Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                           const Tensor& tensor) = 0;
-  // REQUIRES that it is called once, last.
+  // REQUIRES: called once, after all other calls.
   virtual Status Finish() = 0;
 
-  // The whole tensor, or the part of one that a SaveV2 node means by "4 3 0,2:-".
+  // Adds a whole tensor, or the slice that a SaveV2 node denotes by "4 3 0,2:-".
   Status AddAs(string_view name, string_view shape_and_slice, const Tensor& tensor) {
     if (shape_and_slice.empty()) return Add(name, tensor);
     ASSIGN_OR_RETURN(const ShapeAndSlice part, ShapeAndSlice::Parse(shape_and_slice));

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// 1200 of "model.ckpt-1200"; -1 if there is none.
+// Returns the 1200 of "model.ckpt-1200"; -1 if there is no number.
 int64_t NumberOf(string_view prefix) {
   const size_t dash = prefix.rfind('-');
   int64_t number = -1;
@@ -27,7 +27,7 @@ std::string Join(const std::string& directory, const std::string& path) {
 // Returns the checkpoints that the state file lists, newest first, each once.
 StatusOr<std::vector<std::string>> RecordedCheckpoints(Env& env, const std::string& directory) {
   const auto state = ReadCheckpointState(env, directory);
-  // Without a readable one the names must do.
+  // If there is no readable state file, the file names are used.
   if (absl::IsNotFound(state.status()) || absl::IsDataLoss(state.status())) {
     return std::vector<std::string>();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damaged files: every flipped bit, every truncation, and random pieces copied about. Reading ends
-// in an error or in the right values, and never in anything else.
+// Tests damaged files: every flipped bit, every truncation, and random pieces copied to other
+// places. Reading must return an error or the right values.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -43,7 +43,7 @@ Status WriteFile(Env& env, const std::string& path, string_view contents) {
   return file->Close();
 }
 
-// OK where every tensor that should be there is read and right; else the error. Anything else fails
+// Returns OK if every tensor can be read with the right value, else the error. A wrong value fails
 // the test.
 Status ReadAll(Env& env) {
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(env, kPrefix));
@@ -90,10 +90,10 @@ INSTANTIATE_TEST_SUITE_P(Files, CorruptionTest,
                          testing::Values(IndexPath(kPrefix), DataPath(kPrefix, 0, 1)),
                          [](const auto& info) { return info.index == 0 ? "Index" : "Data"; });
 
-// Damage under a checksum that was made to fit: a hostile file.
+// Damages an index and makes its checksums match: a hostile file.
 class HostileIndexTest : public testing::Test {
  protected:
-  // The index of Save with one change to its table.
+  // Reads the checkpoint that Save has written, after one change to its index's table.
   Status ReadWith(const std::function<void(std::map<std::string, std::string>&)>& change) {
     EXPECT_EQ(Save(env_), OkStatus());
     std::map<std::string, std::string> entries;
@@ -149,10 +149,10 @@ TEST_F(HostileIndexTest, SlicesThatLieAreErrors) {
       [](BundleEntry& e) { e.slices.push_back(e.slices[0]); },  // twice
       [](BundleEntry& e) {
         e.slices[1] = {{{1, 2}, {}}};
-      },  // not there
+      },  // does not exist
       [](BundleEntry& e) {
         e.shape = Shape({int64_t{1} << 50, 3});
-      },  // only a small part is there
+      },  // only a small part exists
       [](BundleEntry& e) { e.dtype = DType::kFloat; },
       [](BundleEntry& e) { e.slices.clear(); },
   };
@@ -161,7 +161,7 @@ TEST_F(HostileIndexTest, SlicesThatLieAreErrors) {
   }
 }
 
-// A file of a megabyte could else hold a tensor of any size.
+// Otherwise a file of a megabyte could hold a tensor of any size.
 TEST_F(HostileIndexTest, SlicesThatShareBytesAreErrors) {
   const Status status = ReadWith([](auto& entries) {
     const std::string first = SliceKey("sliced", {{{0, 2}, {}}});
@@ -181,7 +181,7 @@ TEST_F(HostileIndexTest, HeadersThatLieAreErrors) {
   EXPECT_FALSE(ReadWith([](auto& entries) { entries["weights"] = "\xff\xff"; }).ok());
 }
 
-// Keys that share prefixes could ask for memory without end.
+// Keys that share prefixes could need unlimited memory.
 TEST(HostileTable, ExpandingKeysAreBounded) {
   std::string block;
   const auto add = [&](uint64_t shared, const std::string& suffix) {

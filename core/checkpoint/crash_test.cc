@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Power is lost at every operation of saving and merging: what is visible afterwards is a whole
-// checkpoint or none. And every operation fails once, as on a full disk.
+// Loses power at every operation of saving and merging: afterwards a complete checkpoint is
+// visible, or none. Also makes every operation fail once, as on a full disk.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -25,7 +25,7 @@ Status Save(Env& env, const std::string& prefix, float value) {
   return writer->Finish();
 }
 
-// Two tasks save, and the parts are merged.
+// Two tasks save, and their checkpoints are merged.
 Status SaveSharded(Env& env, const std::string& prefix, float value) {
   std::vector<std::string> parts;
   for (const char* name : {"w", "v"}) {
@@ -40,8 +40,8 @@ Status SaveSharded(Env& env, const std::string& prefix, float value) {
   return MergeBundles(env, parts, prefix);
 }
 
-// The value of the visible checkpoint; nothing where there is none. Fails the test where it is
-// neither.
+// Returns the value of the visible checkpoint; nullopt if there is none. Fails the test if the
+// checkpoint is incomplete.
 std::optional<float> VisibleValue(Env& env) {
   if (!env.FileExists(IndexPath(kPrefix))) return std::nullopt;
   EXPECT_EQ(VerifyCheckpoint(env, kPrefix), OkStatus());

@@ -15,15 +15,15 @@ constexpr char kTemporary[] = "_temp_";
 
 struct Noted {
   Mutex mu;
-  std::vector<FinishedCheckpoint> list ABSL_GUARDED_BY(mu);  // the newest first
+  std::vector<FinishedCheckpoint> list ABSL_GUARDED_BY(mu);  // newest first
 };
 Noted& TheNoted() {
   static Noted& noted = *new Noted;
   return noted;
 }
 
-// "run/model.ckpt" of "run/model.ckpt-120"; `*step` becomes 120. The whole path if it has no
-// number.
+// Returns "run/model.ckpt" for "run/model.ckpt-120" and sets `*step` to 120. Returns the complete
+// path if it has no number.
 std::string WithoutStep(const std::string& path, int64_t* step) {
   const size_t dash = path.rfind('-');
   uint64_t number = 0;

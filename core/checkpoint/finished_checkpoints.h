@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checkpoints that ops of this process have finished writing, for people who ask how much a
-// failure would cost now. Nothing else depends on it. Thread-safe.
+// The checkpoints that ops of this process have finished writing, so that people can see how much
+// work a failure would lose now. Used for display only. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 namespace penstock {
 
 struct FinishedCheckpoint {
-  std::string path;         // as the op was given it
+  std::string path;         // as passed to the op
   int64_t step = -1;        // the number at the end, of "model.ckpt-120"; -1: there is none
   int64_t finished_ns = 0;  // Env::NowNanos()
 };
 
-// Notes that the checkpoint is complete and visible. Parts of one, which a saver keeps in a folder
-// "..._temp_..." until they are merged, are left out. Replaces what was noted of a path that is the
-// same but for the number. Of many paths, the oldest are forgotten.
+// Records that the checkpoint is complete and visible. Ignores the partial checkpoints that a saver
+// keeps in a folder "..._temp_..." until they are merged. Replaces the entry of a path that differs
+// only in its number. If there are too many paths, forgets the oldest.
 void NoteFinishedCheckpoint(const std::string& path, Env& env);
 
-// Returns those noted, the newest first.
+// Returns the recorded checkpoints, newest first.
 std::vector<FinishedCheckpoint> LastCheckpoints();
 
 }  // namespace penstock

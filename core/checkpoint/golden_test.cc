@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints that TensorFlow 2.21 has written: we read them, and what we write of the same tensors
-// is the same, byte for byte.
+// Reads checkpoints that TensorFlow 2.21 has written, and checks that Penstock writes the same
+// bytes for the same tensors.
 #include <gtest/gtest.h>
 
 #include "core/checkpoint/bundle_reader.h"
@@ -26,7 +26,7 @@ TEST(Golden, IsRead) {
   const auto reader = BundleReader::Open(Env::Real(), kGolden);
   ASSERT_EQ(reader.status(), OkStatus());
   const std::vector<Saved> tensors = GoldenTensors();
-  EXPECT_EQ((*reader)->tensors().size(), tensors.size() - 2);  // two come in two slices
+  EXPECT_EQ((*reader)->tensors().size(), tensors.size() - 2);  // two have two slices each
   ExpectHolds(**reader, tensors);
   EXPECT_TRUE(SameTensor(*(*reader)->Read("part"), Counting<float>({5, 3})));
 }

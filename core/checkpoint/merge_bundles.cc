@@ -14,7 +14,7 @@ namespace {
 
 class Merger {
  public:
-  // Takes over the entries of one source, whose shards follow those of the sources before it.
+  // Adds the entries of one source. Its shards follow those of the sources before it.
   Status Add(const BundleReader& source) {
     for (const auto& [name, entry] : source.tensors()) {
       RETURN_IF_ERROR(entry.slices.empty() ? AddEntry(name, entry)
@@ -60,11 +60,11 @@ class Merger {
     return OkStatus();
   }
 
-  std::vector<std::string> from_;  // data files, by shard of the result
+  std::vector<std::string> from_;  // the sources' data files, by shard of the result
   std::map<std::string, BundleEntry> entries_;
 };
 
-// The checkpoint is there: what cannot be removed now is untidy, not wrong.
+// The checkpoint is complete: files that cannot be removed now are not an error.
 void RemoveSources(Env& env, const std::vector<std::string>& sources,
                    const std::string& destination, bool directories) {
   std::set<std::string> parents;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MergeBundles: makes one checkpoint of the parts that the tasks of a cluster have written.
+// MergeBundles: merges the checkpoints that the tasks of a cluster have written into one.
 #pragma once
 
 #include <string>
@@ -12,15 +12,16 @@
 namespace penstock {
 
 struct MergeOptions {
-  bool delete_old_directories = true;  // of the sources, where nothing else is in them
-  bool allow_missing = false;          // go on without sources that do not exist; one must
+  bool delete_old_directories = true;  // delete the sources' directories if they are empty then
+  bool allow_missing = false;          // skip sources that do not exist; at least one must exist
 };
 
-// Gives the data files of `sources` names under `destination`, on the same file system, and writes
-// the index of all. Slices of one tensor may be spread over the sources, which are gone afterwards.
+// Renames the data files of `sources` to names under `destination`, on the same file system, and
+// writes an index of all their tensors. The slices of one tensor may be in different sources. The
+// sources do not exist afterwards.
 //
-// Everything that can be checked is checked first: a damaged or missing source leaves everything as
-// it is. After a crash the destination is the old checkpoint, none, or the new one.
+// All checks come first: if a source is damaged or missing, no file changes. After a crash the
+// destination holds the old checkpoint, none, or the new one.
 Status MergeBundles(Env& env, const std::vector<std::string>& sources,
                     const std::string& destination, const MergeOptions& options = {});
 

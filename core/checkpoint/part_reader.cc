@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Reads an entry's bytes from first to last, piece by piece.
+// Reads the bytes of an entry from first to last, in pieces.
 class PieceReader {
  public:
   PieceReader(const RandomAccessFile& file, const BundleEntry& entry)
@@ -20,7 +20,7 @@ class PieceReader {
   int64_t position() const { return position_; }
   int64_t left() const { return entry_.size - position_; }
 
-  // The next `count` bytes. REQUIRES count <= left().
+  // Reads the next `count` bytes. REQUIRES: count <= left().
   Status Next(int64_t count, char* to) {
     RETURN_IF_ERROR(file_.Read(entry_.offset + position_, count, to));
     crc_ = ExtendCrc32c(crc_, {to, static_cast<size_t>(count)});
@@ -40,7 +40,7 @@ class PieceReader {
   uint32_t crc_ = 0;
 };
 
-// All of the entry, straight to where it belongs.
+// Reads the complete entry directly to its destination.
 Status ReadWhole(const RandomAccessFile& file, const BundleEntry& entry, char* to) {
   PieceReader reader(file, entry);
   while (reader.left() > 0) {
@@ -49,8 +49,8 @@ Status ReadWhole(const RandomAccessFile& file, const BundleEntry& entry, char* t
   return reader.Finish();
 }
 
-// Reads all of an entry through one piece of memory and copies runs of bytes out of it, which are
-// asked for in ascending order.
+// Reads the complete entry through one buffer and copies runs of bytes from it. The runs must be
+// requested in ascending order.
 class RunCopier {
  public:
   RunCopier(const RandomAccessFile& file, const BundleEntry& entry)
@@ -136,7 +136,7 @@ Status ReadPart(const RandomAccessFile& file, const BundleEntry& entry, const Te
   if (entry.dtype == DType::kString) return ReadStringPart(file, entry, from, to, tensor);
   RETURN_IF_ERROR(ReadPlain(file, entry, from, to, tensor));
   if (entry.dtype == DType::kBool) {
-    // A byte that is neither 0 nor 1 must not get into a bool.
+    // A bool must not contain a byte that is neither 0 nor 1.
     auto* const bytes = static_cast<uint8_t*>(tensor->mutable_raw_data());
     for (int64_t i = 0; i < tensor->num_elements(); ++i) bytes[i] = bytes[i] != 0;
   }

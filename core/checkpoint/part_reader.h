@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the bytes of one index entry out of its data file, verifying their checksum on the way.
+// Reads the bytes of one index entry from its data file and verifies their checksum.
 #pragma once
 
 #include "core/base/env.h"
@@ -11,9 +11,10 @@
 
 namespace penstock {
 
-// Copies what the box `from`, stored as `entry`, and the box `to` have in common into `*tensor`,
-// which is the box `to`. Both are boxes within one tensor (results of TensorSlice::Within); the
-// file holds the bytes. DataLoss where the checksum is wrong; `*tensor` is then of no use.
+// Copies the intersection of the boxes `from` and `to` into `*tensor`, which has the shape of `to`.
+// `from` is stored in the file as `entry` says. Both are boxes within one tensor (results of
+// TensorSlice::Within). DataLoss if the checksum is wrong; the contents of `*tensor` are then
+// undefined.
 Status ReadPart(const RandomAccessFile& file, const BundleEntry& entry, const TensorSlice& from,
                 const TensorSlice& to, Tensor* tensor);
 

@@ -16,11 +16,11 @@ Status WriteSynced(Env& env, const std::string& path, string_view contents) {
   return status.ok() ? closed : status;
 }
 
-// After this the temporary index has its final name, or nothing has.
+// Renames the temporary index and the data files to their final names, or fails.
 Status MoveIntoPlace(Env& env, const std::string& temporary_index, const std::string& index,
                      const std::vector<std::pair<std::string, std::string>>& renames) {
   const std::string directory = DirectoryOf(index);
-  // An old index must not describe new data.
+  // Remove the old index first: it must not describe new data.
   if (env.FileExists(index)) {
     RETURN_IF_ERROR(env.RemoveFile(index));
     RETURN_IF_ERROR(env.SyncDirectory(directory));
@@ -53,8 +53,8 @@ Status PublishBundle(Env& env, const std::string& prefix, int num_shards,
   std::map<std::string, std::string> table = {{"", SerializeBundleHeader(num_shards)}};
   for (const auto& [key, entry] : entries) table.emplace(key, SerializeBundleEntry(entry));
   ASSIGN_OR_RETURN(const std::string contents, BuildTable(table));
-  // Before anything is touched: names too long, slices that overlap, and whatever else would make a
-  // checkpoint that cannot be read.
+  // Before any file changes, reject checkpoints that could not be read: names that are too long,
+  // slices that overlap, and so on.
   if (const Status readable = BundleReader::CheckIndex(env, contents); !readable.ok()) {
     return InvalidArgument("cannot be saved as checkpoint '", prefix, "': ", readable.message());
   }
@@ -63,7 +63,7 @@ Status PublishBundle(Env& env, const std::string& prefix, int num_shards,
   const std::string temporary = TemporaryPath(env, index);
   Status status = WriteSynced(env, temporary, contents);
   if (status.ok()) status = MoveIntoPlace(env, temporary, index, renames);
-  // The first error is the one that matters; after success there is nothing to remove.
+  // The first error is reported; after success there is nothing to remove.
   if (!status.ok()) env.RemoveFile(temporary).IgnoreError();
   return status;
 }

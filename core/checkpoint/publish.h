@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one road by which a checkpoint becomes visible.
+// Makes checkpoints visible. All writers use this file.
 #pragma once
 
 #include <map>
@@ -14,17 +14,18 @@
 
 namespace penstock {
 
-// Beside `path`, and unique, so that two writers of one checkpoint do not write into each other's
-// files. Never ends in ".index": what a crash leaves is not taken for a checkpoint.
+// Returns a unique path in the directory of `path`, so that two writers of one checkpoint do not
+// write to the same files. It never ends in ".index", so that a file that a crash leaves is not
+// taken for a checkpoint.
 std::string TemporaryPath(Env& env, const std::string& path);
 
-// Makes `directory` and those above it where they do not exist, durably.
+// Creates `directory` and its parents, durably, if they do not exist.
 Status CreateDurableDirectories(Env& env, const std::string& directory);
 
-// Checks that the index can be read, writes it beside, takes away one that stands under the same
-// prefix, gives the data files their names (pairs of old and new paths; they are synced already),
-// then the index its own, each step durable before the next. A crash at any moment leaves the old
-// checkpoint, none, or the new one, never a mixture.
+// Publishes a checkpoint: checks that the index can be read, writes it to a temporary file, removes
+// an older checkpoint with the same prefix, renames the data files (pairs of old and new paths;
+// they are synced already), then the index. Each step is durable before the next. A crash at any
+// moment leaves the old checkpoint, none, or the new one, never a mixture.
 Status PublishBundle(Env& env, const std::string& prefix, int num_shards,
                      const std::map<std::string, BundleEntry>& entries,
                      const std::vector<std::pair<std::string, std::string>>& renames);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys of slices: an order-preserving code of 0, the name, the rank, and start and length of every
-// dimension. The leading 0 sorts them after the header's empty key and before every name.
+// Builds the keys of slices: an order-preserving encoding of 0, the name, the rank, and the start
+// and length of every dimension. The leading 0 sorts them after the header's empty key and before
+// all names.
 #include "core/checkpoint/tensor_slice.h"
 
 namespace penstock {
 namespace {
 
-// One byte that counts, then that many bytes, the most significant first.
+// Appends one byte with the number of bytes that follow, then these bytes, the most significant
+// first.
 void AppendUnsigned(uint64_t value, std::string* key) {
   int bytes = 0;
   while (bytes < 8 && value >> (8 * bytes) != 0) ++bytes;
@@ -26,8 +28,8 @@ void AppendString(string_view text, std::string* key) {
   key->push_back('\1');
 }
 
-// `bytes` bytes hold 7 * bytes bits of the number: the rest, from the top, is a unary count of the
-// bytes that is inverted for negative numbers.
+// `bytes` bytes hold 7 * bytes bits of the number. The other bits, from the top, are a unary count
+// of the bytes, which is inverted for negative numbers.
 void AppendSigned(int64_t value, std::string* key) {
   int bytes = 1;
   while (bytes < 10 && (value < 0 ? ~value : value) >> std::min(7 * bytes - 1, 63) != 0) ++bytes;
@@ -35,7 +37,7 @@ void AppendSigned(int64_t value, std::string* key) {
   for (int i = bytes - 1; i >= 0; --i) {
     code.push_back(static_cast<char>(value >> std::min(8 * i, 63)));
   }
-  const unsigned ones = (0xffffu << (16 - bytes)) & 0xffffu;  // of the first two bytes
+  const unsigned ones = (0xffffu << (16 - bytes)) & 0xffffu;  // in the first two bytes
   code[0] = static_cast<char>(code[0] ^ (ones >> 8));
   if (bytes > 1) code[1] = static_cast<char>(code[1] ^ (ones & 0xff));
   key->append(code);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slices and shapes as messages. The messages are declared only.
+// Converts slices and shapes from their protobuf messages, which are only forward-declared here.
 #pragma once
 
 #include "core/base/status.h"
@@ -14,10 +14,10 @@ class TensorSliceProto;
 
 namespace penstock {
 
-// Extents are as they were written: whether they fit a tensor is another question.
+// Keeps the extents as they are in the message, without checking that they fit a tensor.
 TensorSlice SliceFromProto(const tensorflow::TensorSliceProto& proto);
 void SliceToProto(const TensorSlice& slice, tensorflow::TensorSliceProto* proto);
-// InvalidArgument for sizes that are unknown or negative.
+// InvalidArgument if a size is unknown or negative.
 StatusOr<Shape> SavedShapeFromProto(const tensorflow::TensorShapeProto& proto);
 void SavedShapeToProto(const Shape& shape, tensorflow::TensorShapeProto* proto);
 

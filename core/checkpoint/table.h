@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of sorted keys and values in LevelDB's format, which a bundle's index is, and a whole V1
-// checkpoint (FORMAT.md). LevelDB's own builder writes them. The reader is ours, because LevelDB's
-// allocates whatever a hostile file asks for: this one checks every offset, length and checksum
-// before it follows it, and needs memory in proportion to the file.
+// Reads and writes tables of sorted keys and values in LevelDB's format. A bundle's index is such a
+// table, and so is a V1 checkpoint (FORMAT.md). LevelDB's own builder writes them. Its reader is
+// not used, because it allocates as much memory as a hostile file asks for. This reader checks
+// every offset, length and checksum before it uses it, and needs memory in proportion to the file.
 #pragma once
 
 #include <map>
@@ -16,30 +16,30 @@
 
 namespace penstock {
 
-// Keys of tables; longer ones are refused.
+// The longest key, in bytes; longer ones are errors.
 inline constexpr size_t kKeyBytesMax = 64 << 10;
 
-// A table in a file, which must outlive it. DataLoss says what is wrong and where; nothing of a
-// block is looked at before its checksum has been verified. Thread-safe.
+// A table in a file; the file must outlive it. DataLoss says what is wrong and where. A block is
+// parsed only after its checksum has been verified. Thread-safe.
 class Table {
  public:
   using Visitor = absl::FunctionRef<Status(string_view key, string_view value)>;
 
-  // Reads the index of blocks.
+  // Reads the index of the blocks.
   static StatusOr<Table> Open(const RandomAccessFile& file);
 
-  // Calls visit for every entry, in ascending order of keys. The views end with the call.
+  // Calls visit for every entry, in ascending order of keys. The views are valid during the call.
   Status Visit(Visitor visit) const;
-  // Calls use(value) for one key, having read one block; NotFound where there is no such key.
+  // Calls use(value) for one key, after reading one block; NotFound if there is no such key.
   Status Find(string_view key, absl::FunctionRef<Status(string_view)> use) const;
 
  private:
   struct BlockHandle {
     int64_t offset = 0;
-    int64_t size = 0;  // without kind and checksum
+    int64_t size = 0;  // without the type byte and the checksum
   };
   struct DataBlock {
-    std::string last_key;  // or one between it and the first of the next block
+    std::string last_key;  // or a key between it and the next block's first
     BlockHandle handle;
   };
 
@@ -50,14 +50,15 @@ class Table {
   Status ReadBlock(const BlockHandle& handle, string_view what, std::string* contents) const;
 
   const RandomAccessFile* file_;
-  int64_t blocks_end_ = 0;  // of all blocks: where the footer begins
+  int64_t blocks_end_ = 0;  // the end of all blocks, the start of the footer
   std::vector<DataBlock> blocks_;
 };
 
-// Table::Visit for a file that is in memory.
+// As Table::Visit, for a file in memory.
 Status VisitTable(string_view file, Table::Visitor visit);
 
-// The file that holds `entries`. InvalidArgument where a key is longer than kKeyBytesMax.
+// Returns the contents of a file that holds `entries`. InvalidArgument if a key is longer than
+// kKeyBytesMax.
 StatusOr<std::string> BuildTable(const std::map<std::string, std::string>& entries);
 
 }  // namespace penstock

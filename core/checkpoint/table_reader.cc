@@ -14,11 +14,12 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kFooterBytes = 48;
-constexpr int64_t kTrailerBytes = 5;  // of a block: its kind and its checksum
+constexpr int64_t kTrailerBytes = 5;  // of a block: its type and its checksum
 constexpr uint64_t kMagic = 0xdb4775248b80fb57;
-// Names of tensors. Prefix compression would let a small file ask for much memory otherwise.
-constexpr int64_t kKeysExpansionMax = 64;  // all keys together, relative to the file
-// Snappy's best code is three bytes that stand for 64.
+// Keys are names of tensors. Without a limit, prefix compression would let a small file need much
+// memory.
+constexpr int64_t kKeysExpansionMax = 64;  // total size of the keys, relative to the file
+// In Snappy's densest encoding, three bytes stand for 64.
 constexpr size_t kSnappyExpansionMax = 22;
 
 template <class T>
@@ -28,9 +29,9 @@ T LittleEndian(const char* bytes) {
   return value;
 }
 
-// Walks the entries of one block whose checksum was right.
-Status VisitBlock(string_view block, string_view what, Table::Visitor visit) {
-  const Status malformed = DataLoss("a malformed ", what, " block");
+// Calls visit for the entries of one block whose checksum has been verified.
+Status VisitBlock(string_view block, string_view block_kind, Table::Visitor visit) {
+  const Status malformed = DataLoss("a malformed ", block_kind, " block");
   if (block.size() < sizeof(uint32_t)) return malformed;
   const uint64_t restarts = LittleEndian<uint32_t>(block.data() + block.size() - sizeof(uint32_t));
   const uint64_t restart_bytes = (restarts + 1) * sizeof(uint32_t);
@@ -56,21 +57,21 @@ Status VisitBlock(string_view block, string_view what, Table::Visitor visit) {
   return OkStatus();
 }
 
-Status Uncompress(string_view what, std::string* contents) {
+Status Uncompress(string_view block_kind, std::string* contents) {
   size_t size = 0;
   if (!snappy::GetUncompressedLength(contents->data(), contents->size(), &size) ||
       size / kSnappyExpansionMax > contents->size()) {
-    return DataLoss("a compressed ", what, " block of ", size, " bytes");
+    return DataLoss("a compressed ", block_kind, " block of ", size, " bytes");
   }
   std::string uncompressed(size, '\0');
   if (!snappy::RawUncompress(contents->data(), contents->size(), uncompressed.data())) {
-    return DataLoss("a malformed compressed ", what, " block");
+    return DataLoss("a malformed compressed ", block_kind, " block");
   }
   *contents = std::move(uncompressed);
   return OkStatus();
 }
 
-// Keys ascend, and together they are not much larger than the file.
+// Checks that keys ascend, and that together they are not much larger than the file.
 class KeyOrder {
  public:
   explicit KeyOrder(int64_t file_size) : file_size_(file_size) {}
@@ -137,7 +138,7 @@ Status Table::ReadIndex() {
   }
   blocks_end_ = file_->size() - kFooterBytes;
 
-  // Nothing in it is of use, but damage to it is damage to the file.
+  // The block is not used, but damage to it is damage to the file.
   std::string block;
   RETURN_IF_ERROR(ReadBlock(metaindex, "metaindex", &block));
   const auto ignore = [](string_view, string_view) { return OkStatus(); };
@@ -155,7 +156,7 @@ Status Table::AddDataBlock(string_view last_key, string_view handle) {
   DataBlock block{.last_key = std::string(last_key), .handle = {}};
   const int64_t end =
       blocks_.empty() ? 0 : blocks_.back().handle.offset + blocks_.back().handle.size;
-  // In the order of the file, so that no block is read twice.
+  // Blocks must be in the order of the file, so that no block is read twice.
   if (!TakeHandle(&handle, &block.handle) || block.handle.offset < end ||
       block.handle.offset > blocks_end_ || block.handle.size > blocks_end_ - block.handle.offset) {
     return DataLoss("a malformed entry of the index block");
@@ -164,11 +165,12 @@ Status Table::AddDataBlock(string_view last_key, string_view handle) {
   return OkStatus();
 }
 
-Status Table::ReadBlock(const BlockHandle& handle, string_view what, std::string* contents) const {
+Status Table::ReadBlock(const BlockHandle& handle, string_view block_kind,
+                        std::string* contents) const {
   if (handle.offset > blocks_end_ || blocks_end_ - handle.offset < kTrailerBytes ||
       handle.size > blocks_end_ - handle.offset - kTrailerBytes) {
-    return DataLoss("the ", what, " block is said to be at ", handle.offset, ", of ", handle.size,
-                    " bytes, in a file of ", file_->size());
+    return DataLoss("the ", block_kind, " block is said to be at ", handle.offset, ", of ",
+                    handle.size, " bytes, in a file of ", file_->size());
   }
   contents->resize(handle.size + kTrailerBytes);
   RETURN_IF_ERROR(file_->Read(handle.offset, handle.size + kTrailerBytes, contents->data()));
@@ -176,12 +178,12 @@ Status Table::ReadBlock(const BlockHandle& handle, string_view what, std::string
   const uint32_t expected = LittleEndian<uint32_t>(contents->data() + handle.size + 1);
   contents->resize(handle.size + 1);
   if (MaskCrc(Crc32c(*contents)) != expected) {
-    return DataLoss("the checksum of the ", what, " block at ", handle.offset, " is wrong");
+    return DataLoss("the checksum of the ", block_kind, " block at ", handle.offset, " is wrong");
   }
   contents->pop_back();
   if (kind == 0) return OkStatus();
-  if (kind == 1) return Uncompress(what, contents);
-  return DataLoss("the ", what, " block at ", handle.offset, " is of unknown kind ",
+  if (kind == 1) return Uncompress(block_kind, contents);
+  return DataLoss("the ", block_kind, " block at ", handle.offset, " is of unknown kind ",
                   static_cast<int>(kind));
 }
 

@@ -14,14 +14,14 @@
 namespace penstock {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);  // as the data files are
+static_assert(std::endian::native == std::endian::little);  // the data files are little-endian
 
 template <class T>
 string_view BytesOf(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// A length counts as four bytes in the checksum where it fits, else as eight.
+// In the checksum a length counts as four bytes if it fits, else as eight.
 uint32_t ExtendWithLength(uint32_t crc, uint64_t length) {
   if (length <= std::numeric_limits<uint32_t>::max()) {
     return ExtendCrc32c(crc, BytesOf(static_cast<uint32_t>(length)));
@@ -29,7 +29,7 @@ uint32_t ExtendWithLength(uint32_t crc, uint64_t length) {
   return ExtendCrc32c(crc, BytesOf(length));
 }
 
-// Appends and sums up.
+// Appends bytes and computes their checksum.
 class Stream {
  public:
   explicit Stream(absl::FunctionRef<Status(string_view)> append) : append_(append) {}
@@ -44,7 +44,7 @@ class Stream {
     }
     return OkStatus();
   }
-  // The lengths are summed up in a form of their own.
+  // The checksum of the lengths is computed from another encoding of them.
   Status AppendLengths(string_view bytes, uint32_t crc_of_lengths) {
     RETURN_IF_ERROR(Append(bytes));
     crc_ = crc_of_lengths;
@@ -68,7 +68,7 @@ Status WriteStrings(absl::Span<const std::string> strings, Stream& stream) {
   }
   RETURN_IF_ERROR(stream.AppendLengths(lengths, crc));
   RETURN_IF_ERROR(stream.Append(BytesOf(MaskCrc(crc))));
-  std::string piece;  // so that many short strings are not as many writes
+  std::string piece;  // collects many short strings into one write
   for (const std::string& text : strings) {
     piece += text;
     if (static_cast<int64_t>(piece.size()) < kPieceBytes) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of a tensor's elements in a data file (FORMAT.md), and their checksum.
+// Writes and reads the bytes of a tensor's elements in a data file (FORMAT.md), with their
+// checksum.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +14,20 @@
 
 namespace penstock {
 
-// 1 MiB: a piece is still in the second-level cache when it is written after its checksum.
+// 1 MiB, so that a piece is still in the second-level cache when it is written after its checksum.
 inline constexpr int64_t kPieceBytes = 1 << 20;
 
 struct WrittenBytes {
   int64_t size = 0;
   uint32_t masked_crc = 0;
 };
-// Calls append with piece after piece. Unimplemented for types that cannot be saved.
+// Calls append with one piece after another. Unimplemented for types that cannot be saved.
 StatusOr<WrittenBytes> WriteTensorBytes(const Tensor& tensor,
                                         absl::FunctionRef<Status(string_view)> append);
 
-// Takes the strings out of all the bytes of an entry, one for each of `strings`, or only checks
-// them if `strings` is null. DataLoss if the checksums or lengths are wrong; nothing is
-// allocated before they are known to be right.
+// Parses the strings in `bytes`, all the bytes of an entry, and stores `count` of them in
+// `strings`; only checks them if `strings` is null. DataLoss if the checksums or lengths are wrong;
+// nothing is allocated before they have been checked.
 Status ReadStrings(string_view bytes, int64_t count, uint32_t masked_crc, std::string* strings);
 
 }  // namespace penstock

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Overlaps are looked for pair by pair.
+// A limit, because overlaps are searched pair by pair.
 constexpr size_t kSlicesMax = 16384;
 
 Status BadSlice(string_view text) {
@@ -18,7 +18,7 @@ Status BadSlice(string_view text) {
                          "dimension, joined by ':'");
 }
 
-// The part of dimension d that both boxes have.
+// The range of dimension d that is in both boxes.
 struct Common {
   int64_t begin, end;
 };
@@ -32,7 +32,7 @@ Common CommonExtent(const TensorSlice& a, const TensorSlice& b, size_t d) {
 
 StatusOr<TensorSlice> TensorSlice::Parse(string_view text) {
   TensorSlice slice;
-  if (text.empty()) return slice;  // of a scalar
+  if (text.empty()) return slice;  // the slice of a scalar
   for (const string_view part : absl::StrSplit(text, ':')) {
     Extent extent;
     if (part != "-") {
@@ -148,9 +148,10 @@ void ForEachCommonRun(const TensorSlice& from, const TensorSlice& to,
                       absl::FunctionRef<void(int64_t, int64_t, int64_t)> run) {
   if (!Overlap(from, to)) return;
   const int rank = static_cast<int>(from.extents.size());
-  // A run spans the innermost dimensions that both boxes have whole, and a part of one more.
+  // A run spans the innermost dimensions that both boxes cover completely, and a range of the next
+  // dimension.
   int64_t count = 1;
-  int outer = rank;  // dimensions [0, outer) are walked one by one
+  int outer = rank;  // dimensions [0, outer) are iterated one index at a time
   bool whole = true;
   while (outer > 0 && whole) {
     --outer;

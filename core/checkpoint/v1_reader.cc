@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 constexpr int kVersion = 1;
-// A block unpacks to 22 times its size at most, and an element takes a byte or more of it.
+// A block decompresses to at most 22 times its size, and an element needs at least one byte of it.
 constexpr int64_t kElementsPerByteMax = 22;
 
 StatusOr<tensorflow::SavedTensorSlices> Parse(string_view bytes) {
@@ -26,7 +26,7 @@ StatusOr<tensorflow::SavedTensorSlices> Parse(string_view bytes) {
   return slices;
 }
 
-// The values of one slice, which must be all there.
+// Parses the values of one slice, which must be complete.
 StatusOr<Tensor> ParseSlice(string_view bytes, string_view name, DType dtype, const Shape& shape,
                             Allocator& allocator) {
   ASSIGN_OR_RETURN(const tensorflow::SavedTensorSlices slices, Parse(bytes));
@@ -141,7 +141,7 @@ StatusOr<SavedTensor> V1Reader::Describe(string_view name) const {
 StatusOr<std::vector<const V1Reader::Part*>> V1Reader::PartsOf(const Entry& entry,
                                                                const TensorSlice& box) const {
   const int64_t wanted = CommonElements(box, box);
-  // Before memory is taken for them.
+  // Check before memory is allocated for them.
   if (wanted / kElementsPerByteMax > bytes_) {
     return DataLoss(wanted, " elements are more than ", bytes_, " bytes can hold");
   }
@@ -156,7 +156,7 @@ StatusOr<std::vector<const V1Reader::Part*>> V1Reader::PartsOf(const Entry& entr
     if (__builtin_add_overflow(covered, common, &covered)) covered = INT64_MAX;
   }
   RETURN_IF_ERROR(CheckDisjoint(boxes));
-  // So what is covered as often as there are elements is covered everywhere.
+  // Parts are disjoint, so they cover the box if their elements add up to the box's.
   if (covered == wanted) return parts;
   return NotFound("the checkpoint holds only some of slice '", box.ToString(), "'");
 }

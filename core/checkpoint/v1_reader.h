@@ -2,8 +2,8 @@
 //
 // V1Reader: reads a checkpoint of TensorFlow's first format (FORMAT.md): one table per file.
 //
-// Opening reads each file's list of tensors, reading a tensor the blocks that hold its slices: only
-// they are verified.
+// Opening reads each file's list of tensors. Reading a tensor reads the blocks that hold its
+// slices. Only blocks that are read are verified.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ class V1Reader final : public CheckpointReader {
  public:
   static constexpr int kAllFiles = -1;
 
-  // Opens the files that match `pattern`: all, or, if there are so many, only number `file` in
-  // sorted order. NotFound if none matches.
+  // Opens the files that match `pattern`. If more than `file` files match, opens only file number
+  // `file` in sorted order. NotFound if none matches.
   static StatusOr<std::unique_ptr<V1Reader>> Open(Env& env, const std::string& pattern,
                                                   int file = kAllFiles);
 
@@ -36,7 +36,7 @@ class V1Reader final : public CheckpointReader {
     Table table;
   };
   struct Part {
-    TensorSlice slice;  // as it was saved, which its key depends on
+    TensorSlice slice;  // as saved: the key depends on it
     TensorSlice box;
     const File* file;
   };
@@ -55,7 +55,7 @@ class V1Reader final : public CheckpointReader {
                             Allocator& allocator) const;
 
   std::vector<std::unique_ptr<const File>> files_;
-  int64_t bytes_ = 0;  // of all files
+  int64_t bytes_ = 0;  // size of all files
   std::map<std::string, Entry, std::less<>> tensors_;
 };
 

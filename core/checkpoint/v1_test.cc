@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// V1 checkpoints that TensorFlow 2.21 has written are read, and what we write of the same tensors
-// is the same, byte for byte. Damaged and hostile ones are errors.
+// Reads V1 checkpoints that TensorFlow 2.21 has written, and checks that Penstock writes the same
+// bytes for the same tensors. Damaged and hostile files must give errors.
 #include <gtest/gtest.h>
 #include <snappy.h>
 
@@ -26,14 +26,14 @@ namespace {
 constexpr char kGolden[] = "core/checkpoint/testdata/v1";
 constexpr char kShards[] = "core/checkpoint/testdata/v1_shards-\?\?\?\?\?-of-00002";
 
-// The format holds no others.
+// The tensors of the types that the format supports.
 std::vector<Saved> V1Tensors() {
   std::vector<Saved> tensors = GoldenTensors();
   std::erase_if(tensors, [](const Saved& saved) {
     const DType dtype = saved.tensor.dtype();
     return dtype == DType::kUint32 || dtype == DType::kUint64 || dtype == DType::kBfloat16;
   });
-  // TensorFlow sorts by name, which left these two the other way round.
+  // TensorFlow sorted the tensors by name when it saved them, which swapped these two.
   const auto grid = std::find_if(tensors.begin(), tensors.end(),
                                  [](const Saved& saved) { return saved.name == "grid"; });
   std::iter_swap(grid, grid + 1);
@@ -44,7 +44,7 @@ TEST(V1, GoldenIsRead) {
   const auto reader = OpenCheckpoint(Env::Real(), kGolden);
   ASSERT_EQ(reader.status(), OkStatus());
   const std::vector<Saved> tensors = V1Tensors();
-  EXPECT_EQ((*reader)->names().size(), tensors.size() - 2);  // two come in two slices
+  EXPECT_EQ((*reader)->names().size(), tensors.size() - 2);  // two have two slices each
   ExpectHolds(**reader, tensors);
   ExpectHolds(**reader, {{"part", Counting<float>({5, 3}), ""},
                          {"part", Tensor::Of<float>({2, 1}, {4, 7}), "5 3 1,2:1,1"},
@@ -117,7 +117,8 @@ class DamagedV1Test : public testing::Test {
     contents_ = *env_.ReadFile(kPath);
     ASSERT_EQ(ReadWith(contents_), OkStatus());
   }
-  // OK where every tensor is read and right; else the error. Anything else fails the test.
+  // Returns OK if every tensor can be read with the right value, else the error. A wrong value
+  // fails the test.
   Status ReadWith(const std::string& contents) {
     EXPECT_EQ(env_.WriteFileAtomically(kPath, contents), OkStatus());
     ASSIGN_OR_RETURN(const auto reader, V1Reader::Open(env_, kPath));
@@ -140,7 +141,7 @@ class DamagedV1Test : public testing::Test {
               OkStatus());
     return entries;
   }
-  // With one entry changed, under checksums that fit.
+  // Reads a file with one entry changed, under checksums that match.
   Status ReadWithEntry(const std::string& key,
                        const std::function<void(tensorflow::SavedTensorSlices&)>& change) {
     std::map<std::string, std::string> entries = Entries();
@@ -217,7 +218,7 @@ TEST_F(DamagedV1Test, ValuesThatLieAreErrors) {
   EXPECT_FALSE(ReadWith(*BuildTable(entries)).ok());
 }
 
-// A table of one data block, `stored` as it is in the file.
+// Builds a table with one data block, `stored`, as it is in the file.
 std::string TableOf(const std::string& stored, char kind) {
   std::string file;
   const auto put_block = [&](const std::string& contents, char block_kind) {
@@ -243,7 +244,7 @@ std::string TableOf(const std::string& stored, char kind) {
 }
 
 TEST_F(DamagedV1Test, SnappyBlocksAreRead) {
-  // The golden table has one data block, which begins the file.
+  // The golden table has one data block, at the beginning of the file.
   std::string plain;
   for (const auto& [key, value] : Entries()) {
     AppendVarint(0, &plain);
@@ -258,7 +259,7 @@ TEST_F(DamagedV1Test, SnappyBlocksAreRead) {
   EXPECT_EQ(ReadWith(TableOf(packed, 1)), OkStatus());
   for (size_t byte = 0; byte < packed.size(); ++byte) {
     for (int bit = 0; bit < 8; ++bit) {
-      std::string damaged = packed;  // under a checksum that fits: nothing may break
+      std::string damaged = packed;  // with a matching checksum: must not crash
       damaged[byte] = static_cast<char>(damaged[byte] ^ (1 << bit));
       EXPECT_EQ(env_.WriteFileAtomically(kPath, TableOf(damaged, 1)), OkStatus());
       const auto reader = V1Reader::Open(env_, kPath);
@@ -269,7 +270,7 @@ TEST_F(DamagedV1Test, SnappyBlocksAreRead) {
       }
     }
   }
-  // A few bytes that claim four gigabytes.
+  // A few bytes that claim to hold four gigabytes.
   EXPECT_EQ(ReadWith(TableOf(std::string("\xff\xff\xff\xff\x0f", 5), 1)).code(),
             StatusCode::kDataLoss);
 }

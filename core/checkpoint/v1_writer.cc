@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kVersion = 1;
 
-// TensorFlow reads no others in this format.
+// TensorFlow reads only these types in this format.
 bool IsSaved(DType dtype) {
   switch (dtype) {
     case DType::kBfloat16:
@@ -46,7 +46,7 @@ Status V1Writer::AddSlice(string_view name, const Shape& whole, const TensorSlic
     return Unimplemented("tensor '", name, "' is ", Name(tensor.dtype()),
                          ", which a V1 checkpoint cannot hold; SaveV2 can");
   }
-  // Values are at least a byte each, and complex ones two values.
+  // Each value needs at least a byte, and a complex one counts as two values.
   if (tensor.num_elements() > INT32_MAX / 2) return TooLarge(name);
   Entry& entry = tensors_[std::string(name)];
   if (entry.slices.empty()) {
@@ -70,7 +70,7 @@ Status V1Writer::AddSlice(string_view name, const Shape& whole, const TensorSlic
   return OkStatus();
 }
 
-// Refuses what no reader understands: it must not replace a file that one does.
+// Rejects slices that no reader accepts: such a file must not replace a readable one.
 Status V1Writer::CheckSlices(const std::string& name, const Entry& entry) {
   std::vector<TensorSlice> boxes;
   for (const TensorSlice& slice : entry.slices) {

@@ -20,11 +20,11 @@ class V1Writer final : public CheckpointWriter {
   // `env` must outlive the writer.
   V1Writer(Env& env, std::string path) : env_(env), path_(std::move(path)) {}
 
-  // Unimplemented for types that the format does not know.
+  // Unimplemented for types that the format does not support.
   Status Add(string_view name, const Tensor& tensor) override;
   Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                   const Tensor& tensor) override;
-  // NotFound where the directory does not exist; InvalidArgument where slices of a tensor overlap.
+  // NotFound if the directory does not exist; InvalidArgument if slices of a tensor overlap.
   Status Finish() override;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of variable length: seven bits a byte, the least significant first, the top bit set in
-// all but the last.
+// Reads and writes numbers of variable length: seven bits per byte, the least significant first,
+// the top bit set in all bytes but the last.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ inline void AppendVarint(uint64_t value, std::string* bytes) {
   bytes->push_back(static_cast<char>(value));
 }
 
-// Takes a number off the front of *bytes; false where it is cut short, too large for T, or longer
-// than it need be: there is one form of each number, so that damage shows.
+// Removes a number from the front of *bytes. Returns false if the number is truncated, too large
+// for T, or longer than necessary: each number has only one valid form, so that damage is detected.
 template <class T>
 bool TakeVarint(string_view* bytes, T* value) {
   uint64_t result = 0;

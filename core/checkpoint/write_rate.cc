@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kNapNanos = 50'000'000;
 
-// Smaller writes cost more than they spare others.
+// Smaller writes would cost more than they help other users of the disk.
 constexpr int64_t kPieceBytesMin = 4096;
 
 }  // namespace
@@ -48,7 +48,7 @@ StatusOr<std::unique_ptr<WritableFile>> SteadyEnv::NewWritableFile(const std::st
   return std::make_unique<File>(*this, std::move(file));
 }
 
-// Waits until the bytes before these have had their time.
+// Waits until the time for the bytes written before is over.
 Status SteadyEnv::Wait(size_t bytes) {
   for (int64_t now = NowNanos(); now < next_ns_; now = NowNanos()) {
     RETURN_IF_ERROR(check_());

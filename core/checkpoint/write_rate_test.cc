@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// A clock that only sleeping moves.
+// A clock that advances only when a thread sleeps.
 class Clock : public ForwardingEnv {
  public:
   Clock() : ForwardingEnv(Env::Real()) {}

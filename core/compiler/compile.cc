@@ -19,6 +19,8 @@ constexpr Pass kPasses[] = {
     {"place", Stage::kGraph, Pass::kRequired, PlaceNodes},
     {"read", Stage::kPlaced, Pass::kRequired, ReadVariablesLate},
     {"compress", Stage::kPlaced, Pass::kRequired, CompressTransfers},
+    {"schedule", Stage::kPlaced, Pass::kOptional, ScheduleTransfers},
+    {"memory", Stage::kPlaced, Pass::kRequired, FitMemory},
     {"partition", Stage::kPlaced, Pass::kRequired, MakePartitions},
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compile: the one road from a client's graph to what tasks run: prune to feeds, fetches and
-// targets; optimise; place; partition. Used by every session, local and remote.
+// Compile: turns a client's graph into the partitions that tasks run: prune to feeds, fetches and
+// targets; optimise; place; partition. Every session uses it, local and remote.
 //
 // The input graph is not changed. The graph is validated after each pass. Thread-safe (no state).
 #pragma once
@@ -22,20 +22,20 @@
 namespace penstock {
 
 // Returns partitions in order of device name. Errors name the feed, fetch, target, node or pass;
-// for feeds, fetches and targets see feeds.h. `report` may be null.
+// for errors of feeds, fetches and targets see feeds.h. `report` may be null.
 StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                          const CompileOptions& options,
                                          CompileReport* report = nullptr);
 
-// The table of passes, in the order in which they run.
+// Returns the table of passes, in the order in which they run.
 absl::Span<const Pass> Passes();
 std::vector<std::string> PassNames();
 
-// InvalidArgument names the first of `names` that is no pass, or one that steps need, and lists
-// those that may be disabled.
+// InvalidArgument names the first of `names` that is not a pass, or is a pass that steps need, and
+// lists the passes that may be disabled.
 Status CheckDisabledPasses(const std::vector<std::string>& names);
 
-// As Compile, by another table: for tests of passes.
+// As Compile, with another table of passes: for tests of passes.
 StatusOr<std::vector<Partition>> RunPasses(absl::Span<const Pass> passes, const Graph& graph,
                                            const std::vector<DeviceInfo>& devices,
                                            const CompileOptions& options, CompileReport* report);

@@ -68,14 +68,15 @@ TEST(CompileTest, OptionalPassesCanBeLeftOut) {
     ASSERT_TRUE(w.Compile({}, {"all:0"}).ok());
     EXPECT_EQ(CountOps(w.After("partition"), "Sum2"), 4);
     EXPECT_THAT(Ran(w.report), ElementsAre("prune", "fold", "sweep", "gather", "place", "read",
-                                           "compress", "partition"));
+                                           "compress", "schedule", "memory", "partition"));
   }
   {
     Sums w;
     w.options.optimize = false;
     ASSERT_TRUE(w.Compile({}, {"all:0"}).ok());
     EXPECT_EQ(CountOps(w.After("partition"), "Sum2"), 5);
-    EXPECT_THAT(Ran(w.report), ElementsAre("prune", "place", "read", "compress", "partition"));
+    EXPECT_THAT(Ran(w.report),
+                ElementsAre("prune", "place", "read", "compress", "memory", "partition"));
   }
 }
 
@@ -87,7 +88,7 @@ TEST(CompileTest, OtherPassesCannot) {
     return std::string(w.Compile({}, {"all:0"}).status().message());
   };
   EXPECT_THAT(error("typo"), HasSubstr("there is no pass 'typo'. The passes are: prune, fold"));
-  for (const char* required : {"prune", "place", "read", "compress", "partition"}) {
+  for (const char* required : {"prune", "place", "read", "compress", "memory", "partition"}) {
     EXPECT_THAT(error(required), HasSubstr(StrCat("no step runs without the pass '", required,
                                                   "'. These can be disabled: fold, merge, sweep")));
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes whose kernels call functions while they run (tf.data's ops, which call one for each
-// element) carry those functions in an attribute, which InlineFunctions adds: so such a node means
-// the same wherever it is sent, and no later layer needs a library. core/callable makes them run.
+// The attribute in which a node carries the functions that its kernel calls while it runs;
+// tf.data's ops call one for each element. InlineFunctions adds it, so that the node is complete by
+// itself and later layers need no library. core/callable runs the functions.
 #pragma once
 
 namespace penstock {
 
-// A serialized FunctionDefLibrary: every function that the node's attributes name, and those that
-// these call.
+// A serialized FunctionDefLibrary: every function that the node's attributes name, and the
+// functions that these call.
 inline constexpr char kFunctionsAttr[] = "_functions";
 
 }  // namespace penstock

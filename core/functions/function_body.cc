@@ -18,7 +18,7 @@ using FunctionProto = tensorflow::FunctionDef;
 
 namespace {
 
-// "node:arg:index", an output of a node of a body; "arg" or "node" alone.
+// An output of a node of a body, "node:arg:index", or "arg" or "node" alone.
 struct BodyTensor {
   std::string node, arg;
   int index = 0;
@@ -35,7 +35,7 @@ struct BodyTensor {
   }
 };
 
-// Attributes that stand for parameters of the function get their values.
+// Replaces attributes that name parameters of the function by their values.
 Status FillParameters(const AttrMap& values, AttrMap* attrs);
 Status FillParameters(const AttrMap& values, tensorflow::AttrValue* attr) {
   if (attr->value_case() == tensorflow::AttrValue::kPlaceholder) {
@@ -54,7 +54,7 @@ Status FillParameters(const AttrMap& values, AttrMap* attrs) {
   return OkStatus();
 }
 
-// "loc:@x" means the x of the same body.
+// "loc:@x" refers to the node x of the same body.
 void RenameColocation(const std::string& prefix, const std::set<std::string>& body,
                       NodeProto* node) {
   const auto found = node->mutable_attr()->find(kColocationAttr);
@@ -149,14 +149,14 @@ StatusOr<NodeProto> FunctionBody::Copy(const NodeProto& node) const {
   RenameColocation(call_.name, names_, &copy);
   copy.clear_input();
   const InputNames inputs(node);
-  bool waits = false;  // for another node of the body, which waits for what the call waits for
+  bool waits = false;  // for another node of the body, and so for the call's inputs
   for (const std::string& input : inputs.data) {
     ASSIGN_OR_RETURN(const std::string renamed, RenameTensor(input));
     copy.add_input(renamed);
     waits |= arguments_.count(input.substr(0, input.find(':'))) == 0;
   }
   for (const std::string& before : inputs.control) {
-    if (arguments_.count(before) > 0) continue;  // the call has waited for it
+    if (arguments_.count(before) > 0) continue;  // the call has waited for it already
     copy.add_input(StrCat("^", Rename(before)));
     waits = true;
   }

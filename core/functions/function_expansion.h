@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the files of the function inliner: expands calls, conditionals and loops into nodes
-// that are appended to a GraphDef.
+// FunctionExpansion: expands calls, conditionals and loops into nodes and appends them to a
+// GraphDef. Only the files of the function inliner use it.
 #pragma once
 
 #include <string>
@@ -24,20 +24,21 @@ class FunctionExpansion {
   Status Run();
 
  private:
-  // Appends the node, or what it is replaced by. `in_flow`: see FunctionCall.
+  // Appends the node, or the nodes that replace it. `in_flow`: see FunctionCall.
   Status Expand(const tensorflow::NodeDef& node, bool in_flow, int depth);
-  // `*returned`, if it is not null, gets the tensors of the body that the function returns.
+  // If `returned` is not null, it gets the names of the tensors that the function returns.
   Status ExpandCall(FunctionCall call, int depth, std::vector<std::string>* returned = nullptr);
   // Appends the node that FunctionCall::begins names, if the body needs one.
   Status AddBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
   Status ExpandIf(const tensorflow::NodeDef& node, int depth);
   Status ExpandWhile(const tensorflow::NodeDef& node, int depth);
 
-  // The node that stands for a call or a functional op: its values, after `control`.
+  // Appends the node that takes the place of a call or a functional op. It yields `values` and
+  // waits for `control`.
   Status AddResults(const FunctionCall& call, const std::vector<std::string>& values,
                     const std::vector<tensorflow::DataType>& types,
                     const std::vector<std::string>& control);
-  // Appends a node of one of the few ops that calls are replaced by.
+  // Appends a node of one of the few ops that replace calls.
   StatusOr<tensorflow::NodeDef*> Add(const std::string& name, const std::string& op,
                                      const std::string& device,
                                      const std::vector<std::string>& inputs,
@@ -48,7 +49,7 @@ class FunctionExpansion {
   const FunctionLibrary library_;
   const int64_t nodes_max_;
   const int64_t bytes_max_;
-  int64_t bytes_ = 0;  // of the nodes appended
+  int64_t bytes_ = 0;  // size of the appended nodes
   tensorflow::GraphDef& out_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// If and While as Switch, Merge and the nodes of a loop.
+// Expands If and While into Switch, Merge and the nodes of a loop.
 #include <string>
 #include <vector>
 
@@ -36,11 +36,12 @@ std::string Control(const std::string& node) { return StrCat("^", node); }
 
 }  // namespace
 
-// Every input goes through a Switch, both branches are there, and a Merge for each result takes it
-// from the one that ran. A step that needs one result alone runs nothing for the others.
+// Every input goes through a Switch. The graph contains both branches, and a Merge for each result
+// takes it from the branch that ran. A step that needs only one result runs no nodes for the
+// others.
 //
-//   cond ─► pivot ─► pivot_t, pivot_f            (what nodes without inputs wait for)
-//   x ────► switch_0 ─► then, else ─► merge_0 ─► the node itself
+//   cond ─► pivot ─► pivot_t, pivot_f (nodes without inputs wait for these) x ────► switch_0 ─►
+//   then, else ─► merge_0 ─► the node itself
 Status FunctionExpansion::ExpandIf(const NodeProto& node, int depth) {
   const InputNames inputs(node);
   const std::vector<DataType> in = TypesAttr(node, "Tin"), out = TypesAttr(node, "Tout");

@@ -24,7 +24,7 @@ using FunctionProto = tensorflow::FunctionDef;
 namespace {
 
 constexpr int kDepthMax = 100;
-// kFunctionsAttr of core/functions/embedded_functions.h, where it is described.
+// Equal to kFunctionsAttr in core/functions/embedded_functions.h, which describes it.
 constexpr char kEmbeddedAttr[] = "_functions";
 
 StatusOr<DataType> TypeOf(const ArgProto& arg, const AttrMap& attrs) {
@@ -36,10 +36,10 @@ StatusOr<DataType> TypeOf(const ArgProto& arg, const AttrMap& attrs) {
   return Unimplemented("the type of '", arg.name(), "' is not known");
 }
 
-// A graph with many nodes that name one large function would otherwise grow without bound.
+// Without a limit, a graph with many nodes that name one large function would grow without bound.
 constexpr int64_t kEmbeddedBytesMax = int64_t{1} << 30;
 
-// The functions that the attributes of one node name.
+// Returns the functions that the attributes of one node name.
 std::vector<std::string> NamedFunctions(const NodeProto& node) {
   std::vector<std::string> names;
   for (const auto& [name, attr] : node.attr()) {
@@ -72,7 +72,7 @@ class Embedding {
   }
 
  private:
-  // Those of `names` that the library has, and all that they need.
+  // Returns those of `names` that the library has, and all functions that they call.
   std::set<std::string> Needed(std::vector<std::string> names) const {
     std::set<std::string> needed;
     while (!names.empty()) {
@@ -87,7 +87,7 @@ class Embedding {
     return needed;
   }
 
-  // Equal sets give equal bytes, so that equal nodes stay equal.
+  // Returns equal bytes for equal sets, so that equal nodes stay equal.
   const std::string& Serialized(const std::set<std::string>& needed) {
     std::string& bytes = serialized_[needed];
     if (!bytes.empty()) return bytes;
@@ -181,8 +181,8 @@ Status FunctionExpansion::ExpandCall(FunctionCall call, int depth,
 }
 
 // In a loop, a node without inputs would otherwise belong to no iteration. The node is an Identity
-// because a control edge from an argument itself may say nothing: a Switch has run on both
-// branches.
+// of an argument, because a control edge from the argument itself may have no effect: a Switch runs
+// for both branches.
 Status FunctionExpansion::AddBegin(const FunctionProto& function, FunctionCall* call) {
   if (!call->in_flow || !call->inputs.control.empty() || call->inputs.data.empty()) {
     return OkStatus();

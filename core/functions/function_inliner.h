@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // InlineFunctions: replaces the calls of a GraphDef's own functions by their bodies, so that a
-// graph has nothing but ops: PartitionedCall, StatefulPartitionedCall, calls by a function's name,
-// and If and While (with their stateless forms), which become Switch, Merge and the nodes of a
-// loop.
+// graph consists of ops only. It replaces PartitionedCall, StatefulPartitionedCall and calls by a
+// function's name. If and While (also their stateless forms) become Switch, Merge and the nodes of
+// a loop.
 //
 // A call keeps its name: it becomes an IdentityN of its results, so that it can be fetched, fed and
 // waited for as before. The results of a conditional are independent (core/op/results_apart.h):
-// a step runs of the branch what it needs. Nodes of a body are called CALL/NODE. InvalidArgument
-// and Unimplemented errors name the call; ResourceExhausted where the bodies are too many or nested
-// too deeply.
+// a step runs only the nodes of the branch that it needs. Nodes of a body are named CALL/NODE.
+// InvalidArgument and Unimplemented errors name the call; ResourceExhausted if there are too many
+// bodies or they are nested too deeply.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ namespace penstock {
 
 class Registry;
 
-// Whether there is anything to be replaced.
+// Returns whether the graph has a call to replace.
 bool CallsFunctions(const tensorflow::GraphDef& graph);
-// `out` gets the nodes; no library. It has at most `nodes_max` nodes, which take about `bytes_max`
-// at most as messages: the name of a node begins with those of the calls around it.
+// `out` gets the nodes, but no library. It has at most `nodes_max` nodes with about `bytes_max`
+// serialized bytes. (The name of a node contains the names of all calls around it.)
 Status InlineFunctions(const tensorflow::GraphDef& graph, const Registry& registry,
                        int64_t nodes_max, int64_t bytes_max, tensorflow::GraphDef* out);
 

@@ -17,7 +17,7 @@ tensorflow::GraphDef FromText(const std::string& text) {
   return def;
 }
 
-// "name = Op(inputs)", or the error.
+// Returns "name = Op(inputs)" lines, or the error.
 std::string Inline(const std::string& text, int64_t nodes_max = 1000,
                    int64_t bytes_max = int64_t{1} << 30) {
   tensorflow::GraphDef out;
@@ -34,7 +34,7 @@ std::string Inline(const std::string& text, int64_t nodes_max = 1000,
   return printed;
 }
 
-// f(x) = x + x, which also runs a node for its effect.
+// f(x) = x + x, which also runs a node with a side effect.
 const char kDouble[] = R"(
   function {
     signature {
@@ -87,7 +87,7 @@ TEST(InlineFunctions, ReplacesCallsInCallsAndByName) {
             "c = IdentityN(c/b:0)\n");
 }
 
-// Its kernel calls `twice`, which calls `double`.
+// The node's kernel calls `twice`, which calls `double`.
 TEST(InlineFunctions, ANodeThatHoldsAFunctionCarriesAllThatItNeeds) {
   const std::string twice = R"(
     function {
@@ -176,8 +176,8 @@ TEST(InlineFunctions, While) {
             "w = IdentityN(w/exit_0)\n");
 }
 
-// Functions that only hold constants: g(x) = 1, and h(x) = g(x), where g is called with a value of
-// the body.
+// Functions that only return constants: g(x) = 1, and h(x) = g(x), where h calls g with a value of
+// its body.
 const char kConstants[] = R"(
   function {
     signature { name: 'g' input_arg { name: 'x' type: DT_FLOAT }

@@ -73,7 +73,7 @@ StatusOr<int> FunctionLibrary::OutputIndex(const NodeProto& node, const std::str
 std::set<std::string> FunctionLibrary::NodesInFlow(
     const google::protobuf::RepeatedPtrField<tensorflow::NodeDef>& nodes) const {
   std::map<std::string, std::vector<std::string>> consumers;
-  std::vector<std::string> found;  // those whose consumers have not been looked at
+  std::vector<std::string> found;  // nodes whose consumers have not been visited
   for (const tensorflow::NodeDef& node : nodes) {
     for (const std::string& input : node.input()) {
       const bool control = !input.empty() && input[0] == '^';

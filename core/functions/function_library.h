@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of a graph, as its nodes call them.
+// FunctionLibrary: finds the functions of a graph by name.
 #pragma once
 
 #include <map>
@@ -23,27 +23,28 @@ class NodeDef;
 
 namespace penstock {
 
-// Ops whose attributes are functions.
+// Returns true for ops that have functions as attributes.
 bool IsCall(const std::string& op);
 bool IsIf(const std::string& op);
 bool IsWhile(const std::string& op);
-bool IsFunctional(const std::string& op);  // any of them
+bool IsFunctional(const std::string& op);  // any of the above
 
-// Borrows both.
+// Borrows its two arguments.
 class FunctionLibrary {
  public:
   FunctionLibrary(const tensorflow::GraphDef& graph, const Registry& registry);
 
   StatusOr<const tensorflow::FunctionDef*> Find(const std::string& name) const;
-  // Whether `name` is that of a function, and of no op.
+  // Returns whether `name` is a function and not an op.
   bool HasInsteadOfOp(const std::string& name) const;
-  // A node that uses resources has to sit where they are, wherever it is called from.
+  // Returns whether a node uses resources: it must run on their device, also if it is in a
+  // function.
   bool UsesResources(const tensorflow::NodeDef& node) const;
-  // Returns the flat number of the output that is number `index` of the argument `arg` of a node.
+  // Returns the flat number of output `index` of the argument `arg` of a node.
   StatusOr<int> OutputIndex(const tensorflow::NodeDef& node, const std::string& arg,
                             int index) const;
-  // The names of those of `nodes` that the control flow among them decides about: what depends on a
-  // Switch or an Enter. `nodes` are a graph's or those of the body of a function.
+  // Returns the names of those of `nodes` that run depending on the control flow among them: those
+  // that depend on a Switch or an Enter. `nodes` are the nodes of a graph or of a function's body.
   std::set<std::string> NodesInFlow(
       const google::protobuf::RepeatedPtrField<tensorflow::NodeDef>& nodes) const;
 

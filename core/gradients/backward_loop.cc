@@ -96,7 +96,7 @@ Output BackwardLoop::End() {
 
 void BackwardLoop::Push(Output stack, Output value) {
   if (!stack.valid() || !value.valid()) return;
-  // One iteration after the other, as in the forward loop.
+  // Iterations push one after the other, as in the forward loop.
   const auto in_turn = builder_.ControlDependencies({pivot()});
   const auto here = builder_.ColocateWith(stack);
   const Output push =
@@ -109,7 +109,7 @@ Output BackwardLoop::PopLike(Output stack, Output value) {
   const BranchPath& path = graph_.PathOf(value);
   Output handle = stack;
   if (!path.empty()) {
-    // Nothing was pushed where the other side was taken.
+    // If the other side was taken, the forward iteration pushed nothing.
     const Endpoint predicate = path.back().predicate;
     handle = AddSwitch(stack, builder_.OutputOf(predicate.node, predicate.index))[path.back().side];
   }
@@ -131,7 +131,7 @@ Output BackwardLoop::ShapeOfForward(Output value, DType type) {
     }
     return Constant(builder_, Tensor::Vector<int32_t>({shape.dims().begin(), shape.dims().end()}));
   }
-  Output& shape = shapes_[{value.node, value.index}];  // in the forward loop, as int64
+  Output& shape = shapes_[{value.node, value.index}];  // shape in the forward loop, as int64
   if (!shape.valid()) {
     const auto bare = builder_.BareScope();
     const auto here = builder_.ColocateWith(value);

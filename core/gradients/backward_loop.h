@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BackwardLoop: the loop that computes the gradient of another one, as many iterations, last one
-// first. A tensor of the forward loop that is used in here is taken from the stack on which the
-// forward loop leaves it; where only its shape matters, only its shape is kept. Private to this
-// folder; errors are sticky in the builder.
+// BackwardLoop: the loop that computes the gradient of a forward loop. It runs the same number of
+// iterations, the last one first. If it uses a tensor of the forward loop, the forward loop pushes
+// the tensor on a stack, and the backward loop pops it; if only the shape is needed, the stack
+// holds only the shape. Private to this folder; errors are sticky in the builder.
 #pragma once
 
 #include <map>
@@ -17,25 +17,26 @@ namespace penstock {
 
 class BackwardLoop final : public LoopContext {
  public:
-  // To be made where the result is wanted. `name` is unique in the graph.
+  // Construct it in the context in which the result is used. `name` is unique in the graph.
   BackwardLoop(ForwardGraph& graph, ForwardLoop& forward, std::string name);
 
   struct Variable {
-    Output now;   // in the body
-    Output last;  // leads out
+    Output now;   // the value in the body
+    Output last;  // the value after the loop
     Node* merge = nullptr;
   };
   Variable AddVariable(Output initial);
-  // Says what `variable` is in the next iteration; returns its last value, as seen outside.
+  // Sets the value of `variable` in the next iteration; returns its value after the loop, outside
+  // of it.
   Output Close(const Variable& variable, Output next);
-  // Counts from the number of iterations down to 1.
+  // Returns the counter: the number of iterations, down to 1.
   Output number() const { return number_; }
-  // As seen outside: there when all iterations have ended.
+  // Returns an output outside of the loop that has a value when all iterations have ended.
   Output End();
-  // In the body: each iteration leaves `value` on `stack`, for another loop to take.
+  // In the body: pushes `value` on `stack` in each iteration, for another loop to pop.
   void Push(Output stack, Output value);
-  // In the body: what the iteration that this one goes back to has left on `stack`, which is as
-  // often there as `like`, a tensor of the forward loop.
+  // In the body: pops the value that the matching forward iteration pushed on `stack`. `stack`
+  // exists under the same branch conditions as `like`, a tensor of the forward loop.
   Output PopLike(Output stack, Output like);
 
   Status Adapt(GraphBuilder::NewNode* node) override;
@@ -47,13 +48,14 @@ class BackwardLoop final : public LoopContext {
   void AddCounter();
   bool InForwardLoop(Output output) const;
   Output ShapeOfForward(Output value, DType type);
-  // The node that does what `node` is to do, without `value` itself; -1: there is none.
+  // Returns the id of a node that computes the same as `node` without `value` itself, or -1 if
+  // there is none.
   int WithoutValue(const GraphBuilder::NewNode& node, Output value);
 
   ForwardGraph& graph_;
   ForwardLoop& forward_;
   Output cond_, number_, zero_, end_;
-  Node* popped_ = nullptr;  // runs when all of an iteration's values have been taken
+  Node* popped_ = nullptr;  // runs when all values of an iteration have been popped
   std::map<std::pair<int, int>, Output> shapes_;
 };
 

@@ -10,7 +10,7 @@ bool Contains(const BranchPath& path, const Branch& branch) {
   return std::find(path.begin(), path.end(), branch) != path.end();
 }
 
-// In nested conditionals one is the beginning of the other.
+// Adds the branches of `other`. In nested conditionals one path is a prefix of the other.
 void Join(BranchPath* path, const BranchPath& other) {
   const BranchPath shorter = path->size() < other.size() ? std::exchange(*path, other) : other;
   for (const Branch& branch : shorter) {
@@ -49,7 +49,7 @@ void Branches::Record(Endpoint output, Endpoint like) {
 BranchPath Branches::PathInto(const Node& node) const {
   BranchPath path;
   for (const Node* control : node.control_inputs()) {
-    // A Switch as such has run on either side.
+    // A control edge from a Switch selects no side: the Switch runs for both.
     if (FlowOpOf(*control) != FlowOp::kSwitch) Join(&path, Of({const_cast<Node*>(control), 0}));
   }
   const bool merges = FlowOpOf(node) == FlowOp::kMerge;
@@ -69,7 +69,7 @@ BranchPath Branches::PathInto(const Node& node) const {
 
 StatusOr<Branches> Branches::Find(const Graph& graph, const LoopFrames& frames) {
   Branches found;
-  std::vector<BranchPath> loops(frames.frames.size());  // where each frame is entered
+  std::vector<BranchPath> loops(frames.frames.size());  // by frame: the path of its Enters
   ASSIGN_OR_RETURN(const std::vector<Node*> order, graph.TopologicalOrder());
   for (Node* node : order) {
     BranchPath path = found.PathInto(*node);

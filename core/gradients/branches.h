@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Branches: on which sides of which conditionals the outputs of a graph are. A Switch leads onto
-// one side, the Merge of a conditional leads away from both; what any input is on, a node is on
-// too. Loops end it: inside of a frame only the conditionals of that frame count. A value.
+// Branches: finds on which sides of which conditionals the outputs of a graph are. Each output of a
+// Switch begins one side; the Merge of a conditional ends both. A node is on every side that one of
+// its inputs is on. Inside a frame only the conditionals of that frame count. A value type.
 #pragma once
 
 #include <utility>
@@ -16,10 +16,10 @@ namespace penstock {
 
 struct Branch {
   Endpoint predicate;
-  int side = 0;  // 1: where the predicate is true
+  int side = 0;  // 1: the predicate is true
   bool operator==(const Branch&) const = default;
 };
-using BranchPath = std::vector<Branch>;  // outermost first
+using BranchPath = std::vector<Branch>;  // the outermost conditional first
 
 class Branches {
  public:
@@ -27,17 +27,17 @@ class Branches {
   static StatusOr<Branches> Find(const Graph& graph, const LoopFrames& frames);
 
   const BranchPath& Of(Endpoint output) const;
-  // For nodes that were added since: on the same path as `like`.
+  // For nodes added later: records that `output` is on the same path as `like`.
   void Record(Endpoint output, Endpoint like);
-  // The conditional that a Merge of two inputs ends; `sides[i]` is the side that input i comes
-  // from. InvalidArgument where its inputs are not the two sides of one.
+  // Returns the conditional that a Merge of two inputs ends; `sides[i]` is the side that input i
+  // comes from. InvalidArgument if its inputs are not the two sides of one conditional.
   StatusOr<Endpoint> EndedBy(const Node& merge, int sides[2]) const;
 
  private:
   using Key = std::pair<int, int>;  // node, output; -1 for all outputs
   BranchPath PathInto(const Node& node) const;
 
-  absl::flat_hash_map<Key, BranchPath> paths_;  // those that are not empty
+  absl::flat_hash_map<Key, BranchPath> paths_;  // only paths that are not empty
 };
 
 }  // namespace penstock

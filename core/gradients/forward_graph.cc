@@ -140,15 +140,15 @@ Output ForwardLoop::StackOf(Output value) {
   const auto bare = builder.BareScope();
   const auto here = builder.ColocateWith(value);
   const Output handle = Enter(stack, /*is_constant=*/true);
-  // Iterations push one after the other: the next number waits for all pushes, and each of them for
-  // its own number.
+  // Iterations push one after the other: the next number waits for all pushes, and each push waits
+  // for its own number.
   const auto in_turn = builder.ControlDependencies({next_number_});
   const Output push =
       CallIn(builder, "StackPushV2", {handle, value}, {{"swap_memory", swap_memory_}});
   if (!builder.status().ok()) return stack;
   Graph& graph = builder.mutable_graph();
   if (pushed_ == nullptr) {
-    // Runs, too, where a push does not, on a side that was not taken.
+    // Must also run in iterations in which a push is on an untaken side and does not run.
     const auto alone = builder.BareScope();
     const auto after = builder.ControlDependencies({push});
     const Output all = CallIn(builder, "ControlTrigger", {});
@@ -177,7 +177,7 @@ int ForwardGraph::FrameOf(Output output) const {
 }
 
 bool ForwardGraph::Encloses(int frame, int inner) const {
-  while (inner > frame) inner = frames_.frames[inner].parent;  // parents come first
+  while (inner > frame) inner = frames_.frames[inner].parent;  // parents have lower numbers
   return inner == frame;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ForwardGraph: what gradients must know of the graph that they are gradients of: which loop and
-// which side of which conditional a tensor is in. ForwardLoop: one of its loops, and what is added
-// to it so that the loop that computes its gradient can go through the iterations backwards: a
-// counter, and a stack for each tensor that is needed again.
+// ForwardGraph: analyses the graph whose gradients are built: in which loop, and on which side of
+// which conditional, each tensor is. ForwardLoop: one loop of that graph. It adds a counter and a
+// stack for each tensor that the gradient needs, so that the backward loop can go through the
+// iterations in reverse.
 //
-// Only nodes are added, none is changed: a graph that has run before goes on running as it did.
+// Both only add nodes and change none, so that steps that exist already still run as before.
 // Private to this folder; errors are sticky in the builder.
 #pragma once
 
@@ -28,14 +28,15 @@ class ForwardGraph;
 struct LoopVariable {
   Node* enter = nullptr;
   Node* merge = nullptr;
-  Node* branch = nullptr;  // the Switch: 0 leads out, 1 into the body
+  Node* branch = nullptr;  // the Switch: output 0 leaves the loop, 1 enters the body
   Node* next = nullptr;
   std::vector<Node*> exits;
 };
 
 class ForwardLoop {
  public:
-  // Unimplemented if the loop is not of the form that TensorFlow's while_loop and ours build.
+  // Unimplemented if the loop does not have the form that TensorFlow's or Penstock's while_loop
+  // builds.
   static StatusOr<std::unique_ptr<ForwardLoop>> Make(ForwardGraph& graph, int frame);
 
   int frame() const { return frame_; }
@@ -44,13 +45,15 @@ class ForwardLoop {
   const std::vector<Node*>& invariants() const { return invariants_; }  // constant Enters
   bool swap_memory() const { return swap_memory_; }
 
-  // The last value of a variable, as seen outside.
+  // Returns the last value of a variable, outside of the loop.
   Output ExitOf(LoopVariable& variable);
-  // How many iterations there were, as seen outside.
+  // Returns the number of iterations, outside of the loop.
   Output Count();
-  // As seen outside: the stack on which each iteration leaves `value`, a tensor in this loop.
+  // Returns, outside of the loop, the stack on which each iteration pushes `value`, a tensor of the
+  // loop.
   Output StackOf(Output value);
-  // As seen outside: an empty stack for what is like `value`, there where and if the loop is.
+  // Returns, outside of the loop, an empty stack for values like `value`. It exists if and only if
+  // the loop runs.
   Output NewStack(Output value);
 
  private:
@@ -66,15 +69,15 @@ class ForwardLoop {
   std::vector<LoopVariable> variables_;
   std::vector<Node*> invariants_;
   bool swap_memory_ = false;
-  Output anchor_;                      // runs where, and only if, the loop does
+  Output anchor_;                      // runs if and only if the loop runs, beside it
   Output count_, next_number_, next_;  // next_number_ + NextIteration = next_
-  Node* pushed_ = nullptr;             // runs when all of an iteration's values are on their stacks
+  Node* pushed_ = nullptr;             // runs when all values of an iteration have been pushed
   std::map<std::pair<int, int>, Output> stacks_;
 };
 
 class ForwardGraph {
  public:
-  // As the builder's graph is now.
+  // Analyses the builder's current graph.
   static StatusOr<std::unique_ptr<ForwardGraph>> Analyze(GraphBuilder& builder);
 
   GraphBuilder& builder() const { return builder_; }
@@ -83,18 +86,20 @@ class ForwardGraph {
   const BranchPath& PathOf(Output output) const {
     return branches_.Of({builder_.NodeOf(output), output.index});
   }
-  // The frame that a tensor is in; -1 for what gradients have added to themselves.
+  // Returns the frame that a tensor is in; -1 for tensors that gradients have added.
   int FrameOf(Output output) const;
-  // True if `frame` is `inner`, or around it.
+  // Returns true if `frame` is `inner`, or encloses it.
   bool Encloses(int frame, int inner) const;
-  // The one that gradients are built in: that of the builder's context.
+  // The frame in which gradients are built: that of the builder's context.
   int base_frame() const { return base_frame_; }
   void set_base_frame(int frame) { base_frame_ = frame; }
 
-  // For nodes that are added to the forward graph: `output` is in `frame`, on the path of `like`.
+  // For nodes added to the forward graph: records that `output` is in `frame`, on the path of
+  // `like`.
   Output Record(Output output, int frame, Output like);
   StatusOr<ForwardLoop*> Loop(int frame);
-  // In the builder's context: runs where, and only if, a branch does.
+  // Returns an output, in the builder's context, of a node that runs if and only if the branch
+  // does.
   Output PivotOf(const Branch& branch);
 
  private:
@@ -106,7 +111,7 @@ class ForwardGraph {
   int base_frame_ = 0;
   LoopFrames frames_;
   Branches branches_;
-  absl::flat_hash_map<int, int> added_;  // frames of nodes that were added
+  absl::flat_hash_map<int, int> added_;  // frames of added nodes
   std::map<int, std::unique_ptr<ForwardLoop>> loops_;
   using PivotKey = std::pair<GraphBuilder::Context*, std::pair<std::pair<int, int>, int>>;
   std::map<PivotKey, Output> pivots_;

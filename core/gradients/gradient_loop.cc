@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GradientWalk: the gradient of a loop. What an iteration's variables did to ys is a variable of
-// the backward loop: it starts as the gradient of what the loop gave, and each iteration takes it
-// back through the body. What the body says of invariants is added up.
+// GradientWalk: the gradient of a loop. The gradient of each loop-carried value is a variable of
+// the backward loop: it starts as the gradient of the loop's result, and each iteration propagates
+// it back through the body. The body's gradients of invariants are summed over the iterations.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// The shape of `rows` but for their number.
+// Returns the shape of one of `rows`.
 PartialShape RowShape(Output rows) {
   const PartialShape known = rows.shape();
   PartialShape shape;
@@ -22,7 +22,8 @@ PartialShape RowShape(Output rows) {
   return shape;
 }
 
-// As a tensor of which no more is known than `shape`: other iterations may have other dimensions.
+// Returns `value` with the static shape reduced to `shape`, because other iterations may have other
+// dimensions.
 Output KnownOnlyAs(Output value, const PartialShape& shape) {
   const PartialShape known = value.shape();
   const StatusOr<PartialShape> both = known.Merge(shape);
@@ -90,8 +91,8 @@ bool GradientWalk::TakesKept(int frame) const {
   });
 }
 
-// The loops that have kept what `frame` took have one less to wait for: when the graph is built
-// and, where there is a loop `backward` that leaves gradients for theirs, when it runs.
+// The gradient of `frame` is built: the loops that have kept values for `frame` wait for one loop
+// less. If `backward` leaves gradients for those loops, they also wait for its end when they run.
 void GradientWalk::KeptAreProcessed(int frame, BackwardLoop* backward) {
   const std::vector<int>& of_node = forward_->frames().of_node;
   for (const auto& [push, pop] : kept_.pairs()) {
@@ -107,8 +108,8 @@ void GradientWalk::KeptAreProcessed(int frame, BackwardLoop* backward) {
   }
 }
 
-// The loops' gradients go the other way round than they do, one after the other: what is found out
-// first about a value that was taken last is used last.
+// Backward loops run in reverse order of the forward loops. The gradient of the value popped last
+// is computed first, so it passes through a stack of its own.
 void GradientWalk::KeepGradient(const Node& push, Output dy) {
   const Endpoint value = push.input(1);
   const Output stack = loop_->forward.NewStack(builder_.OutputOf(value.node, value.index));
@@ -144,12 +145,12 @@ Output GradientWalk::AccumulateDense(LoopGradient& loop, Output source, Output e
   Output next;
   {
     const auto inside = builder_.ContextScope(loop.backward.get());
-    next = AddN({sum.now, each});  // of variants, too
+    next = AddN({sum.now, each});  // AddN also adds variants
   }
   return loop.backward->Close(sum, next);
 }
 
-// All rows, one iteration's after the other's. `none` are as many as an iteration that never was.
+// Concatenates the rows of all iterations. `none` has zero rows and seeds the accumulator.
 Output GradientWalk::GatherRows(LoopGradient& loop, Output rows, Output none) {
   PartialShape shape = RowShape(rows);
   const PartialShape except0 = shape;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GradientWalk: what lies between xs and ys, and who waits for whom.
+// GradientWalk: finds the nodes between xs and ys, and counts the consumers that each of them waits
+// for.
 #include "core/gradients/gradient_walk.h"
 
 namespace penstock {
@@ -62,7 +63,7 @@ bool GradientWalk::FlowsInto(const Node& node, int input) const {
       !CarriesGradient(source.node->output_type(source.index).dtype)) {
     return false;
   }
-  // In a loop that is being built, a gradient is that of one iteration.
+  // If a loop is still being built, gradients are taken within one iteration.
   return !IsLoopBackEdge(*source.node, node) ||
          !forward_->Encloses(forward_->frames().of_node[node.id()], forward_->base_frame());
 }
@@ -168,8 +169,8 @@ const Node* GradientWalk::KeptBy(const Node& node) const {
   return push != nullptr && Between(push) && Between(&node) ? push : nullptr;
 }
 
-// Checks values that a loop keeps on stacks and that depend on xs: the node that kept each must be
-// known, and neither loop may run several times, each time with stacks of its own.
+// Checks values that a loop keeps on stacks and that depend on xs. The node that pushed each must
+// be known, and neither loop may run several times, because each run would have stacks of its own.
 Status GradientWalk::CheckKeptValues() const {
   const LoopFrames& frames = forward_->frames();
   const auto once = [&](const Node* node) {

@@ -12,8 +12,8 @@ Status GradientWalk::Seed(const Outputs& dys) {
     if (!dy.valid()) {
       dy = OnesLike(ys_[i]);
     } else if (InGradientScope(dy.name())) {
-      // Gives a gradient from outside a name in this walk's scope: the name tells arrays of
-      // gradients apart.
+      // An Identity gives a gradient from outside a name in this walk's scope. kernels/tensor_array
+      // tells the arrays of different gradients apart by such names.
       dy = Identity(dy);
     }
     parts_[{ys_[i].node, ys_[i].index}].push_back(dy);
@@ -65,7 +65,7 @@ StatusOr<std::vector<Gradient>> GradientWalk::MergeGradient(const Node& node, co
   return std::vector<Gradient>{split[sides[0]], split[sides[1]]};
 }
 
-// A Merge of what the two sides say; zeros for the one that says nothing.
+// Returns a Merge of the gradients of the two sides, with zeros for a side without a gradient.
 StatusOr<std::vector<Gradient>> GradientWalk::SwitchGradient(const Node& node,
                                                              const std::vector<Gradient>& dys) {
   if (dys.size() != 2) {
@@ -77,7 +77,8 @@ StatusOr<std::vector<Gradient>> GradientWalk::SwitchGradient(const Node& node,
   for (int side = 0; side < 2; ++side) {
     const Output dy =
         dys[side].none() ? ZerosOf(builder_.OutputOf(&node, side), dtype) : Dense(dys[side]);
-    // A gradient that depends on nothing of its side would be there whichever side was taken.
+    // Without this control edge, a gradient that depends on no value of its side would be alive
+    // even if the other side was taken.
     const auto there = builder_.ControlDependencies({forward_->PivotOf({predicate, side})});
     sides.push_back(Identity(dy));
   }
@@ -104,7 +105,7 @@ StatusOr<std::vector<Gradient>> GradientWalk::InputGradients(const Node& node,
   const auto scope = builder_.NameScope(StrCat(node.name(), "_grad"));
   StatusOr<std::vector<Gradient>> result;
   switch (FlowOpOf(node)) {
-    case FlowOp::kEnter:  // into a loop that is being built
+    case FlowOp::kEnter:  // the Enter of a loop that is being built
       result = {dys[0]};
       break;
     case FlowOp::kMerge:
@@ -152,7 +153,7 @@ Status GradientWalk::Process(const Node& node) {
     dys.push_back(SumAt({const_cast<Node*>(&node), i}));
     any |= !dys.back().none();
   }
-  // The beginning of a loop's body leads on to the rest of the loop.
+  // The loop's gradient handles the structure of the loop, including its Enters.
   const FlowOp op = FlowOpOf(node);
   const bool inner =
       !forward_->Encloses(forward_->frames().of_outputs[node.id()], forward_->base_frame());

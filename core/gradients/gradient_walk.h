@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GradientWalk: one walk backwards from ys to xs. A node's gradient function is called once all of
-// its consumers on paths between xs and ys have said what they contribute. A loop counts as one
-// node of the frame around it: its gradient is another loop, inside of which the walk goes through
-// the body. Private to this folder.
+// GradientWalk: walks backwards from ys to xs and builds the gradients. It calls a node's gradient
+// function when all consumers of the node on paths between xs and ys have contributed their
+// gradients. A loop counts as one node of the frame around it: its gradient is a backward loop, in
+// which the walk goes through the loop's body. Private to this folder.
 #pragma once
 
 #include <deque>
@@ -26,33 +26,35 @@ class GradientWalk {
   GradientWalk(GraphBuilder& builder, const Outputs& ys, const Outputs& xs)
       : builder_(builder), ys_(ys), xs_(xs) {}
 
-  // One per x.
+  // Returns one gradient per x.
   StatusOr<std::vector<Gradient>> Run(const Outputs& dys);
 
  private:
   using Key = std::pair<int, int>;  // node, output
 
-  // The unit that the walk waits for: a node, or a loop with all its nodes.
+  // The unit for which the walk counts consumers: a node, or a loop with all its nodes.
   struct Unit {
     const Node* node = nullptr;
     int frame = 0;  // if node is null
   };
 
-  // gradient_marks.cc: which nodes matter, and how many consumers each unit has.
+  // gradient_marks.cc: finds the nodes that matter, and the number of consumers of each unit.
   Status CheckArguments(const Outputs& dys) const;
   Status CheckFrames();
   void MarkForward();
   Status MarkBackward();
   Status CountConsumers();
   Status CheckKeptValues() const;
-  // The push whose value `node`, a pop, gives, if gradients go from here to there.
+  // If `node` is a StackPop and gradients flow from it to the matching StackPush: returns the push,
+  // else null.
   const Node* KeptBy(const Node& node) const;
   bool Between(const Node* node) const {
     return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
   }
-  // True if a gradient goes from input i of `node` to what it comes from.
+  // Returns true if a gradient flows through input i of `node` to the input's source.
   bool FlowsInto(const Node& node, int i) const;
-  // Enters, Merges and Switches of loops, Exits: what the loop's gradient sees to.
+  // Returns true for Enters, Merges and Switches of loops and Exits: the loop's gradient handles
+  // them.
   bool IsLoopStructure(const Node& node) const;
   Unit UnitOf(Endpoint source) const;
   int& Pending(const Unit& unit);
@@ -66,7 +68,7 @@ class GradientWalk {
   StatusOr<std::vector<Gradient>> SwitchGradient(const Node& node,
                                                  const std::vector<Gradient>& dys);
   Status CheckShape(const Node& node, int input, const Gradient& gradient) const;
-  // Sums the contributions of a tensor's consumers; none if there were none.
+  // Returns the sum of the contributions of a tensor's consumers; none() if there are none.
   Gradient SumAt(Endpoint output);
   // Adds the gradient that one consumer, input i of `node`, contributes to its source.
   void Contribute(const Node& node, int i, const Gradient& gradient);
@@ -79,7 +81,7 @@ class GradientWalk {
   Status WalkBody(LoopGradient* loop);
   Status CloseVariables(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
-  // Whether the gradient has taken values that the loop `frame` has kept for it.
+  // Returns whether the gradient uses values that the loop `frame` has kept for it.
   bool TakesKept(int frame) const;
   void KeptAreProcessed(int frame, BackwardLoop* backward);
   void KeepGradient(const Node& push, Output dy);
@@ -93,22 +95,24 @@ class GradientWalk {
   const Outputs& xs_;
   std::unique_ptr<ForwardGraph> forward_;
   KeptValues kept_;
-  absl::flat_hash_map<const Node*, Output> kept_gradients_;  // stacks, by push
-  LoopGradient* loop_ = nullptr;                             // whose body is being walked
+  absl::flat_hash_map<const Node*, Output> kept_gradients_;  // the stacks of gradients, by push
+  LoopGradient* loop_ = nullptr;                             // the loop whose body is being walked
   std::vector<bool> below_xs_;                               // by node id: depends on an x
-  std::vector<bool> between_;                                // and a y depends on it
-  std::vector<int> pending_nodes_;  // consumers in between_ that have not contributed yet
+  std::vector<bool> between_;                                // a y depends on it, too
+  std::vector<int> pending_nodes_;  // by node id: consumers in between_ that have not contributed
   std::vector<int> pending_loops_;  // by frame
   std::deque<Unit> ready_;
   absl::flat_hash_map<Key, std::vector<Gradient>> parts_;
   absl::flat_hash_map<Key, Gradient> sums_;
 };
 
-// The name scope that gradients are built in; true if a part of `name` is one.
+// The name scope in which gradients are built. The function returns true if a component of `name`
+// is it.
 inline constexpr char kGradientScope[] = "gradients";
 bool InGradientScope(string_view name);
 
-// Through what a gradient may flow. A resource stands for the value that it holds.
+// Returns true if a gradient may flow through a tensor of this type. A resource handle counts,
+// because it stands for the value that the resource holds.
 bool CarriesGradient(DType dtype);
 
 }  // namespace penstock

@@ -16,8 +16,8 @@ bool InGradientScope(string_view name) {
 
 StatusOr<std::vector<Gradient>> AddGradients(GraphBuilder& builder, const Outputs& ys,
                                              const Outputs& xs, const Outputs& dys) {
-  // The first scope of that name on the way to a node tells the gradients of two calls apart
-  // (kernels/tensor_array), so there is but one.
+  // kernels/tensor_array tells two AddGradients calls apart by the first gradient scope in a node's
+  // name. A nested call therefore opens its scope at the root, so that a name contains only one.
   const auto root =
       builder.NameScope(InGradientScope(builder.name_scope()) ? "" : builder.name_scope());
   const auto scope = builder.NameScope(kGradientScope);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gradients by graph extension (white paper, section 4.1): adds the nodes that compute
-// d(sum of ys) / d(xs), walking backwards from ys and summing over paths. Works on its own
-// results, so second order is calling it twice.
+// d(sum of ys) / d(xs), walking backwards from ys and summing over paths. It also differentiates
+// nodes that it has added: calling it twice gives second-order gradients.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,14 @@
 
 namespace penstock {
 
-// One Gradient per x; none() where no y depends on it through differentiable ops. `dys` are the
-// gradients of ys (ones where left out). Errors: an op on the way without a gradient function is
-// Unimplemented and names the node.
+// Returns one Gradient per x; none() if no y depends on it through differentiable ops. `dys` are
+// the gradients of ys; ones are used if it is empty. Unimplemented names a node on the way whose op
+// has no gradient function.
 StatusOr<std::vector<Gradient>> AddGradients(GraphBuilder& builder, const Outputs& ys,
                                              const Outputs& xs, const Outputs& dys = {});
 
-// All of `parts`, none of which is none(), added up: sparse where all are. REQUIRES at least one.
+// Returns the sum of `parts`, none of which is none(). It is sparse if all of them are. REQUIRES:
+// `parts` is not empty.
 Gradient SumGradients(const std::vector<Gradient>& parts);
 
 }  // namespace penstock

@@ -30,7 +30,7 @@ class GradientsTest : public ::testing::Test {
   std::string ErrorOf(const Outputs& ys, const Outputs& xs, const Outputs& dys = {}) {
     return std::string(AddGradients(b_, ys, xs, dys).status().message());
   }
-  // As an expression, down to nodes without inputs.
+  // Returns `output` as an expression, down to nodes without inputs.
   std::string Text(Output output) {
     if (!output.valid()) return "none";
     const Node* node = b_.NodeOf(output);
@@ -65,7 +65,7 @@ TEST_F(GradientsTest, AChain) {
 TEST_F(GradientsTest, PathsAreSummed) {
   const Output x = Placeholder("x"), dy = Placeholder("dy");
   EXPECT_EQ(Text(Gradients({x * x}, {x}, {dy})[0]), "AddN(Mul(dy, x), Mul(dy, x))");
-  // A diamond: the join is visited once, after both of its consumers.
+  // A diamond: the node where both paths meet is visited once, after both of its consumers.
   const Output middle = Identity(x);
   const Output y = (middle + middle) * middle;
   EXPECT_EQ(Text(Gradients({y}, {x}, {dy})[0]),
@@ -81,10 +81,10 @@ TEST_F(GradientsTest, SeveralYsAndDys) {
   const auto g = Gradients({p, q}, {x, p}, {da, db});
   EXPECT_EQ(Text(g[1]), "AddN(da, db)");
   EXPECT_EQ(Text(g[0]), "Mul(AddN(da, db), a)");
-  // A y that is itself an x; the same x twice; a y twice.
+  // A y that is also an x; the same x twice; a y twice.
   EXPECT_EQ(Text(Gradients({x}, {x, x}, {da})[1]), "da");
   EXPECT_EQ(Text(Gradients({x, x}, {x}, {da, db})[0]), "AddN(da, db)");
-  // Left out: ones.
+  // For a missing dy, ones are used.
   EXPECT_EQ(Text(Gradients({x, x}, {x}, {Output(), db})[0]), "AddN(OnesLike(x), db)");
 }
 
@@ -105,7 +105,7 @@ TEST_F(GradientsTest, StopsWhereNothingFlows) {
   const Output i = Cast(Cast(x, DType::kInt32), DType::kFloat);
   EXPECT_TRUE(Gradients({i}, {x}, {dy})[0].none());  // integers
   const Output blocked = StopGradient(Call("Opaque", {x}));
-  EXPECT_TRUE(Gradients({blocked}, {x}, {dy})[0].none());  // never asked
+  EXPECT_TRUE(Gradients({blocked}, {x}, {dy})[0].none());  // its gradient function is never called
   EXPECT_EQ(Text(Gradients({Call("Opaque", {z}) * x}, {x}, {dy})[0]), "Mul(dy, Opaque(z))");
 }
 
@@ -142,7 +142,7 @@ TEST_F(GradientsTest, LoopsOfAnotherFormAreRefused) {
   ASSERT_TRUE(graph.SetInput(merge, 1, {b_.NodeOf(next), 0}).ok());
   const Output exit = Call("Exit", {b_.OutputOf(merge)});
   EXPECT_THAT(ErrorOf({exit}, {x}), HasSubstr("takes 'merge', the variable of a loop"));
-  EXPECT_TRUE(Gradients({x * x}, {x})[0].values.valid());  // loops elsewhere do not matter
+  EXPECT_TRUE(Gradients({x * x}, {x})[0].values.valid());  // loops in other places do not matter
 }
 
 TEST_F(GradientsTest, VariablesOfBothKinds) {

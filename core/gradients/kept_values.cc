@@ -13,7 +13,8 @@ bool LeadsOn(const Node& node) {
   return op == FlowOp::kEnter || op == FlowOp::kSwitch || node.op().passes_through;
 }
 
-// Data flows in circles only through Merges, which do not lead on.
+// Cannot loop for ever: cycles of data edges pass through Merges, which this function does not
+// follow.
 const Node* StackOf(const Node& user) {
   const Node* node = user.input(0).node;
   while (node != nullptr && LeadsOn(*node)) node = node->input(0).node;

@@ -25,10 +25,10 @@ struct Scopes {
   std::vector<std::string> colocate;  // "loc:@x"
   std::string colocated_device;
   GraphBuilder::Context* context = nullptr;
-  std::shared_ptr<const Scopes> outside;  // what was in force when the context was opened
+  std::shared_ptr<const Scopes> outside;  // the settings when the context was opened
 };
 
-// `inner` if it says something, else `outer`.
+// Returns `inner` with the components that it lacks taken from `outer`.
 DeviceName Override(const DeviceName& outer, const DeviceName& inner) {
   DeviceName merged = inner;
   if (!merged.job) merged.job = outer.job;
@@ -39,7 +39,7 @@ DeviceName Override(const DeviceName& outer, const DeviceName& inner) {
   return merged;
 }
 
-// Goes from the innermost device scope to the outermost.
+// Applies the device scopes from the innermost to the outermost.
 StatusOr<std::string> DeviceFor(const Scopes& scopes, Graph::NodeSpec* spec) {
   if (scopes.devices.empty()) return scopes.colocated_device;
   DeviceName device;
@@ -77,7 +77,7 @@ void AddColocation(const std::vector<std::string>& groups, Attrs* attrs) {
 struct GraphBuilder::State {
   explicit State(Graph g) : graph(std::move(g)) {}
 
-  // Nodes and name scopes share one name space.
+  // Nodes and name scopes share one set of names.
   std::string UniqueName(const std::string& base) {
     const auto taken = [this](const std::string& name) {
       return graph.FindNode(name) != nullptr || scope_names.contains(name);
@@ -94,7 +94,7 @@ struct GraphBuilder::State {
   Graph graph;
   ShapeInference shapes{graph};
   Status status;
-  std::vector<Scopes> scopes{1};  // the last is in force
+  std::vector<Scopes> scopes{1};  // the last one is in force
   absl::flat_hash_set<std::string> scope_names;
   absl::flat_hash_map<std::string, int> suffixes;
 };
@@ -142,7 +142,7 @@ StatusOr<int> GraphBuilder::TryAddNode(NewNode node) {
   if (!device.ok()) return at_node(device.status());
   spec.device = *std::move(device);
 
-  RETURN_IF_ERROR(state_->shapes.Update());  // of nodes added behind our back
+  RETURN_IF_ERROR(state_->shapes.Update());  // for nodes added through mutable_graph()
   ASSIGN_OR_RETURN(Node * added, state_->graph.AddNode(std::move(spec)));
   const Status shapes = state_->shapes.Update();
   if (!shapes.ok()) {
@@ -224,7 +224,7 @@ GraphBuilder::Scope::~Scope() {
 }
 
 GraphBuilder::Scope GraphBuilder::Open() {
-  // Not push_back(back()): the argument would lie in the memory that is being moved.
+  // Not push_back(back()): the argument would be in the vector that is being reallocated.
   Scopes copy = state_->scopes.back();
   state_->scopes.push_back(std::move(copy));
   return Scope(this);

@@ -131,7 +131,7 @@ TEST_F(BuilderTest, NameScopesNestAndAreUnique) {
     EXPECT_EQ(NameOf(NoOp("b")), "layer/b");
     EXPECT_EQ(NameOf(NoOp("a")), "layer/a_1");
   }
-  // Nodes and scopes share one name space.
+  // Nodes and scopes share one set of names.
   EXPECT_EQ(NameOf(NoOp("layer")), "layer_2");
   const auto scope = b_.NameScope("a");
   EXPECT_EQ(NameOf(NoOp("x")), "a_3/x");
@@ -209,7 +209,7 @@ TEST_F(BuilderTest, ColocationNamesTheGroup) {
     const auto gpu = b_.DeviceScope("/gpu:0");
     EXPECT_EQ(DeviceOf(NoOp()), "/job:ps/task:1/device:GPU:0");
   }
-  const auto with_w = b_.ColocateWith(w);  // in v's group
+  const auto with_w = b_.ColocateWith(w);  // colocated with v, too
   EXPECT_THAT(group(NoOp()), ElementsAre("loc:@v"));
   const auto also = b_.ColocateWith(NoOp("free"));
   EXPECT_THAT(group(NoOp()), ElementsAre("loc:@v"));
@@ -259,7 +259,7 @@ TEST_F(BuilderTest, UnderstandsNodesAddedBehindItsBack) {
   GraphBuilder b(std::move(graph));
   const Output x = b.OutputOf(b.graph().FindNode("x"));
   EXPECT_EQ(x.shape(), PartialShape({2}));
-  // The later node first, as imports do.
+  // Adds the later node first, as imports may.
   Node* second = *b.mutable_graph().AddNode(
       {.name = "second", .op = "Identity", .inputs = {{}}, .attrs = {{"T", DType::kFloat}}});
   Node* first = *b.mutable_graph().AddNode({.name = "first",

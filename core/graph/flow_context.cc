@@ -27,7 +27,8 @@ Output FlowContext::Import(Output output) {
   return imported_[{output.node, output.index}] = led;
 }
 
-// A control edge cannot come from outside: it comes from where one of the node's outputs is led in.
+// A control edge must not come from outside. The result is the node through which an output of
+// `node` enters.
 StatusOr<Node*> FlowContext::ImportControl(Node* node) {
   if (own_.contains(node->id())) return node;
   Output value = builder_.OutputOf(node);
@@ -40,7 +41,7 @@ StatusOr<Node*> FlowContext::ImportControl(Node* node) {
   RETURN_IF_ERROR(builder_.status());
   Node* const led = builder_.NodeOf(value);
   if (FlowOpOf(*led) != FlowOp::kSwitch) return led;
-  // A Switch has run, whichever side it leads to.
+  // A Switch runs for both sides; the Identity runs only if its side is taken.
   const auto alone = builder_.ClearControlDependencies();
   const Output taken = Identity(value);
   RETURN_IF_ERROR(builder_.status());
@@ -111,7 +112,7 @@ Output LoopContext::EnterInvariant(Output value) {
   Output entered;
   if (inside) {
     const auto outside = builder_.OutsideScope();
-    // A handle is of use only where what it leads to is.
+    // A handle must enter on the device of its resource.
     const bool handle = value.type().ref || value.dtype() == DType::kResource;
     const auto here = handle ? builder_.ColocateWith(value) : builder_.ClearControlDependencies();
     entered = AddEnter(value, /*is_constant=*/true);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flow contexts: what nodes pass through that are built inside a branch or a loop. What they use
-// from outside is led in, by a Switch or by a constant Enter, once per tensor; what has no inputs
-// of its own runs after the context's pivot, so that it runs when the others do.
+// Flow contexts: adapt nodes that are built inside a branch or a loop. Tensors from outside enter
+// through a Switch or a constant Enter, one per tensor. Nodes without inputs get a control edge
+// from the context's pivot, so that they run only when the branch or the iteration does.
 //
 //   LoopContext loop(builder, "while", {.parallel_iterations = 10});
 //   const Output x = loop.Enter(x0);  ... Merge, Switch ...
 //   const auto inside = builder.ContextScope(&loop);
 //
-// Nested contexts pass on to the one outside what neither has. Not thread-safe; borrow the builder.
+// A nested context imports a tensor from outside through its outer context. Not thread-safe; borrow
+// the builder.
 #pragma once
 
 #include <string>
@@ -23,7 +24,7 @@ namespace penstock {
 
 class FlowContext : public GraphBuilder::Context {
  public:
-  // Inside of what is the builder's context now.
+  // Created inside the builder's current context.
   explicit FlowContext(GraphBuilder& builder) : builder_(builder), outer_(builder.context()) {}
   FlowContext(const FlowContext&) = delete;
   FlowContext& operator=(const FlowContext&) = delete;
@@ -31,19 +32,20 @@ class FlowContext : public GraphBuilder::Context {
   Status Adapt(GraphBuilder::NewNode* node) override;
   void Added(int node) override;
 
-  // The tensor as it is seen in here.
+  // Returns the tensor as nodes in this context see it.
   Output Import(Output output);
-  // A node that is in here although it was not built under this context's scope.
+  // Marks a node as inside, although it was not built in this context's scope.
   void Adopt(Output output) { own_.insert(output.node); }
   bool Owns(int node) const { return own_.contains(node); }
-  // After what nodes without inputs run.
+  // Sets the output after which nodes without inputs run.
   void set_pivot(Output pivot) { pivot_ = pivot; }
   Output pivot() const { return pivot_; }
 
  protected:
-  // Leads in what comes from outside; called once per tensor, outside.
+  // Adds the node through which an outside tensor enters; called once per tensor, in the outer
+  // context.
   virtual Output Lead(Output outside) = 0;
-  // True where a node that has `input` runs only as often as this context does.
+  // Returns true if a node that has `input` runs only as often as this context does.
   virtual bool Holds(Output input) const = 0;
 
   GraphBuilder& builder_;
@@ -73,7 +75,7 @@ class BranchContext final : public FlowContext {
 
 struct LoopOptions {
   int64_t parallel_iterations = 10;
-  bool swap_memory = false;  // what is kept for gradients may be moved to the host
+  bool swap_memory = false;  // values kept for gradients may be moved to host memory
 };
 
 class LoopContext : public FlowContext {
@@ -82,9 +84,10 @@ class LoopContext : public FlowContext {
   LoopContext(GraphBuilder& builder, std::string frame, const LoopOptions& options);
 
   const std::string& frame() const { return frame_; }
-  // The first value of what changes from iteration to iteration.
+  // Adds a loop-carried value; returns its first value, inside.
   Output Enter(Output initial);
-  // A tensor that every iteration sees. Import does the same, but only for what is outside.
+  // Returns a tensor that is the same in every iteration. Import does this too, but only for
+  // tensors from outside.
   Output EnterInvariant(Output value);
 
  protected:
@@ -99,9 +102,9 @@ class LoopContext : public FlowContext {
   absl::flat_hash_set<int> invariants_;
 };
 
-// The op, or its form for references where `value` is one.
+// Returns `op`, or its form for references if `value` is a reference.
 std::string FlowOpName(string_view op, Output value);
-// Switch: {false side, true side}, beside `value`.
+// Adds a Switch colocated with `value`; returns {false side, true side}.
 Outputs AddSwitch(Output value, Output predicate);
 
 }  // namespace penstock

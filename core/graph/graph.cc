@@ -10,7 +10,7 @@ namespace penstock {
 
 namespace {
 
-// "input 1 ('b')": which declared argument input `index` belongs to.
+// Returns "input 1 ('b')", with the declared argument that input `index` belongs to.
 std::string DescribeInput(const Node& node, int index) {
   int end = 0;
   for (const ArgDef& arg : node.op().inputs) {
@@ -128,7 +128,7 @@ Status Graph::CheckInput(const Node& node, int index, Endpoint source) const {
   }
   const EdgeType wanted = node.input_types_[index];
   const EdgeType found = from.output_types_[source.index];
-  // A reference may be read where a value is wanted, not the other way round.
+  // An input for values accepts a reference, but an input for references accepts no value.
   if (found.dtype == wanted.dtype && (found.ref || !wanted.ref)) return OkStatus();
   return InNode(InvalidArgument(DescribeInput(node, index), " must be ", Name(wanted), ", '",
                                 from.name_, ":", source.index, "' is ", Name(found)),

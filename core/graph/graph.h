@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Graph: what a program is: nodes (ops with attributes) joined by data and control edges.
+// Graph: a program as nodes (ops with attributes) that are joined by data and control edges.
 //
 // Nodes have dense ids in order of creation; ids stay valid (a removed node leaves a hole). Edges
-// are kept at both ends; adding and removing one takes constant time, so the order of a node's
-// consumers is deterministic but means nothing. Loops are legal only through NextIteration nodes.
+// are kept at both ends. Adding and removing an edge takes constant time; so the order of a node's
+// consumers is deterministic, but has no meaning. Loops are legal only through NextIteration nodes.
 // Copied by Clone. Not thread-safe; const methods may run concurrently.
 // Invariants (checked by Validate): names are unique; every op is in the registry and attributes
 // are complete; edge types agree at both ends; no cycle other than loops.
@@ -47,14 +47,14 @@ class Node {
   const std::string& name() const { return name_; }
   const OpDef& op() const { return *op_; }
   const std::string& op_name() const { return op_->name; }
-  const Attrs& attrs() const { return attrs_; }  // complete
+  const Attrs& attrs() const { return attrs_; }  // complete, with defaults
   const AttrValue* FindAttr(string_view name) const;
   template <class T>
   const T* attr(string_view name) const {
     const AttrValue* value = FindAttr(name);
     return value == nullptr ? nullptr : value->get<T>();
   }
-  // As the user wrote it ("" where they said nothing), and where the placer put it (full name).
+  // The device as the user wrote it ("" if none), and the one that the placer chose (full name).
   const std::string& requested_device() const { return requested_device_; }
   const std::string& assigned_device() const { return assigned_device_; }
 
@@ -81,8 +81,8 @@ class Node {
   std::vector<EdgeType> input_types_, output_types_;
   std::vector<Node*> control_inputs_, control_outputs_;
   std::vector<OutEdge> out_edges_;
-  std::vector<int> out_slots_;  // per input: where its OutEdge stands at the source
-  bool attrs_checked_ = false;  // false once set_attr has changed them
+  std::vector<int> out_slots_;  // per input: the position of its OutEdge in the source's list
+  bool attrs_checked_ = false;  // set to false by set_attr
 };
 
 class Graph {
@@ -90,18 +90,18 @@ class Graph {
   explicit Graph(const Registry& registry) : registry_(&registry) {}
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
-  Graph Clone() const;  // same ids
+  Graph Clone() const;  // with the same ids
 
   const Registry& registry() const { return *registry_; }
-  int num_nodes() const { return num_nodes_; }  // live ones
+  int num_nodes() const { return num_nodes_; }  // without removed ones
   int max_id() const { return static_cast<int>(nodes_.size()); }
-  Node* node(int id) const { return nodes_[id].get(); }  // null where removed
-  Node* FindNode(string_view name) const;                // null where there is none
-  std::vector<Node*> nodes() const;                      // live, in order of id
+  Node* node(int id) const { return nodes_[id].get(); }  // null if removed
+  Node* FindNode(string_view name) const;                // null if there is none
+  std::vector<Node*> nodes() const;                      // without removed ones, in order of id
 
-  // What a node is made of. Attributes are completed and checked, types derived; every input type
-  // is checked against its source. Errors name the node. `inputs` may be left empty-handed
-  // (Endpoint{}) for back edges and connected later with SetInput.
+  // The description of a new node. AddNode completes and checks attributes, derives the types, and
+  // checks every input's type against its source. Errors name the node. An input may be Endpoint{},
+  // for a back edge; connect it later with SetInput.
   struct NodeSpec {
     std::string name;
     std::string op;
@@ -112,16 +112,16 @@ class Graph {
   };
   StatusOr<Node*> AddNode(NodeSpec spec);
 
-  // Replaces; checks types. Endpoint{} disconnects.
+  // Replaces an input and checks types. Endpoint{} disconnects it.
   Status SetInput(Node* node, int index, Endpoint source);
-  void AddControlEdge(Node* src, Node* dst);  // once; a second one is dropped
+  void AddControlEdge(Node* src, Node* dst);  // a second edge is ignored
   void RemoveControlEdge(Node* src, Node* dst);
-  // Moves every data consumer of `from` to `to` (types must agree).
+  // Moves all data consumers of `from` to `to` (types must be equal).
   Status ReplaceUses(Endpoint from, Endpoint to);
-  // REQUIRES no data consumers left. Control edges through it are dropped.
+  // REQUIRES: no data consumers are left. Drops the node's control edges.
   void RemoveNode(Node* node);
-  // Takes back the nodes with ids from `first_id` on, in whatever state their edges are; REQUIRES
-  // that no older node depends on them.
+  // Removes all nodes with ids from `first_id` on, in whatever state their edges are. REQUIRES: no
+  // older node depends on them.
   void RemoveNodesFrom(int first_id);
   void set_requested_device(Node* node, std::string device) {
     node->requested_device_ = std::move(device);
@@ -131,21 +131,21 @@ class Graph {
   }
   void set_attr(Node* node, const std::string& name, AttrValue value) {
     node->attrs_[name] = std::move(value);
-    node->attrs_checked_ = false;  // Validate looks again
+    node->attrs_checked_ = false;  // Validate must check again
   }
-  // `base`, or base_1, base_2, ...: one that is free. Numbers once given are not given again.
+  // Returns a free name: `base`, or base_1, base_2, ... A number is never returned twice.
   std::string UniqueName(string_view base);
 
-  // Nodes such that every edge but loop back edges goes forward. InvalidArgument names the nodes of
-  // a cycle.
+  // Returns the nodes in an order in which every edge except loop back edges goes forward.
+  // InvalidArgument names the nodes of a cycle.
   StatusOr<std::vector<Node*>> TopologicalOrder() const;
-  // All the invariants. Errors name the node.
+  // Checks all invariants. Errors name the node.
   Status Validate() const;
 
  private:
   using ControlEdge = std::pair<int, int>;  // ids of source and destination
   struct ControlSlots {
-    int at_src = 0, at_dst = 0;  // where the edge stands in control_outputs_ and control_inputs_
+    int at_src = 0, at_dst = 0;  // position of the edge in control_outputs_ and control_inputs_
   };
 
   Status CheckInput(const Node& node, int index, Endpoint source) const;
@@ -155,17 +155,18 @@ class Graph {
 
   const Registry* registry_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  absl::flat_hash_map<string_view, Node*> by_name_;  // keys are the nodes' own names
+  absl::flat_hash_map<string_view, Node*> by_name_;  // keys point to the nodes' own names
   absl::flat_hash_map<ControlEdge, ControlSlots> control_edges_;
-  absl::flat_hash_map<std::string, int> suffixes_;  // the last one given, by base name
+  absl::flat_hash_map<std::string, int> suffixes_;  // the last number used, by base name
   int num_nodes_ = 0;
 };
 
-// True for the edge that closes a loop: NextIteration to Merge. The only one that may go backwards.
+// Returns true for the edge that closes a loop: NextIteration to Merge. Only such an edge may go
+// backwards.
 bool IsLoopBackEdge(const Node& src, const Node& dst);
 
-// Letters, digits and any of _.\/>- after a first letter, digit, dot or underscore (which marks the
-// names that the runtime itself gives).
+// Returns true if `name` consists of letters, digits and _.\/>- and begins with a letter, a digit,
+// a dot or an underscore (which marks names that the runtime gives).
 bool IsValidNodeName(string_view name);
 
 // "name", "name:3" or "^name", as written in GraphDefs, feeds and fetches.
@@ -178,8 +179,8 @@ struct TensorName {
   bool operator==(const TensorName&) const = default;
 };
 
-// The shapes of every output, inferred forwards over the whole graph (constants are looked into).
-// Shape errors name the node.
+// Returns the shapes of all outputs, inferred forwards over the whole graph (values of constants
+// are used). Shape errors name the node.
 using ShapeMap = std::vector<std::vector<PartialShape>>;  // by node id, by output
 StatusOr<ShapeMap> InferShapes(const Graph& graph);
 

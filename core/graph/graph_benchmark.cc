@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures the cost of a node from GraphDef to a checked graph, and how that grows: the goal is at
-// most 3 us a node to import and validate, and no more at 100k nodes than 1.3 times that at 10k.
+// Measures the cost per node of importing and validating a GraphDef, and how it grows with the
+// graph. The goal is at most 3 us per node, and at 100k nodes at most 1.3 times the cost at 10k.
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// Layers of 16 nodes, each reading two of the layer before, as real graphs do.
+// Layers of 16 nodes; each node reads two of the previous layer, as in real graphs.
 tensorflow::GraphDef Layers(int num_nodes) {
   tensorflow::GraphDef def;
   for (int i = 0; i < num_nodes; ++i) {
@@ -94,7 +94,7 @@ void BM_Build(benchmark::State& state) {
 }
 BENCHMARK(BM_Build)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
-// The worst shapes for naive bookkeeping: one node with all the edges, made and taken apart.
+// The worst case for naive bookkeeping: one node with all the edges, added and removed.
 void BM_Star(benchmark::State& state) {
   for (auto _ : state) {
     Graph graph(TestOps());

@@ -24,7 +24,7 @@ StatusOr<std::string> Serialize(const tensorflow::GraphDef& def, bool text) {
   }
   google::protobuf::io::StringOutputStream stream(&contents);
   google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);  // attributes in order
+  coded.SetSerializationDeterministic(true);  // attributes in a fixed order
   if (def.SerializeToCodedStream(&coded)) {
     coded.Trim();
     return contents;

@@ -39,19 +39,19 @@ int64_t TensorBytes(const AttrValue& attr) {
   return bytes;
 }
 
-// A large Const whose elements all have one value takes a hundred bytes in a GraphDef. In a Graph
-// it is the op _FilledConst (kernels/flow/filled_const.cc), which keeps the value as a scalar and
-// makes the tensor when it runs. Written out it is a Const again.
+// A large Const whose elements are all equal takes a hundred bytes in a GraphDef. In a Graph it
+// becomes the op _FilledConst (kernels/flow/filled_const.cc), which stores the value as a scalar
+// and makes the tensor when it runs. Export turns it into a Const again.
 constexpr char kFilledConstOp[] = "_FilledConst";
-// Smaller ones are made when the graph is read: all steps share them.
+// Smaller tensors are made on import, so that all steps share them.
 constexpr int64_t kFilledConstBytesMin = int64_t{16} << 20;
 
-// Roughly what a node takes, without its names and tensors: 600 bytes in a session's graph, as much
-// in a step's.
+// The rough memory of a node without its names and tensors: 600 bytes in a session's graph, and the
+// same in a step's graph.
 constexpr int64_t kNodeBytes = 1200;
 constexpr int64_t kInlinedBytesMax = int64_t{1} << 31;
 
-// ResourceExhausted if the task has no memory for the graph: better than the end of the process.
+// ResourceExhausted if the task has no memory for the graph. Otherwise the process might be killed.
 Status CheckMemoryFor(const tensorflow::GraphDef& def) {
   const int64_t wanted =
       kNodeBytes * def.node_size() + 2 * static_cast<int64_t>(def.ByteSizeLong());
@@ -61,7 +61,8 @@ Status CheckMemoryFor(const tensorflow::GraphDef& def) {
                            " bytes, and this task (--memory_limit) has ", available, " left");
 }
 
-// Whether it is a Const of plain elements, large enough, with one value or none (zeros).
+// Returns whether the node is a Const of plain elements, large enough, with one value or none
+// (zeros).
 bool IsFilledConst(const tensorflow::NodeDef& def) {
   if (def.op() != "Const") return false;
   const auto value = def.attr().find("value");
@@ -77,7 +78,7 @@ bool IsFilledConst(const tensorflow::NodeDef& def) {
          shape->num_elements() >= kFilledConstBytesMin / static_cast<int64_t>(SizeOf(*dtype));
 }
 
-// Adds the attributes "value", a scalar, and "shape". REQUIRES IsFilledConst(def).
+// Adds the attributes "value", a scalar, and "shape". REQUIRES: IsFilledConst(def).
 Status ReadFilledConst(const tensorflow::NodeDef& def, Attrs* attrs) {
   tensorflow::TensorProto value = def.attr().at("value").tensor();
   ASSIGN_OR_RETURN(PartialShape shape, ShapeFromProto(value.tensor_shape()));
@@ -88,7 +89,7 @@ Status ReadFilledConst(const tensorflow::NodeDef& def, Attrs* attrs) {
   return OkStatus();
 }
 
-// Sets op and attributes. REQUIRES a node of kFilledConstOp.
+// Sets op and attributes. REQUIRES: the node's op is kFilledConstOp.
 void WriteFilledConst(const Node& node, tensorflow::NodeDef* def) {
   def->set_op("Const");
   for (const auto& [name, value] : node.attrs()) {
@@ -101,8 +102,8 @@ void WriteFilledConst(const Node& node, tensorflow::NodeDef* def) {
   (void)WriteField(value, proto);  // every plain type has a field
 }
 
-// One import. Nodes are added in the order of the GraphDef, so that a graph written out again is
-// the same; inputs from nodes that come later are connected at the end.
+// One import. Nodes are added in the order of the GraphDef, so that an exported graph has the same
+// order. Inputs from later nodes are connected at the end.
 class Importer {
  public:
   Importer(const tensorflow::GraphDef& def, const ImportLimits& limits, Graph* graph)
@@ -113,13 +114,13 @@ class Importer {
  private:
   struct Later {
     Node* node;
-    int input;  // of its data inputs; unused for a control edge
+    int input;  // among its data inputs; unused for a control edge
     TensorNameView source;
   };
 
   Status AddNode(const tensorflow::NodeDef& def);
   Status ReadInputs(const tensorflow::NodeDef& def, Graph::NodeSpec* spec);
-  // `filled`: all but its value.
+  // `filled`: reads all attributes except the value.
   Status ReadAttrs(const tensorflow::NodeDef& def, bool filled, Attrs* attrs);
   Status Connect(const Later& edge);
 
@@ -188,7 +189,7 @@ Status Importer::ReadAttrs(const tensorflow::NodeDef& def, bool filled, Attrs* a
     } else if (op != nullptr && Declares(*op, name)) {
       return Annotate(value.status(), StrCat("attribute '", name, "'"));
     }
-    // Else it is some other program's note, of a kind that this version does not know.
+    // Else ignore it: another program's attribute of a kind that this version does not know.
   }
   return OkStatus();
 }
@@ -225,7 +226,7 @@ void ExportNode(const Node& node, tensorflow::NodeDef* def) {
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits) {
   if (CallsFunctions(def)) {
     tensorflow::GraphDef inlined;
-    // The expanded messages, the graph made of them and what is compiled of it stand side by side.
+    // The expanded messages, the graph made of them and the compiled graph are in memory together.
     const int64_t bytes_max = std::min(kInlinedBytesMax, MemoryAccount::Task().available() / 4);
     RETURN_IF_ERROR(InlineFunctions(def, graph->registry(), limits.nodes_max, bytes_max, &inlined));
     return ImportGraph(inlined, graph, limits);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GraphDef in and out: the border where the wire format becomes values. The messages are declared
-// only, so that includers do not pay for protobuf.
+// Imports and exports GraphDefs. The messages are only forward-declared, so that including files
+// need not compile protobuf headers.
 //
-// Import checks everything (the bytes come from strangers): unknown op, missing or wrong attribute,
-// type mismatch, dangling input, duplicate name, cycle; errors name the node. Nodes may come in any
-// order; inputs may name nodes that the graph already has (Extend); attributes that an op does not
-// know are kept as far as this version can read them; defaults are filled in. Calls of the
+// Import checks everything, because the bytes are not trusted: unknown op, missing or wrong
+// attribute, type mismatch, dangling input, duplicate name, cycle; errors name the node. Nodes may
+// come in any order; inputs may name nodes that the graph already has (Extend); attributes that an
+// op does not declare are kept if this version can read them; defaults are filled in. Calls of the
 // library's functions are replaced by their bodies (core/functions). A failed import leaves the
 // graph as it was.
 #pragma once
@@ -26,15 +26,16 @@ namespace penstock {
 
 struct ImportLimits {
   int64_t nodes_max = 1'000'000;                // of one import
-  int64_t tensor_bytes_max = int64_t{1} << 34;  // of all its constants together, unpacked
+  int64_t tensor_bytes_max = int64_t{1} << 34;  // of all its constants together, uncompressed
 };
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits = {});
-// With assigned devices where there are any, else the requested ones. Nodes from `first_id` on.
+// Exports the nodes from `first_id` on, with their assigned devices, or the requested ones if none
+// are assigned.
 void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id = 0);
 
-// Binary or text (told apart by content).
+// Reads a binary or a text file (told apart by content).
 StatusOr<Graph> ReadGraphFile(Env& env, const std::string& path, const Registry& registry);
-// Text where the path ends in ".pbtxt", else binary. Equal graphs give equal files.
+// Writes text if the path ends in ".pbtxt", else binary. Equal graphs give equal files.
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path);
 
 }  // namespace penstock

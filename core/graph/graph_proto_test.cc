@@ -22,7 +22,7 @@ tensorflow::GraphDef FromText(const std::string& text) {
   return def;
 }
 
-// node('a', 'AddV2', {"x", "y:1"}, "attr { ... }")
+// Returns node('a', 'AddV2', {"x", "y:1"}, "attr { ... }") as text.
 std::string Node(const std::string& name, const std::string& op,
                  const std::vector<std::string>& inputs = {}, const std::string& more = "") {
   std::string text = StrCat("node { name: '", name, "' op: '", op, "' ");
@@ -41,7 +41,7 @@ std::string ErrorOf(const std::string& text, const ImportLimits& limits = {}) {
   EXPECT_TRUE(ImportGraph(FromText(Node("old", "NoOp")), &graph).ok());
   const Status status = ImportGraph(FromText(text), &graph, limits);
   EXPECT_FALSE(status.ok()) << text;
-  // The graph is as it was.
+  // The graph is unchanged.
   EXPECT_EQ(Print(graph), "old = NoOp()\n") << text;
   EXPECT_EQ(graph.max_id(), 1);
   EXPECT_TRUE(graph.Validate().ok());
@@ -209,7 +209,7 @@ TEST(ImportGraph, HoldsItsLimits) {
   EXPECT_TRUE(ImportGraph(FromText(two), &graph, {.tensor_bytes_max = 800}).ok());
 }
 
-// Bytes in any disorder are refused or accepted, but never harm.
+// Damaged bytes are rejected or accepted, but never do harm.
 TEST(ImportGraph, SurvivesMutatedBytes) {
   const std::string good =
       FromText(kX + Node("two", "Two", {"x"}, kFloatT) +

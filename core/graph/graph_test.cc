@@ -42,7 +42,7 @@ class GraphTest : public ::testing::Test {
     EXPECT_TRUE(graph_.Validate().ok());
     return message;
   }
-  // Every consumer knows its source and the other way round.
+  // Checks that every consumer knows its source and vice versa.
   void ExpectConsistent() {
     EXPECT_TRUE(graph_.Validate().ok()) << graph_.Validate();
     for (const Node* node : graph_.nodes()) {
@@ -77,7 +77,7 @@ TEST_F(GraphTest, DerivesTypesFromAttributes) {
   EXPECT_EQ(any->num_outputs(), 2);
   EXPECT_EQ(any->output_type(1).dtype, DType::kString);
   EXPECT_EQ(*any->attr<std::string>("mode"), "fast");  // a default
-  EXPECT_EQ(any->attr<int64_t>("mode"), nullptr);      // another kind
+  EXPECT_EQ(any->attr<int64_t>("mode"), nullptr);      // has another kind
   EXPECT_EQ(any->FindAttr("nothing"), nullptr);
   EXPECT_EQ(any->input(1).node, v);
   EXPECT_EQ(graph_.FindNode("any"), any);
@@ -137,7 +137,7 @@ TEST_F(GraphTest, ChangesEdges) {
   EXPECT_TRUE(a->out_edges().empty());
   EXPECT_EQ(b->out_edges().size(), 3);
   EXPECT_FALSE(graph_.ReplaceUses({b, 0}, {i, 0}).ok());
-  EXPECT_EQ(b->out_edges().size(), 3);  // all or nothing
+  EXPECT_EQ(b->out_edges().size(), 3);  // all edges move, or none
   ExpectConsistent();
   graph_.RemoveNode(a);
   graph_.RemoveNode(product);
@@ -145,7 +145,7 @@ TEST_F(GraphTest, ChangesEdges) {
   EXPECT_EQ(graph_.node(0), nullptr);
   EXPECT_EQ(graph_.num_nodes(), 3);
   EXPECT_EQ(Print(graph_), "b = Placeholder()\ni = Placeholder()\nsum = AddV2(b, b)\n");
-  EXPECT_EQ(Placeholder("a")->id(), 5);  // ids are not used again
+  EXPECT_EQ(Placeholder("a")->id(), 5);  // ids are not reused
 }
 
 TEST_F(GraphTest, ControlEdgesAreKeptOnce) {
@@ -158,7 +158,7 @@ TEST_F(GraphTest, ControlEdgesAreKeptOnce) {
   Node* d = NoOp("d", {a, b, c});
   graph_.RemoveControlEdge(a, d);
   ExpectConsistent();
-  graph_.RemoveControlEdge(a, d);  // gone already
+  graph_.RemoveControlEdge(a, d);  // removed already
   EXPECT_EQ(Print(*d), "NoOp(^c, ^b)");
   EXPECT_EQ(Print(*c), "NoOp(^a, ^b)");
   graph_.RemoveNode(b);
@@ -228,7 +228,7 @@ TEST_F(GraphTest, LoopsAreLegalOnlyThroughNextIteration) {
   EXPECT_TRUE(graph_.SetInput(merge, 1, {body, 0}).ok());
   EXPECT_EQ(std::string(graph_.Validate().message()),
             "the graph has a cycle of 2 nodes: 'merge' -> 'body' -> 'merge'");
-  EXPECT_TRUE(InferShapes(graph_).ok());  // and ends
+  EXPECT_TRUE(InferShapes(graph_).ok());  // must not loop for ever
 }
 
 TEST_F(GraphTest, CyclesAreNamed) {
@@ -277,7 +277,7 @@ TEST_F(GraphTest, RemoveNodesFromUndoesWhateverWasAdded) {
 TEST(TensorName, ParsesAndPrints) {
   const struct {
     const char* text;
-    const char* want;  // or part of the error
+    const char* want;  // or a substring of the error
   } kCases[] = {
       {"a", "a:0"},
       {"a:0", "a:0"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks a whole graph: its order and its invariants.
+// Finds a topological order of a graph, and checks its invariants.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kCycleNodesShown = 20;
 
-// Calls fn(consumer) once per edge that goes forward from `node`.
+// Calls fn(consumer) once per edge from `node`, except loop back edges.
 template <class Fn>
 void ForEachForwardEdge(const Node& node, Fn fn) {
   for (const OutEdge& edge : node.out_edges()) {
@@ -24,7 +24,8 @@ void ForEachForwardEdge(const Node& node, Fn fn) {
   for (Node* dst : node.control_outputs()) fn(dst);
 }
 
-// Looks at other nodes only where loops begin: in a large graph each costs a cache miss.
+// Returns the number of edges into `node`, except loop back edges. Reads other nodes only for
+// Merges, because in a large graph each read costs a cache miss.
 int ForwardEdgesInto(const Node& node) {
   int count = static_cast<int>(node.control_inputs().size());
   const bool merge = node.op().flow == FlowOp::kMerge;
@@ -34,7 +35,7 @@ int ForwardEdgesInto(const Node& node) {
   return count;
 }
 
-// A predecessor of `node` that could not be ordered either.
+// Returns a predecessor of `node` that could not be ordered either.
 const Node* UnorderedInput(const Node& node, const std::vector<int>& pending) {
   for (const Endpoint& input : node.inputs()) {
     if (input.node == nullptr || IsLoopBackEdge(*input.node, node)) continue;
@@ -46,11 +47,11 @@ const Node* UnorderedInput(const Node& node, const std::vector<int>& pending) {
   CHECK(false, "node '", node.name(), "' waits for nothing");
 }
 
-// Walks backwards among nodes that wait for each other until one comes up again.
+// Walks backwards through unordered nodes until it meets a node again.
 Status CycleError(const Graph& graph, const std::vector<int>& pending) {
   int start = 0;
   while (pending[start] <= 0) ++start;
-  std::vector<int> seen(pending.size(), -1);  // place in `path`
+  std::vector<int> seen(pending.size(), -1);  // index in `path`
   std::vector<const Node*> path;
   const Node* node = graph.node(start);
   while (seen[node->id()] < 0) {
@@ -81,7 +82,7 @@ bool IsLoopBackEdge(const Node& src, const Node& dst) {
 
 StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
   std::vector<int> pending(nodes_.size(), 0);
-  std::vector<Node*> order;  // also the queue
+  std::vector<Node*> order;  // also the queue of the search
   order.reserve(num_nodes_);
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;
@@ -131,7 +132,7 @@ Status Graph::ValidateNode(const Node& node) const {
 }
 
 Status Graph::Validate() const {
-  // AddNode has entered each under its name, which never changes.
+  // AddNode has added each node under its name, which never changes.
   if (by_name_.size() != static_cast<size_t>(num_nodes_)) {
     return Internal("the graph has ", num_nodes_, " nodes and ", by_name_.size(), " names");
   }

@@ -10,13 +10,13 @@ namespace penstock {
 
 namespace {
 
-// Values are followed for shapes, so longer ones than any shape are of no use.
+// Values are tracked only for shapes, so values longer than any shape are ignored.
 constexpr int64_t kFollowedElementsMax = kMaxRank;
-// After so many rounds without a fixed point, the shapes of loop-carried values count as unknown.
-// Two suffice for a loop, and one more for each one around it.
+// After this number of rounds without a fixed point, the shapes of loop-carried values count as
+// unknown. Two rounds suffice for a loop, and one more for each loop around it.
 constexpr int kRoundsMax = 8;
 
-// The integers as a tensor; invalid if one does not fit the type.
+// Returns the integers as a tensor; invalid if one does not fit the type.
 Tensor Integers(DType dtype, const Shape& shape, absl::Span<const int64_t> values) {
   Tensor result(dtype, shape);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -58,7 +58,7 @@ const ResourceHandle::Element* ShapeInference::ElementOf(Endpoint source) const 
   return it == elements_.end() ? nullptr : &it->second;
 }
 
-// Follows the few ops that sizes are computed with.
+// Computes the values of the few ops that calculate sizes.
 void ShapeInference::Evaluate(const Node& node) {
   if (node.num_outputs() == 0) return;
   const DType dtype = node.output_type(0).dtype;
@@ -106,7 +106,7 @@ void ShapeInference::Evaluate(const Node& node) {
 
 Status ShapeInference::Infer(const Node& node) {
   shapes_[node.id()].assign(node.num_outputs(), PartialShape());
-  for (int i = 0; i < node.num_outputs(); ++i) {  // of the round before
+  for (int i = 0; i < node.num_outputs(); ++i) {  // from the previous round
     constants_.erase({node.id(), i});
     elements_.erase({node.id(), i});
   }
@@ -117,8 +117,8 @@ Status ShapeInference::Infer(const Node& node) {
   return OkStatus();
 }
 
-// Assumes that a loop-carried value has the shape of the round before or, in the first round, that
-// of the value that enters.
+// Assumes that a loop-carried value has its shape of the previous round or, in the first round, the
+// shape of the initial value.
 Status ShapeInference::RunShapeFunction(const Node& node) {
   std::vector<ShapeScope::Input> inputs(node.num_inputs());
   const PartialShape* enters = nullptr;
@@ -147,9 +147,9 @@ Status ShapeInference::RunShapeFunction(const Node& node) {
   return OkStatus();
 }
 
-// Depth first with a stack of its own: graphs are deeper than threads' stacks.
+// Visits depth first with an explicit stack, because graphs can be deeper than a thread's stack.
 Status ShapeInference::InferWithSources(const Node& node) {
-  std::vector<std::pair<const Node*, int>> stack = {{&node, 0}};  // and its next input
+  std::vector<std::pair<const Node*, int>> stack = {{&node, 0}};  // a node and its next input
   visited_[node.id()] = true;
   Status first_error;
   while (!stack.empty()) {
@@ -185,7 +185,7 @@ Status ShapeInference::Update() {
   };
   Status status = infer_all();
 
-  std::vector<std::pair<int, PartialShape>> around;  // of loop-carried values: as last taken
+  std::vector<std::pair<int, PartialShape>> around;  // loop-carried values: the shape used last
   for (int id = begin; id < graph_.max_id(); ++id) {
     const Node* const merge = graph_.node(id);
     if (merge == nullptr || merge->num_inputs() < 2) continue;
@@ -201,7 +201,7 @@ Status ShapeInference::Update() {
       taken = shapes_[id][0];
     }
     if (settled) break;
-    // The error may be that of a node that never runs with such shapes.
+    // The error may come from shapes that never occur when the step runs.
     const bool give_up = round == kRoundsMax || !status.ok();
     for (const auto& [id, taken] : around) {
       if (give_up) shapes_[id][0] = PartialShape();

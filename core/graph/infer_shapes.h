@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShapeInference: the shapes of a graph's outputs, kept up with the graph as it grows. Beside
-// shapes it knows small integer values (Const, Shape of a known shape, Pack of scalars, ...) and
-// what resource handles hold, because shape functions ask for them.
+// ShapeInference: infers the shapes of a graph's outputs and follows the graph as it grows. Besides
+// shapes it tracks small integer values (Const, Shape of a known shape, Pack of scalars, ...) and
+// the contents of resource handles, because shape functions ask for them.
 //
-// Nodes are inferred once, sources first; what comes around a loop, and unconnected inputs, are of
+// Each node is inferred once, after its sources. Loop-carried values and unconnected inputs have
 // unknown shape. Borrows the graph. Not thread-safe.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// The shapes of first outputs, by node id, that the caller knows better than the nodes' ops do.
+// Shapes of nodes' first outputs, by node id, that the caller knows better than the ops do.
 using KnownShapes = absl::flat_hash_map<int, PartialShape>;
 
 class ShapeInference {
@@ -26,12 +26,12 @@ class ShapeInference {
   explicit ShapeInference(const Graph& graph, KnownShapes known = {})
       : graph_(graph), known_(std::move(known)) {}
 
-  // Infers the nodes added since the last call. After an error the shapes of the node that it names
-  // are unknown; calling again goes on behind it.
+  // Infers the nodes added since the last call. After an error the node that it names has unknown
+  // shapes; the next call continues behind that node.
   Status Update();
-  // REQUIRES that Update has seen the node.
+  // REQUIRES: Update has inferred the node.
   const PartialShape& shape(int node, int index) const { return shapes_[node][index]; }
-  // The value of an output where it is known; else null. Valid until the next Update.
+  // Returns the value of an output if it is known, else null. Valid until the next Update.
   const Tensor* ConstantOf(Endpoint source) const;
   int num_seen() const { return static_cast<int>(shapes_.size()); }
   ShapeMap TakeShapes() { return std::move(shapes_); }
@@ -51,11 +51,11 @@ class ShapeInference {
   const KnownShapes known_;
   ShapeMap shapes_;
   std::vector<bool> visited_;
-  absl::flat_hash_map<Key, Tensor> constants_;  // apart from Const nodes
+  absl::flat_hash_map<Key, Tensor> constants_;  // values of nodes other than Const nodes
   absl::flat_hash_map<Key, ResourceHandle::Element> elements_;
 };
 
-// As InferShapes (graph.h), with the shapes in `known` for what their nodes would say.
+// As InferShapes (graph.h), but takes the shapes in `known` instead of inferring them.
 StatusOr<ShapeMap> InferShapesWith(const Graph& graph, KnownShapes known);
 
 }  // namespace penstock

@@ -106,7 +106,8 @@ class FrameFinder {
     return it->second;
   }
 
-  // A loop-carried value belongs to the next iteration, and only a Merge takes it there.
+  // Checks that a loop-carried value goes to a Merge, the only node that takes it to the next
+  // iteration.
   Status CheckBackEdges(const Node& node) {
     for (const OutEdge& edge : node.out_edges()) {
       if (IsLoopBackEdge(node, *edge.dst) &&

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control flow as ops: what Switch, Merge and the loop ops do to the structure of a graph; and
-// LoopFrames: which loop each node runs in.
+// LoopFrames: finds the loop that each node of a graph runs in. Also helpers that classify Switch,
+// Merge and the loop ops.
 //
-// A frame is what the Enter nodes of one `frame_name` lead into and Exit nodes lead out of. Frames
-// nest; frame 0 is what lies outside of all loops. An Enter runs in the frame it comes from, an
-// Exit in the one it leaves. Thread-safe (values).
+// A frame is a loop: the Enter nodes with one `frame_name` lead into it, Exit nodes lead out of it.
+// Frames nest; frame 0 is everything outside of loops. An Enter runs in the outer frame, an Exit in
+// the frame that it leaves. Value types, thread-safe.
 #pragma once
 
 #include <string>
@@ -28,14 +28,14 @@ struct LoopFrame {
 };
 
 struct LoopFrames {
-  std::vector<LoopFrame> frames;  // parents before their children; [0]: outside of loops
-  std::vector<int> of_node;       // by node id: where it runs
-  std::vector<int> of_outputs;    // by node id: where its outputs are
+  std::vector<LoopFrame> frames;  // parents before children; [0]: outside of loops
+  std::vector<int> of_node;       // by node id: the frame in which it runs
+  std::vector<int> of_outputs;    // by node id: the frame of its outputs
 
   bool any() const { return frames.size() > 1; }
 };
 // InvalidArgument names the nodes that do not fit into frames: inputs from different loops, an Exit
-// outside of any. Cheap for a graph without loops.
+// outside of any loop. Cheap for a graph without loops.
 StatusOr<LoopFrames> FindLoopFrames(const Graph& graph);
 
 }  // namespace penstock

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tarjan's algorithm, with a stack of its own: graphs are deeper than the thread's. Walking from
-// nodes to their inputs it finishes a part when all parts that lead to it are finished.
+// Finds strongly connected components by Tarjan's algorithm, with an explicit stack, because graphs
+// can be deeper than a thread's stack. It walks from nodes to their inputs, and so finishes a
+// component after all components that lead to it.
 #include "core/graph/reachability.h"
 
 #include <algorithm>
@@ -61,7 +62,7 @@ class Tarjan {
     }
   }
 
-  // The nodes opened since `first` are a part.
+  // Makes a component of the nodes opened since `first`.
   void Close(int first) {
     int node;
     do {

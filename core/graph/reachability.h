@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reachability: which of many sources lead to a node. What a walk from each source would find, for
-// 512 sources in one pass over the graph.
+// Reachability: finds which of up to 512 sources lead to each node, in one pass over the graph
+// instead of one walk per source.
 #pragma once
 
 #include <bitset>
@@ -22,26 +22,25 @@ class Reachability {
     size_t source;  // < kSourcesMax
   };
 
-  // Borrows nothing. Follows the graph's edges as they are now, also those around loops; of data
-  // inputs, those for which `source` returns a node, which is taken to be where the input leads
-  // from.
+  // Borrows nothing. Follows the graph's edges as they are now, including loop back edges. Data
+  // inputs are followed only if `source` returns a node, which counts as the input's source.
   using Source = absl::FunctionRef<const Node*(const Node& node, int input)>;
   Reachability(const Graph& graph, Source source);
 
-  // Forgets the seeds before, and lets each source lead from the nodes that it is a seed of.
+  // Forgets all earlier seeds. Each source then leads from the nodes that `seeds` gives for it.
   void Find(absl::Span<const Seed> seeds);
-  // The sources that are a seed of `node`, or of a node from which edges lead to it. Valid until
-  // the next Find. REQUIRES a node that the graph had at construction.
+  // Returns the sources with a seed that is `node` or leads to it. Valid until the next Find.
+  // REQUIRES: the graph had the node at construction.
   const Sources& Of(const Node& node) const { return sources_[part_of_[node.id()]]; }
-  // Nodes come in an order in which edges lead from lower to higher or equal numbers; nodes that
-  // lead to each other (those of a loop) have the same.
+  // Returns a number such that edges lead from lower to higher or equal numbers. Nodes that lead to
+  // each other (those of a loop) have the same number.
   int Order(const Node& node) const { return part_of_[node.id()]; }
 
  private:
-  std::vector<int> part_of_;      // by node id: its strongly connected part
-  std::vector<int> first_input_;  // by part, and one more: where its inputs begin in ...
-  std::vector<int> part_inputs_;  // ... the parts that lead to each part
-  std::vector<Sources> sources_;  // by part
+  std::vector<int> part_of_;      // by node id: its strongly connected component
+  std::vector<int> first_input_;  // size components + 1; the inputs of component c are
+  std::vector<int> part_inputs_;  // part_inputs_[first_input_[c], first_input_[c + 1])
+  std::vector<Sources> sources_;  // by component
 };
 
 }  // namespace penstock

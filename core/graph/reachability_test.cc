@@ -13,7 +13,7 @@ namespace {
 
 const Node* All(const Node& node, int input) { return node.input(input).node; }
 
-// By node id: whether a walk from `from` comes there.
+// Returns, by node id, whether a walk from `from` reaches the node.
 std::vector<bool> WalkFrom(const Node* from, int max_id) {
   std::vector<bool> seen(max_id);
   std::vector<const Node*> stack = {from};
@@ -58,7 +58,7 @@ TEST(ReachabilityTest, FindsWhatWalksFind) {
   }
 }
 
-// Walks by recursion would need more stack than a thread has.
+// Recursive walks would need more stack than a thread has.
 TEST(ReachabilityTest, DeepGraphs) {
   Graph graph(TestOps());
   Node* const first = *graph.AddNode({.name = "first", .op = "NoOp"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorNameView: a TensorName that borrows its text: imports read hundreds of thousands of them.
+// TensorNameView: a TensorName that borrows its text, because imports parse hundreds of thousands
+// of them.
 #pragma once
 
 #include "core/base/status.h"

@@ -11,7 +11,7 @@ namespace penstock {
 
 namespace {
 
-// OK if `name` is a tensor of the graph, "x" or "x:0".
+// Returns OK if `name` is a tensor of the graph, "x" or "x:0".
 Status CheckTensor(const Graph& graph, const std::string& name) {
   ASSIGN_OR_RETURN(const TensorName tensor, TensorName::Parse(name));
   const Node* node = graph.FindNode(tensor.node);
@@ -63,8 +63,8 @@ Status ReadInfos(const Graph& graph, string_view field,
   return OkStatus();
 }
 
-// A node that a loader is to run once has a signature of its own, whose output names the node
-// instead of a tensor.
+// The signature for a node that a loader must run once. Its output names the node instead of a
+// tensor.
 constexpr char kInitSignature[] = "__saved_model_init_op";
 
 Status ReadSignature(const Graph& graph, const std::string& key,
@@ -115,11 +115,11 @@ StatusOr<Collection> CollectionFromProto(const tensorflow::CollectionDef& proto)
       return Collection{std::move(bytes)};
     }
     default:
-      return Collection{};  // an empty one says no kind
+      return Collection{};  // an empty one has no kind
   }
 }
 
-// In files written before asset_file_def was there they stand in a collection.
+// In files written before asset_file_def existed, assets are in a collection.
 Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaGraph* meta) {
   std::vector<tensorflow::AssetFileDef> protos(def.asset_file_def().begin(),
                                                def.asset_file_def().end());
@@ -140,7 +140,7 @@ Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaG
         StrCat("/", file, "/").find("/../") != std::string::npos) {
       return InvalidArgument("asset_file_def.filename '", file, "' leads out of the folder");
     }
-    // TensorFlow lists a file again for each further graph of the model.
+    // TensorFlow lists a file again for each further graph of the SavedModel.
     const auto known = std::find_if(meta->assets.begin(), meta->assets.end(),
                                     [&](const Asset& asset) { return asset.tensor == tensor; });
     if (known == meta->assets.end()) {
@@ -153,7 +153,7 @@ Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaG
   return OkStatus();
 }
 
-// Reads the parts beside the graph, and checks them against it.
+// Reads all data except the graph, and checks them against the graph.
 StatusOr<MetaGraph> ReadRest(const tensorflow::MetaGraphDef& def, const Graph& graph) {
   MetaGraph meta;
   meta.tags.assign(def.meta_info_def().tags().begin(), def.meta_info_def().tags().end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts between MetaGraph and MetaGraphDef; shared within this folder.
+// Converts a MetaGraphDef into a MetaGraph; private to this folder.
 #pragma once
 
 #include "core/meta_graph/meta_graph.h"
@@ -11,7 +11,7 @@ class MetaGraphDef;
 
 namespace penstock {
 
-// Adds the nodes to `graph`; after an error it is what it was.
+// Adds the nodes to `graph`; after an error it is unchanged.
 StatusOr<MetaGraph> MetaGraphFromProto(const tensorflow::MetaGraphDef& def, Graph* graph);
 
 }  // namespace penstock

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From attributes to the types of inputs and outputs, and back.
+// Computes the types of inputs and outputs from attributes, and attributes from the types of
+// inputs.
 #include "absl/strings/str_join.h"
 #include "core/op/op_def.h"
 
 namespace penstock {
 namespace {
 
-// A graph that asks for more is a mistake or an attack.
+// A graph with more tensors per argument is a mistake or an attack.
 constexpr int64_t kTensorsPerArgMax = 1'000'000;
 
 template <class T>
@@ -29,7 +30,7 @@ Status AppendList(const ArgDef& arg, const Attrs& attrs, std::vector<EdgeType>* 
   return OkStatus();
 }
 
-// Notes what the inputs say about one op's attributes.
+// Collects the attributes of one op that its inputs determine.
 class Inference {
  public:
   Inference(const OpDef& def, Attrs* attrs) : def_(def), attrs_(*attrs) {}

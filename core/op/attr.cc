@@ -17,7 +17,7 @@ struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 template <class... Fs>
-Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not find it itself
+Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not deduce it
 
 bool Same(const ResourceHandle& a, const ResourceHandle& b) {
   return a.device == b.device && a.container == b.container && a.name == b.name && a.type == b.type;
@@ -31,7 +31,7 @@ bool Same(const T& a, const T& b) {
 template <class T>
 bool Same(const std::vector<T>& a, const std::vector<T>& b);
 
-// Variants are the same if their encodings are.
+// Variants are equal if their encodings are.
 bool Same(const Variant& a, const Variant& b) {
   if (a.value == b.value) return true;
   if (a.value == nullptr || b.value == nullptr) return false;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AttrValue and Attrs: what a node's attributes hold, as C++ values (AttrValue of the wire format,
-// parsed once at the border).
+// AttrValue and Attrs: the values of a node's attributes, as C++ types. They are parsed once from
+// the AttrValue messages of the wire format.
 //
-// Values: copy, compare, print. Lists keep the kind of their elements even when empty.
+// Value types that can be copied, compared and printed. Lists keep the kind of their elements even
+// when empty.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct FunctionName {
   bool operator==(const FunctionName& other) const;
 };
 
-// An empty list whose element kind the sender did not say (the wire format cannot): equal to, and
+// An empty list of unknown kind (an empty list in the wire format has no kind): equal to, and
 // convertible into, an empty list of any kind.
 struct EmptyList {
   bool operator==(const EmptyList&) const = default;
@@ -76,10 +77,10 @@ class AttrValue {
   const T* get() const {
     return std::get_if<T>(&value_);
   }
-  // "int", "list(type)", ...: the wire format's words, for errors.
+  // Returns the wire format's name of the kind, for errors: "int", "list(type)", ...
   const char* kind() const;
   std::string ToString() const;
-  // Tensors by dtype, shape and bytes.
+  // Compares tensors by dtype, shape and bytes.
   bool operator==(const AttrValue& other) const;
 
  private:

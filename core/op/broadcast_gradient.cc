@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients of broadcast operands: summed over the dimensions along which the operand was repeated.
-// Shapes that are known spare the nodes that would find them out at run time.
+// Gradients of broadcast operands: sums over the dimensions along which the operand was repeated.
+// If the shapes are known, no nodes are needed to compute these dimensions at run time.
 #include <algorithm>
 #include <optional>
 
@@ -10,20 +10,21 @@
 namespace penstock {
 namespace {
 
-// How the gradient of one operand comes down to the operand's shape.
+// How to reduce the gradient of one operand to the operand's shape.
 struct Reduction {
   std::vector<int32_t> axes;
   bool reshape = false;  // the operand has dimensions of 1 that the sum removes
 };
 
-// Dimension i of a shape of lower rank than the result counts from the right; 0: it has none.
+// Returns dimension i of the result in a shape of lower rank, counted from the right; 0 if it has
+// none.
 int64_t AlignedDim(const PartialShape& shape, int i, int rank) {
   const int own = i - (rank - shape.rank());
   return own < 0 ? 0 : shape.dim(own);
 }
 
-// The reduction for operand `x`, whose result is broadcast with `other`; empty where the known
-// dimensions do not tell it. Summing over a dimension that turns out to be 1 is harmless.
+// Returns the reduction for operand `x`, which is broadcast with `other`; nullopt if the known
+// dimensions do not determine it. Summing over a dimension that turns out to be 1 is harmless.
 std::optional<Reduction> StaticReduction(const PartialShape& x, const PartialShape& other) {
   if (!x.known_rank() || !other.known_rank()) return std::nullopt;
   const int rank = std::max(x.rank(), other.rank());
@@ -35,12 +36,12 @@ std::optional<Reduction> StaticReduction(const PartialShape& x, const PartialSha
     if (i < added) {
       reduction.axes.push_back(i);
     } else if (other_is_one) {
-      continue;  // the result's dimension is x's
+      continue;  // the result has the same dimension as x
     } else if (x.dim(i - added) == 1) {
       reduction.axes.push_back(i);
       reduction.reshape = true;
     } else if (x.dim(i - added) == PartialShape::kUnknown) {
-      return std::nullopt;  // it may be 1, and the result's another
+      return std::nullopt;  // it may be 1, and the result's dimension larger
     }
   }
   return reduction;
@@ -78,7 +79,7 @@ Output SumToShapeOf(Output dy, Output x) {
 
 std::vector<Gradient> SumToInputs(const GradientScope& g, Output dx, Output dy) {
   const Output x = g.x(0), y = g.x(1);
-  if (x == y) return {dx, dy};  // one tensor is never broadcast against itself
+  if (x == y) return {dx, dy};  // a tensor is never broadcast against itself
   const auto reduce_x = StaticReduction(x.shape(), y.shape());
   const auto reduce_y = StaticReduction(y.shape(), x.shape());
   if (reduce_x.has_value() && reduce_y.has_value()) {

@@ -9,9 +9,9 @@
 
 namespace penstock {
 
-// Is called by variable.cc, where it is defined, after each change of a variable and under its
-// lock. Null while nothing is watched. In a header of core/op, all code that uses ops would depend
-// on it.
+// Defined in variable.cc, which calls it after each change of a variable, under the variable's
+// lock. Null while no variable is watched. It is not in a header of core/op, because all code that
+// uses ops would depend on it.
 extern std::atomic<void (*)(const Variable&, absl::FunctionRef<Slices()> changed)> change_observer;
 
 namespace {
@@ -19,11 +19,11 @@ namespace {
 constexpr int64_t kWordBits = 64;
 
 struct Watches {
-  Mutex mu;  // locked after those of variables
+  Mutex mu;  // locked after the locks of variables
   std::vector<ChangeWatch*> list ABSL_GUARDED_BY(mu);
 };
 
-// Lives for ever.
+// Never destroyed.
 Watches& AllWatches() {
   static auto* const watches = new Watches;
   return *watches;
@@ -75,7 +75,7 @@ void ChangeWatch::Note(const Variable& variable, absl::FunctionRef<Slices()> cha
     MutexLock lock(watches.mu);
     if (std::none_of(watches.list.begin(), watches.list.end(), is_watched)) return;
   }
-  // A watch that begins from here on copies the value as it is after this change.
+  // A watch that begins after this point copies the value with this change.
   const Slices slices = changed();
   MutexLock lock(watches.mu);
   for (ChangeWatch* const watch : watches.list) {

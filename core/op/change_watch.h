@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChangeWatch: notes which parts of a variable are changed while it is being copied, so that the
-// copy can be brought up to date at one moment without reading the whole variable again.
+// ChangeWatch: records which ranges of a variable change while it is being copied, so that the copy
+// can be completed at one moment without reading the whole variable again.
 //
 //   ChangeWatch watch(*variable, value.bytes());
 //   ... copy the value piece by piece under Variable::Inspect, while updates go on ...
@@ -26,13 +26,14 @@ class ChangeWatch {
  public:
   static constexpr int64_t kChunkBytes = 4096;
 
-  // Watches `variable`, which must outlive the watch and has a value of `bytes` bytes.
+  // Watches `variable`, which must outlive the watch. Its value has `bytes` bytes.
   ChangeWatch(const Variable& variable, int64_t bytes);
   ~ChangeWatch();
   ChangeWatch(const ChangeWatch&) = delete;
   ChangeWatch& operator=(const ChangeWatch&) = delete;
 
-  // Whether the whole value has been changed since the watch began: a copy of it is of no use.
+  // Returns whether the whole value has changed since the watch began, so that a copy of it is
+  // useless.
   bool all() const;
   // Calls fn(begin, end) with the byte ranges that have changed since the last Take, in order, and
   // forgets them. `fn` must not call the watch or the variable.

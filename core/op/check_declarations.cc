@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckDeclarations: whether ops and kernels can be a registry. A mistake of our own ends the
-// process (Registry); one of a library that is loaded is an error of LoadLibrary.
+// CheckDeclarations: checks that ops and kernels can form a registry. A mistake in Penstock itself
+// ends the process (Registry); a mistake in a loaded library is an error of LoadLibrary.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// In registry.cc.
+// Defined in registry.cc.
 std::string Describe(const KernelDef& kernel);
 
 namespace {
@@ -76,6 +76,9 @@ Status CheckOp(const OpDef& op) {
       RETURN_IF_ERROR(CheckArg(op, arg));
     }
   }
+  // The memory plan takes output i for a view of input i.
+  RETURN_IF_ERROR(Expect(!op.is_view || op.inputs.size() >= op.outputs.size(), "op ", op.name,
+                         " has fewer inputs than outputs, so it cannot be a view"));
   return CheckDefaults(op);
 }
 
@@ -102,7 +105,7 @@ Status CheckKernel(const OpDef& op, const KernelDef& kernel) {
 
 }  // namespace
 
-// Returns what is wrong with a registry of these.
+// Returns an error if these ops and kernels cannot form a registry.
 Status CheckDeclarations(const std::vector<OpDef>& ops, const std::vector<KernelDef>& kernels) {
   std::map<string_view, const OpDef*> known;
   for (const OpDef& op : ops) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CudaHandles: what a CUDA device lends its kernels besides its stream, through
-// KernelContext::device_handles(). Bound to the device's stream; kernels change no setting of them,
-// so that all threads may use them at once.
+// CudaHandles: library handles of a CUDA device that kernels get through
+// KernelContext::device_handles(). They are bound to the device's stream. Kernels must not change
+// their settings, because all threads use them at once.
 #pragma once
 
 struct cublasContext;

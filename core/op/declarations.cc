@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lists that OP and KERNEL append to, and the registry made of them.
+// Holds the lists that OP and KERNEL append to, and the registry made of them.
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-// In check_declarations.cc.
+// Defined in check_declarations.cc.
 Status CheckDeclarations(const std::vector<OpDef>& ops, const std::vector<KernelDef>& kernels);
-// In registry.cc.
+// Defined in registry.cc.
 std::string Describe(const KernelDef& kernel);
 
 namespace {
@@ -43,7 +43,7 @@ struct Noted {
   }
 };
 
-// Both function-local: declarations of other files run in any order.
+// Both are function-local statics, because declarations of other files run in any order.
 Mutex& LinkedMutex() {
   static auto& mutex = *new Mutex;
   return mutex;
@@ -62,14 +62,14 @@ void Note(const Add& add) {
   add(Linked());
 }
 
-// Held while a registry is made. Readers of the pointer need no lock.
+// Held while a registry is built. Readers of the pointer need no lock.
 Mutex& GlobalMutex() {
   static auto& mutex = *new Mutex;
   return mutex;
 }
 std::atomic<const Registry*> global{nullptr};
 
-// Whether there may be a node that both kernels fit.
+// Returns whether a node could match both kernels.
 bool Overlap(const KernelDef& a, const KernelDef& b) {
   if (a.device != b.device) return false;
   for (const auto& [attr, dtype] : a.types) {
@@ -79,8 +79,8 @@ bool Overlap(const KernelDef& a, const KernelDef& b) {
   return true;
 }
 
-// FindKernel prefers the kernel that names more types, so one that is added could take the place of
-// one that there is, unnoticed.
+// Rejects added kernels that a node could match along with a known one. FindKernel prefers the
+// kernel that names more types, so an added kernel could replace a known one unnoticed.
 Status CheckReplacesNone(const Registry& known, const std::vector<KernelDef>& added) {
   for (const KernelDef& kernel : added) {
     for (const KernelDef* there : known.kernels(kernel.op)) {
@@ -119,7 +119,7 @@ const Registry& Registry::Global() {
   return *global.load(std::memory_order_relaxed);
 }
 
-// These three are declared in declarations.h.
+// These three functions are declared in declarations.h.
 void CollectDeclarations() {
   CHECK(collecting == nullptr, "declarations are being collected already");
   collecting = new Noted;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of declarations.cc that load_library.cc calls. That file is a part of //core/op, this
-// header is not: it would become an input of every compilation that stands on //core/op.
+// Declares the functions of declarations.cc that load_library.cc calls. declarations.cc belongs to
+// //core/op; this header does not, because every compilation that depends on //core/op would then
+// depend on it.
 #pragma once
 
 #include <utility>
@@ -13,16 +14,16 @@ namespace penstock {
 
 using Declared = std::pair<std::vector<OpDef>, std::vector<KernelDef>>;
 
-// From now on, what static initialisers declare on this thread is kept apart: those that dlopen
-// runs.
+// From now on, declarations by static initialisers on this thread (those that dlopen runs) are
+// collected separately.
 void CollectDeclarations();
-// Ends that and returns what was declared.
+// Stops collecting and returns the collected declarations.
 Declared TakeDeclarations();
 
-// Adds ops and kernels to the registry that Registry::Global() returns from now on. The one that it
-// returned before stays as it is. InvalidArgument if the declarations contradict
-// themselves or what there is, AlreadyExists if some node fits an added kernel and one that there
-// is; then nothing changes. One call at a time.
+// Adds ops and kernels to the registry that Registry::Global() returns from now on. The registry
+// that it returned before stays as it is. InvalidArgument if the declarations contradict each other
+// or registered ones. AlreadyExists if a node would match an added and a registered kernel. After
+// an error nothing has changed. One call at a time.
 Status ExtendGlobalRegistry(const Declared& added);
 
 }  // namespace penstock

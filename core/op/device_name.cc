@@ -19,7 +19,7 @@ bool IsIdentifier(string_view text) {
   return true;
 }
 
-// Reads one device name part by part.
+// Parses a device name, one component after another.
 class Parser {
  public:
   explicit Parser(string_view text) : text_(text) {}
@@ -82,7 +82,7 @@ class Parser {
   DeviceName name_;
 };
 
-// Both `a` and `b`; false where they contradict.
+// Combines `a` and `b`; returns false if they contradict each other.
 template <class T>
 bool Unite(const std::optional<T>& a, const std::optional<T>& b, std::optional<T>* both) {
   *both = a ? a : b;

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 TEST(DeviceName, ParsesEverySpelling) {
   const struct {
     const char* text;
-    const char* want;  // canonical, or part of the error
+    const char* want;  // canonical name, or a substring of the error
   } kCases[] = {
       {"", ""},
       {"/", ""},

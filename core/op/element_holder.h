@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ElementHolder: a resource that elements enter and leave, such as a queue, as monitoring sees it.
-// Resources implement it beside Resource.
+// ElementHolder: the interface through which monitoring reads a resource that holds elements, such
+// as a queue. Such resources implement it in addition to Resource.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace penstock {
 struct ElementCount {
   int64_t size = 0;
   int64_t capacity = -1;  // < 0: no limit
-  bool closed = false;    // nothing enters any more
-  // Operations that wait for room, and for elements.
+  bool closed = false;    // no more elements can be added
+  // The number of operations that wait for free space, and for elements.
   int64_t waiting_puts = 0;
   int64_t waiting_takes = 0;
 };
@@ -20,7 +20,7 @@ struct ElementCount {
 class ElementHolder {
  public:
   virtual ~ElementHolder() = default;
-  // Thread-safe, and quick.
+  // Must be thread-safe and quick.
   virtual ElementCount element_count() const = 0;
 };
 

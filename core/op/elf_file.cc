@@ -13,7 +13,7 @@ namespace {
 
 constexpr string_view kZero("\0", 1);
 
-// The machine that this build is for, as its files name it.
+// The ELF number of the machine that this build is for.
 #if defined(__x86_64__)
 constexpr Elf64_Half kMachine = EM_X86_64;
 #elif defined(__aarch64__)
@@ -26,7 +26,7 @@ constexpr unsigned char kByteOrder =
 
 Status Broken() { return InvalidArgument("it is a broken or truncated ELF file"); }
 
-// Copies a structure from `offset`; false if the bytes end before it does.
+// Copies a structure from `offset`; returns false if it extends beyond the end of the bytes.
 template <class T>
 bool Get(string_view bytes, uint64_t offset, T* value) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return false;
@@ -34,7 +34,7 @@ bool Get(string_view bytes, uint64_t offset, T* value) {
   return true;
 }
 
-// The bytes [offset, offset + size), or none if they are not all there.
+// Returns the bytes [offset, offset + size), or none if they are not all inside.
 string_view Range(string_view bytes, uint64_t offset, uint64_t size) {
   if (offset > bytes.size() || bytes.size() - offset < size) return {};
   return bytes.substr(offset, size);
@@ -72,7 +72,7 @@ class Reader {
         const string_view name = Range(notes, at + sizeof(note), note.n_namesz);
         const string_view value = Range(notes, content, note.n_descsz);
         if (value.size() != note.n_descsz) return Broken();
-        // The size of the owner's name counts its final zero.
+        // The size of the owner's name includes its final zero.
         if (note.n_type == type && absl::StripSuffix(name, kZero) == owner) {
           found->emplace_back(value);
         }
@@ -106,8 +106,8 @@ class Reader {
   }
 
  private:
-  // Returns the offset in the file of what is loaded at `address`; the end of the file if nothing
-  // is.
+  // Returns the offset in the file of the bytes that are loaded at `address`; the end of the file
+  // if there are none.
   uint64_t OffsetOf(uint64_t address) const {
     for (const Elf64_Phdr& segment : segments_) {
       if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ElfFile: parts of the file of a shared library, read without loading it. Files may be cut
-// short or hostile: every offset is checked.
+// ElfFile: reads some sections of a shared library's file without loading the library. Files may be
+// truncated or hostile: every offset is checked.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@
 namespace penstock {
 
 struct ElfFile {
-  // The libraries that it needs: "libc.so.6".
+  // The libraries that it depends on: "libc.so.6".
   std::vector<std::string> needed;
-  // The contents of its notes of one owner and type.
+  // The contents of its notes with the requested owner and type.
   std::vector<std::string> notes;
 };
 
-// Reads the bytes of a file. InvalidArgument if it is no shared library of this machine, or broken.
+// Parses the bytes of a file. InvalidArgument if it is damaged or not a shared library for this
+// machine.
 StatusOr<ElfFile> ReadElfFile(string_view bytes, string_view note_owner, uint32_t note_type);
 
 }  // namespace penstock

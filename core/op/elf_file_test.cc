@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReadElfFile on a library of this build, whole, cut short and with wrong bytes.
+// Tests ReadElfFile on a library of this build: complete, truncated and with wrong bytes.
 #include "core/op/elf_file.h"
 
 #include <elf.h>
@@ -47,7 +47,8 @@ TEST(ElfFile, ReadsNothingBehindTheEnd) {
   const std::string whole = Library();
   int broken = 0;
   for (size_t size = 0; size < whole.size(); size += size < 4096 ? 1 : 97) {
-    // A copy of its own size, so that the address sanitizer sees what is read behind it.
+    // A copy with a buffer of exactly this size, so that the address sanitizer detects reads behind
+    // it.
     const std::string cut(whole.data(), size);
     broken += !ReadElfFile(cut, kNoteOwner, kNoteType).ok();
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients of ops, written as graph maths: given the gradients of a node's outputs, add the nodes
-// that compute the gradients of its inputs. Because they only build graph, they can be
-// differentiated again.
+// Gradient functions of ops. Given the gradients of a node's outputs, they add the nodes that
+// compute the gradients of its inputs. Because they only add nodes, gradients can be differentiated
+// again.
 //
 //   .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.dy() * Exp(g.x())};
 //   }
@@ -17,8 +17,8 @@
 
 namespace penstock {
 
-// None, a dense tensor, or rows of one (what Gather's gradient is: `values[k]` adds to row
-// `indices[k]` of a tensor of shape `dense_shape`; indices may repeat).
+// A gradient: none, a dense tensor, or rows of one, such as Gather's gradient: `values[k]` is added
+// to row `indices[k]` of a tensor of shape `dense_shape`; indices may repeat.
 struct Gradient {
   Gradient() = default;
   Gradient(Output dense) : values(dense) {}  // NOLINT
@@ -32,11 +32,11 @@ struct Gradient {
   Output dense_shape;  // invalid unless sparse
 };
 
-// As a dense tensor, adding the conversion for a sparse one: rows that are named twice add up.
-// Invalid where none.
+// Returns the gradient as a dense tensor. Adds a conversion if it is sparse: rows with the same
+// index are summed. Invalid if the gradient is none.
 Output Dense(const Gradient& gradient);
 
-// What a gradient function sees of the forward node.
+// The view of the forward node that a gradient function gets.
 class GradientScope {
  public:
   GradientScope(GraphSink& sink, const OpDef& op, const Attrs& attrs, std::string node_name,
@@ -49,7 +49,7 @@ class GradientScope {
   Output x(int i = 0) const { return inputs_[i]; }
   Output y(int i = 0) const { return outputs_[i]; }
   bool has_dy(int i = 0) const { return !output_gradients_[i].none(); }
-  // Dense; ZerosLike(y(i)) where nothing flows into output i.
+  // Returns the gradient of output i as a dense tensor; ZerosLike(y(i)) if no gradient reaches it.
   Output dy(int i = 0) const;
   const Gradient& raw_dy(int i = 0) const { return output_gradients_[i]; }
   const Attrs& attrs() const { return attrs_; }
@@ -60,7 +60,7 @@ class GradientScope {
     return *it->second.template get<T>();
   }
   DType dtype() const { return inputs_[0].dtype(); }
-  // A constant in the graph.
+  // Returns a constant in the graph.
   Output Const(Tensor value) const { return Constant(sink_, std::move(value)); }
   template <class T>
   Output Const(T value) const {
@@ -76,15 +76,15 @@ class GradientScope {
   std::vector<Gradient> output_gradients_;
 };
 
-// For ops through which no gradient flows on purpose (Shape, ArgMax, comparisons, ...).
+// For ops that pass no gradient on purpose (Shape, ArgMax, comparisons, ...).
 std::vector<Gradient> NoGradient(const GradientScope& g);
 
-// The gradient of a broadcast operand: `dy` summed down to the shape of `x`.
+// Returns the gradient of a broadcast operand: `dy` summed to the shape of `x`.
 Output SumToShapeOf(Output dy, Output x);
-// Both operands of a broadcasting binary op at once.
+// As SumToShapeOf, for both operands of a broadcasting binary op.
 std::vector<Gradient> SumToInputs(const GradientScope& g, Output dx, Output dy);
 
-// The graph maths that gradients speak. Each adds one node of the op of the same name.
+// Math ops for gradient functions. Each adds one node of the op of the same name.
 Output Exp(Output x);
 Output Log(Output x);
 Output Sqrt(Output x);

@@ -60,7 +60,7 @@ TEST_F(GradientTest, SparseGradientsBecomeDenseWhereAsked) {
 
 TEST_F(GradientTest, SumToInputsSparesWhatShapesTell) {
   EXPECT_EQ(SumToInputsText({2, 3}, {2, 3}), "%3 | %3");
-  // A bias: one Sum, whatever the batch size.
+  // A bias: one Sum, for every batch size.
   EXPECT_EQ(SumToInputsText({-1, 3}, {3}), "%3 | Sum(%3, [0])");
   EXPECT_EQ(SumToInputsText({-1, -1}, PartialShape::Scalar()), "%3 | Sum(%3, [0 1])");
   EXPECT_EQ(SumToInputsText({2, 1}, {2, 3}), "Reshape(Sum(%3, [1]), [2 1]) | %3");
@@ -73,7 +73,7 @@ TEST_F(GradientTest, SumToInputsAsksAtRunTimeOtherwise) {
   const std::string dy = "Reshape(Sum(%3, " + axes + ":1), Shape(%1))";
   EXPECT_EQ(SumToInputsText({}, {}), dx + " | " + dy);
   EXPECT_EQ(SumToInputsText({-1, 3}, {-1, 3}), dx + " | " + dy);
-  // The side that is known stays simple.
+  // If one operand's shape is known, its gradient stays simple.
   EXPECT_EQ(SumToInputsText({-1}, {3}), dx + " | %3");
 }
 
@@ -93,7 +93,7 @@ TEST_F(GradientTest, SumToShapeOf) {
                    unknown.node, "))), Shape(%0))"));
 }
 
-// The axes that SumToInputs chose for one operand; none if that is left to run time.
+// The axes that SumToInputs chose for one operand; none if they are computed at run time.
 struct Chosen {
   std::vector<int32_t> axes;
   bool reshape = false;
@@ -113,7 +113,7 @@ std::optional<Chosen> ChosenFor(const RecordingSink& sink, Output gradient) {
   return chosen;
 }
 
-// Whether `chosen` brings a gradient of shape `z` down to shape `x`.
+// Checks that `chosen` reduces a gradient of shape `z` to shape `x`.
 void ExpectReduces(const Chosen& chosen, const PartialShape& z, const PartialShape& x) {
   for (int i = 0; i < z.rank(); ++i) {
     const int own = i - (z.rank() - x.rank());
@@ -125,8 +125,8 @@ void ExpectReduces(const Chosen& chosen, const PartialShape& z, const PartialSha
   }
 }
 
-// Every pair of shapes of rank up to 2 with dimensions 1, 2, 3 and unknown: where a static
-// reduction is chosen, it is right for every pair of real shapes that fit.
+// For every pair of shapes of rank up to 2 with dimensions 1, 2, 3 and unknown: if a static
+// reduction is chosen, it is right for every pair of actual shapes that match.
 TEST_F(GradientTest, StaticReductionsAreRightForAllShapesThatFit) {
   std::vector<PartialShape> all = {PartialShape::Scalar()};
   for (int64_t a : {-1, 1, 2, 3}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph maths of gradient.h: one node each.
+// Implements the math ops of gradient.h: each adds one node.
 #include "core/op/gradient.h"
 
 namespace penstock {

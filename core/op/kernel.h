@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernel: the implementation of an op on one kind of device for some types; KernelContext: what one
-// execution of it sees.
+// Kernel: the implementation of an op on one kind of device for some types; KernelContext: the
+// inputs, outputs and services of one execution of a kernel.
 //
 //   template <class T>
 //   class BiasAdd : public Kernel {
@@ -11,10 +11,10 @@
 //   };
 //   KERNEL(BiasAdd, BiasAdd, float, double);
 //
-// One Kernel object serves all steps of one node of one compiled graph, many at a time: Compute
-// must not change the object (keep state in resources). Every kernel validates ranks, types,
-// indices and divisors itself before touching memory, whatever shape inference said: graphs come
-// from outside. Errors name input and value; the executor adds the node.
+// One Kernel object executes one node of one compiled graph in all steps, many of them at the same
+// time: Compute must not change the object (keep state in resources). Every kernel validates ranks,
+// types, indices and divisors itself before touching memory, independently of shape inference,
+// because graphs are not trusted. Errors name input and value; the executor adds the node.
 #pragma once
 
 #include <memory>
@@ -34,13 +34,13 @@
 namespace penstock {
 
 class Env;
-class Rendezvous;  // core/runtime/rendezvous.h; only kernels/flow looks inside
+class Rendezvous;  // core/runtime/rendezvous.h; only kernels/flow uses its members
 
-// What a kernel may know of its node, once, when it is made.
+// The properties of its node that a kernel gets when it is created.
 struct KernelInit {
   const std::string& name;  // of the node
   const OpDef& op;
-  const Attrs& attrs;         // complete
+  const Attrs& attrs;         // complete, with defaults
   const std::string& device;  // full name
   const std::vector<EdgeType>& input_types;
   const std::vector<EdgeType>& output_types;
@@ -59,13 +59,13 @@ struct StepContext {
   int64_t step_id = 0;
   uint64_t incarnation = 0;                 // of the task
   ResourceStore* resources = nullptr;       // of the device (or of the session, if isolated)
-  ResourceStore* step_resources = nullptr;  // dropped when the step ends
+  ResourceStore* step_resources = nullptr;  // destroyed when the step ends
   Rendezvous* rendezvous = nullptr;
   Cancellation* cancellation = nullptr;
-  Scheduler* threads = nullptr;  // for ParallelFor and for async work
+  Scheduler* threads = nullptr;  // for ParallelFor and asynchronous work
   Env* env = nullptr;
-  int64_t deadline_ns = 0;  // Env::NowNanos() scale; 0: none
-  // What enters and leaves the step, by the attribute "index" of _Feed and _Fetch.
+  int64_t deadline_ns = 0;  // on the scale of Env::NowNanos(); 0: none
+  // The feeds and fetches of the step, indexed by the attribute "index" of _Feed and _Fetch.
   const Tensor* feeds = nullptr;
   int num_feeds = 0;
   Tensor* fetches = nullptr;
@@ -74,7 +74,7 @@ struct StepContext {
 
 class KernelContext {
  public:
-  // Filled in by the executor; arrays are borrowed for the time of the call (until Done, if async).
+  // Filled in by the executor; arrays are borrowed during the call (until Done, if asynchronous).
   struct Params {
     StepContext* step = nullptr;
     const std::string* node_name = nullptr;
@@ -82,11 +82,11 @@ class KernelContext {
     Allocator* allocator = nullptr;       // of the device
     Allocator* host_allocator = nullptr;  // == allocator on CPU devices
     void* stream = nullptr;               // cudaStream_t on CUDA devices, else null
-    void* device_handles = nullptr;       // what the device lends kernels (cuBLAS, ...), or null
+    void* device_handles = nullptr;       // library handles of the device (cuBLAS, ...), or null
     Tensor* inputs = nullptr;
     Tensor* outputs = nullptr;
     const EdgeType* output_types = nullptr;
-    const bool* output_on_host = nullptr;  // per output; null: none (all on the device)
+    const bool* output_on_host = nullptr;  // per output; null: all outputs are in device memory
     int num_inputs = 0;
     int num_outputs = 0;
     uint64_t frame = 0;
@@ -96,29 +96,29 @@ class KernelContext {
 
   int num_inputs() const { return p_.num_inputs; }
   int num_outputs() const { return p_.num_outputs; }
-  // The loop that this execution belongs to, and which time around: `frame` is the same in all
-  // tasks and different for each run of an inner loop; both are 0 outside of loops.
+  // The loop that this execution belongs to, and the iteration: `frame` is the same in all tasks
+  // and different for each run of an inner loop; both are 0 outside of loops.
   uint64_t frame() const { return p_.frame; }
   uint64_t iteration() const { return p_.iteration; }
   const Tensor& input(int i) const { return p_.inputs[i]; }
-  // Takes input i away, so that its buffer may be written if unique().
+  // Moves input i out, so that its buffer may be written if unique().
   Tensor TakeInput(int i) { return std::move(p_.inputs[i]); }
   EdgeType output_type(int i) const { return p_.output_types[i]; }
 
-  // A new tensor for output i, of the type that the graph says. ResourceExhausted where there is no
-  // memory. The pointer is valid until the kernel ends.
+  // Creates a tensor for output i, with the type that the graph gives. ResourceExhausted if there
+  // is not enough memory. The pointer is valid until the kernel ends.
   Status Allocate(int i, const Shape& shape, Tensor** output);
-  // As Allocate, but reuses the buffer of input `from` where nobody else holds it, its size and
-  // type fit, and it lives on the right side (host or device). Input `from` stays readable,
-  // aliasing the output: for elementwise kernels that read each element before they write it.
+  // As Allocate, but reuses the buffer of input `from` if this is its only reference, its size and
+  // type match, and it is in the right memory (host or device). Input `from` stays readable and
+  // aliases the output: for elementwise kernels that read each element before they write it.
   Status ForwardOrAllocate(int from, int i, const Shape& shape, Tensor** output);
   void SetOutput(int i, Tensor value) { p_.outputs[i] = std::move(value); }
-  // Scratch memory on the device.
+  // Returns scratch memory on the device.
   StatusOr<Tensor> Temporary(DType dtype, const Shape& shape);
 
   const std::string& node_name() const { return *p_.node_name; }
   const std::string& device_name() const { return *p_.device_name; }
-  // The origin of the changes that this execution makes to resources.
+  // Returns the origin of the changes that this execution makes to resources.
   UpdateOrigin origin() const {
     return {p_.step->step_id, p_.step->incarnation, *p_.device_name, *p_.node_name};
   }
@@ -143,17 +143,17 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual Status Init(const KernelInit& node) { return OkStatus(); }
   virtual Status Compute(KernelContext& ctx) = 0;
-  // Rough nanoseconds of one execution, where the kernel knows better than "about a microsecond":
-  // the executor runs cheap ones inline and hands expensive ones to the pool. 0: unknown, measured.
+  // Returns the rough time of one execution if the kernel can estimate it: the executor runs cheap
+  // kernels inline and passes expensive ones to the pool. 0: unknown, the executor measures it.
   virtual int64_t CostNanos() const { return 0; }
   virtual class AsyncKernel* AsAsync() { return nullptr; }
 };
 
-// A kernel that waits for something outside (Recv, queues, I/O): it must not hold a thread.
+// A kernel that waits for an event outside (Recv, queues, I/O). It must not block its thread.
 class AsyncKernel : public Kernel {
  public:
   // `ctx` lives until `done` is called, on any thread. A kernel that waits registers with
-  // ctx.step().cancellation and ends with its status when cancelled.
+  // ctx.step().cancellation; when cancelled, it ends with the cancellation's status.
   virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
   Status Compute(KernelContext& ctx) final { return Internal("async kernel run synchronously"); }
   AsyncKernel* AsAsync() final { return this; }
@@ -170,7 +170,7 @@ Status KernelInit::Attr(string_view attr, T* value) const {
   if (it == attrs.end()) return InvalidArgument("node '", name, "': no attribute '", attr, "'");
   const T* found = it->second.template get<T>();
   if (found == nullptr) {
-    // The wire format cannot say what an empty list is a list of.
+    // In the wire format an empty list has no element kind.
     if constexpr (kIsVector<T>) {
       if (it->second.template get<EmptyList>() != nullptr) {
         value->clear();

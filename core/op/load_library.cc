@@ -31,7 +31,7 @@ constexpr char kOurLibrary[] = "libpenstock.so";
 struct Loaded {
   Mutex mu;
   std::vector<OpLibrary> libraries ABSL_GUARDED_BY(mu);
-  // By path: what became of those that dlopen has seen. It runs initialisers only once.
+  // By path: the errors of libraries that dlopen has opened. dlopen runs initialisers only once.
   std::map<std::string, Status> refused ABSL_GUARDED_BY(mu);
 };
 Loaded& TheLoaded() {
@@ -51,7 +51,7 @@ std::string Describe(const OpLibraryBuild& build) {
   return text + ")";
 }
 
-// "0.1" of "0.1.2".
+// Returns "0.1" for "0.1.2".
 string_view Minor(const OpLibraryBuild& build) {
   const string_view version(build.version, strnlen(build.version, sizeof(build.version)));
   return version.substr(0, version.rfind('.'));
@@ -80,14 +80,15 @@ Status CheckNotes(const std::vector<std::string>& notes) {
   return OkStatus();
 }
 
-// The file that this code was loaded from: a program, or libpenstock.so.
+// Returns the file that this code was loaded from: a program, or libpenstock.so.
 std::string OwnFile() {
   Dl_info info = {};
   static const char here = 0;
   return dladdr(&here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-// A program that is linked with the objects of Penstock would get a second copy of everything.
+// Rejects libraries that need libpenstock.so in a program that is linked with Penstock's objects:
+// it would get a second copy of everything.
 Status CheckNeeded(const std::vector<std::string>& needed) {
   if (absl::StrContains(OwnFile(), kOurLibrary)) return OkStatus();
   for (const std::string& name : needed) {
@@ -99,8 +100,9 @@ Status CheckNeeded(const std::vector<std::string>& needed) {
   return OkStatus();
 }
 
-// Lets the library see the symbols of libpenstock.so if that was itself loaded with dlopen, as
-// Python's ctypes does. Changes nothing in programs.
+// Makes the symbols of libpenstock.so visible to the library, in case libpenstock.so was itself
+// loaded with dlopen, as by Python's ctypes. Does nothing in a program that is linked with the
+// objects.
 void ShowOwnSymbols() {
   const std::string file = OwnFile();
   if (absl::StrContains(file, kOurLibrary)) {
@@ -162,14 +164,14 @@ StatusOr<OpLibrary> Open(const std::string& path, const std::vector<OpLibrary>& 
   opening = path;
   const absl::Cleanup opened = [] { opening.clear(); };
   CollectDeclarations();
-  // Never closed: graphs and resources may hold code of it.
+  // Never closed: graphs and resources may use its code.
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   const Declared declared = TakeDeclarations();
   if (handle == nullptr) return CannotLink();
   return Register(path, declared, libraries);
 }
 
-// Resolves links, so that one file has one name.
+// Resolves symbolic links, so that one file has one name.
 StatusOr<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
                                                          std::free);
@@ -183,7 +185,7 @@ StatusOr<OpLibrary> LoadLibrary(const std::string& path) {
   const auto named = [&](const Status& status) {
     return Annotate(status, StrCat("library '", path, "'"));
   };
-  if (!opening.empty()) {  // and this thread holds the lock
+  if (!opening.empty()) {  // this thread holds the lock already
     return named(FailedPrecondition("an initialiser of the library '", opening,
                                     "' loads it, and one library is loaded at a time"));
   }
@@ -201,7 +203,8 @@ StatusOr<OpLibrary> LoadLibrary(const std::string& path) {
     loaded.libraries.push_back(*library);
     return library;
   }
-  // Its initialisers have run and will not run again. What did not link may be mended.
+  // If dlopen has opened it, its initialisers will not run again, so keep the error. A library that
+  // did not link may be repaired and loaded later.
   void* const there = dlopen(file->c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (there != nullptr) loaded.refused.emplace(*file, library.status());
   return named(library.status());

@@ -7,8 +7,8 @@
 //   Program program;                        // knows Triple
 //   const Output y = Call("Triple", {x});
 //
-// Load before making what uses the ops: a Program, a Session and a Server know the ops that there
-// were when they were made. A library stays loaded until the process ends.
+// Load libraries first: a Program, a Session or a Server knows only the ops that were registered
+// when it was created. A library stays loaded until the process ends.
 #pragma once
 
 #include <string>
@@ -19,28 +19,28 @@
 namespace penstock {
 
 struct OpLibrary {
-  std::string path;              // of the file, absolute, without links
-  std::vector<std::string> ops;  // that it declares, sorted by name
-  // The ops for which it has kernels, sorted; they may be ops of this process.
+  std::string path;              // of the file: absolute, with symbolic links resolved
+  std::vector<std::string> ops;  // the ops that it declares, sorted by name
+  // The ops for which it has kernels, sorted; the process may have had these ops before.
   std::vector<std::string> kernels;
 };
 
-// Loads the library in the file `path`, which is relative to the working directory. A library that
-// is loaded already is not loaded again; the call returns the same. Thread-safe. Errors:
+// Loads the library in the file `path`, relative to the working directory. If it is loaded already,
+// returns the same result as before. Thread-safe. Errors:
 //   NotFound            there is no such file
-//   FailedPrecondition  it was built for another version of Penstock, or in another way: nothing of
-//                       it has run. Or an initialiser of a library makes this call
-//   InvalidArgument     it is no op library, declares nothing, contradicts itself, or does not link
-//   AlreadyExists       it declares an op that the process has, or a kernel for an op, device and
+//   FailedPrecondition it was built for another version of Penstock, or with other options: none of
+//   its code has run. Or an initialiser of a library makes this call InvalidArgument it is not an
+//   op library, declares nothing, contradicts itself, or does not link AlreadyExists it declares an
+//   op that the process has, or a kernel for an op, device and
 //                       types for which the process has one; the error names them
-// After the last two its initialisers may have run, but none of its ops is there.
+// After the last two errors its initialisers may have run, but none of its ops is registered.
 StatusOr<OpLibrary> LoadLibrary(const std::string& path);
 
-// Loads those that the environment variable PENSTOCK_LOAD names, separated by commas. A Server does
-// so when it is created.
+// Loads the libraries in the environment variable PENSTOCK_LOAD, separated by commas. A Server
+// calls this when it is created.
 Status LoadLibrariesOfEnvironment();
 
-// Those that are loaded, in the order of loading.
+// Returns the loaded libraries in the order of loading.
 std::vector<OpLibrary> LoadedLibraries();
 
 }  // namespace penstock

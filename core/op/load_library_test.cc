@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Libraries of testing/libraries, loaded into this process: what they bring, and which are refused.
+// Loads the libraries of testing/libraries into this process: tests the ops they add, and which
+// libraries are refused.
 #include "core/op/load_library.h"
 
 #include <dlfcn.h>
@@ -45,7 +46,7 @@ std::string PathOf(const std::string& name) {
   return StrCat("core/op/testing/libraries/lib", name, ".so");
 }
 
-// The message of the error with which a library is refused, which must be of this code.
+// Returns the message of the error with which a library is refused. The error must have this code.
 std::string Refusal(const std::string& path, StatusCode code) {
   const auto ops_before = Registry::Global().ops().size();
   const auto libraries_before = LoadedLibraries().size();
@@ -57,7 +58,7 @@ std::string Refusal(const std::string& path, StatusCode code) {
   return std::string(status.message());
 }
 
-// A copy of the library with one build's bytes in its note replaced.
+// Returns the path of a copy of the library, with the build in its note replaced.
 std::string WithBuild(const std::string& name, const OpLibraryBuild& build) {
   std::string bytes = *Env::Real().ReadFile(PathOf("triple"));
   const OpLibraryBuild here = ThisBuild();
@@ -81,7 +82,7 @@ TEST(LoadLibrary, BringsOpsThatRun) {
 
   EXPECT_EQ(OpRunner("TripleThatRuns").In(Tensor::Vector<float>({1, 2})).Run1()->ToString(),
             "float[2] 3 6");
-  // A registry is a value: the one of before has not changed, nor has what files declare.
+  // A registry is a value: the earlier one has not changed, nor have the declarations of files.
   EXPECT_EQ(before.FindOp("TripleThatRuns"), nullptr);
   EXPECT_NE(before.FindOp("OpOfTheTest"), nullptr);
   EXPECT_NE(Registry::Global().FindOp("OpOfTheTest"), nullptr);
@@ -134,7 +135,7 @@ TEST(LoadLibrary, RefusesCallsOfInitialisers) {
   ASSERT_NE(said, nullptr);
   EXPECT_EQ(said, StrCat("library '", PathOf("triple"), "': an initialiser of the library '",
                          library->path, "' loads it, and one library is loaded at a time"));
-  EXPECT_TRUE(LoadLibrary(PathOf("triple")).ok());  // this thread may again
+  EXPECT_TRUE(LoadLibrary(PathOf("triple")).ok());  // later calls on this thread work
 }
 
 TEST(LoadLibrary, RefusesASecondOpOfAName) {
@@ -144,7 +145,7 @@ TEST(LoadLibrary, RefusesASecondOpOfAName) {
   EXPECT_THAT(Refusal(PathOf("op_of_the_process"), StatusCode::kAlreadyExists),
               HasSubstr("it declares the op OpOfTheTest, which Penstock has itself"));
   EXPECT_EQ(Registry::Global().FindOp("OpOfTheTest")->inputs.size(), 1);
-  // Its initialisers do not run again, and the error stays what it is.
+  // Its initialisers do not run again, and the error stays the same.
   EXPECT_THAT(Refusal(PathOf("triple_again"), StatusCode::kAlreadyExists),
               HasSubstr("LoadedTriple"));
 }
@@ -174,7 +175,7 @@ TEST(LoadLibrary, TheLastNumberOfAVersionMayDiffer) {
   const string_view version = other.version;
   other.version[version.rfind('.') + 1] = '9';
   ASSERT_TRUE(LoadLibrary(PathOf("triple")).ok());
-  // The build fits; what does not is that the op is there already.
+  // The build is accepted; the error is that the op exists already.
   EXPECT_THAT(Refusal(WithBuild("patch", other), StatusCode::kAlreadyExists),
               HasSubstr("LoadedTriple"));
 }

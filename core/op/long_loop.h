@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LongLoop: ParallelFor of a kernel that may take longer than 50 ms. It looks between blocks
-// whether the step has been cancelled or is past its deadline, and gives up then.
+// LongLoop: ParallelFor for kernels whose loop may take longer than 50 ms. Between blocks it tests
+// whether the step has been cancelled or is past its deadline, and if so ends early.
 //
 //   RETURN_IF_ERROR(LongLoop(ctx.step(), count, kCostNanos, [&](int64_t begin, int64_t end)
 //   {...}));
 //
-// A loop of less than a block costs what ParallelFor costs.
+// For a loop of less than a block it costs the same as ParallelFor.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,8 @@
 
 namespace penstock {
 
-// OK while the step goes on; else the status that it was cancelled with, or DeadlineExceeded.
+// Returns OK while the step continues; else the status with which it was cancelled, or
+// DeadlineExceeded.
 inline Status CheckStepGoesOn(const StepContext& step) {
   if (step.cancellation != nullptr && step.cancellation->cancelled()) {
     return step.cancellation->status();
@@ -29,7 +30,7 @@ inline Status CheckStepGoesOn(const StepContext& step) {
   return DeadlineExceeded("step ", step.step_id, " did not end before its deadline");
 }
 
-// `cost_ns` is a guess of the cost of one unit: blocks may well take ten times as long.
+// `cost_ns` is a rough cost of one unit: blocks may well take ten times as long.
 inline Status LongLoop(const StepContext& step, int64_t total, double cost_ns,
                        Scheduler::Range fn) {
   constexpr double kBlockNanos = 2e6;

@@ -12,9 +12,9 @@
 namespace penstock {
 namespace {
 
-constexpr double kUnitNanos = 1e6;  // two units a block
+constexpr double kUnitNanos = 1e6;  // two units per block
 
-// One thread at a time, so that it is known what runs after what.
+// Uses one thread, so that the order of blocks is known.
 class LongLoopTest : public ::testing::Test {
  protected:
   struct Clock final : ForwardingEnv {

@@ -15,7 +15,7 @@ struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 template <class... Fs>
-Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not find it itself
+Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not deduce it
 
 // Returns the kind of an attribute with this default value.
 AttrDef::Kind KindOf(const std::string& name, const AttrValue& value) {
@@ -70,7 +70,7 @@ bool Allows(const DTypes& allowed, EdgeType type) {
                        std::find(allowed.begin(), allowed.end(), type.dtype) != allowed.end());
 }
 
-// Whether a value of the right C++ type is one of those allowed.
+// Returns whether a value of the right C++ type is allowed.
 bool Allows(const Ints& kind, int64_t value) { return value >= kind.min; }
 bool Allows(const OneOf& kind, const std::string& value) {
   return std::find(kind.allowed.begin(), kind.allowed.end(), value) != kind.allowed.end();

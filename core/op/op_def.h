@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpDef: everything that an op is, apart from its kernels: names and types of inputs, outputs and
-// attributes, shape function, gradient, statefulness. Written once, beside its kernels:
+// OpDef: the definition of an op without its kernels: names and types of inputs, outputs and
+// attributes, shape function, gradient, statefulness. It stands in the file of its kernels:
 //
 //   OP(Concat) {
 //     return {
@@ -41,7 +41,7 @@ struct Gradient;      // core/op/gradient.h
 struct ArgType {
   ArgType(const char* type) : type(type) {}  // NOLINT: {"x", "T"} is the common case
   std::string type;   // a dtype's name, or the name of a type or list(type) attribute
-  std::string count;  // the int attribute that says how many, or empty
+  std::string count;  // the int attribute with the number of tensors, or empty
   bool list = false;  // `type` names a list(type) attribute
   bool ref = false;
 };
@@ -65,8 +65,8 @@ struct ArgDef {
   std::string doc = "";
 };
 
-// A type attribute and what it may be. Optional where `default_type` is given, or inferred from the
-// inputs when a graph is built through our own API.
+// A type attribute and its allowed types. It need not be given if it has a `default_type`, or if
+// the graph builder can infer it from the inputs.
 struct TypeAttrDef {
   std::string name;
   DTypes allowed;
@@ -101,13 +101,14 @@ struct TensorList {};
 struct FunctionList {};
 
 // One attribute that is not a type: a kind (required) or a default value of that kind; a string
-// default may come with the values allowed.
+// default may have a list of allowed values.
 struct AttrDef {
   using Kind =
       std::variant<Ints, Floats, Bools, Strings, OneOf, Shapes, Tensors, Functions, IntList,
                    FloatList, BoolList, StringList, TypeList, ShapeList, TensorList, FunctionList>;
   AttrDef(std::string name, Kind kind);
-  // Optional, of the kind of `default_value`. A default of an empty list needs the kind as well.
+  // An optional attribute of the kind of `default_value`. If the default is an empty list, give the
+  // kind, too.
   AttrDef(std::string name, AttrValue default_value);
   AttrDef(std::string name, Kind kind, AttrValue default_value);
 
@@ -118,29 +119,31 @@ struct AttrDef {
 };
 
 using ShapeFn = std::function<Status(ShapeScope&)>;
-// Floating-point operations of one execution; core/op/flops.h has those of products.
+// Returns the floating-point operations of one execution; core/op/flops.h has those of matrix
+// products.
 using FlopsFn = double (*)(const FlopsScope&);
-// One entry per input, in order; an empty Gradient where none flows.
+// Returns one entry per input, in order; an empty Gradient if no gradient flows there.
 using GradientFn = std::function<std::vector<Gradient>(const GradientScope&)>;
 
-// A call of the op that works: what documentation shows and what the conformance test runs for
-// every type, with shape inference and gradients. Ops whose inputs may be any tensors of equal
-// shape need none.
+// A call of the op that works. The documentation shows it, and the conformance test runs it for
+// every type, with shape inference and gradients. Not needed for ops whose inputs may be any
+// tensors of equal shape.
 struct ExampleTensor {
   Dims shape;
-  // Converted to the argument's type; left out: distinct numbers between 0.1 and 0.9 (integers:
-  // 1, 2, 3, ...; strings: "a", "b", ...).
+  // Converted to the argument's type. If empty: distinct numbers between 0.1 and 0.9 (integers: 1,
+  // 2, 3, ...; strings: "a", "b", ...).
   std::vector<double> values = {};
 };
 struct Example {
   std::vector<std::vector<ExampleTensor>> inputs;  // per argument; a list argument has several
-  Attrs attrs = {};                                // without those that the inputs determine
-  // False where central differences do not apply: random, discontinuous or integer-valued there.
+  Attrs attrs = {};                                // without attributes that the inputs determine
+  // False if central differences do not work: the op is random, discontinuous or integer-valued
+  // there.
   bool check_gradient = true;
 };
 
-// Ops of control flow. The executor runs them itself: it decides which outputs are alive, and in
-// which iteration of which loop. The variants for references, and _SwitchN, count as the op itself.
+// Control-flow ops. The executor runs them itself: it decides which outputs are alive, and in which
+// iteration of which loop. The reference forms, and _SwitchN, have the value of the op itself.
 enum class FlowOp : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond };
 
 // Ops that the compiler adds where tensors enter and leave a step or a partition.
@@ -149,9 +152,13 @@ enum class EndOp : uint8_t { kNone, kFeed, kFetch, kSend, kRecv };
 // Ops on the stacks that keep a loop's values for its gradient.
 enum class StackOp : uint8_t { kNone, kMake, kPush, kPop };
 
-// Ops that programs compute sizes with. Shape inference follows their values. kShape: of each
-// input.
+// Ops with which programs compute sizes. Shape inference tracks their values. kShape: one output
+// for each input.
 enum class ShapeOp : uint8_t { kNone, kShape, kRank, kSize, kPack };
+
+// Says whether kernels write output 0 into the buffer of an input if its type and size fit and
+// nothing else holds it: never, only for input 0, or for any input.
+enum class Reuse : uint8_t { kNone, kFirst, kAny };
 
 struct OpDef {
   std::string name = "";  // filled in by OP
@@ -160,51 +167,56 @@ struct OpDef {
   std::vector<ArgDef> outputs = {};
   std::vector<TypeAttrDef> types = {};
   std::vector<AttrDef> attrs = {};
-  // Null: every output is of unknown shape.
+  // Null: every output has unknown shape.
   ShapeFn shape = nullptr;
-  // Null: asking for a gradient through the op is an error that names it. For ops that pass none
+  // Null: asking for a gradient through the op is an error that names it. Ops that pass no gradient
   // on purpose use NoGradient (core/op/gradient.h).
   GradientFn gradient = nullptr;
   std::vector<Example> examples = {};
-  bool stateful = false;  // never merged, folded, or run twice for one
+  bool stateful = false;  // never merged, folded, or run a second time for one use
   bool commutative = false;
-  bool aggregate = false;
+  bool aggregate = false;                   // adds up all inputs, one after the other
   bool allows_uninitialized_input = false;  // its ref inputs may not have been assigned yet
 
-  // Traits: what the compiler, the executor and the tests know of single ops. They read these and
-  // compare no names.
+  // Traits that the compiler, the executor and the tests read instead of comparing op names.
   FlowOp flow = FlowOp::kNone;
   EndOp end = EndOp::kNone;
   StackOp stack = StackOp::kNone;
   ShapeOp shape_op = ShapeOp::kNone;
   bool is_constant = false;     // its output is its attribute `value`
   bool is_placeholder = false;  // steps feed its output with values of its attribute `shape`
-  bool passes_through = false;  // output 0 is input 0, unchanged
-  bool only_orders = false;     // has control edges only; the executor runs no kernel for it
-  bool runs_dead = false;       // runs also if an input is dead
+  bool passes_through = false;  // output 0 is input 0, unchanged; implies is_view
+  bool is_view = false;         // output i has the buffer of input i, perhaps under another shape
+  Reuse reuses = Reuse::kNone;  // the inputs whose buffers output 0 may take
+  bool only_orders = false;     // has only control edges; the executor runs no kernel for it
+  bool runs_dead = false;       // runs even if an input is dead
   bool only_reads = false;      // does not change the state behind its ref and handle inputs
-  bool shuffles = false;      // gives elements in an order that its attributes `seed`, `seed2` fix
-  bool in_session = false;    // its state belongs to the session, whatever its attributes say
+  bool reads_variable = false;  // output 0 is a snapshot of the variable behind input 0
+  // May wait for another node, of this or another step, or end such a wait: queues, barriers,
+  // accumulators, staging areas, locks, readers, collectives.
+  bool may_wait = false;
+  bool shuffles = false;      // yields elements in an order fixed by its attributes `seed`, `seed2`
+  bool in_session = false;    // its state belongs to the session, independently of its attributes
   bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
-  // The op that passes a reference on as this op passes a value on. Empty: there is none.
+  // The op that passes a reference on in the way this op passes a value on. Empty: none.
   std::string ref_form = "";
-  // Why a test of every op cannot call this one alone. Empty: it can.
+  // The reason why a test of all ops cannot call this one alone. Empty: it can.
   std::string not_alone = "";
   FlopsFn flops = nullptr;  // null: one per element of output 0
 };
 
-// How many tensors `arg` stands for and their types, given a node's complete attributes.
-// InvalidArgument names the attribute that is missing or wrong.
+// Appends the types of all tensors of `arg`, given a node's complete attributes. InvalidArgument
+// names the attribute that is missing or wrong.
 Status AppendArgTypes(const ArgDef& arg, const Attrs& attrs, std::vector<EdgeType>* types);
 
 // Fills in defaults and checks every attribute of `def` in `attrs`: presence, kind, allowed values,
-// minima. Attributes that `def` does not know are kept and ignored.
+// minima. Attributes that `def` does not declare are kept and ignored.
 Status CompleteAttrs(const OpDef& def, Attrs* attrs);
 
-// Adds to `attrs` what the inputs say: type, count and type-list attributes. `args` holds one entry
-// per declared input (the types of the tensors given for it), `is_list` whether it was given as a
-// list. InvalidArgument, naming input and type, where inputs contradict the declaration, each
-// other, or an attribute already in `attrs`. Call it before CompleteAttrs.
+// Adds the attributes that the inputs determine to `attrs`: types, counts and type lists. `args`
+// has one entry per declared input (the types of its tensors), `is_list` tells whether it was given
+// as a list. InvalidArgument names the input and the type if inputs contradict the declaration,
+// each other, or an attribute already in `attrs`. Call it before CompleteAttrs.
 Status InferAttrs(const OpDef& def, const std::vector<std::vector<EdgeType>>& args,
                   const std::vector<bool>& is_list, Attrs* attrs);
 

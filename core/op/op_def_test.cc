@@ -29,7 +29,7 @@ const OpDef& ConcatDef() {
   return def;
 }
 
-// An attribute of every kind.
+// Has an attribute of every kind.
 const OpDef& KindsDef() {
   static const OpDef& def = *new OpDef{
       .name = "Kinds",
@@ -79,7 +79,7 @@ TEST(CompleteAttrs, FillsInDefaultsAndKeepsTheRest) {
   ASSERT_TRUE(CompleteAttrs(KindsDef(), &attrs).ok());
   EXPECT_EQ(attrs["U"], AttrValue(DType::kInt64));
   EXPECT_EQ(attrs["_unknown"], AttrValue("kept"));
-  // Empty lists take the kind that the op says.
+  // Empty lists get the kind that the op declares.
   EXPECT_STREQ(attrs["lf"].kind(), "list(float)");
   EXPECT_STREQ(attrs["lfn"].kind(), "list(func)");
 
@@ -195,7 +195,7 @@ TEST(InferAttrs, TypesCountsAndLists) {
   EXPECT_EQ(Infer(MatMulDef(), {{kF}, {kF}}, {false, false}), "T=float");
   EXPECT_EQ(Infer(MatMulDef(), {{kFRef}, {kF}}, {false, false}), "T=float");
   EXPECT_EQ(Infer(ConcatDef(), {{kI}, {kF, kF, kF}}, {false, true}), "N=3 T=float");
-  // An empty list tells the count, not the type.
+  // An empty list determines the count, but not the type.
   EXPECT_EQ(Infer(ConcatDef(), {{kI}, {}}, {false, true}), "N=0");
   const OpDef queue = {.name = "QueueEnqueueV2",
                        .inputs = {{"handle", "resource"}, {"components", List("Tcomponents")}},

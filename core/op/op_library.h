@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the source files of an op library: ops in a shared library of their own, which servers and
-// programs load (load_library.h; docs/custom-ops.md). At least one of its files includes this:
+// For the source files of an op library: a shared library with ops, which servers and programs load
+// (load_library.h; docs/custom-ops.md). At least one file of the library must include this header:
 //
 //   #include "core/op/op_library.h"
 //   OP(Triple) { return {...}; }
 //   KERNEL(Triple, TripleKernel, float, double);
 //
-// It puts a note into the library that says what it was built with. A process reads the note before
-// it runs any code of the library, and refuses a library that was built for another version.
-// Programs do not include it: ops that are linked in need no note.
+// It adds a note to the library that describes its build. A process reads the note before it runs
+// any code of the library, and refuses a library that was built for another version. Programs do
+// not include it, because ops that are linked in need no note.
 #pragma once
 
 #include "core/op/gradient.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpLibraryNote: what an op library was built with, as it stands in the library's file: an ELF note
-// in the section .note.penstock. op_library.h writes it, load_library.cc reads it.
+// OpLibraryNote: describes the build of an op library in the library's file, as an ELF note in the
+// section .note.penstock. op_library.h writes it, load_library.cc reads it.
 #pragma once
 
 #include <elf.h>
@@ -14,18 +14,18 @@
 
 namespace penstock {
 
-// These have to be the same in a library and in the process that loads it.
+// The properties that must be the same in a library and in the process that loads it.
 struct OpLibraryBuild {
   char version[16] = {};    // kVersion; only its last number may differ
   int32_t abseil = 0;       // Abseil's release, such as 20220623
-  int32_t new_strings = 0;  // 1: std::string is that of C++11
-  int32_t sanitizers = 0;   // 1: address, 2: thread, or their sum
+  int32_t new_strings = 0;  // 1: std::string has the C++11 ABI
+  int32_t sanitizers = 0;   // bits: 1: address sanitizer, 2: thread sanitizer
 };
 
 inline constexpr char kNoteOwner[] = "Penstock";
 inline constexpr uint32_t kNoteType = 1;
 
-// Laid out as the ELF format wants it: header, owner (padded to four bytes), content.
+// In the layout of the ELF format: header, owner (padded to four bytes), content.
 struct OpLibraryNote {
   Elf64_Nhdr header = {
       .n_namesz = sizeof(kNoteOwner), .n_descsz = sizeof(OpLibraryBuild), .n_type = kNoteType};
@@ -33,7 +33,7 @@ struct OpLibraryNote {
   OpLibraryBuild build;
 };
 
-// Returns the build that this file is compiled in.
+// Returns the properties of the build that compiles this file.
 constexpr OpLibraryBuild ThisBuild() {
   OpLibraryBuild build;
   static_assert(sizeof(kVersion) <= sizeof(build.version));

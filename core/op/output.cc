@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// The number of outputs that CallN gives after an error: enough for any op with a fixed number.
+// The number of outputs that CallN returns after an error: enough for any op with a fixed number.
 constexpr int kOutputsAfterError = 16;
 
 GraphSink& SinkOf(string_view op, const std::vector<NodeInput>& inputs) {
@@ -33,12 +33,12 @@ bool AllValid(const std::vector<NodeInput>& inputs) {
   return true;
 }
 
-// `value` as a scalar of type T, if T can hold it.
+// Returns `value` as a scalar of type T if T can hold it.
 template <class T>
 bool ScalarAs(double value, Tensor* scalar) {
   if constexpr (std::is_integral_v<T>) {
     using Limits = std::numeric_limits<T>;
-    const double end = 2.0 * (Limits::max() / 2 + 1);  // exact, as max itself may not be
+    const double end = 2.0 * (Limits::max() / 2 + 1);  // exact, unlike max itself
     if (!(value >= static_cast<double>(Limits::min()) && value < end)) return false;
     if (value != std::trunc(value)) return false;
   }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output: one output of one node of a graph being built, and the arithmetic on it. The vocabulary
-// in which clients write programs and ops write their gradients.
+// Output: one output of one node of a graph being built, and the arithmetic on it. Clients write
+// programs with it, and ops write their gradients.
 //
 //   Output y = Tanh(MatMul(x, w) + b);
 //
-// A value, as cheap as two words; it borrows the GraphSink, which must outlive it. Errors are
-// sticky in the sink: after the first one every call yields an invalid Output, and the sink's
-// status names the node and the mistake. Not thread-safe.
+// A value type of two words; it borrows the GraphSink, which must outlive it. Errors are sticky in
+// the sink: after the first error every call returns an invalid Output, and the sink's status names
+// the node and the mistake. Not thread-safe.
 #pragma once
 
 #include <initializer_list>
@@ -31,14 +31,14 @@ struct Output {
   int index = 0;
 
   bool valid() const { return sink != nullptr && node >= 0; }
-  // Output i of the same node.
+  // Returns output i of the same node.
   Output Sibling(int i) const { return {sink, node, i}; }
-  // Of an invalid output: kInvalid, unknown shape, "".
+  // For an invalid output: kInvalid, unknown shape, "".
   EdgeType type() const;
   DType dtype() const { return type().dtype; }
-  PartialShape shape() const;  // as far as inference knows it
+  PartialShape shape() const;  // as far as shape inference knows it
   std::string name() const;    // "node:0"
-  // The value, where it is known while building (a constant, a known shape); else null.
+  // Returns the value if it is known while building (a constant, a known shape); else null.
   const Tensor* constant() const;
   bool operator==(const Output&) const = default;
 };
@@ -52,7 +52,7 @@ struct NodeInput {
   bool list = false;
 };
 
-// Where nodes are added. The graph builder (core/graph) is the real one.
+// The interface to which nodes are added. The graph builder (core/graph) implements it.
 class GraphSink {
  public:
   virtual ~GraphSink() = default;
@@ -66,16 +66,17 @@ class GraphSink {
   virtual EdgeType output_type(int node, int index) const = 0;
   virtual PartialShape output_shape(int node, int index) const = 0;
   virtual std::string output_name(int node, int index) const = 0;
-  // The value, where it is known while building; else null. Valid until the next node is added.
+  // Returns the value if it is known while building, else null. Valid until the next node is added.
   virtual const Tensor* output_constant(int node, int index) const { return nullptr; }
-  // The first error, or OK.
+  // Returns the first error, or OK.
   virtual Status status() const = 0;
   virtual void Fail(Status status) = 0;
 };
 
 // Adds a node and returns its outputs. The sink is that of the first input that has one. After an
-// error: an invalid Output that knows its sink; of CallN, a few of them, so that code that indexes
-// them keeps working until somebody looks at the sink's status. `name` as for AddNode.
+// error Call returns an invalid Output that knows its sink. CallN then returns a few of them, so
+// that code that indexes them works until the caller reads the sink's status. `name` as for
+// AddNode.
 Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {},
             string_view name = "");
 Outputs CallN(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});
@@ -83,13 +84,13 @@ Outputs CallN(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs 
 Output CallIn(GraphSink& sink, string_view op, const std::vector<NodeInput>& inputs,
               Attrs attrs = {}, string_view name = "");
 
-// A Const node.
+// Adds a Const node.
 Output Constant(GraphSink& sink, Tensor value);
-// A scalar constant of `like`'s dtype (real number types).
+// Adds a scalar constant with `like`'s dtype (real number types).
 Output ConstantLike(Output like, double value);
 
-// The operators of arithmetic; numbers become constants of the other side's dtype. Integer division
-// is FloorDiv, as Python's and NumPy's //.
+// Arithmetic operators. A number becomes a constant with the other operand's dtype. Integer
+// division is FloorDiv, like Python's and NumPy's //.
 Output operator+(Output a, Output b);
 Output operator-(Output a, Output b);
 Output operator*(Output a, Output b);

@@ -2,19 +2,20 @@
 #include "core/op/registry.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "core/base/check.h"
 
 namespace penstock {
 
-// In check_declarations.cc. A private header would be an input of every compilation above.
+// Declared in core/base/suggest.h.
+std::string SuggestNames(string_view name, const std::vector<string_view>& known);
+// Defined in check_declarations.cc. There is no private header, because all compilations above
+// would depend on it.
 Status CheckDeclarations(const std::vector<OpDef>& ops, const std::vector<KernelDef>& kernels);
 
-// "CPU (T=float)".
+// Returns "CPU (T=float)".
 std::string Describe(const KernelDef& kernel) {
   if (kernel.types.empty()) return kernel.device;
   return StrCat(kernel.device, " (",
@@ -26,20 +27,6 @@ std::string Describe(const KernelDef& kernel) {
 }
 
 namespace {
-
-int EditDistance(string_view a, string_view b) {
-  std::vector<int> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    int diagonal = std::exchange(row[0], static_cast<int>(i) + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const bool same = absl::ascii_tolower(a[i]) == absl::ascii_tolower(b[j]);
-      const int best = std::min({row[j] + 1, row[j + 1] + 1, diagonal + !same});
-      diagonal = std::exchange(row[j + 1], best);
-    }
-  }
-  return row.back();
-}
 
 bool Fits(const KernelDef& kernel, string_view device_type, const Attrs& attrs) {
   if (kernel.device != device_type) return false;
@@ -78,30 +65,16 @@ const OpDef* Registry::FindOp(string_view op) const {
 StatusOr<const OpDef*> Registry::GetOp(string_view op) const {
   const OpDef* found = FindOp(op);
   if (found != nullptr) return found;
-  std::vector<std::pair<int, string_view>> close;
-  const int far = std::max<int>(2, static_cast<int>(op.size()) / 3);
-  for (const auto& [name, def] : ops_) {
-    const int distance = op.size() > 100 ? far + 1 : EditDistance(op, name);
-    if (distance <= far) close.emplace_back(distance, name);
-  }
-  std::sort(close.begin(), close.end());
-  if (close.size() > 3) close.resize(3);
-  const std::string suggestion =
-      close.empty() ? ""
-                    : StrCat("; did you mean ",
-                             absl::StrJoin(close, " or ",
-                                           [](std::string* out, const auto& candidate) {
-                                             StrAppend(out, "'", candidate.second, "'");
-                                           }),
-                             "?");
-  return NotFound("there is no op '", op, "'", suggestion);
+  std::vector<string_view> known;
+  for (const auto& [name, def] : ops_) known.push_back(name);
+  return NotFound("there is no op '", op, "'", SuggestNames(op, known));
 }
 
 StatusOr<const KernelDef*> Registry::FindKernel(string_view op, string_view device_type,
                                                 const Attrs& attrs) const {
   ASSIGN_OR_RETURN(const OpDef* def, GetOp(op));
   const std::vector<const KernelDef*> candidates = kernels(op);
-  const KernelDef* best = nullptr;  // the one that names most types
+  const KernelDef* best = nullptr;  // the one that names the most types
   for (const KernelDef* kernel : candidates) {
     if (!Fits(*kernel, device_type, attrs)) continue;
     if (best == nullptr || kernel->types.size() > best->types.size()) best = kernel;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registry: the ops and kernels that a program knows; OP and KERNEL: how a source file declares
-// them.
+// Registry: the ops and kernels of a program. OP and KERNEL declare them in source files.
 //
-// Declare statically, assemble explicitly: OP and KERNEL append to a list that is never changed
-// once main runs; a Registry is a value made of it (or of a list of a test's own) and passed in. A
-// Registry is immutable: thread-safe.
+// OP and KERNEL append to a list that does not change after main has begun. A Registry is built
+// from that list (or from a test's own list) and passed to the code that uses it. A Registry is
+// immutable, so it is thread-safe.
 //
 // Kernels are told apart by op, device type and the values of type attributes:
 //   KERNEL(Expm1, UnaryElementwise<Expm1Fn>::Kernel, float, double);  // by attribute T
@@ -13,7 +12,8 @@
 //   KERNEL_ANY_TYPE(NoOp, NoOpKernel);
 //   KERNEL_DEF({.op = "Reshape", .device = "GPU", .host_args = {"shape"}, .make =
 //   Make<ReshapeKernel>});
-// A file compiled for CUDA (the second time, by nvcc) registers the same lines for the GPU.
+// If nvcc compiles the same file a second time for CUDA, the same lines register kernels for the
+// GPU.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@
 
 namespace penstock {
 
-// One for each compilation of a file: were it shared (inline), the linker would keep one of two.
+// One object per compilation of a file: if it were inline, the linker would keep only one of them.
 #if defined(PENSTOCK_CUDA_DEVICE)
 static constexpr char kThisDevice[] = "GPU";
 #else
@@ -38,24 +38,25 @@ struct KernelDef {
   std::string op;
   std::string device = kThisDevice;
   std::map<std::string, DType> types = {};  // attribute -> required value; empty: any
-  std::vector<std::string> host_args = {};  // inputs and outputs that live in host memory
+  std::vector<std::string> host_args = {};  // inputs and outputs in host memory
   std::unique_ptr<Kernel> (*make)() = nullptr;
 };
 
 class Registry {
  public:
-  // Everything that was linked in, built on first use. CHECKs our own declarations: duplicates,
-  // references to unknown type attributes, kernels of ops that do not exist.
+  // Returns all linked-in ops and kernels; built on first use. CHECKs the declarations: no
+  // duplicates, no unknown type attributes, no kernels of unknown ops.
   static const Registry& Global();
   Registry(std::vector<OpDef> ops, std::vector<KernelDef> kernels);
 
-  const OpDef* FindOp(string_view op) const;  // null where unknown
+  const OpDef* FindOp(string_view op) const;  // null if unknown
   // As FindOp; NotFound suggests names that are close.
   StatusOr<const OpDef*> GetOp(string_view op) const;
-  // The kernel for these attributes. NotFound says for which devices and types there are kernels.
+  // Returns the kernel for these attributes. NotFound lists the devices and types that have
+  // kernels.
   StatusOr<const KernelDef*> FindKernel(string_view op, string_view device_type,
                                         const Attrs& attrs) const;
-  // Makes the kernel of one node, ready to run.
+  // Creates and initialises the kernel of one node.
   StatusOr<std::unique_ptr<Kernel>> MakeKernel(string_view device_type,
                                                const KernelInit& node) const;
 
@@ -67,7 +68,7 @@ class Registry {
   std::map<std::string, std::vector<KernelDef>, std::less<>> kernels_;
 };
 
-// What static declarations call. `make` runs when a Registry is built, not before main.
+// Called by static declarations. `make` runs when a Registry is built, not before main.
 struct OpDeclaration {
   OpDeclaration(const char* name, OpDef (*make)());
 };
@@ -81,8 +82,9 @@ template <class K>
 std::unique_ptr<Kernel> Make() {
   return std::make_unique<K>();
 }
-// Internal to each file: GCC gives instantiations for alias templates of one name in the unnamed
-// namespaces of two files the same symbol, and the linker would keep one of them.
+// Has internal linkage. If two files have alias templates of the same name in their unnamed
+// namespaces, GCC gives their instantiations the same symbol, and the linker would keep only one of
+// them.
 template <template <class> class K, class... Ts>
 static std::vector<KernelDef> KernelsByType(const char* op, const char* attr) {
   return {KernelDef{.op = op, .types = {{attr, kDTypeOf<Ts>}}, .make = Make<K<Ts>>}...};
@@ -97,7 +99,7 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
 }  // namespace penstock
 
 #define PENSTOCK_UNIQUE_(name) PENSTOCK_CONCAT_(name, __COUNTER__)
-// OP(Name) { return {...}; }: the body of a function that makes the OpDef.
+// OP(Name) { return {...}; }: the body of a function that returns the OpDef.
 #if defined(PENSTOCK_CUDA_DEVICE)  // the op itself is declared by the host's compilation
 #define OP(Name) [[maybe_unused]] static ::penstock::OpDef penstock_op_def_##Name()
 #else
@@ -107,7 +109,7 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
   static ::penstock::OpDef penstock_op_def_##Name()
 #endif
 #define KERNEL(Name, K, ...) KERNEL_BY("T", Name, K, __VA_ARGS__)
-// Where K has commas in its own template arguments, give it a name with `using` first.
+// If K has commas in its template arguments, first give it a name with `using`.
 #define KERNEL_BY(attr, Name, K, ...)                                            \
   static const ::penstock::KernelDeclaration PENSTOCK_UNIQUE_(penstock_kernel_)( \
       []() -> std::vector<::penstock::KernelDef> {                               \

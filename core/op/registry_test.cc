@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The registry with ops of the test's own, and kernels through the runner.
+// Tests the registry with the test's own ops, and runs kernels with OpRunner.
 #include "core/op/registry.h"
 
 #include <atomic>
@@ -41,7 +41,7 @@ OP(TestTwice) {
 }
 KERNEL(TestTwice, TwiceKernel, float, int32_t);
 
-// Joins scalars; says how many in an attribute that it checks.
+// Joins N scalars, and checks its attribute N.
 class PackKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -75,7 +75,7 @@ OP(TestPack) {
 }
 KERNEL_ANY_TYPE(TestPack, PackKernel);
 
-// Waits for another thread, or for the step to be cancelled.
+// Waits for another thread, or for the step's cancellation.
 class LaterKernel : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, Done done) override {
@@ -159,6 +159,8 @@ TEST(RegistryDeathTest, ChecksOurDeclarations) {
                "op A: the type 'U' of 'x' is not declared");
   EXPECT_DEATH(Registry({{.name = "A", .inputs = {{"x", Repeat("N", "float")}}}}, {}),
                "op A: the count 'N' of 'x' is not declared");
+  EXPECT_DEATH(Registry({{.name = "A", .outputs = {{"y", "float"}}, .is_view = true}}, {}),
+               "op A has fewer inputs than outputs, so it cannot be a view");
   EXPECT_DEATH(Registry({{.name = "A", .inputs = {{"x", "float"}, {"x", "float"}}}}, {}),
                "op A declares 'x' twice");
   EXPECT_DEATH(Registry({{.name = "A", .attrs = {{"o", OneOf{{"X"}}, "Y"}}}}, {}),
@@ -197,10 +199,10 @@ TEST(KernelInit, Attributes) {
   EXPECT_EQ(init.Attr("x", &wide), InvalidArgument("node 'node': no attribute 'x'"));
   EXPECT_EQ(init.Attr("t", &wide), InvalidArgument("node 'node': attribute 't' is of kind type"));
   bool flag = false;
-  EXPECT_FALSE(init.Attr("empty", &flag).ok());  // no list, so an empty list is no value of it
+  EXPECT_FALSE(init.Attr("empty", &flag).ok());  // the attribute is not a list
 }
 
-// A context around `inputs` with one output.
+// A context with `inputs` and one output.
 class ContextTest : public ::testing::Test {
  protected:
   KernelContext Context(std::vector<Tensor>& inputs, EdgeType type) {
@@ -251,7 +253,7 @@ TEST_F(ContextTest, AllocatesOtherwise) {
   };
   for (const auto& c : cases) {
     std::vector<Tensor> inputs = {c.input};
-    const_cast<Tensor&>(c.input) = Tensor();  // the context holds the only reference, if any
+    const_cast<Tensor&>(c.input) = Tensor();  // if any reference is left, it is the context's
     KernelContext ctx = Context(inputs, c.type);
     Tensor* y = nullptr;
     ASSERT_TRUE(ctx.ForwardOrAllocate(0, 0, c.shape, &y).ok()) << c.why;
@@ -312,7 +314,7 @@ TEST(OpRunner, ReportsErrors) {
             InvalidArgument("attribute 'N' of op 'TestPack' is 0 (int), must be an int >= 1"));
 }
 
-// A kernel's outputs must be as its declaration promised.
+// A kernel's outputs must be as declared.
 TEST(OpRunner, CatchesBrokenPromises) {
   const OpDef wrong_shape = {
       .name = "WrongShape",

@@ -43,7 +43,7 @@ void Resource::Record(const UpdateOrigin& origin, const char* action,
 }
 
 void Resource::RecordTogether(const UpdateOrigin& origin, std::vector<Part> parts) {
-  // Resources of several stores may have several logs.
+  // Resources of different stores may have different logs.
   while (!parts.empty()) {
     StateLog* const log = parts[0].resource->place_->log;
     const auto others = std::stable_partition(parts.begin(), parts.end(), [log](const Part& part) {
@@ -114,7 +114,7 @@ StatusOr<std::shared_ptr<Resource>> ResourceStore::Lookup(string_view container,
 
 Status ResourceStore::Remove(string_view container, string_view name, const UpdateOrigin& origin) {
   const Key key = MakeKey(container, name);
-  std::shared_ptr<Resource> removed;  // ends outside the lock
+  std::shared_ptr<Resource> removed;  // destroyed after the lock is released
   {
     MutexLock lock(mu_);
     const auto it = resources_.find(key);

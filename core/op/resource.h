@@ -3,12 +3,12 @@
 // Resource: state that outlives a step, such as a variable, a queue or a table. It is kept by name
 // in containers on its device. ResourceStore: the containers of one device.
 //
-// Thread-safe. Identity on a device is (container, name); container "" means kDefaultContainer.
-// Resources are shared by every session of the process unless a session is isolated, in which case
-// it has a store of its own.
+// Thread-safe. A resource is identified on its device by (container, name); container "" means
+// kDefaultContainer. All sessions of the process share resources, except isolated sessions, each of
+// which has its own store.
 //
-// Every change of a resource passes through Resource::Changed, which raises its version and tells
-// the store's StateLog, if it has one.
+// Every change of a resource calls Resource::Changed, which raises its version and records the
+// change in the store's StateLog, if there is one.
 #pragma once
 
 #include <atomic>
@@ -35,27 +35,29 @@ class Resource {
   virtual ~Resource() = default;
   virtual const char* TypeName() const = 0;  // "Variable"
   virtual std::string DebugString() const = 0;
-  // Wakes whatever waits inside, because the container is being cleared.
+  // Wakes all threads and operations that wait on the resource, because its container is being
+  // cleared.
   virtual void Shutdown() {}
-  // How many changes it has had.
+  // Returns the number of changes so far.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
 
-  // Null if the records of a StateLog make an equal resource in another store: the maker registered
-  // for TypeName() (core/op/state_replay.h) takes what Describe returns, and Replay every change.
-  // Else why not, as the end of a sentence: "it lives within one step". Its changes are recorded
-  // all the same.
+  // Returns null if the records of a StateLog can rebuild the resource in another store. That needs
+  // a maker registered for TypeName() (core/op/state_replay.h), which takes the values that
+  // Describe returns, and a Replay that applies every change. Otherwise returns the reason why not,
+  // as the end of a sentence: "it lives within one step". Its changes are recorded in either case.
   virtual const char* OpaqueReason() const = 0;
-  // Returns the values from which a maker builds an equal resource without history. REQUIRES that
-  // no other thread knows it yet.
+  // Returns the values from which a maker builds an equal resource, without its history. REQUIRES:
+  // no other thread has access to the resource yet.
   virtual std::vector<Tensor> Describe() const { return {}; }
-  // Applies a change of an equal resource, as one change. InvalidArgument where the values do not
-  // fit; they may come from outside.
+  // Applies a recorded change of an equal resource, as one change. InvalidArgument if the values do
+  // not fit; they are not trusted.
   virtual Status Replay(const ResourceChange& change, const UpdateOrigin& origin);
-  // The history that was replayed ends here. Gives back what unfinished operations had taken.
+  // Ends the replay of recorded changes. Puts back the elements that unfinished operations had
+  // taken.
   virtual void EndReplay(const UpdateOrigin& origin) {}
 
  protected:
-  // Raises the version and records the change. Every change calls it, under the lock under which
+  // Raises the version and records the change. Every change must call it under the lock under which
   // the change takes effect. `values()` returns the values of the record; it is called only if
   // there is a log.
   template <class Values>
@@ -64,10 +66,11 @@ class Resource {
     if (place_ != nullptr) [[unlikely]]
       Record(origin, action, values());
   }
-  // As Changed, for several resources that change at once under all of their locks: RaiseVersion of
-  // each, then, if any of them is logged, RecordTogether with the parts of those that are.
+  // As Changed, for several resources that change at once under all of their locks: call
+  // RaiseVersion for each; then, if any of them is logged, RecordTogether with one Part for each
+  // logged resource.
   void RaiseVersion() {
-    // Under the lock: no other thread writes it.
+    // No other thread writes it, because the lock is held.
     version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   bool logged() const { return place_ != nullptr; }
@@ -81,7 +84,7 @@ class Resource {
  private:
   friend class ResourceStore;
   friend class StateReplayer;
-  // Where a store with a log keeps it.
+  // The place of the resource in a store with a log.
   struct Place {
     StateLog* log;
     uint64_t id;
@@ -91,33 +94,34 @@ class Resource {
   void Record(const UpdateOrigin& origin, const char* action, std::vector<Tensor> values) const;
 
   std::atomic<int64_t> version_{0};
-  std::unique_ptr<const Place> place_;  // null: not logged. Set before anyone else sees *this
+  std::unique_ptr<const Place> place_;  // null: not logged. Set before *this is shared
 };
 
 class ResourceStore {
  public:
   using Factory = absl::FunctionRef<StatusOr<std::shared_ptr<Resource>>()>;
 
-  // From now on `log` sees every change. It outlives the store and every handle. FailedPrecondition
-  // if the store has a log, or has resources: nothing tells how they came about.
+  // From now on `log` gets every change. It must outlive the store and every handle.
+  // FailedPrecondition if the store has a log, or has resources, because the log would lack their
+  // history.
   Status AttachLog(StateLog* log) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The resource, made by `make` on first use (under the lock: it must be quick, and not call
-  // back). Its creation is recorded with `origin`. InvalidArgument where it exists with another
-  // type name than `type`.
+  // Returns the resource; on first use creates it with `make` (under the lock: it must be quick,
+  // and not call the store). Records its creation with `origin`. InvalidArgument if it exists with
+  // another type name than `type`.
   StatusOr<std::shared_ptr<Resource>> LookupOrCreate(string_view container, string_view name,
                                                      string_view type, Factory make,
                                                      const UpdateOrigin& origin = {})
       ABSL_LOCKS_EXCLUDED(mu_);
-  // NotFound where there is none.
+  // NotFound if there is none.
   StatusOr<std::shared_ptr<Resource>> Lookup(string_view container, string_view name) const
       ABSL_LOCKS_EXCLUDED(mu_);
   Status Remove(string_view container, string_view name, const UpdateOrigin& origin = {})
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Drops everything in `container`; OK where there is no such container.
+  // Removes all resources in `container`; OK if there is no such container.
   void ClearContainer(string_view container) ABSL_LOCKS_EXCLUDED(mu_);
   void ClearAll() ABSL_LOCKS_EXCLUDED(mu_);
-  // (container, name) of everything, sorted.
+  // Returns (container, name) of all resources, sorted.
   std::vector<std::pair<std::string, std::string>> List() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -127,14 +131,14 @@ class ResourceStore {
   void RecordRemoval(absl::Span<const std::shared_ptr<Resource>> removed,
                      const UpdateOrigin& origin) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  mutable Mutex mu_;  // locked after those of kernels
+  mutable Mutex mu_;  // locked after the locks of kernels
   std::map<Key, std::shared_ptr<Resource>> resources_ ABSL_GUARDED_BY(mu_);
   StateLog* log_ ABSL_GUARDED_BY(mu_) = nullptr;
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// The resource of a handle as type R: the attached one, else by name from `store`. The error names
-// the handle and the type found.
+// Returns the resource of a handle as type R: the one attached to the handle, else the one with its
+// name in `store`. The error names the handle and the type found.
 StatusOr<std::shared_ptr<Resource>> ResolveHandle(const ResourceHandle& handle,
                                                   const ResourceStore& store);
 template <class R>

@@ -6,8 +6,9 @@
 
 namespace penstock {
 
-// Bool. If true, output i of the node is its input i; a step that needs only some of the outputs
-// needs only those inputs, and what the node waits for is needed only by nodes that wait for it.
+// A bool. If true, output i of the node is its input i. A step that needs only some of the outputs
+// needs only those inputs. The node's control inputs are needed only by nodes with a control edge
+// from it.
 inline constexpr char kResultsApartAttr[] = "_results_apart";
 
 }  // namespace penstock

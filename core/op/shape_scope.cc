@@ -8,7 +8,8 @@ namespace penstock {
 namespace {
 
 std::string ShapeError(const OpDef& op, int i, string_view rank, const PartialShape& shape) {
-  // Lists make positions and declared names differ; then only the position is sure.
+  // After a list argument, an input's position does not give its name; then only the position is
+  // shown.
   const bool named =
       i < static_cast<int>(op.inputs.size()) &&
       std::none_of(op.inputs.begin(), op.inputs.begin() + i + 1,
@@ -93,7 +94,7 @@ StatusOr<PartialShape> Broadcast(const PartialShape& a, const PartialShape& b) {
   const int rank = std::max(a.rank(), b.rank());
   PartialShape result = PartialShape::UnknownOfRank(rank);
   for (int i = 0; i < rank; ++i) {
-    // From the last dimension on; missing ones count as 1.
+    // Counts from the last dimension; missing dimensions are 1.
     const int64_t x = i < a.rank() ? a.dim(a.rank() - 1 - i) : 1;
     const int64_t y = i < b.rank() ? b.dim(b.rank() - 1 - i) : 1;
     constexpr int64_t kUnknown = PartialShape::kUnknown;
@@ -103,7 +104,7 @@ StatusOr<PartialShape> Broadcast(const PartialShape& a, const PartialShape& b) {
     } else if (x == 1) {
       size = y;
     } else if (x == kUnknown || y == kUnknown) {
-      size = std::max(x, y);  // the known one is not 1, so the other must be it or 1
+      size = std::max(x, y);  // one is known and not 1: the other must be equal or 1
     } else {
       return InvalidArgument("shapes ", a.ToString(), " and ", b.ToString(),
                              " cannot be broadcast together");

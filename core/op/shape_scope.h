@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShapeScope: what a shape function sees: the partial shapes of a node's inputs, the values of
-// inputs that are constant, its attributes; and it states the shapes of the outputs.
+// ShapeScope: the argument of a shape function. It gives the partial shapes of a node's inputs, the
+// values of constant inputs and the attributes; the function sets the shapes of the outputs.
 //
-// Errors of shape functions say what was expected; the caller puts the node's name in front.
-// Single-threaded.
+// Errors of shape functions say what was expected; the caller adds the node's name in front. Not
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ class ShapeScope {
   struct Input {
     PartialShape shape;
     const Tensor* constant = nullptr;                  // known value, or null
-    const ResourceHandle::Element* element = nullptr;  // what a resource input holds, or null
+    const ResourceHandle::Element* element = nullptr;  // the contents of a resource input, or null
   };
 
   ShapeScope(const OpDef& op, const Attrs& attrs, std::vector<Input> inputs, int num_outputs);
@@ -32,12 +32,12 @@ class ShapeScope {
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   const PartialShape& input(int i) const { return inputs_[i].shape; }
   const Tensor* constant(int i) const { return inputs_[i].constant; }
-  // The integers of a constant int32 or int64 vector or scalar input; empty optional-like: returns
-  // false where not constant.
+  // Copies the integers of a constant int32 or int64 vector or scalar input to `values`; returns
+  // false if the input is not constant.
   bool ConstantInts(int i, std::vector<int64_t>* values) const;
   const ResourceHandle::Element* element(int i) const { return inputs_[i].element; }
   const Attrs& attrs() const { return attrs_; }
-  // CHECKs that the op declares it with that kind (attributes were completed before).
+  // CHECKs that the op declares the attribute with that kind (attributes have been completed).
   template <class T>
   const T& attr(string_view name) const {
     const auto it = attrs_.find(name);
@@ -47,12 +47,12 @@ class ShapeScope {
 
   void set_output(int i, PartialShape shape) { outputs_[i] = std::move(shape); }
   const PartialShape& output(int i) const { return outputs_[i]; }
-  // For outputs that are resource handles: what they hold.
+  // Sets the contents of the resource whose handle is output `i`.
   void set_output_element(int i, ResourceHandle::Element element);
   const std::vector<PartialShape>& outputs() const { return outputs_; }
   const std::vector<ResourceHandle::Element>& output_elements() const { return elements_; }
 
-  // Input i, or an error that says "input 'x' must have rank 2, has shape [3]".
+  // Returns the shape of input i, or an error: "input 'x' must have rank 2, has shape [3]".
   StatusOr<PartialShape> WithRank(int i, int rank) const;
   StatusOr<PartialShape> WithRankAtLeast(int i, int rank) const;
 
@@ -64,14 +64,14 @@ class ShapeScope {
   std::vector<ResourceHandle::Element> elements_;
 };
 
-// Shape functions that many ops share.
-Status SameShape(ShapeScope& s);       // every output as input 0
-Status ScalarShape(ShapeScope& s);     // every output a scalar
+// Shape functions that many ops share:
+Status SameShape(ShapeScope& s);       // every output has the shape of input 0
+Status ScalarShape(ShapeScope& s);     // every output is a scalar
 Status BroadcastShape(ShapeScope& s);  // output 0 = broadcast of inputs 0 and 1
 Status NoOutputs(ShapeScope& s);
 Status UnknownShape(ShapeScope& s);
 Status ShapeFromAttr(ShapeScope& s);  // output 0 = attribute "shape"
-// NumPy's rule for one pair. InvalidArgument names both shapes.
+// Applies NumPy's broadcasting rule to two shapes. InvalidArgument names both.
 StatusOr<PartialShape> Broadcast(const PartialShape& a, const PartialShape& b);
 
 }  // namespace penstock

@@ -81,7 +81,7 @@ TEST_F(ShapeScopeTest, Ranks) {
   EXPECT_EQ(*s.WithRank(1, 2), PartialShape({-1, -1}));
   EXPECT_EQ(s.WithRank(0, 3).status(),
             InvalidArgument("input 'x' must have rank 3, has shape [2,3]"));
-  // Behind a list, only the position is sure.
+  // After a list argument, only the position is shown.
   EXPECT_EQ(s.WithRank(2, 2).status(), InvalidArgument("input 2 must have rank 2, has shape [4]"));
   EXPECT_EQ(*s.WithRankAtLeast(0, 1), PartialShape({2, 3}));
   EXPECT_EQ(*s.WithRankAtLeast(1, 5), kUnknown);

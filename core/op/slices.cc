@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Copies elements of `from`, beginning with element `source`, over those of `to`.
+// Copies `count` elements of `from`, from element `source` on, to `to`, from element `target` on.
 Status CopyRun(const Tensor& from, int64_t source, Tensor* to, int64_t target, int64_t count) {
   const auto copy = [&]<class T>(T*) {
     std::copy_n(from.data<T>() + source, count, to->mutable_data<T>() + target);

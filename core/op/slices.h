@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slices: a part of a tensor, as a set of equally long runs of its elements: rows along dimension
-// 0, slices along the first few dimensions. What a sparse update says that it has changed, and how
-// a StateLog carries it.
+// Slices: some elements of a tensor, as a set of equally long runs: rows along dimension 0, slices
+// along the first few dimensions. A sparse update reports its changes in this form, and a StateLog
+// records them in it.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ namespace penstock {
 
 class Slices {
  public:
-  // Slice k holds the elements [k * length, (k + 1) * length). REQUIRES length > 0 if there are
-  // any. Numbers may repeat, in any order.
+  // Slice k consists of the elements [k * length, (k + 1) * length). REQUIRES: length > 0 if there
+  // are any slices. Numbers may repeat, in any order.
   Slices(int64_t length, std::vector<int64_t> numbers);
-  // The rows of `indices`, an int32 or int64 tensor.
+  // Returns the rows named by `indices`, an int32 or int64 tensor.
   static Slices Rows(const Tensor& indices, int64_t length);
   static Slices All() { return Slices(); }
   static Slices None() { return Slices(0, {}); }
-  // Reads the values of a record: `numbers`, an int64 vector, and the elements of each in a row of
-  // `elements`, a matrix. InvalidArgument if they do not fit.
+  // Reads the values of a record: `numbers`, an int64 vector, and `elements`, a matrix with one
+  // slice per row. InvalidArgument if they do not fit.
   static StatusOr<Slices> Of(const Tensor& numbers, const Tensor& elements);
 
-  // Adds the slices of `other`. Slices of different lengths become all of the tensor.
+  // Adds the slices of `other`. If the lengths differ, the result is the complete tensor.
   void Add(const Slices& other);
 
   bool all() const { return all_; }
@@ -41,11 +41,12 @@ class Slices {
   std::vector<int64_t> numbers_;
 };
 
-// A matrix with a row for each slice, in the memory of `from`. ResourceExhausted without memory.
-// REQUIRES !slices.all(), and that `from` has them.
+// Returns a matrix with a row for each slice, in the memory of `from`. ResourceExhausted if there
+// is not enough memory. REQUIRES: !slices.all(), and `from` has the slices.
 StatusOr<Tensor> GatherSlices(const Tensor& from, const Slices& slices);
-// Writes them back. InvalidArgument where `to` has no such slices or another type; `to` is
-// unchanged then. `elements` must be in the memory of `to`, or in the host's if that is the CPU's.
+// Writes such a matrix back. InvalidArgument if `to` has no such slices or another type; `to` is
+// then unchanged. `elements` must be in the memory of `to`, or in host memory if `to` is on the
+// CPU.
 Status ScatterSlices(const Slices& slices, const Tensor& elements, Tensor* to);
 
 }  // namespace penstock

@@ -17,7 +17,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// A number that is added to.
+// A number with an Add operation.
 class Counter : public Resource {
  public:
   explicit Counter(const char* type = "Counter") : type_(type) {}
@@ -125,7 +125,7 @@ TEST(StateLog, ClearingIsOneRecord) {
   CounterIn(store, "d", "c");
   log.Clear();
   store.ClearContainer("c");
-  store.ClearContainer("c");  // nothing happens
+  store.ClearContainer("c");  // does nothing
   store.ClearAll();
   EXPECT_EQ(log.Texts(), (Texts{"a 0 remove; b 0 remove", "c 0 remove"}));
 }
@@ -139,14 +139,15 @@ TEST(StateReplayer, MakesTheSameState) {
   first->Add(1, {.step_id = 3});
   ASSERT_TRUE(store.Remove("c", "a").ok());
   CounterIn(store, "c", "a")->Add(10, {});
-  first->Add(100, {});  // a step has its handle still
+  first->Add(100, {});  // a step still has its handle
   CounterIn(store, "", "b")->Add(2, {});
 
   ASSERT_TRUE(log.ReplayOn(replica).ok());
   EXPECT_EQ(replica.List(), store.List());
   EXPECT_EQ(CounterIn(replica, "c", "a")->count, 10);
   EXPECT_EQ(CounterIn(replica, "", "b")->count, 2);
-  // A replica of the replica gets the same records, but for the change of what was removed.
+  // Replaying the replayed store's log gives the same records, except the change of the removed
+  // resource.
   Texts expected = log.Texts();
   expected.erase(expected.begin() + 5);
   EXPECT_EQ(replica_log.Texts(), expected);
@@ -244,7 +245,7 @@ TEST(ReplayValues, ShapesAndTypes) {
   EXPECT_FALSE(ReplayValues(change).GetShape(1).ok());
 }
 
-// The records of each resource come in the order of its versions if several threads update it.
+// If several threads update a resource, its records still come in the order of its versions.
 TEST(StateLog, RecordsOfAResourceComeInOrder) {
   RecordingLog log;
   ResourceStore store, replica;

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Versions are raised one by one: no record of ours comes near.
+// Versions are raised one by one, so no valid record reaches this.
 constexpr int64_t kVersionMax = std::numeric_limits<int64_t>::max() / 2;
 
 std::map<std::string, ResourceMaker, std::less<>>& Makers() {
@@ -45,7 +45,7 @@ Status StateReplayer::ApplyPart(const ResourceChange& change, const UpdateOrigin
   if (change.action == kCreateAction) return Create(change, origin);
   const auto it = resources_.find(change.resource.id);
   if (it == resources_.end()) {
-    // A step that held the handle has changed it after its removal.
+    // A late change, by a step that held the handle after the resource was removed.
     if (change.resource.id <= last_id_) return OkStatus();
     return DataLoss("there is no record of its creation before this one");
   }

@@ -3,7 +3,7 @@
 // StateReplayer: applies the records of a StateLog to another store, which then holds the same
 // state, byte by byte.
 //
-// Records may come from outside: one that does not fit is an error, not a crash.
+// Records are not trusted: one that does not fit gives an error, not a crash.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace penstock {
 
-// Not thread-safe. Nobody else changes the resources of `store` until End.
+// Not thread-safe. No other code may change the resources of `store` until End.
 class StateReplayer {
  public:
-  // `store` is empty, and may have a log of its own, which sees the same changes.
+  // `store` is empty. It may have a log of its own, which gets the same changes.
   explicit StateReplayer(ResourceStore& store) : store_(store) {}
 
-  // Applies the next record. Unimplemented for an opaque change, and names the resource, its type
-  // and why. DataLoss where records are missing before it, or come twice.
+  // Applies the next record. For an opaque change: Unimplemented, which names the resource, its
+  // type and the reason. DataLoss if records before it are missing, or if it comes twice.
   Status Apply(const StateChange& change);
-  // Ends the replay. Elements that unfinished operations had taken go back to their
-  // places, as if the steps had been cancelled.
+  // Ends the replay. Elements that unfinished operations had taken are put back in their places, as
+  // if the steps had been cancelled.
   void End(const UpdateOrigin& origin);
 
  private:
@@ -38,7 +38,7 @@ class StateReplayer {
   uint64_t last_id_ = 0;
 };
 
-// The values of a record, checked. Errors name the resource and the action.
+// Reads and checks the values of a record. Errors name the resource and the action.
 class ReplayValues {
  public:
   // Borrows `change`.
@@ -47,7 +47,7 @@ class ReplayValues {
   size_t size() const { return change_.values.size(); }
   Status Expect(size_t count) const;
   Status ExpectAtLeast(size_t count) const;
-  // Value i. REQUIRES that it is there.
+  // Returns value i. REQUIRES: it exists.
   const Tensor& Get(size_t i) const { return change_.values[i]; }
   // Decode value i, which Value() encoded. InvalidArgument if it is of another kind.
   StatusOr<int64_t> Int(size_t i) const;
@@ -62,16 +62,16 @@ class ReplayValues {
   const ResourceChange& change_;
 };
 
-// Values of records, as ReplayValues reads them.
+// Encode values of records for ReplayValues.
 Tensor Value(int64_t value);
 Tensor Value(DType dtype);
 Tensor Value(const PartialShape& shape);
 
-// Makes a resource from what Describe returned.
+// Makes a resource from the values that Describe returned.
 using ResourceMaker = StatusOr<std::shared_ptr<Resource>> (*)(const std::string& name,
                                                               const ReplayValues& values);
-// How replay makes resources of one type. Declared statically, before main; REQUIRES that `type` is
-// new. For every class whose OpaqueReason is null.
+// Declares how replay makes resources of one type. Needed for every class whose OpaqueReason is
+// null. Declared statically, before main; REQUIRES: no other declaration has this `type`.
 struct ResourceMakerDeclaration {
   ResourceMakerDeclaration(const char* type, ResourceMaker make);
 };

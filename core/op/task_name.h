@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TaskName: "/job:ps/replica:0/task:1", the name of a task of the cluster. Names become values when
-// they enter, so that code that runs per tensor compares values and cuts no strings.
+// TaskName: "/job:ps/replica:0/task:1", the name of a task of the cluster. Strings are parsed when
+// they enter a process, so that code that runs per tensor compares values and parses no strings.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct TaskName {
 
   // InvalidArgument unless `text` names one task: its job, replica and number, and no device.
   static StatusOr<TaskName> Parse(string_view text);
-  // The task of a device. InvalidArgument unless `device` is a full name.
+  // Returns the task of a device. InvalidArgument unless `device` is a full name.
   static StatusOr<TaskName> OfDevice(string_view device);
 
   auto operator<=>(const TaskName&) const = default;

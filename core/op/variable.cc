@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// Is called after each change, under the variable's lock, while a ChangeWatch (change_watch.h)
-// watches any variable; else null.
+// Called after each change, under the variable's lock, while a ChangeWatch (change_watch.h) watches
+// any variable; else null.
 std::atomic<void (*)(const Variable&, absl::FunctionRef<Slices()> changed)> change_observer{
     nullptr};
 
@@ -52,7 +52,7 @@ bool Variable::initialized() const {
 
 void Variable::Shutdown() {
   removed_.store(true, std::memory_order_release);
-  Tensor old;  // ends after the lock is released
+  Tensor old;  // destroyed after the lock is released
   MutexLock lock(mu_);
   std::swap(old, value_);
 }
@@ -79,7 +79,7 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
     return InvalidArgument("variable '", name_, "' holds ", Name(dtype_), ", assigned a value of ",
                            Name(value.dtype()));
   }
-  // The old value ends after the lock is released: freeing much memory takes time.
+  // The old value is destroyed after the lock is released: freeing much memory takes time.
   Tensor old;
   MutexLock lock(mu_);
   if (!shape_.Compatible(value.shape())) {
@@ -100,7 +100,7 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
 }
 
 Status Variable::MakeExclusive() {
-  // Foreign memory is not ours to write, even if nobody else holds it.
+  // Foreign memory must not be written, even if this is the only reference.
   if (value_.unique() && value_.buffer()->allocator() != nullptr) return OkStatus();
   ASSIGN_OR_RETURN(value_, value_.TryCloneInItsMemory());
   return OkStatus();
@@ -122,13 +122,13 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
   const absl::Cleanup unlock = [&once]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (Variable* variable : once) variable->mu_.Unlock();
   };
-  // All or none: no copy is made for an update that cannot happen.
+  // Check all first, so that no value is copied for an update that fails.
   for (Variable* variable : once) RETURN_IF_ERROR(variable->CheckInitialized());
   for (Variable* variable : once) RETURN_IF_ERROR(variable->MakeExclusive());
 
   absl::InlinedVector<Tensor*, 4> values;
   for (Variable* variable : variables) values.push_back(&variable->value_);
-  const WatchedLoops unwatched(nullptr);  // half an update would stay
+  const WatchedLoops unwatched(nullptr);  // ending a loop early would leave half an update
   RETURN_IF_ERROR(fn(values));
   bool logged = false;
   for (Variable* variable : once) {
@@ -160,7 +160,7 @@ void Variable::RecordUpdate(absl::Span<Variable* const> variables, const Group& 
 
 Resource::Part Variable::UpdatePart(const Slices& changed) const {
   if (!changed.all()) {
-    // If there is no memory for the slices, record the whole value, which needs none.
+    // If there is no memory for the slices, record the complete value, which needs no copy.
     StatusOr<Tensor> elements = GatherSlices(value_, changed);
     if (elements.ok()) return {this, kSlicesAction, {changed.Numbers(), *std::move(elements)}};
   }
@@ -170,7 +170,7 @@ Resource::Part Variable::UpdatePart(const Slices& changed) const {
 std::vector<Tensor> Variable::Describe() const {
   MutexLock lock(mu_);
   std::vector<Tensor> values = {Value(dtype_), Value(shape_)};
-  // A variable may have been assigned before it is put into a store.
+  // A variable may be assigned before it is added to a store.
   if (value_.valid()) values.push_back(value_);
   return values;
 }

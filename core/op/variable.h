@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variable: a named tensor that outlives steps, behind both kinds of front: a resource handle
-// (VarHandleOp) and TensorFlow-1 reference edges (VariableV2).
+// Variable: a named tensor that outlives steps. Ops refer to it by a resource handle (VarHandleOp)
+// or by TensorFlow 1's reference edges (VariableV2).
 //
-// Reading yields a snapshot that shares the buffer; an update writes in place when nobody else
-// holds the buffer and into a copy when somebody does, which the allocator that owns the buffer
-// makes. So no reader ever sees half an update. Thread-safe.
+// Reading returns a snapshot that shares the buffer. An update writes in place if the variable has
+// the only reference to the buffer, else into a copy (from the buffer's allocator). So no reader
+// ever sees half an update. Thread-safe.
 //
-// Actions in a StateLog: "assign" {value}, "update" {value} (the whole new value of an update), and
-// "slices" {numbers, elements}: what core/op/slices.h puts into the value.
+// Actions in a StateLog: "assign" {value}, "update" {value} (the complete new value), and "slices"
+// {numbers, elements} (core/op/slices.h writes them into the value).
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ namespace penstock {
 
 class Variable final : public Resource {
  public:
-  // `shape` is what the variable may hold; assignments of another shape are errors unless it is
-  // only partly known or the op says validate_shape=false.
+  // `shape` is the shape of the variable's values. Assigning another shape is an error unless
+  // `shape` is only partly known or the op says validate_shape=false.
   Variable(std::string name, DType dtype, PartialShape shape);
 
   const char* TypeName() const override { return "Variable"; }
@@ -45,31 +45,35 @@ class Variable final : public Resource {
   std::vector<Tensor> Describe() const override;
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
-  // Taken out of its container: the value is dropped at once, whoever still holds the object.
+  // Called when it is removed from its container: drops the value at once, even if handles still
+  // refer to the object.
   void Shutdown() override ABSL_LOCKS_EXCLUDED(mu_);
-  // One load: what a kept handle is checked with, so that its variable is not looked up every step.
+  // Costs one load. Tells whether a kept handle is still valid, so that steps need not look up the
+  // variable by name.
   bool removed() const { return removed_.load(std::memory_order_acquire); }
 
   // FailedPrecondition "Attempting to use uninitialized value NAME" before the first assignment
   // (client programs depend on these words).
   StatusOr<Tensor> Read() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls `fn` with the value under the lock, without sharing the buffer: what Gather uses, so that
-  // reading a few rows never makes a concurrent update copy the table. `fn` must not call back.
+  // Calls `fn` with the value under the lock, without sharing the buffer. Gather uses it, so that
+  // reading a few rows never makes a concurrent update copy the table. `fn` must not call the
+  // variable.
   Status Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Replaces the value (Assign). A new shape is taken where `validate_shape` is false.
+  // Replaces the value (Assign). Accepts a new shape if `validate_shape` is false.
   Status Assign(Tensor value, bool validate_shape, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Changes the values of `variables` together: locks them (in address order, so that no two
-  // updates deadlock; one variable named twice is locked once), makes each buffer exclusively its
-  // own, and calls `fn` with the tensors in the order given. Uninitialized ones are
-  // FailedPrecondition. If `fn` fails, versions stay, and so must the tensors: fn validates before
-  // it writes. (The analysis cannot follow locks whose number is not known.)
+  // updates deadlock; a variable listed twice is locked once), makes each the only owner of its
+  // buffer, and calls `fn` with the tensors in the given order. FailedPrecondition if one is
+  // uninitialized. If `fn` fails, versions do not change, so `fn` must not have changed the
+  // tensors: it must validate before it writes. (The thread-safety analysis cannot follow a
+  // variable number of locks.)
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
-  // As above, for updates of a few rows: `changed(i)` is called after `fn`, only if there is a log,
-  // and returns which slices of variable i `fn` may have changed.
+  // As above, for updates of a few rows: `changed(i)` is called after `fn`, only if there is a log.
+  // It returns the slices of variable i that `fn` may have changed.
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
                        absl::FunctionRef<Slices(size_t i)> changed) ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -79,7 +83,8 @@ class Variable final : public Resource {
   Status CheckInitialized() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status MakeExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Part UpdatePart(const Slices& changed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Needs the locks of `once`.
+  // Records an update of `variables` in the state log. REQUIRES: the caller holds the locks of
+  // `once`, the variables without duplicates.
   static void RecordUpdate(absl::Span<Variable* const> variables, const Group& once,
                            const UpdateOrigin& origin, absl::FunctionRef<Slices(size_t i)> changed)
       ABSL_NO_THREAD_SAFETY_ANALYSIS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures one assignment and one update of small variables: the lock, the version, the check for a
-// StateLog.
+// Measures one assignment and one update of small variables: the cost of the lock, the version and
+// the check for a StateLog.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// `count` variables of 16 floats in `store`, all assigned.
+// Makes `count` variables of 16 floats in `store`, all assigned.
 std::vector<std::shared_ptr<Variable>> MakeVariables(ResourceStore& store, int count) {
   std::vector<std::shared_ptr<Variable>> variables;
   for (int i = 0; i < count; ++i) {
@@ -36,7 +36,7 @@ void BM_Assign(benchmark::State& state) {
 }
 BENCHMARK(BM_Assign);
 
-// The variable and its slots, as an optimizer changes them.
+// Updates a variable and its slots together, like an optimizer.
 void BM_Update(benchmark::State& state) {
   ResourceStore store;
   const auto variables = MakeVariables(store, static_cast<int>(state.range(0)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variables with a StateLog, and in memory that the CPU cannot access.
+// Tests variables with a StateLog, and variables in memory that the CPU cannot access.
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -108,7 +108,7 @@ TEST_F(VariableLog, TwoLogsGetTheirOwn) {
   ASSERT_TRUE(other.AttachLog(&other_log).ok());
   const auto a = New("a", DType::kFloat, {1});
   const auto b = std::make_shared<Variable>("b", DType::kFloat, PartialShape({1}));
-  // Assigned before it is in the store: the record of its creation has the value.
+  // It was assigned before it was added to the store, so the record of its creation has the value.
   ASSERT_TRUE(b->Assign(Tensor::Vector<float>({5}), true, {}).ok());
   ASSERT_TRUE(other
                   .LookupOrCreate("", "b", "Variable",
@@ -162,7 +162,7 @@ TEST_F(VariableLog, HostileRecordsAreErrors) {
   EXPECT_EQ(w->version(), 1);
 }
 
-// Threads change variables one by one and together; the log tells the one order in which they did.
+// Threads change variables one by one and together; the log gives one order of all changes.
 TEST_F(VariableLog, ReplaysWhatManyThreadsDid) {
   std::vector<std::shared_ptr<Variable>> variables;
   for (int i = 0; i < 3; ++i) {
@@ -197,7 +197,7 @@ TEST_F(VariableLog, ReplaysWhatManyThreadsDid) {
   }
 }
 
-// Memory that the CPU must not touch: its addresses lead nowhere.
+// Memory that the CPU must not access: its addresses are invalid.
 class DeviceMemory final : public Allocator {
  public:
   const std::string& name() const override { return name_; }
@@ -218,7 +218,7 @@ class DeviceMemory final : public Allocator {
   int copies = 0;
 
  private:
-  static constexpr intptr_t kFar = intptr_t{1} << 56;  // beyond every address space
+  static constexpr intptr_t kFar = intptr_t{1} << 56;  // outside of every address space
   static void* Move(const void* pointer, intptr_t by) {
     return reinterpret_cast<void*>(reinterpret_cast<intptr_t>(pointer) + by);
   }
@@ -255,7 +255,7 @@ TEST_F(DeviceVariable, IsUpdatedWhileItIsRead) {
   Variable w("w", DType::kFloat, {2});
   ASSERT_TRUE(w.Assign(OnDevice({1, 2}), true, {}).ok());
   ASSERT_TRUE(AddOne(w).ok());
-  EXPECT_EQ(memory_.copies, 0);  // in place
+  EXPECT_EQ(memory_.copies, 0);  // updated in place
   const Tensor snapshot = *w.Read();
   ASSERT_TRUE(AddOne(w).ok());
   EXPECT_EQ(memory_.copies, 1);
@@ -272,7 +272,7 @@ TEST_F(DeviceVariable, IsReplayedInItsMemory) {
   EXPECT_EQ(Floats(*Replica("w")->Read()), (std::vector<float>{2, 2}));
 }
 
-// Memory that cannot be copied within says so, and the value stays.
+// If the memory cannot be copied, the update fails and the value stays.
 TEST_F(DeviceVariable, WithoutCopiesTheUpdateFails) {
   class NoCopies final : public Allocator {
    public:

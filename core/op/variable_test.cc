@@ -72,7 +72,7 @@ TEST(Variable, NeverUpdatesForeignMemory) {
   EXPECT_EQ(memory[0], 1);
   EXPECT_EQ(memory[1], 2);
   const void* place = w.Read()->raw_data();
-  ASSERT_TRUE(AddTo(w, 1).ok());  // from now on it has memory of its own
+  ASSERT_TRUE(AddTo(w, 1).ok());  // by now it has a buffer of its own
   EXPECT_EQ(w.Read()->raw_data(), place);
 }
 
@@ -82,7 +82,7 @@ TEST(Variable, UpdatesInPlaceUnlessSomebodyReads) {
   const void* place = w.Read()->raw_data();
   ASSERT_TRUE(AddTo(w, 1).ok());
   EXPECT_EQ(w.Read()->raw_data(), place);
-  // Inspecting does not share.
+  // Inspect does not share the buffer.
   ASSERT_TRUE(w.Inspect([&](const Tensor& value) {
                  EXPECT_TRUE(value.unique());
                  EXPECT_EQ(value.raw_data(), place);
@@ -91,12 +91,12 @@ TEST(Variable, UpdatesInPlaceUnlessSomebodyReads) {
 
   const Tensor snapshot = *w.Read();
   ASSERT_TRUE(AddTo(w, 1).ok());
-  EXPECT_EQ(snapshot.ToString(), "int64[2] 2 3");  // it never changes
+  EXPECT_EQ(snapshot.ToString(), "int64[2] 2 3");  // a snapshot never changes
   EXPECT_EQ(w.Read()->ToString(), "int64[2] 3 4");
   const void* new_place = w.Read()->raw_data();
   EXPECT_NE(new_place, place);
   ASSERT_TRUE(AddTo(w, 1).ok());
-  EXPECT_EQ(w.Read()->raw_data(), new_place);  // and in place again
+  EXPECT_EQ(w.Read()->raw_data(), new_place);  // updated in place again
 }
 
 TEST(Variable, WhatWasAssignedIsNotWrittenTo) {
@@ -108,7 +108,7 @@ TEST(Variable, WhatWasAssignedIsNotWrittenTo) {
   EXPECT_EQ(w.Read()->ToString(), "int64[1] 6");
 }
 
-// A loop that was given up would leave half an update behind.
+// Ending a loop early would leave half an update.
 TEST(Variable, LoopsOfAnUpdateRunToTheirEnd) {
   struct Ended final : LoopWatch {
     Status GoesOn() const override { return Cancelled("the step has ended"); }
@@ -139,7 +139,7 @@ TEST(Variable, SeveralAtOnce) {
   ASSERT_TRUE(Variable::Update(named_twice, {}, swap).ok());
   EXPECT_EQ(a.Read()->ToString(), "int64[1] 2");
   EXPECT_EQ(b.Read()->ToString(), "int64[1] 1");
-  EXPECT_EQ(b.version(), 2);  // one update
+  EXPECT_EQ(b.version(), 2);  // counts as one update
 
   Variable* const with_uninitialized[] = {&a, &c};
   EXPECT_EQ(Variable::Update(with_uninitialized, {}, swap),
@@ -152,8 +152,8 @@ TEST(Variable, SeveralAtOnce) {
   EXPECT_EQ(a.version(), 2);
 }
 
-// Writers add to all elements at once, in variables named in different orders; readers must never
-// see a half-done update. Nothing gets lost.
+// Writers add to all elements at once, in variables listed in different orders. Readers must never
+// see half an update, and no update may be lost.
 TEST(Variable, ReadersSeeWholeUpdatesOnly) {
   constexpr int kElements = 500, kUpdates = 300, kWriters = 3;
   Variable a("a", DType::kInt64, {kElements}), b("b", DType::kInt64, {kElements});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a whole file of records or text may be compressed, by TensorFlow's names.
+// The compression of a file of records or text, with TensorFlow's names.
 #pragma once
 
 #include "core/base/status.h"
@@ -9,7 +9,7 @@ namespace penstock {
 
 enum class Compression { kNone, kZlib, kGzip };
 
-// "", "ZLIB" or "GZIP"; InvalidArgument otherwise.
+// Accepts "", "ZLIB" and "GZIP"; InvalidArgument otherwise.
 inline StatusOr<Compression> ParseCompression(string_view name) {
   if (name.empty()) return Compression::kNone;
   if (name == "ZLIB") return Compression::kZlib;

@@ -41,7 +41,7 @@ class InflatingStream final : public InputStream {
  public:
   InflatingStream(std::string path, std::unique_ptr<RandomAccessFile> file, bool gzip)
       : InputStream(path), file_(std::move(path), std::move(file)), gzip_(gzip) {
-    // 32 KiB of window; 16 more ask zlib for gzip's header and trailer.
+    // zlib's window is 32 KiB; adding 16 makes it parse gzip's header and trailer.
     CHECK(inflateInit2(&zlib_, MAX_WBITS + (gzip ? 16 : 0)) == Z_OK);
   }
   ~InflatingStream() override { inflateEnd(&zlib_); }
@@ -78,7 +78,7 @@ class InflatingStream final : public InputStream {
   }
 
   PlainStream file_;
-  const bool gzip_;  // several gzip files one after the other are one
+  const bool gzip_;  // a gzip file may consist of several gzip streams
   bool ended_ = false;
   z_stream zlib_ = {};
   const std::unique_ptr<char[]> compressed_ = std::make_unique<char[]>(kBlockBytes);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InputStream: the bytes of one file from its beginning to its end, decompressed on the way and
-// read ahead in blocks.
+// InputStream: reads the bytes of one file from its beginning to its end, decompresses them, and
+// reads ahead in blocks.
 //
-// Offsets count decompressed bytes. Whatever a file claims, memory grows only with bytes that are
-// there. Errors name the file, and the offset up to which the data were good; damaged compression
-// is DataLoss, too little memory ResourceExhausted, and both are sticky. One owner at a time.
-// Borrows nothing once it is open.
+// Offsets count decompressed bytes. Memory grows only with bytes that the file really has, not with
+// the lengths that it states. Errors name the file and the offset up to which the data were good.
+// Errors are sticky: DataLoss if the compressed data are damaged, ResourceExhausted if there is not
+// enough memory. One owner at a time. Borrows nothing once it is open.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ namespace penstock {
 
 class InputStream {
  public:
-  // Records and lines longer than this are refused: a small compressed file may be a very long one.
+  // The largest record or line, in bytes; longer ones are errors, because a small compressed file
+  // may contain a very long one.
   static constexpr int64_t kPieceBytesMax = (int64_t{1} << 31) - 1;
 
   static StatusOr<std::unique_ptr<InputStream>> Open(Env& env, const std::string& path,
@@ -30,34 +31,34 @@ class InputStream {
   const std::string& path() const { return path_; }
   int64_t offset() const { return offset_; }  // of the next byte
 
-  // Replaces `*bytes` by the next `count`; by fewer only where the file ends before.
+  // Replaces `*bytes` by the next `count` bytes; by fewer only at the end of the file.
   Status Read(int64_t count, std::string* bytes);
-  // The next line without its end ("\n" or "\r\n"); the last one need not have one. False at the
-  // end of the file.
+  // Reads the next line without its end ("\n" or "\r\n"); the last line need not have one. Returns
+  // false at the end of the file.
   StatusOr<bool> ReadLine(std::string* line);
-  // Leaves `count` bytes out; OutOfRange where the file ends before.
+  // Skips `count` bytes; OutOfRange if the file ends before.
   Status Skip(int64_t count);
 
  protected:
   explicit InputStream(std::string path);
 
-  // Fills `buffer` with 1 to `capacity` next bytes; 0: the end.
+  // Fills `buffer` with the next 1 to `capacity` bytes; returns their number, 0 at the end.
   virtual StatusOr<int64_t> Fill(char* buffer, int64_t capacity) = 0;
-  // Leaves out up to `count` bytes that were not Filled yet; how many.
+  // Skips up to `count` bytes that Fill has not returned yet; returns how many.
   virtual StatusOr<int64_t> SkipUnread(int64_t count) { return 0; }
 
  private:
-  // Has at least one byte in the buffer, unless the file ends.
+  // Ensures that the buffer has at least one byte, unless the file ends.
   Status Refill();
   int64_t buffered() const { return end_ - begin_; }
-  // Appends; ResourceExhausted where there is no memory for it.
+  // Appends the next `count` bytes; ResourceExhausted if there is not enough memory for them.
   Status Take(int64_t count, std::string* bytes);
-  // Says where it happened.
+  // Adds the file and the offset to an error.
   Status At(const Status& why) const;
 
   const std::string path_;
   const std::unique_ptr<char[]> buffer_;
-  int64_t begin_ = 0, end_ = 0;  // of what is unread in buffer_
+  int64_t begin_ = 0, end_ = 0;  // the unread bytes of buffer_
   int64_t offset_ = 0;
   Status error_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frame of a record: FORMAT.md.
+// Sizes and little-endian numbers of a record's frame (FORMAT.md).
 #pragma once
 
 #include <cstddef>

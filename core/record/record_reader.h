@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordReader: the records of one TFRecord file (FORMAT.md), one after the other.
+// RecordReader: reads the records of one TFRecord file (FORMAT.md), one after the other.
 //
 // Every checksum is verified before a record is returned: a flipped bit is DataLoss with file and
-// offset, and sticky. Memory grows only with bytes that are there, whatever length a record claims.
-// One owner at a time.
+// offset, and sticky. Memory grows only with bytes that the file really has, not with the length
+// that a record states. One owner at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ class RecordReader {
   static StatusOr<RecordReader> Open(Env& env, const std::string& path,
                                      Compression compression = Compression::kNone);
 
-  // The offset of the next record: in the file, or in its decompressed contents.
+  // Returns the offset of the next record, in the file or in its decompressed contents.
   int64_t offset() const { return stream_->offset(); }
-  // Goes on from an `offset` that an earlier reader of the same file stood at. Before the first
+  // Skips to an `offset` that an earlier reader of the same file returned. Call it before the first
   // Read.
   Status SkipTo(int64_t offset) { return stream_->Skip(offset); }
 
-  // The next record; false at the end of the file.
+  // Reads the next record; returns false at the end of the file.
   StatusOr<bool> Read(std::string* record);
 
  private:

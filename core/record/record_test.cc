@@ -18,7 +18,8 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// testdata/ was written by TensorFlow 2.21 (tf.io.TFRecordWriter): these records, in this order.
+// testdata/ was written by TensorFlow 2.21 (tf.io.TFRecordWriter), with these records in this
+// order.
 const char* const kGolden[] = {"core/record/testdata/records.tfrecord",
                                "core/record/testdata/records.tfrecord.zlib",
                                "core/record/testdata/records.tfrecord.gz"};
@@ -53,7 +54,7 @@ void WriteRecords(const std::string& path, const Strings& records, Compression c
   CHECK_OK((*writer)->Close());
 }
 
-// All records up to the end or the first error.
+// Reads all records up to the end or the first error.
 Status ReadRecords(const std::string& path, Compression compression, Strings* records,
                    int64_t from = 0) {
   ASSIGN_OR_RETURN(RecordReader reader, RecordReader::Open(Env::Real(), path, compression));
@@ -132,7 +133,7 @@ TEST(Record, GoesOnFromAnOffset) {
   }
 }
 
-// Flips each single bit: the records before it come, then DataLoss with file and offset.
+// Flips each single bit: the records before it are read, then DataLoss names file and offset.
 TEST(Record, EveryFlippedBitIsDataLoss) {
   const std::string path = TestFile("flipped"), good = Contents(kGolden[0]);
   const Strings records = GoldenRecords();
@@ -168,7 +169,7 @@ TEST(Record, EveryFlippedBitOfACompressedFileIsDataLossOrWithoutEffect) {
         EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status;
         EXPECT_TRUE(absl::StrContains(status.message(), path)) << status;
       } else {
-        ++unseen;  // gzip's header holds a time stamp and the like
+        ++unseen;  // a bit in gzip's header, for instance of a time stamp
         EXPECT_EQ(read, GoldenRecords()) << "bit " << bit;
       }
     }
@@ -204,7 +205,7 @@ TEST(Record, AHostileLengthAllocatesNothing) {
     auto reader = RecordReader::Open(Env::Real(), path);
     ASSERT_TRUE(reader.ok());
     std::string record;
-    for (int k = 0; k < 2; ++k) {  // the error stays
+    for (int k = 0; k < 2; ++k) {  // the error is sticky
       EXPECT_EQ(reader->Read(&record).status().code(), StatusCode::kDataLoss);
     }
     EXPECT_LT(record.capacity(), size_t{1} << 20);

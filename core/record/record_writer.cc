@@ -28,7 +28,7 @@ class PlainWriter final : public RecordWriter {
 class DeflatingWriter final : public RecordWriter {
  public:
   DeflatingWriter(std::unique_ptr<WritableFile> file, bool gzip) : RecordWriter(std::move(file)) {
-    constexpr int kMemoryLevel = 9;  // as TensorFlow
+    constexpr int kMemoryLevel = 9;  // as in TensorFlow
     CHECK(deflateInit2(&zlib_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + (gzip ? 16 : 0),
                        kMemoryLevel, Z_DEFAULT_STRATEGY) == Z_OK);
   }
@@ -37,7 +37,7 @@ class DeflatingWriter final : public RecordWriter {
  private:
   Status Emit(std::string* bytes, Until until) override {
     string_view left = *bytes;
-    do {  // zlib counts in 32 bits
+    do {  // zlib's counters have 32 bits
       const string_view piece = left.substr(0, size_t{1} << 30);
       left.remove_prefix(piece.size());
       RETURN_IF_ERROR(Deflate(piece, left.empty() ? until : Until::kBlock));

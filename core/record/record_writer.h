@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordWriter: writes one TFRecord file (FORMAT.md), over what was there.
+// RecordWriter: writes one TFRecord file (FORMAT.md) and replaces an existing one.
 //
-// Records are gathered and compressed in memory: a file is whole only after Close has returned OK.
-// After Flush everything written so far can be read by others. Errors are sticky. One owner at a
-// time.
+// Records are collected and compressed in memory: the file is complete only after Close has
+// returned OK. After Flush everything written so far can be read by others. Errors are sticky. One
+// owner at a time.
 #pragma once
 
 #include <memory>
@@ -23,14 +23,14 @@ class RecordWriter {
 
   Status Write(string_view record);
   Status Flush();
-  // Must be called: without it, what was not flushed is lost.
+  // Must be called: otherwise records since the last Flush are lost.
   Status Close();
 
  protected:
   explicit RecordWriter(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
 
   enum class Until { kBlock, kFlush, kEnd };
-  // Hands `*bytes` on to the file, and empties it.
+  // Writes `*bytes` to the file, and clears it.
   virtual Status Emit(std::string* bytes, Until until) = 0;
 
   const std::unique_ptr<WritableFile> file_;

@@ -11,10 +11,10 @@
 
 namespace penstock {
 
-// Tensors that it has made point to it until they are freed, by whichever step.
+// Tensors that it has allocated point to it until they are freed, possibly in a later step.
 class RecordingAllocator final : public Allocator {
  public:
-  // The one in front of `memory`.
+  // Returns the recording allocator of `memory`.
   static Allocator* Of(Allocator* memory) {
     static Mutex& mu = *new Mutex;
     static auto& all = *new std::map<Allocator*, std::unique_ptr<RecordingAllocator>>;

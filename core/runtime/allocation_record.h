@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AllocationRecord: the memory that one kernel takes while it runs, for steps that are traced.
+// AllocationRecord: records the memory that one kernel allocates while it runs, for traced steps.
 //
-// Other steps pay nothing: the kernel of a traced step is given allocators of the same memory that
-// write down what they hand out. They live for ever, as its tensors may.
+// Other steps pay nothing: a kernel of a traced step gets special allocators of the same memory,
+// which record their allocations. These allocators are never destroyed, because tensors may refer
+// to them.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@
 
 namespace penstock {
 
-// Records on its thread, from construction to destruction, what a kernel that is called with
-// `params` allocates and frees. Records may be nested: the innermost one counts.
+// From construction to destruction, records the allocations and frees on its thread of a kernel
+// that is called with `params`. Records may be nested: the innermost one counts.
 class AllocationRecord {
  public:
   explicit AllocationRecord(KernelContext::Params* params);
@@ -24,7 +25,7 @@ class AllocationRecord {
   AllocationRecord(const AllocationRecord&) = delete;
   AllocationRecord& operator=(const AllocationRecord&) = delete;
 
-  // So far, by allocator.
+  // Returns the memory so far, by allocator.
   std::vector<NodeStats::Memory> memory() const;
 
  private:
@@ -46,7 +47,7 @@ class AllocationRecord {
   static constinit thread_local AllocationRecord* current_;
 
   KernelContext::Params* const params_;
-  const std::pair<Allocator*, Allocator*> allocators_;  // the kernel's own: device, host
+  const std::pair<Allocator*, Allocator*> allocators_;  // the kernel's own allocators: device, host
   AllocationRecord* const outer_;
   std::vector<Used> used_;
 };

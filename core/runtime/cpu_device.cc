@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/runtime/cpu_rates.h"
 #include "core/tensor/caching_allocator.h"
 #include "core/tensor/huge_pages.h"
 
@@ -30,7 +31,9 @@ std::unique_ptr<Device> MakeCpuDevice(const DeviceOptions& options) {
   DeviceInfo info = {.name = options.task, .incarnation = options.incarnation};
   info.name.type = "CPU";
   info.name.index = 0;
-  info.rates = DefaultRates("CPU");
+  CpuRates known = GetCpuRates();
+  info.rates = known.rates;
+  info.description = std::move(known.origin);
   info.lanes = options.lanes;
   const int64_t limit = MemoryAccount::Task().limit();
   info.memory_limit = limit > 0 ? limit : AvailableMemoryBytes();

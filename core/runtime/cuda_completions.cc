@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// An event that comes within this is seen at once; for later ones the thread sleeps.
+// The thread polls this long for an event and then sleeps.
 constexpr auto kSpin = std::chrono::microseconds(50);
 
 cudaError_t Await(cudaEvent_t event) {
@@ -66,7 +66,7 @@ void CudaCompletions::GiveBack(cudaEvent_t event) {
 void CudaCompletions::After(cudaStream_t stream, Tensor used, Done done) {
   const StatusOr<cudaEvent_t> event = Record(stream);
   if (!event.ok()) {
-    // Nothing tells when `used` is free any more but the end of all work.
+    // Without an event, only the end of all work tells when `used` is free.
     const cudaError_t error = cudaStreamSynchronize(stream);
     return std::move(done)(error == cudaSuccess ? OkStatus() : event.status());
   }
@@ -78,7 +78,7 @@ void CudaCompletions::After(cudaStream_t stream, Tensor used, Done done) {
 Status CudaCompletions::Order(cudaStream_t first, cudaStream_t second) {
   ASSIGN_OR_RETURN(const cudaEvent_t event, Record(first));
   const cudaError_t error = cudaStreamWaitEvent(second, event, 0);
-  GiveBack(event);  // the wait stands, whatever the event is used for next
+  GiveBack(event);  // the wait stays in force when the event is reused
   return EventError(error);
 }
 

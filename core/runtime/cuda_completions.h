@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CudaCompletions: calls back when a stream has come so far. A thread of its own waits for the
-// events, because CUDA's own callbacks must not call CUDA. Private to this folder; only in builds
-// with --config=cuda.
+// CudaCompletions: runs callbacks when a stream has finished the work launched so far. Its own
+// thread waits for the events, because CUDA's callbacks must not call CUDA. Private to this folder;
+// only in builds with --config=cuda.
 //
-// Thread-safe. Destruction waits for everything asked for.
+// Thread-safe. The destructor waits for all callbacks.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,9 +25,9 @@ class CudaCompletions {
   explicit CudaCompletions(int ordinal);
   ~CudaCompletions();
 
-  // Calls `done` when everything that is on `stream` now has ended, and holds `used` until then.
+  // Calls `done` when all work that is on `stream` now has ended, and keeps `used` until then.
   void After(cudaStream_t stream, Tensor used, Done done);
-  // Makes work that is launched on `second` from now on wait for the work that is on `first` now.
+  // Makes work that is launched on `second` from now on wait for all work that is on `first` now.
   Status Order(cudaStream_t first, cudaStream_t second);
 
  private:

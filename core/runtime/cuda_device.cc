@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One GPU. Kernels and copies towards it go to one compute stream, in the order in which the
-// executor launches them; copies to the host go to a second one, which an event ties to the first,
-// so that a kernel launched later need not wait for them. Memory comes from the driver's
-// stream-ordered pool: freeing is a mark in the stream, and no allocation waits for the GPU.
+// A GPU as a Device. Kernels and copies to the GPU run in one compute stream, in the order in which
+// the executor launches them. Copies to the host run in a second stream, ordered after the first by
+// an event, so that a kernel launched later need not wait for them. Memory comes from the driver's
+// stream-ordered pool: freeing is an operation in the stream, and no allocation waits for the GPU.
 #include "core/runtime/cuda_device.h"
 
 #include <cublas_v2.h>
@@ -29,7 +29,7 @@ class CudaDevice final : public Device {
  public:
   CudaDevice(DeviceInfo info, int ordinal) : Device(std::move(info)), ordinal_(ordinal) {}
   ~CudaDevice() override;
-  // Everything that may fail.
+  // Does all initialisation that may fail.
   Status Init();
 
   Allocator& allocator() override { return *allocator_; }
@@ -55,7 +55,7 @@ class CudaDevice final : public Device {
 };
 
 CudaDevice::~CudaDevice() {
-  completions_ = nullptr;  // waits for what is on its way
+  completions_ = nullptr;  // waits for running copies
   UseOnThisThread();
   resources().ClearAll();  // variables hold memory of the pool
   if (cublas_ != nullptr) cublasDestroy(cublas_);
@@ -120,7 +120,7 @@ Status CudaDevice::StartCopyFromHost(const Tensor& from, Tensor* to) {
                    "copying to the GPU");
 }
 
-// No driver, or a driver without a GPU: not an error.
+// Returns true if there is no driver, or a driver without a GPU: this is not an error.
 bool NothingThere(cudaError_t error) {
   return error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
          error == cudaErrorStubLibrary || error == cudaErrorInitializationError ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPUs that CUDA sees, as Devices. Private to this folder; only in builds with --config=cuda.
+// Makes a Device for each GPU that CUDA finds. Private to this folder; only in builds with
+// --config=cuda.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,8 @@
 
 namespace penstock {
 
-// Adds one device per GPU. None, with a line on stderr, where there is no driver or no GPU: the
-// program then runs on the CPU. An error where a GPU is there and does not work.
+// Adds one device per GPU. If there is no driver or no GPU, adds none and prints a line to stderr:
+// the program then runs on the CPU. Returns an error if a GPU exists and does not work.
 Status AppendCudaDevices(const DeviceOptions& options,
                          std::vector<std::unique_ptr<Device>>* devices);
 

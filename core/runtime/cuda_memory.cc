@@ -45,7 +45,7 @@ class CudaAllocator final : public Allocator {
     const cudaError_t error =
         cudaMallocFromPoolAsync(&pointer, std::max<size_t>(bytes, 1), pool_, stream_);
     if (error != cudaSuccess) {
-      cudaGetLastError();  // running out of memory is not to be found by the next launch
+      cudaGetLastError();  // clear the error, or the next launch reports it
       return nullptr;
     }
     counters_.Allocated(bytes);
@@ -129,7 +129,7 @@ class PinnedBlocks final : public Allocator {
   }
 
  private:
-  static constexpr size_t kKeptMax = size_t{1} << 30;  // locked pages are lost to everybody else
+  static constexpr size_t kKeptMax = size_t{1} << 30;  // other processes cannot use locked pages
   static constexpr int kSmallest = 12;                 // a page
 
   static int ClassOf(size_t bytes) {

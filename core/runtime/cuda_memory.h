@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory of a GPU, and the host's memory that a GPU can copy to while the CPU does other
-// things. Private to this folder; only in builds with --config=cuda.
+// Allocators for the memory of a GPU, and for host memory that a GPU can copy to asynchronously.
+// Private to this folder; only in builds with --config=cuda.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,13 +13,13 @@
 
 namespace penstock {
 
-// From the driver's pool of GPU `ordinal`, in the order of `stream`: memory may be used by what is
-// launched on that stream after the allocation, and is free again for what comes after the
-// deallocation. The pool keeps what it has taken from the system.
+// Allocates from the driver's pool of GPU `ordinal`, in the order of `stream`: work launched on
+// that stream after the allocation may use the memory, and work launched after the deallocation may
+// reuse it. The pool never returns memory to the system.
 StatusOr<std::unique_ptr<Allocator>> MakeCudaAllocator(int ordinal, cudaStream_t stream);
 
-// Page-locked memory of the host. Locking pages takes longer than most copies, so blocks are kept
-// by size class. One per process, lives for ever.
+// Returns the allocator of page-locked host memory. Locking pages takes longer than most copies, so
+// it keeps freed blocks by size class. One per process, never destroyed.
 Allocator& PinnedAllocator();
 
 }  // namespace penstock

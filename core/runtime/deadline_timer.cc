@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// The thread is woken only for a deadline earlier than the one it sleeps for; when what it slept
-// for has been disarmed it looks once and sleeps on.
+// The thread is woken only for a deadline earlier than the one for which it sleeps. If the callback
+// it slept for has been disarmed, it wakes up once, checks and sleeps again.
 class ThreadTimer final : public DeadlineTimer {
  public:
   ThreadTimer(Env& env, Scheduler& scheduler)
@@ -86,9 +86,9 @@ class ThreadTimer final : public DeadlineTimer {
   std::map<Token, std::function<void()>> armed_ ABSL_GUARDED_BY(mu_);
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 1;
   Token running_ ABSL_GUARDED_BY(mu_){0, 0};
-  int64_t sleeps_until_ ABSL_GUARDED_BY(mu_) = 0;  // while asleep
+  int64_t sleeps_until_ ABSL_GUARDED_BY(mu_) = 0;  // valid while the thread sleeps
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::unique_ptr<Thread> thread_;  // changed by the first Arm only
+  std::unique_ptr<Thread> thread_;  // set by the first Arm only
 };
 
 }  // namespace

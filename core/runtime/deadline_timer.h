@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeadlineTimer: calls back when a point in time has come; what ends steps that outlive their
-// deadline.
+// DeadlineTimer: runs a callback at a point in time. It ends steps at their deadlines.
 //
-// Deadlines are hardly ever reached, so arming and disarming are cheap. Thread-safe. It outlives
-// everything armed with it.
+// Deadlines are rarely reached, so Arm and Disarm are cheap. Thread-safe. The timer must outlive
+// all armed callbacks.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +18,22 @@ namespace penstock {
 
 class DeadlineTimer {
  public:
-  // The time at which it rings, and a number that makes it unique.
+  // The time at which the callback runs, and a number that makes the token unique.
   using Token = std::pair<int64_t, uint64_t>;
 
   virtual ~DeadlineTimer() = default;
-  // On the real clock. Lives for ever.
+  // Returns the timer on the real clock. It is never destroyed.
   static DeadlineTimer& Real();
 
-  // Calls `expired` on the timer's thread once Env::NowNanos() has reached `deadline_ns`. It must
-  // be quick and must not Disarm itself.
+  // Calls `expired` on the timer's thread when Env::NowNanos() reaches `deadline_ns`. `expired`
+  // must be quick and must not call Disarm for itself.
   virtual Token Arm(int64_t deadline_ns, std::function<void()> expired) = 0;
-  // Returns when `expired` will not be called, or has returned.
+  // Returns when `expired` has returned or will never be called.
   virtual void Disarm(const Token& token) = 0;
 };
 
-// With a thread of its own, which starts with the first Arm and sleeps between deadlines. `env` is
-// the one that belongs to `scheduler`: in a simulation both are simulated.
+// Creates a timer with a thread of its own, which starts with the first Arm and sleeps between
+// deadlines. `env` must belong to `scheduler`: in a simulation both are simulated.
 std::unique_ptr<DeadlineTimer> NewThreadTimer(Env& env, Scheduler& scheduler);
 
 }  // namespace penstock

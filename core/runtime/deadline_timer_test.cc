@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMilli = 1'000'000;
 
-// Waits, for a while, until `n` numbers have been noted.
+// A list of numbers. WaitFor waits until it has `n` of them, for at most 10 seconds.
 class Notes {
  public:
   void Add(int number) {
@@ -70,7 +70,7 @@ TEST(DeadlineTimerTest, DisarmedDoesNotRing) {
   const auto first = timer->Arm(start + 10 * kMilli, [&] { notes.Add(1); });
   timer->Arm(start + 30 * kMilli, [&] { notes.Add(2); });
   timer->Disarm(first);
-  timer->Disarm(first);  // a second time does nothing
+  timer->Disarm(first);  // a second Disarm does nothing
   EXPECT_EQ(notes.WaitFor(1), std::vector<int>{2});
 }
 
@@ -110,7 +110,7 @@ TEST(DeadlineTimerTest, ManyThreads) {
                                       [&rang, p = alive.get()] { rang += *p >= 0; });
         if (i % 3 == 0) std::this_thread::yield();
         timer->Disarm(token);
-        alive.reset();  // must not be seen by a late call
+        alive.reset();  // a late call must not use it
         ++kept;
       }
     });

@@ -11,12 +11,12 @@
 namespace penstock {
 namespace {
 
-// Above this a node is worth another thread: handing it over costs about a microsecond while the
-// pool is awake, several (a wake-up through the system) when it sleeps.
+// A node with a higher cost is worth another thread: a hand-over costs about a microsecond while
+// the pool is awake, and several (the system must wake a thread) when it sleeps.
 constexpr int32_t kExpensiveNanos = 4'000;
-// Samples are cut here: a thread may lose its core for milliseconds in the middle of one, and one
-// such sample, or two, must not make a cheap node expensive: the step would go to several threads
-// for its sake, and every node of it would pay.
+// Samples are capped here. A thread may lose its core for milliseconds in the middle of a node, and
+// one or two such samples must not make a cheap node expensive: the step would use several threads
+// for it, which slows down all its nodes.
 constexpr int64_t kSampleNanosMax = 2 * kExpensiveNanos;
 
 }  // namespace
@@ -39,7 +39,7 @@ StatusOr<std::unique_ptr<Executable>> Executable::Make(Graph graph, Device& devi
   }
   size_t num_outputs = 0;
   for (const Node* node : order) num_outputs += node->num_outputs();
-  executable->output_dtypes_.reserve(num_outputs);  // items point into it
+  executable->output_dtypes_.reserve(num_outputs);  // items point to its elements
   executable->items_.reserve(order.size());
   for (Node* node : order) {
     Loop& loop = executable->loops_[frame_of(node)];
@@ -125,7 +125,7 @@ Status Executable::AddKernel(const Node& node, Device& device, Item* item, Detai
                                               : PlaceArguments(node, device, item, detail);
 }
 
-// On a device whose memory the host cannot read: which values are in which memory.
+// For a device whose memory the host cannot read: finds which values are in which memory.
 Status Executable::PlaceArguments(const Node& node, Device& device, Item* item, Detail* detail) {
   ASSIGN_OR_RETURN(Placement placement,
                    PlaceValues(node, swapped_, graph_.registry(), device.type()));
@@ -163,8 +163,8 @@ void Executable::AddFlow(const LoopFrames& frames) {
   }
 }
 
-// Computes the value that the node's pending count begins with. A Merge that has one input in each
-// iteration counts as other nodes do, so that it costs no more than they do.
+// Computes the initial pending count of a node. A Merge with one input in each iteration is counted
+// like other nodes, so that it costs no more.
 Status Executable::CountInputs(const Item& item, Loop* loop, uint32_t* count) {
   const uint32_t controls = static_cast<uint32_t>(item.node->control_inputs().size());
   *count = item.num_inputs + controls;
@@ -212,7 +212,7 @@ uint32_t Executable::IndexInLoop(const Item& item, const LoopFrames& frames) con
   return static_cast<uint32_t>(&item - &items_[loop.first_item]);
 }
 
-// After AddCounts, which finds the Merges.
+// Call it after AddCounts, which finds the Merges.
 void Executable::AddEdges(const LoopFrames& frames) {
   std::vector<const Item*> item_of(graph_.max_id());
   for (const Item& item : items_) item_of[item.node->id()] = &item;
@@ -254,8 +254,8 @@ void Executable::AddEdgesOf(Item& item, const std::vector<const Item*>& item_of,
 void Executable::RecordCost(uint32_t i, int64_t nanos) const {
   const int32_t sample = static_cast<int32_t>(std::clamp<int64_t>(nanos, 1, kSampleNanosMax));
   const int32_t old = cost_ns_[i].load(std::memory_order_relaxed);
-  // Down quickly, up slowly: noise only ever adds. The first sample, of a cold kernel, leaves the
-  // verdict to the second.
+  // The estimate falls quickly and rises slowly, because noise only makes samples longer. After the
+  // first sample, of a cold kernel, the second one decides.
   const int32_t cost = old == 0       ? std::min(sample, kExpensiveNanos)
                        : sample < old ? (old + sample) / 2
                                       : old + (sample - old + 3) / 4;

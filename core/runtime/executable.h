@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Executable: the executable form of one partition: its kernels, and its graph as flat arrays. Made
-// once by the executor, shared by all steps; private to this folder.
+// once by the executor and shared by all steps. Private to this folder.
 //
-// The nodes of one loop (frame) stand together, in topological order; those outside of loops come
-// first. Nodes, slots and waits are numbered within their frame, since each iteration of a loop has
-// its own counts and values.
+// The nodes of one loop (frame) are stored together, in topological order; the nodes outside of
+// loops come first. Nodes, slots and waits are numbered within their frame, because each iteration
+// of a loop has its own counts and values.
 //
-// Thread-safe: immutable, but for what is learned of the cost of its nodes.
+// Thread-safe: immutable except for the measured costs of its nodes.
 #pragma once
 
 #include <atomic>
@@ -27,35 +27,36 @@ namespace penstock {
 
 class Executable {
  public:
-  // A value's way from output `output` of a node to slot `slot`, an input of node `dst`.
+  // An edge from output `output` of a node to slot `slot`, an input of node `dst`.
   struct Edge {
     uint32_t dst;
     uint32_t slot;
     uint32_t output : 30;
-    uint32_t merges : 1;  // dst counts as a Merge does
-    uint32_t last : 1;    // of this output: it takes the tensor, the others get copies
+    uint32_t merges : 1;  // dst is counted down as a Merge
+    uint32_t last : 1;    // last edge of this output: it moves the tensor, the others copy it
   };
 
-  // Reasons why a node is more than "run the kernel, pass the outputs on"; 0 for most nodes.
+  // Flags of nodes that need more than running the kernel and passing its outputs on; 0 for most
+  // nodes.
   enum Special : uint32_t {
-    kNoOp = 1,            // nothing to run, only order
+    kNoOp = 1,            // has no kernel, only orders other nodes
     kAsync = 2,           // ends when its Done is called
-    kReadsVariables = 4,  // takes values from ref edges
-    kCopiesInputs = 8,    // takes values from the other side, host or device
-    kHostOutputs = 16,    // leaves some outputs in the host's memory
-    kMayBeDead = 32,      // an output without a value is dead, not forgotten
-    kRunsDead = 64,       // runs although an input is dead
-    kFlow = 128,          // the executor runs it; `flow` says what it is
-    kFeedsMerge = 256,    // an edge goes to a node that is kMerges
-    kMerges = 512,        // waits for the first of its inputs that is alive
+    kReadsVariables = 4,  // reads the variables behind ref edges
+    kCopiesInputs = 8,    // needs copies of inputs between host and device
+    kHostOutputs = 16,    // leaves some outputs in host memory
+    kMayBeDead = 32,      // an output without a value is dead, not a mistake of the kernel
+    kRunsDead = 64,       // runs even if an input is dead
+    kFlow = 128,          // the executor runs it; `flow` is the kind of node
+    kFeedsMerge = 256,    // an edge leads to a node with kMerges
+    kMerges = 512,        // runs when the first of its inputs that is alive arrives
     kFetch = 1024,
-    kCommits = 2048,  // the step is not cut short behind it
+    kCommits = 2048,  // the nodes after it run even if the step has failed
   };
 
-  struct alignas(64) Item {  // one cache line
+  struct alignas(64) Item {  // fits one cache line
     Kernel* kernel;
     const Node* node;
-    const DType* output_dtypes;  // a reference is a kResource
+    const DType* output_dtypes;  // a reference counts as a kResource
     uint32_t first_input;        // slot
     uint32_t num_inputs;
     uint32_t num_outputs;
@@ -63,34 +64,34 @@ class Executable {
     uint32_t num_edges;
     uint32_t first_control;
     uint32_t num_controls;
-    uint32_t detail;  // index, if special
+    uint32_t detail;  // index of its Detail, if special
     uint16_t special;
     FlowOp flow;
     bool drops_output;  // an output has no consumer
 
-    // A Merge drops what comes second.
+    // A Merge drops all inputs but the first that is alive.
     bool may_drop() const { return drops_output || (special & kFeedsMerge) != 0; }
   };
   static_assert(sizeof(Item) == 64);
 
-  // The rest, of special nodes.
+  // Further fields of special nodes.
   struct Detail {
     AsyncKernel* async = nullptr;
-    int wait = -1;                           // its place among the loop's nodes that may wait
-    std::vector<uint32_t> variable_inputs;   // to be read
-    std::vector<uint32_t> inputs_to_host;    // to be copied
-    std::vector<uint32_t> inputs_to_device;  // to be copied
-    std::unique_ptr<bool[]> output_on_host;  // where special says so
-    uint32_t loop = 0;                       // of Enter: where it leads
-    int constant = -1;                       // of Enter: its place among the loop's constants
-    int exit = -1;                           // of Exit: its place among the loop's exits
+    int wait = -1;                           // its index among the loop's nodes that may wait
+    std::vector<uint32_t> variable_inputs;   // inputs to replace by the variable's value
+    std::vector<uint32_t> inputs_to_host;    // inputs to copy
+    std::vector<uint32_t> inputs_to_device;  // inputs to copy
+    std::unique_ptr<bool[]> output_on_host;  // set if kHostOutputs
+    uint32_t loop = 0;                       // of Enter: the loop that it leads into
+    int constant = -1;                       // of Enter: its index among the loop's constants
+    int exit = -1;                           // of Exit: its index among the loop's exits
   };
 
-  // A frame: the nodes of one loop, without those of loops inside it; [0]: outside of loops.
+  // A frame: the nodes of one loop, without those of its inner loops; [0]: outside of loops.
   struct Loop {
     std::string name;
     uint32_t parent = 0;
-    uint32_t child = 0;         // its place among the parent's children
+    uint32_t child = 0;         // its index among the parent's children
     uint32_t num_children = 0;  // loops directly inside
     uint32_t first_item = 0;
     uint32_t num_items = 0;
@@ -99,12 +100,13 @@ class Executable {
     uint32_t num_constants = 0;
     int64_t parallel_iterations = 1;
     std::vector<uint32_t> exits;  // nodes
-    std::vector<uint32_t> waits;  // nodes that may wait, by Detail::wait; some for copies
-    // The initial counts of later iterations, by node, where they differ from those of the first.
+    std::vector<uint32_t> waits;  // nodes that may wait, by Detail::wait
+    // The initial counts of later iterations, by node, if they differ from those of the first
+    // iteration.
     std::vector<std::pair<uint32_t, uint32_t>> later_pending;
   };
 
-  // Errors name the node. `cache` may be null: nothing is shared.
+  // Errors name the node. `cache` may be null: no kernel is shared then.
   static StatusOr<std::unique_ptr<Executable>> Make(Graph graph, Device& device,
                                                     KernelCache* cache = nullptr);
 
@@ -119,13 +121,14 @@ class Executable {
   const std::vector<Loop>& loops() const { return loops_; }
   uint32_t outputs_max() const { return outputs_max_; }
 
-  // The word that a step counts down: edges yet to come, and whether the node is expensive, in
-  // which case another thread may run it.
+  // The word that a step counts down for each node: the number of edges that have yet to deliver,
+  // and whether the node is expensive, so that another thread may run it.
   static constexpr uint32_t kDead = 1u << 31;
   static constexpr uint32_t kExpensive = 1u << 30;
   static constexpr uint32_t kCount = kExpensive - 1;
-  // In a node that is kMerges it says instead: an input that is alive is on its way to its slot, or
-  // is there; control edges yet to come; inputs of which it is not known that they are dead.
+  // In a node with kMerges the word holds instead: whether an input that is alive has arrived or is
+  // arriving in its slot; the number of pending control edges; the number of inputs that are not
+  // known to be dead.
   static constexpr uint32_t kClaimed = 1u << 29;
   static constexpr uint32_t kAlive = 1u << 28;
   static constexpr uint32_t kControl = 1u << 14;
@@ -134,9 +137,9 @@ class Executable {
   static bool MergeReady(uint32_t word) {
     return (word & kControls) == 0 && ((word & kAlive) != 0 || (word & kInputs) == 0);
   }
-  // The initial pending count of item `i`.
+  // Returns the initial pending count of item `i`.
   uint32_t pending(uint32_t i) const { return pending_[i].load(std::memory_order_relaxed); }
-  // Writes those of a loop's items to `counts`.
+  // Copies the initial pending counts of the items of `loop` to `counts`.
   void ReadPending(const Loop& loop, std::atomic<uint32_t>* counts) const {
     const std::atomic<uint32_t>* const pending = &pending_[loop.first_item];
     for (uint32_t i = 0, n = loop.num_items; i < n; ++i) {
@@ -144,9 +147,9 @@ class Executable {
     }
   }
 
-  // Takes note of how long one execution of item `i` took, to tell whether the item is expensive.
-  // For that samples are cut at twice the limit; StepStats, from which the compiler's CostTable is
-  // fed, holds them whole.
+  // Records how long one execution of item `i` took, to learn whether the item is expensive.
+  // Samples are capped at twice the limit; StepStats, which feeds the compiler's CostTable, has
+  // them uncapped.
   void RecordCost(uint32_t i, int64_t nanos) const;
 
  private:
@@ -163,8 +166,8 @@ class Executable {
   uint32_t IndexInLoop(const Item& item, const LoopFrames& frames) const;
 
   Graph graph_;
-  KernelCache* cache_ = nullptr;  // while it is made
-  SwappedStacks swapped_;         // of a device whose memory the host cannot read
+  KernelCache* cache_ = nullptr;  // only while the Executable is made
+  SwappedStacks swapped_;         // used for a device whose memory the host cannot read
   std::vector<std::shared_ptr<Kernel>> kernels_;
   std::vector<Item> items_;
   std::vector<Detail> details_;

@@ -24,7 +24,7 @@ void Execution::RunAsync(const StepArgs& args, Ended ended) {
   ended_ = std::move(ended);
   step_.Share();
   if (step_.has_deadline()) {
-    // No thread waits for the step, so only a timer can end it when all its nodes wait.
+    // No thread waits for the step, so if all its nodes wait, only a timer can end it.
     armed_ = timer_.Arm(args.deadline_ns, [this] { nodes_.CheckDeadline(); });
   }
   threads_.RunAsync([this] {
@@ -67,7 +67,7 @@ Status Execution::End() {
   return status;
 }
 
-// Apart from End, whose frame it would double.
+// Not inlined into End: its temporaries would double End's stack frame.
 void Execution::FailEndless() {
   step_.Stop(InvalidArgument("nothing is left to run", loops_.DescribeFrames(),
                              ", which never ends: some of its Enters have not been reached"));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Execution: one step of one executable, in flight: puts together the four parts of a step and
-// begins and ends it. Private to this folder.
+// Execution: one running step of one executable. It owns the four components of a step, and begins
+// and ends the step. Private to this folder.
 //
-//   RunningStep   the step itself: what it was given, whether it goes on
+//   RunningStep the step itself: its arguments, and whether it continues
 //   StepLoops     its iterations and runs of loops
 //   NodeRunner    runs its nodes
 //   StepThreads   its threads
 //
-// Ownership: the executor pools executions; an execution owns its parts and is used for one step
-// after the other. Threads: Run and RunAsync are called between steps; what the threads of the step
-// share is in the parts.
+// Ownership: the executor pools executions; an execution owns its components and is used for one
+// step after the other. Threads: Run and RunAsync are called between steps; the data that the
+// threads of the step share are in the components.
 // Locks: RunningStep, StepLoops and StepThreads each have one. None is taken while another is held.
 #pragma once
 
@@ -37,15 +37,17 @@ class Execution {
 
   // Runs the step on this thread and others.
   Status Run(const StepArgs& args);
-  // Runs it on the scheduler's threads. When `ended` is called the object is free for another step.
+  // Runs the step on the scheduler's threads. When `ended` is called, the object is free for
+  // another step.
   void RunAsync(const StepArgs& args, Ended ended);
-  // Describes what the running step does now; nullopt if none runs. On any thread, at any time.
+  // Describes what the running step is doing now; nullopt if none is running. Call it on any
+  // thread, at any time.
   std::optional<StepActivity> Activity();
 
  private:
   void Begin(const StepArgs& args);
   Status End();
-  // Fails a step that has ended while frames are still running.
+  // Fails a step that has no more work although frames are still running.
   void FailEndless();
 
   const Executable& executable_;
@@ -54,7 +56,7 @@ class Execution {
   StepLoops loops_;
   NodeRunner nodes_;
   StepThreads threads_;
-  Ended ended_;  // of a step that RunAsync has begun
+  Ended ended_;  // callback of a step that RunAsync has begun
   std::optional<DeadlineTimer::Token> armed_;
 };
 

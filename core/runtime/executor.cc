@@ -29,7 +29,7 @@ class PartitionExecutor final : public Executor {
   void RunAsync(const StepArgs& args, Done done) override {
     Execution* const execution = Acquire();
     execution->RunAsync(args, [this, execution, done = std::move(done)](Status status) mutable {
-      Release(execution);  // before `done`, after which the executor may be gone
+      Release(execution);  // before `done`, which may destroy the executor
       std::move(done)(std::move(status));
     });
   }
@@ -47,7 +47,7 @@ class PartitionExecutor final : public Executor {
   }
 
  private:
-  // Steps mostly come one after the other: one execution changes hands without a lock.
+  // Steps mostly run one after the other: the spare execution is then reused without a lock.
   Execution* Acquire() {
     if (Execution* const spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
     MutexLock lock(mu_);

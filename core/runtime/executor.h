@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executor: runs one partition on one device, step after step, many steps at a time.
+// Executor: runs one partition on one device, in many steps, also concurrently.
 //
-// Made once from a partition: kernels are created, the graph becomes flat arrays (per node the
-// kernel, the pending count, the range of out-edges). A ready node that is cheap runs inline, an
-// expensive one goes to the pool while others are ready. No allocation, lock or string per op on
-// the hot path; per-step state is pooled between steps.
+// It is made once from a partition: it creates the kernels and turns the graph into flat arrays
+// (per node the kernel, the pending count, the range of out-edges). A cheap ready node runs inline;
+// an expensive one goes to the pool if other nodes are ready. No allocation, lock or string per op
+// on the hot path; per-step state is pooled between steps.
 // Thread-safe: Run may be called concurrently. The executor outlives its running steps.
 #pragma once
 
@@ -22,27 +22,27 @@ namespace penstock {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Runs every node once and calls `done`, on a thread of the pool, when nothing of the step runs
-  // any more. The first failure aborts the rendezvous, cancels the step, and is the status; it
-  // names the node: "text\n\t [[{{node NAME}}]]". After one, some fetches may be filled in: the
-  // caller drops them. A cancellation from outside ends the step with its status, and with an abort
-  // of the rendezvous. A NoOp with the attribute "_commit" says that what follows is to be done as
-  // a whole: once it has run, the nodes that are or become ready are run whatever happens, but for
-  // those of loops and those that wait (kernels that are async).
+  // Runs every node once and calls `done`, on a thread of the pool, when no work of the step is
+  // left. The first failure aborts the rendezvous, cancels the step, and is the status; it names
+  // the node: "text\n\t [[{{node NAME}}]]". After a failure some fetches may be set: the caller
+  // drops them. A cancellation from outside ends the step with its status, and aborts the
+  // rendezvous. A NoOp with the attribute "_commit" means that the nodes after it must run all or
+  // not at all: once it has run, all nodes that are or become ready still run, except nodes in
+  // loops and nodes that wait (asynchronous kernels).
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
-  // As RunAsync, on this thread, returning when the step has ended. The quickest way for small
-  // steps: nothing leaves the thread unless it pays. It blocks: on a thread of the pool only if
-  // the step waits for nothing that needs that pool.
+  // As RunAsync, but starts on this thread and returns when the step has ended. The quickest way
+  // for small steps: work goes to other threads only if that pays. Blocks. Call it on a pool thread
+  // only if no node of the step needs that pool to finish a wait.
   virtual Status Run(const StepArgs& args) = 0;
 
-  // The graph that it runs, and the device that it runs on.
+  // The graph and the device that it runs on.
   virtual const Graph& graph() const = 0;
   virtual const Device& device() const = 0;
-  // Describes what each running step does now. Costs running steps next to nothing.
+  // Describes what each running step is doing now. Costs the running steps almost nothing.
   virtual std::vector<StepActivity> Activities() = 0;
 };
 
-// `graph` is the Partition's. Errors name the node (no kernel, bad attribute).
+// `graph` is a Partition's graph. Errors name the node (no kernel, bad attribute).
 StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options);
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The executor's own time: nanoseconds per node and per step. Shapes: a chain, a star, and the
-// random graphs of (width, depth) by which executors are usually compared.
+// Measures the executor's overhead: nanoseconds per node and per step. Graphs: a chain, a star, and
+// the random graphs of (width, depth) with which executors are usually compared.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Makes a node after `before`: a NoOp behind control edges, or a sum of scalars, with tensors.
+// Adds a node after `before`: a NoOp with control edges, or a sum of scalars with tensors.
 using AddFn = Node* (*)(TestGraph&, const std::vector<Node*>& before);
 
 Node* AddNoOp(TestGraph& g, const std::vector<Node*>& before) {
@@ -45,7 +45,8 @@ Graph Wide(AddFn add, int nodes) {
   return g.Take();
 }
 
-// `depth` times: some of the ends join in one node, from which up to `width` new ends start.
+// Repeats `depth` times: joins some of the ends in one node, and starts up to `width` new ends from
+// it.
 Graph Random(AddFn add, int width, int depth) {
   std::mt19937 random(7);
   const auto up_to = [&random](size_t n) { return 1 + random() % n; };
@@ -105,7 +106,7 @@ BENCHMARK_CAPTURE(BM_Wide, Spin20us2Threads, AddSpin<20>, 2)->Arg(400)->UseRealT
 BENCHMARK_CAPTURE(BM_Random, Spin20us, AddSpin<20>, 1)->Args({16, 64})->UseRealTime();
 BENCHMARK_CAPTURE(BM_Random, Spin20us2Threads, AddSpin<20>, 2)->Args({16, 64})->UseRealTime();
 
-// A step that brings one scalar in and one out.
+// A step with one scalar feed and one fetch.
 void BM_FeedFetch(benchmark::State& state) {
   TestTask task(2);
   TestGraph g;
@@ -116,7 +117,7 @@ void BM_FeedFetch(benchmark::State& state) {
 }
 BENCHMARK(BM_FeedFetch);
 
-// One _Send and one _Recv: through the rendezvous, on one thread.
+// One _Send and one _Recv through the rendezvous, on one thread.
 void BM_SendRecv(benchmark::State& state) {
   TestTask task(2);
   TestGraph g;
@@ -137,8 +138,8 @@ void BM_SendRecv(benchmark::State& state) {
 }
 BENCHMARK(BM_SendRecv);
 
-// The same sums in a loop and written out: what an iteration costs. `ops` sums of scalars in each
-// of 100 iterations, beside the counter and the condition, which are there in both.
+// The cost of an iteration: the same sums in a loop and unrolled. `ops` sums of scalars in each of
+// 100 iterations; both also have the counter and the condition.
 constexpr int kIterations = 100;
 
 FlowBuilder::Values Sums(FlowBuilder& b, FlowBuilder::Values v, int64_t ops) {

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Variables that are assigned behind a commit are assigned all, or not at all, whenever the
+// Variables that are assigned after a commit are all assigned or none is, at whatever moment the
 // step is cancelled.
 TEST(ExecutorCommitTest, WhatFollowsIsDoneAsAWhole) {
   TestTask task;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Branches and loops, one thing at a time. Programs put together at random are in
-// executor_random_flow_test.cc.
+// Tests the executor with branches and loops, one feature at a time. executor_random_flow_test.cc
+// runs random programs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ Status RunStep(Executor& executor, const StepArgs& args, How how) {
 
 class ExecutorFlowTest : public testing::TestWithParam<How> {
  protected:
-  // Feeds and fetches, or the error's text.
+  // Returns the fetches, or the error's text.
   std::string Run(Executor& executor, const std::vector<int64_t>& feeds, int fetches) {
     std::vector<Tensor> fed;
     for (const int64_t feed : feeds) fed.push_back(Tensor::Scalar(feed));
@@ -195,7 +195,7 @@ TEST_P(ExecutorFlowTest, AConditionMustBeAScalar) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("{{node s}}"));
 }
 
-// sum of i for i < n, for each window of iterations.
+// Computes the sum of i for i < n, for several values of parallel_iterations.
 TEST_P(ExecutorFlowTest, ALoopCounts) {
   for (const int64_t parallel : {1, 2, 10}) {
     FlowBuilder b;
@@ -220,7 +220,7 @@ TEST_P(ExecutorFlowTest, AMillionIterationsTakeConstantMemory) {
   b.Fetch(results[0], 0);
   const auto executor = task_.Make(b.Take());
   EXPECT_EQ(Run(*executor, {10}, 1), "45");
-#if !defined(__SANITIZE_ADDRESS__)  // which keeps what was freed
+#if !defined(__SANITIZE_ADDRESS__)  // the sanitizer keeps freed memory
   const auto resident = [] {
     long pages = 0, ignored = 0;
     FILE* const file = std::fopen("/proc/self/statm", "r");
@@ -267,7 +267,7 @@ TEST_P(ExecutorFlowTest, LoopsInLoopsInBranches) {
   EXPECT_EQ(Run(*executor, {10, 4}, 1), "10") << "the loops lie on a branch not taken";
 }
 
-// Branches in a loop: Collatz.
+// Branches in a loop: the Collatz sequence.
 TEST_P(ExecutorFlowTest, BranchesInLoops) {
   FlowBuilder b;
   const auto results = b.While(
@@ -326,8 +326,8 @@ TEST_P(ExecutorFlowTest, AsyncAndExpensiveNodesInLoops) {
   }
 }
 
-// The slow node does not depend on the iteration before, so as many iterations as are allowed are
-// under way at once.
+// The slow node does not depend on the previous iteration, so the allowed number of iterations run
+// at once.
 TEST_P(ExecutorFlowTest, IterationsOverlapAsFarAsTheyMay) {
   for (const int64_t parallel : {1, 2, 4}) {
     FlowBuilder b;
@@ -416,7 +416,7 @@ TEST_P(ExecutorFlowTest, AnEndlessLoopEndsAtTheDeadline) {
     b.Fetch(results[0], 0);
     const auto executor = task_.Make(b.Take());
     const int64_t start = Env::Real().NowNanos();
-    deadline_ns_ = start + 300 * kMilli;  // a busy machine has to begin the step before
+    deadline_ns_ = start + 300 * kMilli;  // long enough for a busy machine to begin the step
     const std::string error = Run(*executor, {}, 1);
     EXPECT_THAT(error, HasSubstr("DEADLINE_EXCEEDED: step 7 did not end before its deadline"));
     EXPECT_THAT(error, HasSubstr("of loop 'train/while_context'"));
@@ -501,7 +501,7 @@ TEST_P(ExecutorFlowTest, LoopsThatAreNotWellFormed) {
                 HasSubstr("'next' (NextIteration) must lead to a Merge of its own loop"));
   }
   {
-    // Left in the first iteration and in the second.
+    // Its Exit gets a value in the first iteration, and again in the second.
     FlowBuilder b;
     Node* taken = nullptr;
     b.For({"loop"}, b.Feed(0), {}, [&](const Values& v) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs with branches and loops, put together at random: the executor must make of them what an
-// interpreter does. A failing seed is in the message.
+// Runs random programs with branches and loops: the executor must compute the same results as an
+// interpreter. The message of a failure has the seed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,8 +58,8 @@ TEST_P(ExecutorRandomFlowTest, ExpensiveAndAsyncNodes) {
   }
 }
 
-// Cancelled at a random moment: the step ends with everything or with the cancellation, and the
-// executor is as good as new.
+// Cancels the step at a random moment: it must end with all results or with the cancellation, and
+// the executor must then be usable again.
 TEST_P(ExecutorRandomFlowTest, Cancellations) {
   TestTask task(GetParam());
   int cancelled = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random graphs, run by the executor and by the plainest interpreter there is: what comes out must
-// be the same, whatever mixture of cheap, expensive, asynchronous and failing nodes a graph is made
-// of, on any number of threads, cancelled or not. A failing seed is in the message.
+// Runs random graphs with the executor and with a simple interpreter. The results must be the same,
+// for any mixture of cheap, expensive, asynchronous and failing nodes, on any number of threads,
+// cancelled or not. The message of a failure has the seed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,10 +21,10 @@ namespace {
 using testing::HasSubstr;
 
 struct Kinds {
-  int expensive = 0, async = 0, fail = 0, no_op = 0;  // percent of the nodes
+  int expensive = 0, async = 0, fail = 0, no_op = 0;  // percentages of the nodes
 };
 
-// A graph, and what it must come to.
+// A graph and its expected results.
 class RandomGraph {
  public:
   RandomGraph(uint32_t seed, const Kinds& kinds) : random_(seed), kinds_(kinds) {
@@ -41,11 +41,11 @@ class RandomGraph {
   int num_feeds() const { return 2; }
   int num_fetches() const { return num_fetches_; }
   int num_nodes() const { return g_.graph().num_nodes(); }
-  // (before, after), by name.
+  // Pairs (before, after) of names.
   const std::vector<std::pair<std::string, std::string>>& edges() const { return edges_; }
 
-  // One node after the other, in the order in which they were made, which is topological. Failed
-  // nodes, and those that depend on them, have no value.
+  // Runs the nodes in the order of their creation, which is topological. Failed nodes, and nodes
+  // that depend on them, have no value.
   std::vector<std::optional<int64_t>> Interpret(const std::vector<int64_t>& feeds) {
     std::map<const Node*, std::optional<int64_t>> results;
     std::vector<std::optional<int64_t>> fetched(num_fetches_);
@@ -57,7 +57,7 @@ class RandomGraph {
     return fetched;
   }
 
-  // The names of the nodes that fail and depend on no other that does.
+  // Returns the names of the nodes that fail and depend on no other failing node.
   std::set<std::string> FirstFailures() {
     std::map<const Node*, bool> broken;
     std::set<std::string> first;
@@ -156,7 +156,7 @@ std::string NodeOf(const Status& status) {
   return message.substr(begin + 7, end - begin - 7);
 }
 
-// Every node once, and none before what it depends on has ended.
+// Checks that every node ran once, after the nodes that it depends on.
 void ExpectOrder(const RandomGraph& graph, const std::vector<DeviceStats>& stats) {
   std::map<std::string, NodeStats> nodes;
   for (const DeviceStats& device : stats) {
@@ -190,7 +190,7 @@ void CheckFetches(const std::vector<std::optional<int64_t>>& expected,
 void RunGraph(TestTask& task, uint32_t seed, const Kinds& kinds) {
   SCOPED_TRACE(StrCat("seed ", seed));
   RandomGraph graph(seed, kinds);
-  RandomGraph twin(seed, kinds);  // the interpreter's, the other goes to the executor
+  RandomGraph twin(seed, kinds);  // for the interpreter; the other one goes to the executor
   const std::set<std::string> failures = twin.FirstFailures();
   const auto executor = task.Make(graph.Take());
   for (int run = 0; run < 5; ++run) {
@@ -239,8 +239,8 @@ TEST_P(ExecutorRandomTest, AllTogetherAndFailures) {
   }
 }
 
-// Cancelled at a random moment, from another thread: the step ends with everything or with the
-// cancellation, and the executor is as good as new.
+// Cancels the step at a random moment, from another thread: it must end with all results or with
+// the cancellation, and the executor must then be usable again.
 TEST_P(ExecutorRandomTest, Cancellations) {
   TestTask task(GetParam());
   const Kinds kinds = {.expensive = 10, .async = 20, .no_op = 10};
@@ -297,7 +297,7 @@ TEST_P(ExecutorRandomTest, StepsSideBySide) {
   }
 }
 
-// A deadline that comes at a random moment: all, or DeadlineExceeded.
+// Sets a deadline at a random moment: the step must end with all results, or with DeadlineExceeded.
 TEST_P(ExecutorRandomTest, Deadlines) {
   TestTask task(GetParam());
   const Kinds kinds = {.expensive = 30, .async = 20};

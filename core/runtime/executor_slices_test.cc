@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps that take long leave the scheduler's threads to others now and then.
+// Tests that long steps regularly leave the scheduler's threads to other work.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Each look at it takes 10 us, nothing else takes time.
+// Each reading of the clock takes 10 us; nothing else takes time.
 class SlowClock final : public ForwardingEnv {
  public:
   SlowClock() : ForwardingEnv(Env::Real()) {}
@@ -43,7 +43,7 @@ class SliceTest : public testing::Test {
     CHECK_OK(executor.status());
     return *std::move(executor);
   }
-  // How often the step of RunAsync comes to a thread.
+  // Returns how often a thread runs the step of RunAsync.
   int CountSlices(Executor& executor) {
     TestStep step;
     bool ended = false;
@@ -88,7 +88,7 @@ TEST_F(SliceTest, RunKeepsItsThread) {
   EXPECT_TRUE(scheduler_.held.empty());
 }
 
-// Four times as many as there are threads.
+// Runs four times as many endless loops as there are threads.
 class EndlessLoops {
  public:
   EndlessLoops() {
@@ -110,12 +110,12 @@ class EndlessLoops {
     for (const auto& running : steps_) EXPECT_EQ(running->ended.Get(), Aborted("the end"));
   }
 
-  // Cancels step `i` and returns whether it ends while the others go on.
+  // Cancels step `i` and returns whether it ends while the others continue.
   bool Ends(size_t i) {
     steps_[i]->step.cancellation.Cancel(Aborted("the end"));
     return Soon([&] { return steps_[i]->ended.ended(); });
   }
-  // Whether a closure comes to a thread.
+  // Returns whether a closure gets a thread.
   bool RunsAnother() {
     const auto ran = std::make_shared<std::atomic<bool>>(false);
     task_.threads.Schedule([ran] { *ran = true; });

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 constexpr int64_t kMilli = 1'000'000;
 Tensor Int(int64_t value) { return Tensor::Scalar(value); }
 
-// The two ways of running a step must not differ.
+// The two ways of running a step must give the same results.
 enum class How { kRun, kRunAsync };
 
 Status RunStep(Executor& executor, const StepArgs& args, How how) {
@@ -86,7 +86,7 @@ TEST_P(ExecutorTest, TheFirstFailureIsTheStatusAndNamesItsNodeOnce) {
   TestGraph g;
   Node* const fail = g.Add("TestFail", {}, {{"N", 0}, {"message", "no good"}}, {}, "layer/culprit");
   Node* const after = g.AddSum("TestSum", {fail});
-  g.AddSum("TestStall", {});  // ends because the step is cancelled
+  g.AddSum("TestStall", {});  // ends when the step is cancelled
   g.Fetch(after, 0);
   TestStep step(1);
   Attrs recv = {{"tensor_name", "never"},
@@ -147,7 +147,7 @@ TEST_P(ExecutorTest, AFailedStepLeavesNothingBehind) {
   Node* const big = g.Feed(0);
   Node* const fails = g.Feed(1);
   Node* const two = g.AddSum("TestSum", {fails});
-  // `big` has reached its consumer, which never runs.
+  // `big` has arrived at its consumer, which never runs.
   g.AddSum("TestSum", {big, g.Add("TestFail", {two}, {{"N", 1}})});
   const auto executor = task_.Make(g.Take());
   for (int i = 0; i < 5; ++i) {
@@ -205,7 +205,7 @@ TEST_P(ExecutorTest, ReadingAVariableBeforeItsFirstValueFails) {
   EXPECT_THAT(Message(status), HasSubstr("[[{{node n1}}]]"));
 }
 
-// The last node to use a value may write to it in place, no other node may.
+// The last node to use a value may write to it in place; no other node may.
 TEST_P(ExecutorTest, OnlyTheLastConsumerOwnsTheValue) {
   TestGraph g;
   Node* const made = g.AddSum("TestSum", {});
@@ -220,17 +220,17 @@ TEST_P(ExecutorTest, OnlyTheLastConsumerOwnsTheValue) {
   ASSERT_TRUE(Run(g.Take(), step).ok());
   EXPECT_TRUE(step.fetches[0].scalar<bool>());
   EXPECT_FALSE(step.fetches[1].scalar<bool>());
-  // Its output 0 has no consumer and is gone by then.
+  // Its output 0 has no consumer and has been dropped.
   EXPECT_TRUE(step.fetches[2].scalar<bool>());
 }
 
-// Also where the value was passed through: the kernel in between holds it no longer.
+// Also if a kernel has passed the value through: that kernel must not hold it any more.
 TEST_P(ExecutorTest, InputsAreReleasedBeforeOutputsGoOn) {
   TestGraph g;
-  Node* const passed = g.AddSum("TestSum", {g.AddSum("TestSum", {})});  // in the same buffer
+  Node* const passed = g.AddSum("TestSum", {g.AddSum("TestSum", {})});  // both in one buffer
   g.Fetch(g.Add("TestAlias", {passed}), 0, 1);
   const auto executor = task_.Make(g.Take());
-  for (int i = 0; i < 10; ++i) {  // the first steps are observed, which is another path
+  for (int i = 0; i < 10; ++i) {  // the first steps are observed, which uses other code
     TestStep step(1);
     ASSERT_TRUE(RunStep(*executor, step.Args(), GetParam()).ok());
     EXPECT_TRUE(step.fetches[0].scalar<bool>()) << "step " << i;
@@ -266,8 +266,8 @@ TEST_P(ExecutorTest, SendAndRecvMeet) {
   }
 }
 
-// Two partitions of one step that send to each other back and forth: no thread is held by a
-// receiver, and the stack does not grow with the number of transfers.
+// Two partitions of one step send to each other back and forth: a waiting receiver must hold no
+// thread, and the stack must not grow with the number of transfers.
 TEST_P(ExecutorTest, PartitionsPlayPingPong) {
   constexpr int kRounds = 2000;
   const auto key = [&](int i, const char* type) {
@@ -313,12 +313,12 @@ TEST_P(ExecutorTest, ADeadValueKillsWhatDependsOnIt) {
     Node* const received = g.Add("_Recv", {}, recv);
     Node* const live = g.AddSum("TestSum", {});
     Node* const dead = g.AddSum("TestSum", {live, received});
-    // None of these may run.
+    // None of these nodes may run.
     g.Add("TestFail", {dead}, {{"N", 1}});
     g.Add("TestFail", {}, {{"N", 0}}, {dead});
     g.Add("TestFail", {}, {{"N", 0}}, {received});
     g.Add("TestFail", {}, {{"N", 0}}, {g.Add("NoOp", {}, {}, {dead})});
-    // A ControlTrigger and what comes after it do run.
+    // A ControlTrigger runs although its input is dead, and so do the nodes after it.
     g.Fetch(g.AddSum("TestSum", {}, {{"plus", 9}}, {g.Add("ControlTrigger", {}, {}, {dead})}), 1);
     Attrs send = {{"tensor_name", "y"},
                   {"send_device", task_.device->name()},
@@ -475,7 +475,7 @@ TEST_P(ExecutorTest, StepsRunSideBySide) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Expensive nodes that wait for nothing end sooner than one after the other.
+// Independent expensive nodes run at the same time.
 TEST_P(ExecutorTest, ExpensiveNodesAreShared) {
   for (const bool declared : {true, false}) {
     TestGraph g;
@@ -497,13 +497,13 @@ TEST_P(ExecutorTest, ExpensiveNodesAreShared) {
       for (const NodeStats& node : devices[0].nodes) threads.insert(node.thread);
       threads_max = std::max(threads_max, threads.size());
     }
-    // Two at a time; one that has yielded may go on on another.
+    // Two at a time; a runner that has yielded may continue on another thread.
     EXPECT_GE(threads_max, 2u) << (declared ? "declared" : "learned");
   }
 }
 
-// As many steps at once as the pool has threads, each on one of them and each with work to share:
-// none waits for help that cannot come.
+// Runs as many steps at once as the pool has threads, each on one of them and each with nodes to
+// offer: no step may wait for a thread that never comes.
 TEST_P(ExecutorTest, StepsMayRunOnThePoolThatTheyShare) {
   TestGraph g;
   std::vector<Node*> spins;

@@ -13,7 +13,7 @@ StatusOr<int> ChooseOutput(const Tensor& choice, uint32_t num_outputs) {
                            choice.shape().ToString());
   }
   if (choice.dtype() == DType::kBool) return choice.scalar<bool>() ? 1 : 0;
-  const int32_t index = choice.scalar<int32_t>();  // of _SwitchN
+  const int32_t index = choice.scalar<int32_t>();  // the choice of a _SwitchN
   const int last = static_cast<int>(num_outputs) - 1;
   return index < 0 || index > last ? last : index;
 }
@@ -30,7 +30,7 @@ Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs)
   uint32_t from = 0;
   if (item.flow == FlowOp::kMerge) {
     while (!inputs[from].valid()) ++from;
-    // Most of them have no consumer for the index.
+    // Most Merges have no consumer for the index.
     const Executable::Edge* const edges = it.executable.edges() + item.first_edge;
     if (item.num_edges > 0 && edges[item.num_edges - 1].output == 1) {
       outputs[1] = Tensor::Scalar(static_cast<int32_t>(from));
@@ -43,7 +43,7 @@ Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs)
   return OkStatus();
 }
 
-// TensorFlow's words, and where it happened: the nearest Switch before the fetch.
+// Uses TensorFlow's words, and adds the location: the nearest Switch before the fetch.
 Status DeadFetch(const Node& fetch) {
   std::vector<const Node*> nodes = {fetch.input(0).node};
   std::vector<bool> seen(fetch.id() + 1);

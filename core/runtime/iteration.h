@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Iteration: one pass over the nodes of a loop, or over those outside of loops: their values, and
-// what each still waits for. Private to this folder.
+// Iteration: one pass over the nodes of a loop, or over the nodes outside of loops. It holds their
+// values and their pending counts. Private to this folder.
 //
-// Ownership: StepLoops owns all iterations of a step and uses them again.
+// Ownership: StepLoops owns all iterations of a step and reuses them.
 // Threads: a slot belongs to the node that fills it until that node counts down its consumer, and
-// to the consumer from then on. Counts and holds are atomic; while one thread alone is at work in
-// the step they are changed by plain loads and stores.
+// to the consumer from then on. Counts and holds are atomic; while only one thread works in the
+// step, it changes them by plain loads and stores.
 // Invariants: an iteration of a loop lives as long as it has holds. It is held by each thread at
-// work in it, by each of its nodes that is noted, offered or waiting, by each loop begun inside
-// it, by the iteration before it and, if it is the first, by the Enters yet to come. So a node in a
-// loop costs what it costs outside. Outside of loops nothing is held: that iteration is the step's.
+// work in it, by each of its nodes that is noted, offered or waiting, by each loop begun inside it,
+// by the iteration before it and, if it is the first, by the Enters that have not run yet. So a
+// node in a loop costs no more than one outside. The iteration outside of loops has no holds: it
+// lives as long as the step.
 #pragma once
 
 #include <atomic>
@@ -35,23 +36,23 @@ struct NodeWait {
   std::unique_ptr<Tensor[]> outputs;
   int64_t start_ns = 0;              // 0 unless the step is observed
   std::atomic<int64_t> since_ns{0};  // when the kernel began; 0: the node waits for copies
-  bool copied = false;               // the inputs are in the memory that the kernel wants
+  bool copied = false;               // the inputs have been copied to the kernel's memory
   std::atomic<uint32_t> copies_left{0};
   std::atomic<bool> in_flight{false};
 };
 
 struct Iteration {
-  // For `loop` of `executable`, which outlives it.
+  // `loop` is a loop of `executable`, which must outlive this object.
   Iteration(const Executable& executable, const Executable::Loop& loop);
   Iteration(const Iteration&) = delete;
   Iteration& operator=(const Iteration&) = delete;
 
-  // Sets every count to what it begins with: in the first iteration of a loop, or in a later one.
+  // Sets every count to its initial value, in the first iteration of a loop or in a later one.
   void ResetCounts(bool first);
-  // Drops what a step that has failed left behind.
+  // Drops the values that a failed step left behind.
   void Clear();
 
-  // `shared`: other threads may hold or release it at the same time.
+  // `shared`: other threads may call Hold or DropHold at the same time.
   void Hold(int count, bool shared) {
     if (frame == nullptr) return;
     if (shared) {
@@ -76,15 +77,15 @@ struct Iteration {
   const Executable& executable;
   const Executable::Loop* const loop;
   const Executable::Item* const items;               // of the loop
-  std::unique_ptr<Tensor[]> inputs;                  // by slot; empty until the value comes
+  std::unique_ptr<Tensor[]> inputs;                  // by slot; empty until the value arrives
   std::unique_ptr<std::atomic<uint32_t>[]> pending;  // by node, as in Executable
   std::unique_ptr<NodeWait[]> waits;                 // by Detail::wait
   std::unique_ptr<int64_t[]> ready_ns;               // by node; null unless the step is traced
   std::vector<Frame*> children;                      // loops begun in it, by Loop::child
-  Frame* frame = nullptr;                            // null: outside of loops
-  uint64_t frame_id = 0;                             // 0: outside of loops
+  Frame* frame = nullptr;                            // null outside of loops
+  uint64_t frame_id = 0;                             // 0 outside of loops
   uint64_t number = 0;
-  Iteration* next = nullptr;  // the iteration after this one, once begun
+  Iteration* next = nullptr;  // the next iteration, if it has begun
   std::atomic<int> holds{0};
 };
 

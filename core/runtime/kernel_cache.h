@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelCache: the kernels of stateful ops that one session shares among all steps it has compiled,
-// so that a random op goes on where the last step left it, whatever else that step computed.
+// KernelCache: the kernels of stateful ops. A session shares them among all its prepared steps, so
+// that a random op continues its sequence, even if the last step was another prepared step.
 //
-// Thread-safe. Kernels are held by shared pointers: whoever runs them keeps them.
+// Thread-safe. Kernels are held by shared pointers, so that an executable keeps its kernels alive.
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@ namespace penstock {
 
 class KernelCache {
  public:
-  // The kernel of this node of a stateful op, made where there is none yet; a new one for any other
-  // op, for the compiler's own, and for a node that is not what it was before.
+  // Returns the kernel of this node of a stateful op; makes it if there is none yet. Returns a new
+  // kernel for other ops, for nodes that the compiler has added, and for a node that has changed.
   StatusOr<std::shared_ptr<Kernel>> Get(const Registry& registry, string_view device_type,
                                         const KernelInit& node);
 

@@ -38,7 +38,7 @@ TEST(KernelCache, SharesKernelsOfStatefulOpsByNodeAndDevice) {
   EXPECT_NE(get("Draw", "a", 0, "/device:CPU:1"), first);
   EXPECT_NE(get("Pure", "p"), get("Pure", "p"));
   EXPECT_NE(get("_Own", "o"), get("_Own", "o"));
-  // Another node of the same name: from now on it is the one.
+  // Another node of the same name replaces the first one.
   const auto other = get("Draw", "a", 7);
   EXPECT_NE(other, first);
   EXPECT_EQ(get("Draw", "a", 7), other);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of an edge that comes first leaves its value or its continuation in a table; the second
-// one takes it. For pairs that have met, the table keeps only the hash of the key, to refuse a
-// second Send or Recv, and in loops not even that. (A false refusal needs two keys of one step with
-// equal 64-bit hashes.)
+// A Rendezvous within one process. The end of an edge that comes first puts its value or its
+// continuation into a table; the second end takes it. After they have met, only the hash of the key
+// is kept, to reject a second Send or Recv, and in loops not even that. (A false error needs two
+// keys of one step with equal 64-bit hashes.)
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -23,9 +23,9 @@ struct KeyHash {
   size_t operator()(const HashedKey& key) const { return key.hash(); }
 };
 
-// One end that waits for the other: a receiver, or a value.
+// One end of an edge that waits for the other: a receiver, or a value.
 struct Waiting {
-  Rendezvous::Received received;  // null: a value
+  Rendezvous::Received received;  // null: this is a value
   Tensor value;
   bool is_dead = false;
 };
@@ -86,7 +86,7 @@ class LocalRendezvous final : public Rendezvous {
       aborted_ = why;
       ended.swap(waiting_);
     }
-    // In the order of the keys: a simulated run must repeat itself.
+    // Receivers are called in the order of the keys, so that a simulated run is repeatable.
     std::vector<std::pair<std::string, Received>> receivers;
     for (auto& [key, waiting] : ended) {
       if (waiting.received) receivers.emplace_back(key.ToString(), std::move(waiting.received));
@@ -105,7 +105,7 @@ class LocalRendezvous final : public Rendezvous {
     if (key.frame() == 0) met_.insert(key.hash());
   }
 
-  // Leaves `*received` in the table, or what it is to be called with.
+  // If a value is waiting, takes it into `*sent`. Else leaves `*received` in the table.
   Status TakeOrWait(const HashedKey& key, Received* received, Waiting* sent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (!aborted_.ok()) return aborted_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frame: one run of a loop. LoopPool: the frames and iterations of one loop, in use and not.
+// Frame: one run of a loop. LoopPool: the frames and iterations of one loop, in use or free.
 // Private to this folder.
 //
-// Ownership: StepLoops has a pool per loop, which owns the frames and iterations, grows to what is
-// in flight at once and is kept for the next step. Not thread-safe: StepLoops locks.
+// Ownership: StepLoops has a pool per loop. A pool owns its frames and iterations, grows to the
+// number that are in use at once, and is kept for the next step. Not thread-safe: StepLoops locks.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@
 namespace penstock {
 
 struct Frame {
-  // A value for the iteration after `newest`, which may not begin yet.
+  // A value for the iteration after `newest`, which must not begin yet.
   struct Deferred {
     const Executable::Item* item;
     Tensor value;
   };
   // A value that every iteration gets.
   struct Constant {
-    const Executable::Item* item = nullptr;  // the Enter; null: not yet
+    const Executable::Item* item = nullptr;  // the Enter; null: it has not run yet
     Tensor value;                            // invalid: dead
   };
 
-  // Begins a run, inside `around`.
+  // Begins a run of the loop inside the iteration `around`.
   void Begin(Iteration& around);
 
   const Executable::Loop* loop = nullptr;
-  uint64_t id = 0;  // the same in all tasks, and never 0, which is outside of loops
+  uint64_t id = 0;  // the same in all tasks; never 0, the id outside of loops
   Iteration* parent = nullptr;
   Iteration* oldest = nullptr;
   Iteration* newest = nullptr;
@@ -39,7 +39,7 @@ struct Frame {
   uint32_t enters_left = 0;
   std::vector<Deferred> deferred;
   std::vector<Constant> constants;
-  std::vector<bool> left;  // by exit: a value has gone out
+  std::vector<bool> left;  // by exit: a value has left the loop
 };
 
 class LoopPool {
@@ -47,17 +47,17 @@ class LoopPool {
   LoopPool(const Executable& executable, const Executable::Loop& loop)
       : executable_(executable), loop_(loop) {}
 
-  // As the last user left it, or new.
+  // Returns an iteration in the state in which its last user left it, or a new one.
   Iteration& TakeIteration();
   Frame& TakeFrame();
   void PutBack(Iteration& it) { idle_iterations_.push_back(&it); }
   void PutBack(Frame& frame) { idle_frames_.push_back(&frame); }
-  // Takes back all of them, with what a step that has failed left behind.
+  // Frees all of them and drops the values that a failed step left behind.
   void Clear();
 
-  // All that there are, in use or not.
+  // All iterations, in use or free.
   const std::vector<std::unique_ptr<Iteration>>& iterations() const { return iterations_; }
-  // The frames in use.
+  // Returns the frames in use.
   std::vector<const Frame*> RunningFrames() const;
 
  private:

@@ -15,13 +15,13 @@
 namespace penstock {
 namespace {
 
-// Once in so many cheap nodes, before each expensive one and after one that was seen to take long,
-// the clock is compared with the deadline and with the end of the slice.
+// The clock is compared with the deadline and the end of the slice once per this many cheap nodes,
+// before each expensive node, and after a node that turned out to be slow.
 constexpr int kClockPeriod = 256;
 constexpr int64_t kLongNanos = 50'000;
-// A step keeps a thread of the scheduler for so long. Handing it over costs some microseconds. A
-// client's call waits in the scheduler's queue several times, each time behind all steps that run:
-// with eight of them on two threads it is answered within 100 ms.
+// How long a step keeps a thread of the scheduler. A hand-over costs some microseconds. A client's
+// call waits in the scheduler's queue several times, each time behind all running steps: with eight
+// of them on two threads it is answered within 100 ms.
 constexpr int64_t kSliceNanos = 2'000'000;
 
 }  // namespace
@@ -58,7 +58,7 @@ bool NodeRunner::RunNodes(Runner& runner) {
   }
 }
 
-// Fails the step if its deadline has come. Returns false if the runner's slice has ended.
+// Fails the step if its deadline has passed. Returns false if the runner's slice has ended.
 bool NodeRunner::LookAtClock(Runner& runner) {
   runner.nodes_to_clock = kClockPeriod;
   if (!runner.yields && !step_.has_deadline()) return true;
@@ -75,8 +75,8 @@ bool NodeRunner::MayDrop(const Runner& runner) const {
   return !step_.committed() || runner.ready.here->frame != nullptr;
 }
 
-// Offers the expensive nodes that can be spared, and has the next node to run last in `cheap`.
-// Returns false if there is none.
+// Offers the expensive nodes that this thread can spare, and puts the next node to run at the end
+// of `cheap`. Returns false if there is none.
 bool NodeRunner::Refill(Runner& runner) {
   auto& [here, cheap, expensive, elsewhere] = runner.ready;
   for (;;) {
@@ -99,8 +99,8 @@ bool NodeRunner::Refill(Runner& runner) {
   }
 }
 
-// Leaves the iteration, which may end by that, for the one last noted, or for what is outside of
-// loops.
+// Leaves the iteration, which may end it, and goes on with the iteration noted last, or with the
+// nodes outside of loops.
 void NodeRunner::TurnElsewhere(Runner& runner) {
   ReadyQueues& ready = runner.ready;
   Iteration& left = *std::exchange(ready.here, nullptr);
@@ -116,7 +116,7 @@ void NodeRunner::TurnElsewhere(Runner& runner) {
   }
 }
 
-// Inlined, as RunNodes is what a cheap node costs.
+// Inlined, because RunNodes is most of the cost of a cheap node.
 [[gnu::always_inline]] inline void NodeRunner::Process(Runner& runner, uint32_t node) {
   if ((node & kDead) != 0) return ProcessSpecial(runner, node);
   Iteration& it = *runner.ready.here;
@@ -203,7 +203,7 @@ inline void NodeRunner::Route(Iteration& it, const Item& item, Tensor* outputs, 
       // A dead value begins no iteration.
       return dead ? void() : loops_.NextIteration(it, item, outputs, ready);
     case FlowOp::kExit: {
-      // Whether no value leaves is known when the loop ends.
+      // When the loop ends, it sends a dead value if no value has left.
       if (dead) return;
       const Status status = loops_.Exit(it, item, outputs, ready);
       if (!status.ok()) step_.Fail(*item.node, status);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NodeRunner: runs the nodes of a step: picks the next one of a thread, prepares it, has its kernel
-// compute, releases its inputs, passes its outputs on. Private to this folder.
+// NodeRunner: runs the nodes of a step: takes a thread's next node, prepares its inputs, runs its
+// kernel, releases its inputs and passes its outputs on. Private to this folder.
 //
-// Ownership: borrows the executable and the other parts of the step.
-// Threads: any number of threads of the step, each with a runner of its own. Has no state that
-// changes and takes no lock; on the way of a cheap node it allocates nothing and formats nothing.
-// Invariants: between two nodes a runner's outputs are empty. A node that fails, or is dropped,
-// passes nothing on.
+// Ownership: borrows the executable and the other components of the step.
+// Threads: any number of threads of the step, each with a runner of its own. It has no mutable
+// state and takes no lock. For a cheap node it allocates no memory and formats no text. Invariants:
+// between two nodes a runner's outputs are empty. A node that fails, or is dropped, passes nothing
+// on.
 #pragma once
 
 #include "core/runtime/iteration.h"
@@ -21,7 +21,7 @@ namespace penstock {
 
 class NodeRunner final : public StepThreads::Work {
  public:
-  // All of them outlive it; `threads` is not used before the first node runs.
+  // All arguments must outlive it; `threads` is not used before the first node runs.
   NodeRunner(const Executable& executable, RunningStep& step, StepLoops& loops,
              StepThreads& threads)
       : executable_(executable),

@@ -13,14 +13,25 @@
 namespace penstock {
 namespace {
 
-// "NAME = Op(IN1, IN2:1)"
+// Returns "NAME = Op(IN1, IN2:1, ^CONTROL)". For a _Send or _Recv the text also has the edge and
+// the consumer's device, which are the same at both ends: "_send_w_0 = _Send(w, edge_12_w:0
+// @DEVICE)".
 std::string Label(const Node& node) {
   std::string label = StrCat(node.name(), " = ", node.op_name(), "(");
+  string_view separator = "";
+  const auto add = [&](const auto&... parts) {
+    StrAppend(&label, separator, parts...);
+    separator = ", ";
+  };
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Endpoint input = node.input(i);
-    StrAppend(&label, i > 0 ? ", " : "", input.node->name());
+    add(input.node->name());
     if (input.index > 0) StrAppend(&label, ":", input.index);
   }
+  if (node.op().end == EndOp::kSend || node.op().end == EndOp::kRecv) {
+    add(*node.attr<std::string>("tensor_name"), " @", *node.attr<std::string>("recv_device"));
+  }
+  for (const Node* const control : node.control_inputs()) add("^", control->name());
   return label + ")";
 }
 
@@ -35,7 +46,8 @@ NodeStats::Out Describe(int index, const Tensor& value) {
           .address = buffer == nullptr ? 0 : reinterpret_cast<uint64_t>(buffer->data())};
 }
 
-// Puts the value behind a reference, where there is one yet, in the place of the last output.
+// Describes the value behind a reference, if there is one yet, instead of the reference in the last
+// output.
 void DescribeVariable(const Tensor& reference, NodeStats* stats) {
   if (reference.dtype() != DType::kResource) return;
   const Resource* const resource = reference.scalar<ResourceHandle>().resource.get();
@@ -47,8 +59,8 @@ void DescribeVariable(const Tensor& reference, NodeStats* stats) {
   });
 }
 
-// The row that TensorFlow's workers write for a tensor from another task, and its timeline shows.
-// Null if `recv` is no _Recv, or receives from its own task.
+// Returns the row that TensorFlow's workers write for a tensor from another task, for TensorFlow's
+// timeline. Nullopt if `recv` is not a _Recv, or receives from its own task.
 std::optional<NodeStats> TransferOf(const Node& recv, const NodeStats& stats) {
   if (recv.op().end != EndOp::kRecv) return std::nullopt;
   const std::string& from = *recv.attr<std::string>("send_device");
@@ -58,7 +70,7 @@ std::optional<NodeStats> TransferOf(const Node& recv, const NodeStats& stats) {
   if (!producer.ok() || !consumer.ok() || *producer == *consumer) return std::nullopt;
   NodeStats transfer = stats;
   const int64_t bytes = stats.outputs.empty() ? 0 : stats.outputs[0].bytes;
-  transfer.memory.clear();  // the _Recv's row has it
+  transfer.memory.clear();  // counted in the _Recv's row
   transfer.node = kTransferStats;
   transfer.label =
       StrCat("[", bytes, "B] ", *recv.attr<std::string>("tensor_name"), " from ", from, " to ", to);
@@ -104,7 +116,7 @@ int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::
     it.executable.RecordCost(it.executable.IndexOf(item), end_ns - start_ns);
   }
   if (!step.traced()) return end_ns - start_ns;
-  // Constants and variables. Nodes that the compiler made bring values from elsewhere.
+  // Constants and variables. Nodes that the compiler added ("_...") return values from elsewhere.
   const bool was_there = item.num_inputs == 0 && memory.empty() && node.op_name()[0] != '_';
   const int64_t offset_ns = step.wall_offset_ns();
   NodeStats stats{.node = node.name(),

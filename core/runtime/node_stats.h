@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records a node's run in an observed step: its cost, for the executable; everything else, for the
-// caller of a traced step. Private to this folder. Thread-safe.
+// Records how a node ran: its cost for the executable, and in a traced step all other data for the
+// caller. Private to this folder. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,12 @@
 
 namespace penstock {
 
-// Notes that a node, which began at `start_ns` and took `memory`, has ended with `outputs`, before
-// its inputs are released. Returns the nanoseconds that it took.
+// Records that a node, which began at `start_ns` and allocated `memory`, has ended with `outputs`.
+// Call it before its inputs are released. Returns the nanoseconds that the node took.
 int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::Item& item,
                 int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory);
 
-// Returns the memory of the outputs, by allocator, without those that are an input passed through.
+// Returns the memory of the outputs, by allocator, without outputs that are inputs passed through.
 std::vector<NodeStats::Memory> NewOutputs(const Iteration& it, const Executable::Item& item,
                                           const Tensor* outputs);
 

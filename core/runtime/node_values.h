@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tensors of one node: slots and outputs that are filled and emptied in place. On the hot path;
-// private to this folder.
+// Fills and empties the input slots and the outputs of one node in place. On the hot path; private
+// to this folder.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Puts `value` into an empty tensor, without the cost of looking for what was there before.
+// Puts `value` into an empty tensor, without the cost of releasing an old value.
 inline void Fill(Tensor* empty, Tensor&& value) { std::construct_at(empty, std::move(value)); }
 inline void Fill(Tensor* empty, const Tensor& value) { std::construct_at(empty, value); }
 
@@ -25,15 +25,17 @@ inline void EmptyAll(Tensor* tensors, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) Empty(&tensors[i]);
 }
 
-// Before the outputs go on: a consumer may write to a buffer that a kernel has passed through.
+// Call it before the outputs are passed on: a consumer may write to a buffer that the kernel has
+// passed through.
 inline void ReleaseInputs(Iteration& it, const Executable::Item& item) {
   EmptyAll(&it.inputs[item.first_input], item.num_inputs);
 }
 
-// Internal: the kernel left output `i` without a value, or with one of another type.
+// Returns an Internal error: the kernel left output `i` without a value, or with one of another
+// type.
 Status WrongOutput(const Executable::Item& item, uint32_t i, DType found);
 
-// OK if the kernel's outputs are what the graph says.
+// OK if the kernel's outputs have the types that the graph says.
 inline Status CheckOutputs(const Executable::Item& item, const Tensor* outputs) {
   for (uint32_t i = 0; i < item.num_outputs; ++i) {
     const DType found = outputs[i].dtype();

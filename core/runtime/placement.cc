@@ -10,14 +10,14 @@ namespace {
 
 bool AlwaysOnHost(const EdgeType& type) { return type.ref || !IsPlain(type.dtype); }
 
-// Returns which of the tensors that `args` stand for are on the host, by the kernel's own list.
+// Returns which of the tensors of `args` are on the host, by the kernel's own list.
 StatusOr<std::vector<bool>> OnHost(const Node& node, const std::vector<ArgDef>& args,
                                    const SwappedStacks& swapped, const Registry& registry,
                                    const std::string& device_type) {
   ASSIGN_OR_RETURN(const KernelDef* kernel,
                    registry.FindKernel(node.op_name(), device_type, node.attrs()));
   const std::vector<std::string>& host_args = kernel->host_args;
-  // Stacks hand on what they are given, so their elements are kept where the executor leaves them.
+  // Stack ops pass their values on, so elements of a swapped stack stay in host memory.
   const bool all = swapped.IsUsedBy(node);
   std::vector<EdgeType> types;
   std::vector<bool> on_host;
@@ -46,7 +46,8 @@ StatusOr<Placement> PlaceValues(const Node& node, const SwappedStacks& swapped,
     const EdgeType type = source.node->output_type(source.index);
     bool arrives_on_host;
     if (type.ref && !node.input_type(i).ref) {
-      // The variable behind the reference has been read: its value is in the device's memory.
+      // The executor has read the variable behind the reference: its value is in the device's
+      // memory.
       arrives_on_host = AlwaysOnHost({.dtype = type.dtype});
     } else {
       ASSIGN_OR_RETURN(

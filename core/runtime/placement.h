@@ -19,10 +19,10 @@ namespace penstock {
 
 struct Placement {
   std::vector<bool> outputs_on_host;
-  std::vector<uint32_t> inputs_to_host;    // arrive on the device, wanted on the host
-  std::vector<uint32_t> inputs_to_device;  // the other way
+  std::vector<uint32_t> inputs_to_host;    // produced on the device, wanted on the host
+  std::vector<uint32_t> inputs_to_device;  // produced on the host, wanted on the device
 };
-// Errors: there is no kernel for `device_type`.
+// Returns an error if there is no kernel for `device_type`.
 StatusOr<Placement> PlaceValues(const Node& node, const SwappedStacks& swapped,
                                 const Registry& registry, const std::string& device_type);
 

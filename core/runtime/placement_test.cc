@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The executor on a device whose memory the host cannot read: here one that only claims so, with
-// copies that end later on another thread, as a GPU's do. Kernels check where their inputs are.
+// Tests the executor with a fake device: it claims that the host cannot read its memory, and its
+// copies end later on another thread, like a GPU's. Kernels check where their inputs are.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,8 @@ class FarDevice final : public Device {
   }
   void CopyFromHost(const Tensor& from, Tensor* to, Done done) override {
     ++from_host;
-    // As a GPU does in its stream: there for whatever is launched after the call.
+    // Like a copy in a GPU stream: kernels launched after this call see the data, although `done`
+    // runs later.
     *to = Moved(from, allocator_);
     Later(OkStatus(), std::move(done));
   }
@@ -86,8 +87,8 @@ class FarDevice final : public Device {
   ThreadPool threads_;
 };
 
-// The sum of its inputs; says so where an input, or the memory for its output, is on the wrong
-// side.
+// Adds its inputs. Returns an error if an input, or the memory for its output, is in the wrong
+// memory.
 template <bool kInputsOnHost, bool kOutputOnHost>
 class CheckedSum final : public Kernel {
  public:
@@ -172,13 +173,13 @@ INSTANTIATE_TEST_SUITE_P(Copies, PlacementTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "EndAtOnce" : "EndLater"; });
 
 TEST_P(PlacementTest, ValuesAreCopiedWhereTheTwoEndsDiffer) {
-  Node* const fed = g_.Feed(0);                                 // host
+  Node* const fed = g_.Feed(0);                                 // on the host
   Node* const far = g_.AddSum("FarSum", {fed, fed});            // two copies to the device
-  Node* const far2 = g_.AddSum("FarSum", {far, far});           // stays there
+  Node* const far2 = g_.AddSum("FarSum", {far, far});           // stays on the device
   Node* const near = g_.AddSum("FarToHost", {far2, fed, far});  // two copies to the host
-  Node* const back = g_.AddSum("HostToFar", {near});            // none
-  g_.Fetch(near, 0);                                            // none
-  g_.Fetch(back, 1);                                            // one to the host
+  Node* const back = g_.AddSum("HostToFar", {near});            // no copies
+  g_.Fetch(near, 0);                                            // no copies
+  g_.Fetch(back, 1);                                            // one copy to the host
   TestStep step(2, {Tensor::Scalar<int64_t>(1)});
   const Status status = Run(step);
   ASSERT_TRUE(status.ok()) << status;
@@ -212,7 +213,7 @@ TEST_P(PlacementTest, AVariablesValueIsOnTheDevice) {
   EXPECT_EQ(step.fetches[2].scalar<int64_t>(), 5);
 }
 
-// Pushed, popped, and used on the device and on the host.
+// The values are pushed, popped, and used on the device and on the host.
 TEST_P(PlacementTest, StacksKeepTheirElementsOnTheHostIfAsked) {
   for (const bool swap : {false, true}) {
     const Attrs type = {{"T", DType::kInt64}, {"swap_memory", swap}};
@@ -230,8 +231,8 @@ TEST_P(PlacementTest, StacksKeepTheirElementsOnTheHostIfAsked) {
     const Status status = Run(step);
     ASSERT_TRUE(status.ok()) << status;
     for (const Tensor& fetched : step.fetches) EXPECT_EQ(fetched.scalar<int64_t>(), 5);
-    // To the host: fetched tensors and the pushed value. Back: pushed and popped values that nodes
-    // on the device use.
+    // Copies to the host: fetched tensors and the pushed value. Copies to the device: pushed and
+    // popped values that nodes on the device use.
     EXPECT_EQ(device_.to_host, 10 * 3) << swap;
     EXPECT_EQ(device_.from_host, 10 * (swap ? 3 : 1)) << swap;
     g_ = TestGraph(FarRegistry());

@@ -8,7 +8,7 @@ void Propagation::Pass(const Executable::Item& item, Tensor* outputs, bool dead,
   PassInline<false>(item, outputs, dead, to, ready);
 }
 
-// The first value that comes is taken, others are dropped. `value`: null or invalid if dead.
+// Takes the first live value that arrives and drops the others. `value` is null or invalid if dead.
 void Propagation::ArriveAtMerge(Iteration& it, const Executable::Edge& edge, Tensor* value,
                                 ReadyQueues& ready) const {
   if (value == nullptr || !value->valid()) return CountDownMerge(it, edge.dst, 1, ready);

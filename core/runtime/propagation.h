@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Propagation: passes a node's outputs on to its consumers and counts those down; consumers that
-// wait for nothing more go to the ready queues. Private to this folder.
+// Propagation: passes a node's outputs on to its consumers and counts down their pending counts.
+// Consumers with count zero go to the ready queues. Private to this folder.
 //
 // Threads: any number of threads of the step at the same time, each with queues of its own. Takes
-// no lock and does not allocate, but for queues that grow. Owns nothing.
-// It stands in a header because calls and their frames are a good part of what a cheap node costs.
+// no lock, and allocates only if a queue grows. Owns nothing. It is in a header to be inlined,
+// because calls are a large share of the cost of a cheap node.
 #pragma once
 
 #include <utility>
@@ -22,16 +22,16 @@ class Propagation {
       : edges_(executable.edges()), controls_(executable.controls()), step_(step) {}
 
   // Passes `outputs` on to the consumers in `to`, and leaves them empty. `dead`: they have no
-  // value, and `outputs` may be null. kPlain: `to` is where the thread works, every output has a
-  // value, no consumer is a Merge, and nobody asks when nodes become ready.
+  // value, and `outputs` may be null. kPlain: `to` is the iteration in which the thread works,
+  // every output has a value, no consumer is a Merge, and ready times are not recorded.
   template <bool kPlain>
   void PassInline(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
                   ReadyQueues& ready) const;
-  // The general case, where a call more does not matter.
+  // The general case, in which an extra call does not matter.
   void Pass(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
             ReadyQueues& ready) const;
 
-  // Adds a node that waits for nothing more, in the form of ReadyNode::node.
+  // Adds a ready node, in the form of ReadyNode::node.
   void Push(Iteration& it, uint32_t node, ReadyQueues& ready) const;
 
  private:
@@ -75,7 +75,7 @@ template <bool kPlain>
                                                            Tensor* outputs, bool dead,
                                                            Iteration& to,
                                                            ReadyQueues& ready) const {
-  const bool shared = step_.shared();  // nothing here starts or offers a node
+  const bool shared = step_.shared();  // constant here: no code below starts or offers a node
   const Executable::Edge* edge = edges_ + item.first_edge;
   for (const auto* const end = edge + item.num_edges; edge != end; ++edge) {
     Tensor* const output = !kPlain && dead ? nullptr : &outputs[edge->output];

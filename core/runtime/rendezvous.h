@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rendezvous: where the two ends of a cut edge meet. One per step and task.
+// Rendezvous: passes tensors from Send to Recv, the two ends of a cut edge. One per step and task.
 //
 // Either end may come first. Send never blocks. A key is sent once and received once: a second Send
-// or Recv of a key is an error; outside of loops, also after the two have met (so that a loop
-// leaves nothing behind, however long it runs). After Abort(status) every pending and later call
-// ends with that status; what was sent and not received is dropped. Destruction aborts.
+// or Recv of a key is an error. For keys in loops it is detected only before the two have met, so
+// that a long loop leaves no data behind. After Abort(status) every pending and later call ends
+// with that status; tensors that were sent and not received are dropped. The destructor aborts.
 // Thread-safe. No lock is held while a continuation runs.
 #pragma once
 
@@ -22,8 +22,9 @@
 
 namespace penstock {
 
-// The name of one tensor on its way between two devices, in one step. A value; parsed and hashed
-// once, when a graph is compiled, never per step. Frame and iteration are 0 outside loops.
+// The name of one tensor that is sent between two devices in one step. A value type. It is parsed
+// and hashed once, when a graph is compiled, never per step. Frame and iteration are 0 outside of
+// loops.
 struct RendezvousKey {
   std::string src_device;  // full names
   uint64_t src_incarnation = 0;
@@ -34,24 +35,24 @@ struct RendezvousKey {
 
   auto operator<=>(const RendezvousKey&) const = default;
   uint64_t Hash() const;  // the same in every process
-  // "src;incarnation;dst;tensor;frame:iteration", the form that travels: the incarnation is 16
-  // hexadecimal digits, frame and iteration are decimal. Parse checks all of it, and that the
-  // devices are full names; the tensor's name may hold semicolons.
+  // "src;incarnation;dst;tensor;frame:iteration", the form in messages: the incarnation is 16
+  // hexadecimal digits, frame and iteration are decimal. Parse checks all components, and that the
+  // devices are full names; the tensor's name may contain semicolons.
   std::string ToString() const;
   static StatusOr<RendezvousKey> Parse(string_view text);
 };
 
-// A key with its hash and the task that receives, found once, when a graph is compiled. Copies
-// share them, and so do those for the iterations of a loop, which are made in each iteration and
-// cost a few multiplications.
+// A key with its hash and its consumer task, computed once, when a graph is compiled. Copies share
+// them. So do the keys of a loop's iterations, which are made in each iteration and cost a few
+// multiplications.
 class HashedKey {
  public:
   explicit HashedKey(RendezvousKey key);
-  // The same edge in one iteration of one run of a loop.
+  // Returns the key of the same edge in one iteration of one run of a loop.
   HashedKey In(uint64_t frame, uint64_t iteration) const;
-  // The edge, as outside of loops.
+  // The key of the edge, with frame and iteration 0.
   const RendezvousKey& key() const { return edge_->key; }
-  // The task of dst_device; none if that is not a full name.
+  // The task of dst_device; nullopt if that is not a full name.
   const std::optional<TaskName>& consumer() const { return edge_->consumer; }
   uint64_t frame() const { return frame_; }
   uint64_t iteration() const { return iteration_; }
@@ -60,11 +61,11 @@ class HashedKey {
     return hash_ == other.hash_ && frame_ == other.frame_ && iteration_ == other.iteration_ &&
            (edge_ == other.edge_ || edge_->key == other.edge_->key);
   }
-  std::string ToString() const;  // as RendezvousKey's
+  std::string ToString() const;  // as RendezvousKey::ToString
 
  private:
   struct Edge {
-    RendezvousKey key;  // as outside of loops
+    RendezvousKey key;  // with frame and iteration 0
     std::optional<TaskName> consumer;
   };
   static Edge EdgeOf(RendezvousKey key);
@@ -80,7 +81,7 @@ class HashedKey {
 
 class Rendezvous {
  public:
-  // `is_dead`: the value of an untaken branch.
+  // `is_dead`: the tensor is a dead value.
   using Received = absl::AnyInvocable<void(Status, Tensor, bool is_dead) &&>;
 
   virtual ~Rendezvous() = default;
@@ -91,7 +92,7 @@ class Rendezvous {
   virtual void Abort(const Status& why) = 0;
 };
 
-// Meets within one process.
+// Returns a rendezvous within one process.
 std::unique_ptr<Rendezvous> NewLocalRendezvous();
 
 }  // namespace penstock

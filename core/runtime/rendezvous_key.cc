@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// FNV-1a over the bytes, then the finaliser of MurmurHash3: stable across processes, and spread
-// well enough for a power-of-two table.
+// FNV-1a over the bytes, then the finaliser of MurmurHash3: stable across processes, and
+// distributed well enough for a power-of-two table.
 class Hasher {
  public:
   void Add(string_view text) {
@@ -47,7 +47,7 @@ bool IsFullDeviceName(string_view text) {
   return name.ok() && name->full();
 }
 
-// Takes everything before the first (or last) `separator` off `rest`.
+// Moves the text before the first (or last) `separator` from `rest` to `part`.
 bool TakeFirst(string_view* rest, char separator, string_view* part) {
   const size_t at = rest->find(separator);
   if (at == string_view::npos) return false;

@@ -24,7 +24,7 @@ RendezvousKey Key(const std::string& tensor) {
 }
 HashedKey Hashed(const std::string& tensor) { return HashedKey(Key(tensor)); }
 
-// The result that a receiver was given.
+// The result that a receiver got.
 struct Got {
   std::optional<Status> status;
   Tensor value;
@@ -141,7 +141,7 @@ TEST(LocalRendezvousTest, AKeyServesOnce) {
   Got got, again, first, second;
   rendezvous->Recv(Hashed("a"), Into(&got));
   EXPECT_TRUE(got.status->ok());
-  // After the two have met as well.
+  // A second Send is an error even after the two ends have met.
   const Status sent = rendezvous->Send(Hashed("a"), value, false);
   EXPECT_EQ(sent.code(), StatusCode::kInternal);
   EXPECT_THAT(std::string(sent.message()), testing::HasSubstr("was sent twice"));
@@ -193,8 +193,8 @@ TEST(LocalRendezvousTest, ContinuationsMayCallBack) {
   EXPECT_EQ(b.value.scalar<float>(), 2.0f);
 }
 
-// Senders, receivers and sometimes an abort, all at once: every receiver is told exactly once, and
-// either the right value or the abort.
+// Senders, receivers and sometimes an abort run at once: every receiver is called exactly once,
+// with the right value or with the abort.
 TEST(LocalRendezvousTest, Races) {
   constexpr int kKeys = 100;
   std::vector<HashedKey> keys;

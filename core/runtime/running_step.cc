@@ -6,8 +6,8 @@
 namespace penstock {
 namespace {
 
-// In the first steps, and then in one of so many, nodes are timed, to learn which are expensive:
-// two clock readings per node, 50 ns, come to 2 ns per node and step.
+// Nodes are timed in the first steps, and then in one step in so many, to learn which nodes are
+// expensive: two clock readings, 50 ns per node, average to 2 ns per node and step.
 constexpr uint64_t kFirstSamples = 3;
 constexpr uint64_t kSamplePeriod = 32;
 
@@ -68,7 +68,7 @@ void RunningStep::SettleLeftovers() {
     abort_registered_.store(false, std::memory_order_relaxed);
   }
   if (!device_asynchronous_) return;
-  // Work that was launched has to end, and its errors belong to this step.
+  // Launched work must end, and its errors belong to this step.
   const Status launched = device_.Synchronize();
   if (!launched.ok()) Stop(launched);
 }
@@ -77,7 +77,7 @@ Status RunningStep::End() {
   Status status;
   if (stopped()) [[unlikely]] {
     status = cancellation_->status();
-    // If the cancellation came from outside, nothing here has aborted the rendezvous yet.
+    // If the cancellation came from outside, the rendezvous has not been aborted yet.
     if (context_.rendezvous != nullptr) context_.rendezvous->Abort(status);
   }
   if (own_cancellation_.cancelled()) own_cancellation_.Reset();
@@ -98,8 +98,8 @@ void RunningStep::Fail(const Node& node, const Status& status) {
   Stop(AtNode(status, node.name()));
 }
 
-// Failures that follow from the first one find the step cancelled already, be it by a node of this
-// step or by whatever else shares the cancellation.
+// The first failure counts: later ones find the cancellation cancelled already, by a node of this
+// step or by any other user of the cancellation.
 void RunningStep::Stop(const Status& why) {
   cancellation_->Cancel(why);
   stopped_.store(true, std::memory_order_relaxed);

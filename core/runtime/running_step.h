@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunningStep: the step itself: what it was given, whether it goes on, and why it ended. It knows
-// nothing of nodes and threads. Private to this folder.
+// RunningStep: the step itself: its arguments, whether it continues, and why it ended. It does not
+// deal with nodes and threads. Private to this folder.
 //
-// Used for one step after the other: everything between Begin and End is of one step.
-// Ownership: Execution owns it; StepArgs are borrowed until End.
-// Threads: Begin, End and what they change belong to the one thread that begins or ends the step.
-// In between any thread of the step calls the rest.
-// Invariants: (1) a step begins on one thread. It is shared, for good, from just before a second
-// thread can see it: whoever makes that possible calls Share() first. (2) The first failure counts:
-// its status is that of the cancellation, of the rendezvous and of the step. (3) A step that is
-// stopped has failed: nodes of it were dropped.
-// Locks: abort_mu_ is locked before the cancellation's; nothing of this folder is locked inside it.
-// watch_mu_ is locked before StepLoops'.
+// Used for one step after the other: all calls between Begin and End belong to one step. Ownership:
+// Execution owns it; StepArgs are borrowed until End.
+// Threads: the thread that begins or ends the step calls Begin and End. In between, any thread of
+// the step may call the other functions.
+// Invariants: (1) a step begins on one thread. Before a second thread can see the step, the first
+// thread calls Share(); the step then stays shared. (2) The status of the first failure becomes the
+// status of the cancellation, of the rendezvous and of the step. (3) A step that is stopped has
+// failed: nodes of it were dropped.
+// Locks: abort_mu_ is locked before the cancellation's; no lock of this folder is taken while it is
+// held. watch_mu_ is locked before StepLoops'.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,8 @@ class RunningStep final : public LoopWatch {
   RunningStep& operator=(const RunningStep&) = delete;
 
   void Begin(const StepArgs& args);
-  // Waits for what kernels have launched on the device; an error of it fails the step. Takes back
-  // what RegisterAbort has registered. REQUIRES: no thread is at work in the step.
+  // Waits for all work that kernels have launched on the device; an error of it fails the step.
+  // Undoes RegisterAbort. REQUIRES: no thread works in the step.
   void Settle() {
     running_id_.store(0, std::memory_order_relaxed);
     if (shared_ || device_asynchronous_ || abort_registered_.load(std::memory_order_relaxed)) {
@@ -50,40 +50,40 @@ class RunningStep final : public LoopWatch {
   Device& device() const { return device_; }
   Scheduler& scheduler() const { return *options_.threads; }
   int64_t NowNanos() const { return options_.env->NowNanos(); }
-  // The parameters that all kernels of the step share; the caller adds those of the node.
+  // Returns the parameters that all kernels of the step share; the caller adds those of the node.
   KernelContext::Params KernelParams();
 
-  // More than one thread may be at work in the step.
+  // Whether more than one thread may work in the step.
   bool shared() const { return shared_; }
   void Share() {
     if (!shared_) BecomeShared();
   }
 
-  // For threads that have no part in the step. The id of the step that runs; 0: none does.
+  // For threads outside of the step. Returns the id of the running step; 0 if none is running.
   int64_t running_id() const { return running_id_.load(std::memory_order_relaxed); }
-  // Calls `look` with the id of the step while it is shared: it does not end meanwhile. False, and
-  // `look` is not called, if no step runs or it is not shared.
+  // Calls `look` with the id of the step; the step does not end meanwhile. Returns false without
+  // calling `look` if no step is running or it is not shared.
   bool Watch(absl::FunctionRef<void(int64_t step_id)> look) ABSL_LOCKS_EXCLUDED(watch_mu_);
 
-  // Nodes are timed: for the caller, or to learn what they cost.
+  // Whether nodes are timed, for the caller or to learn their cost.
   bool observed() const { return observed_; }
-  // The caller wants statistics.
+  // Whether the caller wants statistics.
   bool traced() const { return stats_ != nullptr; }
   // Null unless the step is traced.
   StepStatsCollector* stats() const { return stats_; }
-  // The account that its tensors are charged to; null: the task's.
+  // The account to which its tensors are charged; null: the task's account.
   MemoryAccount* memory() const { return memory_; }
   // The difference between nanoseconds since 1970 and NowNanos(), in a traced step.
   int64_t wall_offset_ns() const { return wall_offset_ns_; }
 
   bool cancelled() const { return cancellation_->cancelled(); }
-  // Long loops of kernels go on until the step is cancelled or past its deadline; after a commit to
-  // their end.
+  // The long loops of kernels continue until the step is cancelled or past its deadline; after a
+  // commit they run to their end.
   Status GoesOn() const override;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  // Notes that nodes of a step that is cancelled are not run.
+  // Records that nodes of a cancelled step are dropped without running.
   void DropNodes() { stopped_.store(true, std::memory_order_relaxed); }
-  // From a commit on, nodes outside of loops are no longer dropped.
+  // After a commit, nodes outside of loops are no longer dropped.
   bool committed() const { return committed_.load(std::memory_order_relaxed); }
   void Commit() { committed_.store(true, std::memory_order_relaxed); }
 
@@ -92,23 +92,23 @@ class RunningStep final : public LoopWatch {
   // Fails the step: cancels it and aborts its rendezvous. `why` is not OK.
   void Stop(const Status& why);
   bool has_deadline() const { return context_.deadline_ns != 0; }
-  int64_t deadline_ns() const { return context_.deadline_ns; }  // 0: none
-  // False for a step that is cancelled already.
+  int64_t deadline_ns() const { return context_.deadline_ns; }  // 0: no deadline
+  // Returns false for a step that is cancelled already.
   bool DeadlinePassed() const { return NowNanos() >= deadline_ns() && !cancelled(); }
-  // To be called before a node waits: has a cancellation, wherever it comes from, reach what waits
-  // at the rendezvous. Registers once per step. Returns false if the step is cancelled already.
+  // Call it before a node waits: a cancellation from any source then aborts the rendezvous and so
+  // ends the wait. Registers once per step. Returns false if the step is cancelled already.
   [[nodiscard]] bool RegisterAbort() ABSL_LOCKS_EXCLUDED(abort_mu_);
 
  private:
   void SettleLeftovers();
   void BecomeShared() ABSL_LOCKS_EXCLUDED(watch_mu_);
-  // Does nothing. Before a step begins and after it has ended nothing of it needs a lock.
+  // Does nothing. Call it before a step begins or after it has ended, when no lock is needed.
   void AssertAlone() const ABSL_ASSERT_EXCLUSIVE_LOCK(abort_mu_) {}
 
   const ExecutorOptions options_;
   Device& device_;
   const bool device_asynchronous_;
-  Cancellation own_cancellation_;  // of steps that bring none
+  Cancellation own_cancellation_;  // for steps whose caller gives none
   ResourceStore own_step_resources_;
 
   StepContext context_;

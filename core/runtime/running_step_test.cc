@@ -58,7 +58,7 @@ TEST_F(RunningStepTest, TheFirstFailureIsTheStatusEverywhere) {
 }
 
 TEST_F(RunningStepTest, NothingIsLeftForTheNextStep) {
-  step_.Begin({.step_id = 1});  // brings no cancellation
+  step_.Begin({.step_id = 1});  // without a cancellation
   step_.Share();
   step_.Commit();
   step_.Stop(Aborted("the end"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepArgs: what one step brings to an executor. ExecutorOptions: what an executor runs on.
+// StepArgs: the arguments of one step for an executor. ExecutorOptions: the devices, threads and
+// caches that an executor uses.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +18,29 @@ namespace penstock {
 class KernelCache;    // core/runtime/kernel_cache.h
 class MemoryAccount;  // core/tensor/caching_allocator.h
 
-// Borrowed until the step's `done`.
+// Borrowed until the step's `done` is called.
 struct StepArgs {
   int64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;
   Cancellation* cancellation = nullptr;
-  ResourceStore* resources = nullptr;  // null: the device's own
+  ResourceStore* resources = nullptr;  // null: the resources of the device
   ResourceStore* step_resources = nullptr;
-  int64_t deadline_ns = 0;        // Env::NowNanos() scale; 0: none
+  int64_t deadline_ns = 0;        // on the scale of Env::NowNanos(); 0: none
   const Tensor* feeds = nullptr;  // indexed by _Feed's attribute "index"
   int num_feeds = 0;
   Tensor* fetches = nullptr;  // indexed by _Fetch's attribute "index"
   int num_fetches = 0;
-  StepStatsCollector* stats = nullptr;  // null: nothing is recorded
-  MemoryAccount* memory = nullptr;      // what its tensors are charged to; null: the task's
+  StepStatsCollector* stats = nullptr;  // null: no statistics are recorded
+  MemoryAccount* memory = nullptr;      // its tensors are charged to it; null: the task's
 };
 
-// Borrowed: all of it outlives the executor.
+// Borrowed: all of these must outlive the executor.
 struct ExecutorOptions {
   Device* device = nullptr;
   Scheduler* threads = nullptr;
   Env* env = nullptr;
   DeadlineTimer* timer = nullptr;
-  KernelCache* kernels = nullptr;  // of the session; null: the executor's are its own
+  KernelCache* kernels = nullptr;  // of the session; null: the executor has kernels of its own
 };
 
 }  // namespace penstock

@@ -49,7 +49,7 @@ void StepLoops::Enter(Iteration& from, const Executable::Item& item, Tensor* out
   const Executable::Detail& detail = executable_.detail(item);
   Frame& frame = FrameOf(from, detail.loop);
   if (frame.oldest == nullptr) {
-    // Until its last Enter has come the first iteration cannot end.
+    // The first iteration cannot end before its last Enter has run.
     BeginIteration(frame, ready);
   }
   if (detail.constant < 0) {
@@ -93,7 +93,7 @@ Status StepLoops::Exit(Iteration& it, const Executable::Item& item, Tensor* outp
   return OkStatus();
 }
 
-// The run of the loop that is begun by this iteration of the loop around it.
+// Returns the run of the loop that the iteration `parent` begins.
 Frame& StepLoops::FrameOf(Iteration& parent, uint32_t loop_index) {
   const Executable::Loop& loop = executable_.loops()[loop_index];
   Frame*& running = parent.children[loop.child];
@@ -105,8 +105,8 @@ Frame& StepLoops::FrameOf(Iteration& parent, uint32_t loop_index) {
   return *running;
 }
 
-// The new iteration is held once: by the iteration before it or, if it is the first, by the Enters
-// to come.
+// The new iteration has one hold: of the iteration before it or, if it is the first, of the Enters
+// that have not run yet.
 void StepLoops::BeginIteration(Frame& frame, ReadyQueues& ready) {
   Iteration& it = PoolOf(*frame.loop).TakeIteration();
   Iteration* const before = frame.newest;
@@ -126,21 +126,22 @@ void StepLoops::BeginIteration(Frame& frame, ReadyQueues& ready) {
     Tensor value = constant.value;
     propagation_.Pass(*constant.item, &value, !value.valid(), it, ready);
   }
-  // None of them can be of the iteration that begins here: it has not run.
+  // All deferred values are for this iteration: it has not run, so none can be for a later one.
   for (Frame::Deferred& deferred : frame.deferred) {
     propagation_.Pass(*deferred.item, &deferred.value, false, it, ready);
   }
   frame.deferred.clear();
 }
 
-// Returns the iteration that has one hold fewer by that: the next one, or the one around the loop.
+// Returns the iteration that loses a hold because `it` has ended: the next one, or the one around
+// the loop.
 Iteration* StepLoops::EndIteration(Iteration& it, ReadyQueues& ready) {
   Frame& frame = *it.frame;
   DCHECK(frame.oldest == &it);
   --frame.in_flight;
   if (!frame.deferred.empty()) BeginIteration(frame, ready);
   Iteration* const next = it.next;
-  // Merges that nothing came to, in a loop that is not well formed, leave values behind.
+  // In a malformed loop, values may be left at Merges whose other inputs never arrived.
   for (uint32_t i = 0; i < it.loop->num_slots; ++i) {
     if (it.inputs[i].valid()) [[unlikely]]
       it.inputs[i] = Tensor();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One loop of one value, with two iterations in flight, driven by hand: the test is the thread that
-// runs the loop's nodes.
+// Tests StepLoops with one loop of one value and up to two iterations at once. The test's thread
+// runs the loop's nodes step by step.
 #include "core/runtime/step_loops.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class StepLoopsTest : public testing::Test {
     value_ = Tensor::Scalar<int64_t>(3);
     return loops_.Exit(it, ItemOf(FlowOp::kExit), &value_, ready_);
   }
-  // Takes the only node that is ready outside of `here`, with its hold.
+  // Takes the only ready node outside of `here`, with its hold.
   ReadyNode TakeElsewhere() {
     EXPECT_EQ(ready_.elsewhere.size(), 1);
     if (ready_.elsewhere.empty()) return {&loops_.root(), 0};
@@ -61,7 +61,7 @@ class StepLoopsTest : public testing::Test {
     ready_.elsewhere.pop_back();
     return node;
   }
-  // Returns the node that waits for the value that leaves the loop.
+  // Returns the node that gets the value that leaves the loop.
   uint32_t Fetch() { return executable_->edges()[ItemOf(FlowOp::kExit).first_edge].dst; }
 
   TestTask task_;
@@ -101,7 +101,7 @@ TEST_F(StepLoopsTest, ValuesForAnIterationTooManyWaitUntilOneHasEnded) {
   loops_.Release(first, ready_);
   const ReadyNode merge = TakeElsewhere();
   EXPECT_EQ(merge.iteration->number, 2);
-  // The Merge's second input is that from the NextIteration.
+  // The second input of the Merge comes from the NextIteration.
   const uint32_t slot = merge.iteration->items[merge.node].first_input + 1;
   ASSERT_TRUE(merge.iteration->inputs[slot].valid());
   EXPECT_EQ(merge.iteration->inputs[slot].scalar<int64_t>(), 2);

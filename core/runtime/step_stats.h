@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepStatsCollector: what happened in one step: when each node became ready, ran and ended, on
-// which thread, with what outputs. Any run may ask for it; a run that does not pays one branch per
-// node.
+// StepStatsCollector: collects statistics of one step: when each node became ready, began and
+// ended, on which thread, and its outputs. A step without a collector pays one branch per node.
 //
 // Thread-safe while the step runs; read it when the step has ended.
 #pragma once
@@ -17,9 +16,10 @@
 
 namespace penstock {
 
-// The `node` of the row that a transfer from another task has beside the row of its _Recv. Its
-// label is "[BYTESB] EDGE from DEVICE to DEVICE"; its output has the type and bytes that travelled,
-// and is left out if the value is dead. It lasts from the beginning of the wait to the arrival.
+// The `node` of the row for a transfer from another task, which is added besides the row of its
+// _Recv. Its label is "[BYTESB] EDGE from DEVICE to DEVICE"; its output has the type and bytes that
+// were sent, and is left out if the value is dead. It lasts from the beginning of the wait to the
+// arrival.
 inline constexpr char kTransferStats[] = "RecvTensor";
 
 struct NodeStats {
@@ -29,26 +29,26 @@ struct NodeStats {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint32_t thread = 0;  // small numbers, one per thread of the process
-  // For a reference: the value of its variable.
+  // For a reference: describes the value of its variable.
   struct Out {
     int index = 0;  // which output
     DType dtype = DType::kInvalid;
     Shape shape;
     int64_t bytes = 0;
     std::string allocator;  // of its buffer; "" for foreign memory
-    uint64_t address = 0;   // of its bytes: outputs that share a buffer have the same
+    uint64_t address = 0;   // of its bytes: equal for outputs that share a buffer
   };
-  std::vector<Out> outputs;  // those that carried a value
-  // The memory that the kernel took from one allocator, temporary memory included. For asynchronous
-  // kernels, which may end on other threads: their new outputs.
+  std::vector<Out> outputs;  // outputs with a value
+  // The memory that the kernel allocated from one allocator, including temporary memory. For
+  // asynchronous kernels, which may end on other threads: only their new outputs.
   struct Memory {
     std::string allocator;
-    int64_t total_bytes = 0;  // all allocations
-    int64_t peak_bytes = 0;   // at a time
+    int64_t total_bytes = 0;  // sum of all allocations
+    int64_t peak_bytes = 0;   // the most at one time
     int64_t live_bytes = 0;   // left when the kernel ended
   };
   std::vector<Memory> memory;
-  // Outputs that were there before: those of constants and variables.
+  // Outputs that existed before: those of constants and variables.
   int64_t persistent_bytes = 0;
 };
 
@@ -60,7 +60,7 @@ struct DeviceStats {
 class StepStatsCollector {
  public:
   void Add(const std::string& device, NodeStats stats);
-  // In order of device name. Leaves the collector empty.
+  // Returns the statistics in order of device name, and empties the collector.
   std::vector<DeviceStats> Take();
 
  private:

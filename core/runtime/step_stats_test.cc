@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the record that a traced step keeps of its nodes.
+// Tests the statistics that a traced step records of its nodes.
 #include "core/runtime/step_stats.h"
 
 #include <gtest/gtest.h>

@@ -50,7 +50,7 @@ bool StepThreads::RunHere(Runner& runner) {
   return nothing_left;
 }
 
-// On a thread of the scheduler: runs nodes for a slice, and then leaves or goes on later.
+// On a thread of the scheduler: runs nodes for a slice, then leaves the step or queues again.
 void StepThreads::RunSlice(Runner& runner) {
   if (!RunHere(runner)) return scheduler_.Schedule([this, &runner] { RunSlice(runner); });
   if (&runner != &first_runner_) {
@@ -116,7 +116,7 @@ bool StepThreads::TakeShared(Runner& runner) {
   return false;
 }
 
-// When no node is left to share. REQUIRES: the caller is active.
+// Called when no node is left to share. REQUIRES: the caller is active.
 void StepThreads::TakeBackInvitations() {
   for (const std::shared_ptr<Invitation>& invitation : invitations_) {
     if (invitation->threads.exchange(nullptr, std::memory_order_acq_rel) == nullptr) continue;
@@ -152,8 +152,8 @@ void StepThreads::Leave(bool from_runner) {
   }
   const auto end = [this] { std::exchange(ended_, nullptr)(); };
   if (from_runner) return end();
-  // Others may call from within a cancellation's callback or the timer's, which the step's end
-  // waits for.
+  // This may be inside a callback of the cancellation or the timer, and the step's end waits for
+  // such callbacks. So do not end the step on this thread.
   scheduler_.Schedule(end);
 }
 
@@ -176,8 +176,8 @@ StepThreads::Signal StepThreads::AwaitSignal() {
   thread_local SpinHabit habit;
   scheduler_.Spin(habit, kSpin, signalled);
 
-  // Also after a successful spin: who signals holds the lock, and must be out of it before the step
-  // can go away.
+  // Also after a successful spin: the signalling thread holds the lock, and must have released it
+  // before the step is destroyed.
   MutexLock lock(mu_);
   while (!signalled()) {
     caller_blocked_ = true;

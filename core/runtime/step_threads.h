@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepThreads: the threads of a step: which of them takes part, what one offers to the others, and
-// how the step's end is noticed. It does not know what a node is. Private to this folder.
+// StepThreads: manages the threads of a step: which threads take part, which nodes they offer to
+// each other, and when the step has ended. It does not know how to run a node. Private to this
+// folder.
 //
 // A step begins on one thread. A thread that has expensive nodes to spare offers them, and invites
-// as many threads of the scheduler as there is room for. A thread with nothing left to do takes
-// what others have offered, or leaves. `active_` counts who is still busy in the step: threads
-// that run its nodes or are invited to, and nodes that wait. Who takes it to zero ends the step.
-// A runner on a thread of the scheduler runs for a slice at a time. After that it goes on behind
-// what else is scheduled, so that no step keeps others, or a call of a client, from the threads.
+// as many threads of the scheduler as there is room for. A thread with no node left takes offered
+// nodes, or leaves the step. `active_` counts the threads that run nodes of the step or are invited
+// to, and the nodes that wait. The thread that takes the count to zero ends the step. A runner on a
+// thread of the scheduler runs for a slice at a time. Then it queues behind the other scheduled
+// closures, so that no step keeps other steps, or a client's call, from the threads.
 //
-// Ownership: owns the runners and what is offered; borrows scheduler, step and Work.
-// Threads: all public functions but Begin, Run, RunAsync and Clear may be called by any thread of
-// the step, which must be active in it.
+// Ownership: owns the runners and the offered nodes; borrows scheduler, step and Work. Threads: any
+// thread that is active in the step may call all public functions except Begin, Run, RunAsync and
+// Clear.
 // Invariants: (1) an invitation is either accepted or taken back. The step waits only for runners
-// that have come, never for a thread that is busy elsewhere, perhaps with waiting for this very
-// step.
-// (2) A thread that finds nothing offered stops counting as running under the same lock: who
-// offers a node later knows that it has to find another thread for it.
-// Locks: mu_. Nothing is called with it held but Notify of a Condition.
+// that have accepted, never for a thread that is busy elsewhere; that thread might itself wait for
+// this step.
+// (2) A thread that finds no offered node stops counting as running under the same lock. A
+//     thread that offers a node later therefore knows that it has to invite another thread. Locks:
+//     mu_. While it is held, only a Condition's Notify is called.
 #pragma once
 
 #include <atomic>
@@ -36,26 +37,26 @@ namespace penstock {
 
 class StepThreads {
  public:
-  // The work that the threads do.
+  // The work of the threads.
   class Work {
    public:
     virtual ~Work() = default;
-    // Makes a new runner ready for use.
+    // Initialises a new runner.
     virtual void InitRunner(Runner* runner) = 0;
-    // Runs nodes until TakeOffered(runner) says that there are none. Returns false, with nodes left
-    // in the runner, when the slice of a runner that yields has ended.
+    // Runs nodes until TakeOffered(runner) returns false. Returns false, with nodes left in the
+    // runner, when the slice of a runner that yields has ended.
     virtual bool RunNodes(Runner& runner) = 0;
-    // Fails the step if its deadline has come.
+    // Fails the step if its deadline has passed.
     virtual void CheckDeadline() = 0;
   };
   using Ended = absl::AnyInvocable<void() &&>;
 
-  // All of them outlive it.
+  // Both arguments must outlive it.
   StepThreads(RunningStep& step, Work& work);
   StepThreads(const StepThreads&) = delete;
   StepThreads& operator=(const StepThreads&) = delete;
 
-  // Begins a step, after RunningStep::Begin. Its first nodes go to the runner returned.
+  // Begins a step, after RunningStep::Begin. Add its first nodes to the runner that it returns.
   Runner& Begin() {
     AssertAlone();
     active_.store(1, std::memory_order_relaxed);
@@ -63,42 +64,44 @@ class StepThreads {
     caller_idle_ = false;
     return first_runner_;
   }
-  // Runs the step on this thread and others; returns when nobody is active in it.
+  // Runs the step on this thread and others; returns when no thread or node is active in it.
   void Run() {
     runs_async_ = false;
-    first_runner_.yields = false;  // the thread is the caller's
+    first_runner_.yields = false;  // the thread belongs to the caller
     RunHere(first_runner_);
     if (step_.shared()) WaitForOthers();
   }
-  // Runs it on the scheduler's threads. `ended` is called on one of them when nobody is active.
+  // Runs the step on the scheduler's threads. Calls `ended` on one of them when no thread or node
+  // is active.
   void RunAsync(Ended ended);
-  // Drops what a step that has failed has left offered, after its end.
+  // Drops the nodes that a failed step still offers. Call it after the step's end.
   void Clear();
 
-  // Gives expensive nodes to other threads while there is something else to do here; keeps one if
-  // there is not. If no thread takes them they come back through TakeOffered. If the scheduler has
-  // one thread only, they become cheap.
+  // Offers expensive nodes to other threads if this thread has another node to run; else keeps one
+  // of them. Nodes that no thread takes come back through TakeOffered. If the scheduler has only
+  // one thread, they become cheap instead.
   void Offer(ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
-  // Offers nodes, each with the hold on its iteration, from a thread that runs none itself.
+  // Offers nodes, each with the hold on its iteration, from a thread that runs no nodes itself.
   void Share(absl::Span<const ReadyNode> nodes) ABSL_LOCKS_EXCLUDED(mu_);
-  // Gives `runner`, which has no node left, a node that was offered. Returns false if there is
-  // none: the runner then leaves RunNodes.
+  // Gives an offered node to `runner`, which has no node left. Returns false if there is none: the
+  // runner then leaves RunNodes.
   bool TakeOffered(Runner& runner) { return step_.shared() && TakeShared(runner); }
 
   // Keeps the step from ending until Leave, for a node that waits. Shares the step. REQUIRES: the
-  // caller is active, as a thread at work in the step is.
+  // caller is active, like any thread that works in the step.
   void AddActive() {
     step_.Share();
     active_.fetch_add(1, std::memory_order_relaxed);
   }
-  // Undoes AddActive, on any thread; the last thing it does in the step. It may be called inside a
-  // callback of the step's cancellation or timer.
+  // Undoes AddActive, on any thread. It must be the caller's last access to the step. May be called
+  // inside a callback of the step's cancellation or timer.
   void Leave() { Leave(/*from_runner=*/false); }
 
-  // How many threads and nodes that wait are active in the step now.
+  // Returns how many threads and waiting nodes are active in the step now.
   int active() const { return active_.load(std::memory_order_relaxed); }
 
-  // The queues of the runner of this step that is at work on this thread, or null.
+  // Returns the ready queues of the runner of this step that runs on this thread, or null if none
+  // does.
   ReadyQueues* ReadyHere() const {
     Runner* const runner = running_here_;
     return runner != nullptr && runner->threads == this ? &runner->ready : nullptr;
@@ -107,7 +110,7 @@ class StepThreads {
  private:
   struct Invitation {
     explicit Invitation(StepThreads* to) : threads(to) {}
-    std::atomic<StepThreads*> threads;  // null: accepted, or taken back
+    std::atomic<StepThreads*> threads;  // null: the invitation was accepted or taken back
   };
   enum class Signal { kNone, kWork, kEnded };
 
@@ -120,7 +123,7 @@ class StepThreads {
   void Leave(bool from_runner) ABSL_LOCKS_EXCLUDED(mu_);
   void WaitForOthers() ABSL_LOCKS_EXCLUDED(mu_);
   Signal AwaitSignal() ABSL_LOCKS_EXCLUDED(mu_);
-  // Does nothing. Before a step begins and after it has ended nothing of it needs a lock.
+  // Does nothing. Call it before a step begins or after it has ended, when no lock is needed.
   void AssertAlone() const ABSL_ASSERT_EXCLUSIVE_LOCK(mu_) {}
 
   RunningStep& step_;
@@ -134,14 +137,14 @@ class StepThreads {
   Runner first_runner_;
 
   Mutex mu_;
-  std::vector<std::unique_ptr<Runner>> runners_ ABSL_GUARDED_BY(mu_);  // all but the first
-  std::vector<Runner*> idle_runners_ ABSL_GUARDED_BY(mu_);             // of them
+  std::vector<std::unique_ptr<Runner>> runners_ ABSL_GUARDED_BY(mu_);  // all except first_runner_
+  std::vector<Runner*> idle_runners_ ABSL_GUARDED_BY(mu_);             // unused ones of runners_
   std::vector<ReadyNode> offered_ ABSL_GUARDED_BY(mu_);                // last in, first out
   std::vector<std::shared_ptr<Invitation>> invitations_ ABSL_GUARDED_BY(mu_);
   int num_running_ ABSL_GUARDED_BY(mu_) = 0;       // threads in RunNodes, or invited
-  bool caller_idle_ ABSL_GUARDED_BY(mu_) = false;  // Run's thread has nothing to do
+  bool caller_idle_ ABSL_GUARDED_BY(mu_) = false;  // Run's thread has no node to run
   bool caller_blocked_ ABSL_GUARDED_BY(mu_) = false;
-  std::atomic<Signal> signal_{Signal::kNone};  // to Run's thread; changed under mu_
+  std::atomic<Signal> signal_{Signal::kNone};  // for Run's thread; changed under mu_
   Condition caller_wakes_;
 
   static constinit thread_local Runner* running_here_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hand-over between threads, without nodes and without chance: closures that the step schedules run
-// when the test says so.
+// Tests how threads hand nodes over, without real nodes and in a fixed order: the test decides when
+// the step's scheduled closures run.
 #include "core/runtime/step_threads.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace penstock {
 namespace {
 
-// A node is a number; what it does, if anything, is in `bodies`. All count as expensive.
+// A node is a number. Its work, if any, is a function in `bodies`. All nodes count as expensive.
 class FakeWork final : public StepThreads::Work {
  public:
   explicit FakeWork(Iteration& root) : root_(root) {}
@@ -48,7 +48,7 @@ class FakeWork final : public StepThreads::Work {
   }
 
   StepThreads* threads = nullptr;
-  int slice = 1'000;  // in nodes
+  int slice = 1'000;  // number of nodes
   std::map<uint32_t, std::function<void()>> bodies;
   Mutex mu;
   std::map<uint32_t, const Runner*> ran_by ABSL_GUARDED_BY(mu);
@@ -58,14 +58,14 @@ class FakeWork final : public StepThreads::Work {
   Iteration& root_;
 };
 
-// A step on `Threads`, of an empty graph.
+// A step with an empty graph and a StepThreads on `Threads`.
 template <class Threads>
 struct Fixture {
   template <class... Args>
   explicit Fixture(Args&&... args) : scheduler(std::forward<Args>(args)...) {
     work.threads = &threads;
   }
-  // Begins a step with these nodes.
+  // Begins a step with these ready nodes.
   void Begin(const std::vector<uint32_t>& nodes, const StepArgs& args = {}) {
     step.Begin(args);
     threads.Begin().ready.expensive = nodes;
@@ -115,16 +115,16 @@ TEST_F(StepThreadsTest, NodesToSpareInviteAsManyThreadsAsThereIsRoomFor) {
 
 TEST_F(StepThreadsTest, TheStepDoesNotWaitForThreadsThatDoNotCome) {
   f_->Begin({1, 2, 3});
-  f_->threads.Run();  // would wait, which this test does not allow
+  f_->threads.Run();  // a wait would fail the test
   EXPECT_EQ(f_->RanBy(1), f_->RanBy(3));
   std::deque<Scheduler::Closure> late = std::move(f_->scheduler.held);
   ASSERT_EQ(late.size(), 2);
   f_.reset();
-  for (Scheduler::Closure& closure : late) std::move(closure)();  // the step is gone
+  for (Scheduler::Closure& closure : late) std::move(closure)();  // the step has been destroyed
 }
 
 TEST_F(StepThreadsTest, AThreadThatComesTakesWhatWasOffered) {
-  f_->work.bodies[1] = [&] { f_->scheduler.RunOne(); };  // the node that is kept
+  f_->work.bodies[1] = [&] { f_->scheduler.RunOne(); };  // the node that the first thread keeps
   f_->Begin({1, 2, 3});
   f_->threads.Run();
   EXPECT_EQ(f_->NumRan(), 3);
@@ -265,7 +265,7 @@ TEST_F(StepThreadsTest, ReadyHereIsTheRunnerOfThisStepOnThisThread) {
   EXPECT_EQ(f_->threads.ReadyHere(), nullptr);
 }
 
-// On real threads: each of two nodes waits until the other has begun.
+// On real threads, each of two nodes waits until the other has begun.
 TEST(StepThreadsOnAPoolTest, TwoNodesRunAtTheSameTime) {
   Fixture<ThreadPool> f("test", 2);
   for (int round = 0; round < 50; ++round) {

@@ -14,7 +14,8 @@ bool AsksForSwap(const Node* node) {
   return swap != nullptr && *swap;
 }
 
-// Sets of values that may be one, each with the set of what is kept in it, if it is a stack.
+// Sets of values that may be equal. The set of a stack has a second set: the values kept on the
+// stack.
 class Values {
  public:
   explicit Values(int count) : parent_(count), content_(count, kNone) {
@@ -65,11 +66,11 @@ SwappedStacks SwappedStacks::Find(const Graph& graph) {
   const std::vector<Node*> nodes = graph.nodes();
   if (std::none_of(nodes.begin(), nodes.end(), AsksForSwap)) return found;
 
-  Values values(graph.max_id());  // a node's outputs count as one value
+  Values values(graph.max_id());  // the outputs of a node count as one value
   for (const Node* node : nodes) {
     const FlowOp flow = FlowOpOf(*node);
     if (flow != FlowOp::kNone || node->op().passes_through) {
-      // The second input of ops other than Merge is a condition, not a value that is passed on.
+      // The second input of an op other than Merge is a condition, not a value that is passed on.
       const int num_values = flow == FlowOp::kMerge ? node->num_inputs() : 1;
       for (int i = 0; i < num_values; ++i) values.Unify(node->id(), node->input(i).node->id());
     } else if (IsStackPush(*node)) {
@@ -81,7 +82,7 @@ SwappedStacks SwappedStacks::Find(const Graph& graph) {
     }
   }
 
-  std::vector<bool> swapped(graph.max_id());  // by the value that is the stack
+  std::vector<bool> swapped(graph.max_id());  // by stack
   const auto stack = [&](const Node* user) { return values.Find(user->input(0).node->id()); };
   for (const Node* node : nodes) {
     if (AsksForSwap(node)) swapped[stack(node)] = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SwappedStacks: the stacks whose elements are kept on the host, as some StackPush asks by
-// `swap_memory`. Private to this folder. A value.
+// SwappedStacks: finds the stacks whose elements are kept in host memory, because a StackPush has
+// `swap_memory`. Private to this folder. A value type.
 #pragma once
 
 #include <vector>
@@ -13,17 +13,17 @@ namespace penstock {
 class SwappedStacks {
  public:
   // Finds the pushes and pops of one stack by unifying handles along edges (Steensgaard, "Points-to
-  // analysis in almost linear time", POPL 1996): handles are led into loops and branches and, in
-  // nested loops, kept on stacks themselves.
+  // analysis in almost linear time", POPL 1996): handles pass into loops and branches, and nested
+  // loops keep them on stacks, too.
   static SwappedStacks Find(const Graph& graph);
 
-  // Whether `node` pushes to such a stack or pops from it.
+  // Returns whether `node` pushes to such a stack or pops from it.
   bool IsUsedBy(const Node& node) const {
     return static_cast<size_t>(node.id()) < used_by_.size() && used_by_[node.id()];
   }
 
  private:
-  std::vector<bool> used_by_;  // by node id; empty: there are none
+  std::vector<bool> used_by_;  // by node id; empty: no such stack
 };
 
 }  // namespace penstock

@@ -83,7 +83,7 @@ TEST_F(SwappedStacksTest, OnlyTheStackThatIsAskedFor) {
 TEST_F(SwappedStacksTest, HandlesAreLedIntoLoopsAndBranches) {
   Node *const stack = Add("Stack"), *const other = Add("Stack");
   Push(stack, input_, true);
-  // One condition for both does not make them one.
+  // A common condition of two Switches does not make their values one.
   Node* const led = Add("Switch", {{Add("Enter", {{stack, 0}}), 0}, {input_, 0}});
   Node* const other_led = Add("Switch", {{Add("Enter", {{other, 0}}), 0}, {input_, 0}});
   EXPECT_TRUE(IsSwapped(Add("StackPopV2", {{led, 1}})));
@@ -100,7 +100,7 @@ TEST_F(SwappedStacksTest, HandlesAreKeptOnStacks) {
   EXPECT_FALSE(IsSwapped(handle));
 }
 
-// The loop-carried value is the first input.
+// The loop-carried value is the first input of the Merge.
 TEST_F(SwappedStacksTest, HandlesThatGoAroundALoop) {
   Node* const stack = Add("Stack");
   Node* const merge = Add("Merge", {{}, {stack, 0}}, {{"N", 2}});

@@ -12,7 +12,7 @@ namespace {
 
 StatusOr<Tensor> ReadVariable(const Tensor& reference) {
   Resource* const resource = reference.scalar<ResourceHandle>().resource.get();
-  // Cheaper than dynamic_cast, and as good: Variable is final.
+  // Cheaper than dynamic_cast, and equivalent, because Variable is final.
   if (resource == nullptr || typeid(*resource) != typeid(Variable)) {
     return Internal("the reference to '", reference.scalar<ResourceHandle>().name,
                     "' does not lead to a variable");
@@ -26,10 +26,10 @@ Status ReadVariables(Iteration& it, const Executable::Item& item) {
   const Executable::Detail& detail = it.executable.detail(item);
   for (const uint32_t i : detail.variable_inputs) {
     Tensor& input = it.inputs[item.first_input + i];
-    // Dead inputs have nothing to read, and a node that waited for copies has been here before.
+    // Skip dead inputs, and inputs that were read before, when the node had to wait for copies.
     if (input.dtype() != DType::kResource) continue;
     StatusOr<Tensor> read = ReadVariable(input);
-    // Nodes that the compiler made say nothing to whoever wrote the graph.
+    // The author of the graph does not know nodes that the compiler added: do not name them.
     if (!read.ok() && item.node->op_name()[0] == '_') {
       return AtNode(read.status(), item.node->input(i).node->name());
     }

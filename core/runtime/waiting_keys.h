@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitingKeys: what a step still waits for, for its error message.
+// WaitingKeys: lists the rendezvous keys that a step still waits for, for its error message.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Returns the keys whose receivers wait at `local`, in their order. REQUIRES that
-// NewLocalRendezvous has made `local`. Thread-safe.
+// Returns the keys with a waiting receiver in `local`, in the order of keys. REQUIRES:
+// NewLocalRendezvous made `local`. Thread-safe.
 std::vector<RendezvousKey> WaitingKeys(const Rendezvous& local);
 
 }  // namespace penstock

@@ -60,7 +60,7 @@ void WaitingNodes::PassOutputsOn(NodeWait& wait) {
     propagation_.PassInline<false>(item, outputs, dead, it, *here);
     return loops_.Release(it, *here);
   }
-  static thread_local ReadyQueues ready;  // keeps its memory; nowhere is here
+  static thread_local ReadyQueues ready;  // thread_local to reuse its capacity; `here` stays null
   propagation_.PassInline<false>(item, outputs, dead, it, ready);
   loops_.Release(it, ready);
   if (!ready.elsewhere.empty()) threads_.Share(ready.elsewhere);
@@ -81,7 +81,7 @@ bool WaitingNodes::CopyInputs(Iteration& it, const Executable::Item& item) {
   it.Hold(1, step_.shared());
   wait.since_ns.store(0, std::memory_order_relaxed);
   wait.in_flight.store(true, std::memory_order_relaxed);
-  // One more than there are copies, so that none is the last before all have been started.
+  // One more than the number of copies, so that none counts as the last before all have started.
   wait.copies_left.store(static_cast<uint32_t>(detail.inputs_to_host.size()) + 1,
                          std::memory_order_relaxed);
   for (const uint32_t i : detail.inputs_to_host) CopyToHost(wait, inputs[i]);
@@ -116,7 +116,7 @@ void WaitingNodes::CopyEnded(NodeWait& wait, const Status& status) {
   threads_.Leave();
 }
 
-// With all its inputs where the kernel wants them.
+// Offers the node again, with all inputs in the right memory.
 void WaitingNodes::RunAgain(NodeWait& wait) {
   wait.copied = true;
   Iteration& it = *wait.iteration;
@@ -125,7 +125,7 @@ void WaitingNodes::RunAgain(NodeWait& wait) {
     propagation_.Push(it, node, *here);
     return loops_.Release(it, *here);
   }
-  const ReadyNode ready{&it, node};  // holds what the wait held
+  const ReadyNode ready{&it, node};  // takes over the hold of the wait
   threads_.Share({&ready, 1});
 }
 

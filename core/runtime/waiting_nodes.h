@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitingNodes: the nodes of a step that end elsewhere than where they start: those whose kernels
-// are asynchronous, and those whose inputs have to be copied between host and device first. Private
-// to this folder.
+// WaitingNodes: runs the nodes of a step that wait: those with asynchronous kernels, and those
+// whose inputs must first be copied between host and device. Private to this folder.
 //
-// Ownership: borrows everything; what a node keeps while it waits is its iteration's NodeWait.
+// Ownership: borrows everything; the state of a waiting node is a NodeWait of its iteration.
 // Threads: nodes start on threads of the step and end on any thread. Takes no lock of its own.
-// Invariants: a node that waits is active in the step and holds its iteration, so that neither
-// ends before it.
+// Invariants: a node that waits is active in the step and holds its iteration, so that neither ends
+// before it.
 #pragma once
 
 #include <utility>
@@ -30,11 +29,11 @@ class WaitingNodes {
         threads_(threads),
         propagation_(executable, step) {}
 
-  // Starts a node that is kAsync. It has passed its outputs on, or failed the step, when its kernel
-  // has called its Done; it is dropped if the step is cancelled already.
+  // Starts a node with kAsync, or drops it if the step is cancelled already. When the kernel calls
+  // its Done, the node passes its outputs on or fails the step.
   void StartAsync(Iteration& it, const Executable::Item& item, int64_t start_ns);
-  // Copies inputs of a node that is kCopiesInputs. Returns false if the node cannot run now: it
-  // comes back when the copies have ended, or has failed the step.
+  // Copies inputs of a node with kCopiesInputs. Returns false if the node cannot run now: it is
+  // offered again when the copies have ended, or it has failed the step.
   [[nodiscard]] bool CopyInputs(Iteration& it, const Executable::Item& item);
 
  private:

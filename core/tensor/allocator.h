@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Allocator: where the memory of one device's tensors comes from, with statistics.
+// Allocator: allocates the memory of one device's tensors, and keeps statistics.
 //
-// Thread-safe. Memory is aligned to kAlignment bytes. Out of memory is a null pointer, never an
-// abort: the caller turns it into ResourceExhausted that names the op. An allocator outlives every
-// buffer made by it.
+// Thread-safe. Memory is aligned to kAlignment bytes. If there is no memory, Allocate returns null
+// and never aborts: the caller turns this into a ResourceExhausted that names the op. An allocator
+// must outlive all its buffers.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct AllocatorStats {
   int64_t bytes_in_use = 0;
   int64_t peak_bytes_in_use = 0;
   int64_t num_allocations = 0;  // since the start
-  int64_t bytes_reserved = 0;   // held from the system, in use or cached
+  int64_t bytes_reserved = 0;   // obtained from the system, in use or cached
   int64_t bytes_limit = 0;      // 0: none
 };
 
@@ -33,17 +33,17 @@ class Allocator {
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Deallocate(void* pointer, size_t bytes) = 0;
   virtual AllocatorStats stats() const = 0;
-  // True where the CPU may read and write the memory.
+  // Returns true if the CPU may read and write the memory.
   virtual bool host_accessible() const { return true; }
-  // Copies within this memory. On a device it is a part of the device's work: done after what was
-  // launched before and before what is launched later; the caller does not wait. Unimplemented for
-  // memory that the CPU cannot access, unless a subclass knows how.
+  // Copies within this memory. On a device the copy is ordered with the device's other work: it
+  // runs after all earlier launches and before all later ones, and the caller does not wait.
+  // Unimplemented for memory that the CPU cannot access, unless a subclass overrides it.
   virtual Status Copy(const void* from, void* to, size_t bytes);
 };
 
-// The CPU's allocator: keeps freed blocks by size class for the next step, takes large blocks from
-// pre-faulted huge-page arenas (first touch of fresh pages runs at 1.3 GB/s), returns memory that
-// stays unused. One per process, lives for ever.
+// Returns the CPU's allocator. It keeps freed blocks by size class for the next step, takes large
+// blocks from pre-faulted huge-page arenas (the first touch of fresh pages runs at only 1.3 GB/s),
+// and returns memory that stays unused to the system. One per process, never destroyed.
 Allocator& CpuAllocator();
 
 }  // namespace penstock

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Tests the promises of allocators for each of those of the CPU.
+// Tests the guarantees of Allocator for both allocators of the CPU.
 class AllocatorTest : public ::testing::TestWithParam<bool> {
  protected:
   Allocator& allocator_ = GetParam() ? static_cast<Allocator&>(CachingAllocator::Get()) : system_;
@@ -73,7 +73,8 @@ TEST_P(AllocatorTest, ImpossibleSizesAreNull) {
   }
 }
 
-// Blocks made by one thread and freed by another, of all sizes, with threads that come and go.
+// Blocks of all sizes are allocated by one thread and freed by another, while threads start and
+// end.
 TEST_P(AllocatorTest, BlocksWanderBetweenThreads) {
   const AllocatorStats before = allocator_.stats();
   std::vector<std::vector<std::pair<char*, size_t>>> made(8);
@@ -147,7 +148,7 @@ TEST(CachingAllocator, UnusedSmallBlocksAreBounded) {
             CachingAllocator::kCentralBytesMax + (int64_t{64} << 20));
 }
 
-// Memory freed by destructors that run when the thread's cache is gone already.
+// Frees memory in a destructor that runs after the thread's cache has been destroyed.
 struct FreesLate {
   void* block = nullptr;
   ~FreesLate() {
@@ -170,7 +171,7 @@ TEST(CachingAllocator, ReturnsWhatIsUnused) {
   EXPECT_GT(allocator.stats().bytes_reserved, 90 << 20);
   allocator.ReturnUnused();
   EXPECT_LT(allocator.stats().bytes_reserved, 4 << 20);
-  void* const again = allocator.Allocate(10'000);  // it goes on
+  void* const again = allocator.Allocate(10'000);  // the allocator still works
   EXPECT_NE(again, nullptr);
   allocator.Deallocate(again, 10'000);
 }

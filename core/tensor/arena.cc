@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// How many blocks of its own class a request looks at before it takes one of a larger class.
+// How many blocks of its own class a request tries before it takes one of a larger class.
 constexpr int kFitTries = 8;
 
 }  // namespace
@@ -25,7 +25,7 @@ Arena::Arena(MemorySource& source, const Options& options)
 Arena::~Arena() {
   CHECK(in_use_.empty(), in_use_.size(), " blocks are in use");
   for (const Block* block : bins_) {
-    // Joined with its neighbours, every free block is a region.
+    // All free neighbours have been joined, so every free block is a complete region.
     for (; block != nullptr; block = block->bin_after) source_.Unmap(block->address, block->bytes);
   }
 }
@@ -80,14 +80,14 @@ Arena::Block* Arena::NewBlock() {
 }
 
 Arena::Block* Arena::MapRegion(size_t bytes) {
-  // A 32nd: 2 MiB, a huge page, for regions of 64.
+  // A 32nd of a region: 2 MiB, a huge page, if regions have 64 MiB.
   const size_t step = bytes > options_.region_bytes
                           ? std::max(options_.region_bytes / 32, options_.granule)
                           : options_.region_bytes;
   size_t region = (bytes + step - 1) & ~(step - 1);
   const size_t limit = options_.bytes_limit == 0 ? SIZE_MAX : options_.bytes_limit;
   const size_t left = limit - std::min<size_t>(limit, stats_.bytes_mapped);
-  if (region < bytes || region > left) region = bytes;  // at least what is asked for
+  if (region < bytes || region > left) region = bytes;  // at least the requested size
   if (region > left) return nullptr;
   void* address = source_.Map(region);
   if (address == nullptr && region > bytes) address = source_.Map(region = bytes);
@@ -103,7 +103,7 @@ void Arena::Split(Block* block, size_t bytes) {
   Block* rest = NewBlock();
   *rest = Block{.address = block->address + bytes,
                 .bytes = block->bytes - bytes,
-                // Blocks are cut from the front, so that is what was touched before.
+                // Blocks are cut from the front, so the touched bytes come first.
                 .touched = block->touched - std::min(block->touched, bytes),
                 .before = block,
                 .after = block->after};
@@ -123,7 +123,7 @@ void* Arena::Allocate(size_t bytes, void* owner, size_t physical_max) {
   } else {
     block = MapRegion(rounded);
     if (block == nullptr) {
-      Trim();  // regions too small for this request may be all that is in its way
+      Trim();  // only free regions that are too small may be in its way
       block = MapRegion(rounded);
     }
     if (block == nullptr) return nullptr;
@@ -175,7 +175,7 @@ void Arena::Trim() {
       if (!Release(block)) AddFree(block);
     }
   }
-  // Blocks that the source could not take must not make every later call try again.
+  // Blocks that the source cannot take back must not cause a Trim in every later call.
   trim_at_ = stats_.bytes_cached + options_.cached_bytes_max;
   if (trim_at_ < options_.cached_bytes_max) trim_at_ = SIZE_MAX;
 }

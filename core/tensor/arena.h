@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arena: hands out pieces of large regions of memory and takes them back, joining free neighbours,
-// so that blocks of one size serve requests of another. For blocks from a few KiB up, of any kind
-// of memory: it never looks inside (host pages here; a device's or a network card's memory
-// elsewhere).
+// so that blocks of one size serve requests of another. For blocks from a few KiB up, in any kind
+// of memory (of the host, a device or a network card): it never reads or writes the blocks.
 //
-// A request takes the first free block of its own size class that fits (the last one freed, hence
-// warm), else one of the next class that has any: constant time. Thread-safe. Null where the source
-// has no memory.
-// When more than cached_bytes_max lies free, all of it but the block freed last returns to the
-// source: what is still in use comes back soon, what is stale does not. Invariants: (1) the blocks
-// of a region cover it without gaps; (2) no two neighbours are both free.
+// A request takes the first free block of its own size class that fits (the last one freed, so it
+// is probably in the cache), else one of the next class that has any, in constant time.
+// Thread-safe. Allocate returns null if the source has no memory.
+// When more than cached_bytes_max is free, all free memory except the block freed last returns to
+// the source. Memory that steps still need is soon mapped again; the rest is not. Invariants: (1)
+// the blocks of a region cover it without gaps; (2) no two neighbours are both free.
 #pragma once
 
 #include <array>
@@ -23,46 +22,46 @@
 
 namespace penstock {
 
-// Where regions come from. Called under the arena's lock.
+// The source of regions. Called under the arena's lock.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
-  virtual void* Map(size_t bytes) = 0;  // null: no memory
+  virtual void* Map(size_t bytes) = 0;  // null: no memory is left
   virtual void Unmap(void* region, size_t bytes) = 0;
-  // Gives back the physical memory behind part of a region, keeping the addresses. False where it
-  // cannot; then only whole regions are returned.
+  // Returns the physical memory of a range of a region to the system and keeps the addresses. False
+  // if it cannot; then only whole regions are returned.
   virtual bool Discard(void* /*part*/, size_t /*bytes*/) { return false; }
 };
 
 class Arena {
  public:
   struct Options {
-    size_t granule = 4096;              // blocks are multiples of it; a power of two
-    size_t region_bytes = 64ull << 20;  // least size of a region; a power of two
+    size_t granule = 4096;              // block sizes are multiples of it; a power of two
+    size_t region_bytes = 64ull << 20;  // minimum size of a region; a power of two
     size_t cached_bytes_max = SIZE_MAX;
     size_t bytes_limit = 0;  // of all regions together; 0: none
   };
   struct Stats {
-    int64_t bytes_mapped = 0;  // of all regions
-    int64_t bytes_in_use = 0;  // handed out
+    int64_t bytes_mapped = 0;  // size of all regions
+    int64_t bytes_in_use = 0;  // allocated and not freed
     int64_t bytes_cached = 0;  // free, but probably backed by physical memory
   };
 
   Arena(MemorySource& source, const Options& options);
-  ~Arena();  // returns all regions; REQUIRES that nothing is in use
+  ~Arena();  // returns all regions; REQUIRES: nothing is in use
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // `owner` is kept with the block. Memory in use and cached together stays below `physical_max`:
-  // what is cached is returned to the source first. The caller sees to it that what is in use
-  // alone does.
+  // `owner` is stored with the block. Memory in use and cached together stays below `physical_max`:
+  // cached memory is returned to the source first. The caller must ensure that memory in use alone
+  // stays below it.
   void* Allocate(size_t bytes, void* owner = nullptr, size_t physical_max = SIZE_MAX)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the block's owner.
   void* Deallocate(void* pointer) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns all memory that is free to the source, whatever cached_bytes_max says.
+  // Returns all free memory to the source, independently of cached_bytes_max.
   void ReturnFree() ABSL_LOCKS_EXCLUDED(mu_);
-  // What Allocate makes of `bytes`.
+  // Returns the size of the block that Allocate uses for `bytes`.
   size_t RoundUp(size_t bytes) const;
   Stats stats() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -70,11 +69,11 @@ class Arena {
   struct Block {
     char* address;
     size_t bytes;
-    size_t touched;                 // of a free block: bytes that may have physical memory
-    Block *before, *after;          // neighbours in the region; null at its ends
+    size_t touched;                 // if free: bytes that may have physical memory
+    Block *before, *after;          // neighbours in the region, or null
     Block *bin_before, *bin_after;  // in the list of free blocks of the class
     bool free;
-    void* owner;  // of a block in use
+    void* owner;  // if in use: as passed to Allocate
   };
   static constexpr int kBinsPerDoubling = 8;
   static constexpr int kNumBins = 64 * kBinsPerDoubling;
@@ -84,13 +83,13 @@ class Arena {
   void RemoveFree(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Block* FindFree(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Block* MapRegion(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Cuts what is above `bytes` off a block that is in no bin, and frees it.
+  // Shrinks a block that is in no bin to `bytes`, and frees the rest.
   void Split(Block* block, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Block* JoinNeighbours(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Gives the memory of a block that is in no bin back. True where the block is gone with its
-  // region.
+  // Returns the memory of a block that is in no bin to the source. Returns true if the block is
+  // gone with its region.
   bool Release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Releases whatever is free.
+  // Releases all free blocks.
   void Trim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Block* NewBlock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -98,11 +97,11 @@ class Arena {
   const Options options_;
   mutable Mutex mu_;
   Stats stats_ ABSL_GUARDED_BY(mu_);
-  size_t trim_at_ ABSL_GUARDED_BY(mu_);  // cached bytes that call for a Trim
+  size_t trim_at_ ABSL_GUARDED_BY(mu_);  // when more bytes are cached, Trim is called
   std::array<Block*, kNumBins> bins_ ABSL_GUARDED_BY(mu_){};
-  std::array<uint64_t, kNumBins / 64> nonempty_ ABSL_GUARDED_BY(mu_){};  // one bit a bin
+  std::array<uint64_t, kNumBins / 64> nonempty_ ABSL_GUARDED_BY(mu_){};  // one bit per bin
   absl::flat_hash_map<void*, Block*> in_use_ ABSL_GUARDED_BY(mu_);
-  std::deque<Block> blocks_ ABSL_GUARDED_BY(mu_);  // all that were ever needed at once
+  std::deque<Block> blocks_ ABSL_GUARDED_BY(mu_);  // as many as were ever needed at once
   Block* spare_blocks_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kGranule = 1024, kRegion = 64 << 10;
 
-// Counts what is had and given back.
+// Counts mapped and returned memory.
 class FakeSource : public MemorySource {
  public:
   ~FakeSource() override { EXPECT_TRUE(regions.empty()); }
@@ -61,7 +61,7 @@ TEST(Arena, SplitsARegionAndJoinsItAgain) {
     EXPECT_EQ(blocks[i], blocks[0] + i * (kRegion / 8));
     EXPECT_EQ(blocks[i][kRegion / 8 - 1], i);
   }
-  // Blocks are joined if they are freed before, after or between free ones.
+  // The order frees blocks before, after and between free ones, to test joining.
   for (int i : {3, 5, 4, 0, 7, 1, 6, 2}) arena.Deallocate(blocks[i]);
   EXPECT_EQ(arena.stats().bytes_in_use, 0);
   EXPECT_EQ(arena.stats().bytes_cached, kRegion);
@@ -109,7 +109,7 @@ TEST(Arena, OutOfMemoryIsNull) {
   EXPECT_EQ(arena.Allocate(SIZE_MAX), nullptr);
   EXPECT_EQ(arena.Allocate(SIZE_MAX / 2), nullptr);
   void* a = arena.Allocate(kRegion);
-  // No whole region any more, but what is asked for.
+  // There is not enough memory for a complete region, but for the requested size.
   void* b = arena.Allocate(kRegion / 4);
   EXPECT_NE(b, nullptr);
   EXPECT_EQ(arena.Allocate(kRegion), nullptr);
@@ -146,7 +146,7 @@ TEST(Arena, ReturnsWhatIsCachedRatherThanExceedTheMaximum) {
   void* const small = arena.Allocate(kRegion);
   arena.Deallocate(small);
   EXPECT_EQ(arena.stats().bytes_cached, kRegion);
-  // Does not fit into what is cached, and both together are too much.
+  // Does not fit into the cached memory, and both together exceed the limit.
   void* const large = arena.Allocate(2 * kRegion, nullptr, 2 * kRegion);
   ASSERT_NE(large, nullptr);
   EXPECT_EQ(arena.stats().bytes_cached, 0);
@@ -180,7 +180,7 @@ TEST(Arena, CachedMemoryIsBounded) {
     Arena arena(source, options);
     std::vector<void*> blocks;
     for (int i = 0; i < 40; ++i) blocks.push_back(arena.Allocate(kRegion / 4));
-    void* pin = arena.Allocate(kGranule);  // its region cannot go
+    void* pin = arena.Allocate(kGranule);  // keeps its region in use
     for (void* block : blocks) arena.Deallocate(block);
     EXPECT_LE(arena.stats().bytes_cached, 3 * kRegion);
     EXPECT_LE(source.regions.size(), 4);
@@ -206,7 +206,7 @@ TEST(Arena, UntouchedMemoryIsNotCached) {
   Arena arena(source, TestOptions());
   void* block = arena.Allocate(kGranule);
   EXPECT_EQ(arena.stats().bytes_cached, 0);
-  // Over and over: what was touched does not grow.
+  // Repeated use does not increase the touched memory.
   for (int i = 0; i < 10; ++i) {
     arena.Deallocate(block);
     EXPECT_EQ(arena.stats().bytes_cached, kGranule);
@@ -225,7 +225,7 @@ TEST(ArenaDeathTest, FreedTwice) {
   arena.Deallocate(other);
 }
 
-// Random sizes: no two blocks overlap, and in the end all is one piece again.
+// Random sizes: no two blocks overlap, and in the end all memory is one block again.
 TEST(Arena, RandomStory) {
   FakeSource source;
   Arena::Options options = TestOptions();
@@ -290,7 +290,7 @@ TEST(HugePages, DiscardedMemoryReadsAsZero) {
   EXPECT_EQ(region[4096], 0);
   EXPECT_EQ(region[8192], 1);
   HugePages().Unmap(region, kBytes);
-  volatile size_t impossible = SIZE_MAX - 4096;  // the compiler would object
+  volatile size_t impossible = SIZE_MAX - 4096;  // volatile: else the compiler warns
   EXPECT_EQ(HugePages().Map(impossible), nullptr);
   EXPECT_GT(MachineMemoryBytes(), size_t{64} << 20);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffer::New. A small buffer is one allocation, the header in front of the elements, and a scalar
-// even shares the header's cache line. Above 4 KiB the header stands alone: it would push sizes
-// that are powers of two into the next size class.
+// Buffer::New. A small buffer is one allocation with the header in front of the elements; a scalar
+// even shares the header's cache line. Above 4 KiB the header has an allocation of its own, because
+// it would push sizes that are powers of two into the next size class.
 #include <memory>
 #include <new>
 
@@ -18,7 +18,7 @@ constexpr size_t kTinyHeaderBytes = 48;
 constexpr size_t kTinyBytesMax = kHeaderBytes - kTinyHeaderBytes;
 constexpr size_t kOneAllocationBytesMax = 4096;
 
-// Elements right behind the header, in one allocation.
+// The elements follow the header in one allocation.
 class InlineBuffer final : public Buffer {
  public:
   InlineBuffer(Allocator& allocator, size_t bytes)
@@ -39,7 +39,7 @@ class InlineBuffer final : public Buffer {
 };
 static_assert(sizeof(InlineBuffer) <= kTinyHeaderBytes);
 
-// Elements elsewhere, perhaps in a device's memory.
+// The elements have an allocation of their own, possibly in a device's memory.
 class OutlineBuffer : public Buffer {
  public:
   OutlineBuffer(Allocator& allocator, void* data, size_t bytes)
@@ -58,7 +58,7 @@ class OutlineBuffer : public Buffer {
   Allocator& allocator_;
 };
 
-// Elements that are C++ objects.
+// The elements are C++ objects.
 template <class T>
 class ObjectBuffer final : public OutlineBuffer {
  public:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kUnpublishedBytesMax = 64 << 10;
 
-// One writer, many readers: a plain addition for the writer.
+// There is only one writer, so a load and a store suffice.
 void Add(std::atomic<int64_t>& counter, int64_t value) {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
@@ -54,7 +54,7 @@ struct CachingAllocator::ThreadCache {
   std::atomic<int64_t> unpublished{0};  // bytes in use, not yet in the shared statistics
   std::atomic<int64_t> allocations{0};
 
-  // True where it is time to publish.
+  // Returns true if it is time to publish.
   bool Count(int64_t bytes) {
     Add(unpublished, bytes);
     const int64_t now = unpublished.load(std::memory_order_relaxed);
@@ -62,8 +62,8 @@ struct CachingAllocator::ThreadCache {
   }
 };
 
-// Takes the cache of an ending thread apart. Later allocations of that thread, by destructors that
-// run after this one, do without.
+// Frees the cache of an ending thread. Later allocations of that thread, in destructors that run
+// after this one, use no cache.
 struct CachingAllocator::ThreadCacheOwner {
   ThreadCache cache;
   ThreadCacheOwner() {
@@ -89,7 +89,7 @@ CachingAllocator& CachingAllocator::Get() {
 CachingAllocator::CachingAllocator()
     : arena_(HugePages(), {.cached_bytes_max = CachedBytesMax()}) {}
 
-// Multiples of 64 up to 512, then four steps a doubling.
+// Size classes are multiples of 64 up to 512, then four per doubling.
 int CachingAllocator::ClassOf(size_t bytes) {
   if (bytes <= 512) return bytes == 0 ? 0 : static_cast<int>((bytes - 1) / 64);
   const int log2 = std::bit_width(bytes - 1) - 1;
@@ -101,7 +101,7 @@ size_t CachingAllocator::ClassBytes(int size_class) {
   return size_t{4 + size_class % 4 + 1u} << (size_class / 4 + 5);
 }
 
-// Half of what a thread keeps of a class: 2 to 32 blocks, 16 KiB where that allows.
+// Half of the blocks that a thread keeps of a class: 2 to 32 blocks, 16 KiB if these limits allow.
 int CachingAllocator::BatchCount(int size_class) {
   return static_cast<int>(std::clamp<size_t>((16 << 10) / ClassBytes(size_class), 2, 32));
 }

@@ -31,7 +31,8 @@
 // messages in flight and graphs' nodes, which are not counted here at all. DefaultMemoryLimit()
 // leaves room for them.
 //
-// Thread-safe; counted by references. Costs one atomic addition per account and large block.
+// Thread-safe; counted by references. Costs one atomic addition and one load per account and large
+// block.
 #pragma once
 
 #include <array>
@@ -66,6 +67,9 @@ class MemoryAccount {
 
   const std::string& owner() const { return owner_; }
   int64_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  // The most that was in use at a time since the account was made, or since ResetPeak.
+  int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
+  void ResetPeak() { peak_.store(in_use(), std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }  // 0: none
   void set_limit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   // How many bytes the account and all above it leave; INT64_MAX where none has a limit.
@@ -75,12 +79,14 @@ class MemoryAccount {
   MemoryAccount(std::string owner, int64_t limit, MemoryAccount* parent)
       : owner_(std::move(owner)), parent_(parent), limit_(limit) {}
   ~MemoryAccount() = default;
+  void RaisePeak(int64_t now);
 
   const std::string owner_;
   MemoryAccount* const parent_;
   std::atomic<int64_t> limit_;
   std::atomic<int64_t> in_use_{0};
   std::atomic<int32_t> refs_{1};
+  std::atomic<int64_t> peak_{0};
 };
 
 // Why this thread's latest allocation was refused: ": session 7 may hold 1000 bytes and holds 900".

@@ -9,7 +9,7 @@ struct Names {
   const char* name;
 };
 
-// In the order of their numbers, from 0.
+// By number, from 0.
 constexpr Names kNames[] = {
     {DType::kInvalid, "invalid"},
     {DType::kFloat, "float"},
@@ -96,7 +96,8 @@ std::string Name(EdgeType type) { return StrCat(Name(type.dtype), type.ref ? "_r
 
 DType DTypeFromName(string_view name) {
   for (const Names& entry : kNames) {
-    // The first letter settles nearly all: this runs for every argument of every imported node.
+    // The first letter decides nearly always. The loop runs for every argument of every imported
+    // node.
     if (!name.empty() && name[0] == entry.name[0] && name == entry.name) return entry.dtype;
   }
   return DType::kInvalid;

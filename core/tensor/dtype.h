@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DType: the element types of tensors, with TensorFlow's public numbers; half and bfloat16; and the
-// map between C++ types and DTypes. An edge that carries a variable itself rather than its value
-// has a reference type: base + 100.
+// map between C++ types and DTypes. An edge that carries a reference to a variable instead of its
+// value has a reference type: base + 100.
 #pragma once
 
 #include <complex>
@@ -46,14 +46,14 @@ enum class DType : int {
   kUint64 = 23,
 };
 
-// Reference types exist only on graph edges, as a flag beside the base type.
+// The type of a graph edge: a DType, and a flag for reference types, which exist only on edges.
 struct EdgeType {
   DType dtype = DType::kInvalid;
   bool ref = false;
   bool operator==(const EdgeType&) const = default;
 };
 
-// Lists that ops are declared with.
+// Lists of types for the declarations of ops.
 using DTypes = std::vector<DType>;
 extern const DTypes kFloating;   // half, bfloat16, float, double
 extern const DTypes kIntegers;   // all signed and unsigned widths
@@ -62,31 +62,32 @@ extern const DTypes kComplex;    // complex64, complex128
 extern const DTypes kNumber;     // kReal + kComplex
 extern const DTypes kIndex;      // int32, int64
 extern const DTypes kQuantized;  // q types
-extern const DTypes kAllTypes;   // everything that a tensor can hold, but for variants
-extern const DTypes kAnyType;    // kAllTypes and variants: for ops that need not look inside
+extern const DTypes kAllTypes;   // all types of tensors except variants
+extern const DTypes kAnyType;    // kAllTypes and variants: for ops that do not read the elements
 
-// Bytes of one element in memory; for string, resource and variant the size of the C++ object; 0
-// for kInvalid.
+// Returns the bytes of one element in memory; for string, resource and variant the size of the C++
+// object; 0 for kInvalid.
 inline size_t SizeOf(DType dtype);
-// True where elements are plain bytes that may be copied with memcpy and sent as they are.
+// Returns true if elements are plain bytes that may be copied with memcpy and sent as they are.
 inline bool IsPlain(DType dtype);
 bool IsFloating(DType dtype);
 bool IsInteger(DType dtype);
 bool IsComplex(DType dtype);
 
-// "float", "int32", ..., and "float_ref" for edges: TensorFlow's spelling.
+// Returns TensorFlow's spelling: "float", "int32", ..., and "float_ref" for edges.
 const char* Name(DType dtype);
 std::string Name(EdgeType type);
-// kInvalid where the name is none of the above.
+// Returns kInvalid if the name is unknown.
 DType DTypeFromName(string_view name);
-// From the wire. InvalidArgument names the number.
+// Converts a number from a message. InvalidArgument names the number.
 StatusOr<DType> DTypeFromNumber(int number);
 StatusOr<EdgeType> EdgeTypeFromNumber(int number);
 constexpr int Number(DType dtype) { return static_cast<int>(dtype); }
 inline constexpr int kRefOffset = 100;
 inline int Number(EdgeType type) { return Number(type.dtype) + (type.ref ? kRefOffset : 0); }
 
-// Quantized integers are distinct C++ types over the plain ones, as they are distinct DTypes.
+// Quantized integers are distinct C++ types, wrappers of plain integers, because they are distinct
+// DTypes.
 template <class Base, int kTag>
 struct Quantized {
   Base value = 0;
@@ -133,12 +134,12 @@ PENSTOCK_DTYPE(uint64_t, kUint64)
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOfType<T>::value;
 
-// sizeof(ResourceHandle) and sizeof(Variant), which are only declared here; checked where they are
-// defined.
+// sizeof(ResourceHandle) and sizeof(Variant), which are only forward-declared here; their
+// definitions check the value.
 inline constexpr size_t kResourceHandleBytes = 168;
 inline constexpr size_t kVariantBytes = 16;
 
-// Table look-ups: both stand on the path of every op.
+// These are table look-ups, because every op calls both.
 inline size_t SizeOf(DType dtype) {
   static constexpr uint8_t kBytes[] = {0,
                                        4,

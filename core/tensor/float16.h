@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // half (IEEE binary16) and bfloat16 as storage types: they convert to and from float, rounding to
-// nearest even, and every operator works in float. Light on purpose: no Eigen behind it.
+// nearest even, and every operator works in float. Does not include Eigen, to compile quickly.
 #pragma once
 
 #include <bit>
@@ -97,7 +97,7 @@ PENSTOCK_FLOAT16(bfloat16, float16::FloatToBfloat16(f), float16::FloatOf(uint32_
 
 }  // namespace penstock
 
-// Without these, generic code would silently get zeros.
+// Without these specialisations generic code would silently get zeros.
 #define PENSTOCK_LIMITS(Type, kDigits, kMin, kMax, kEpsilon, kInfinity, kNan, kDenormMin)         \
   template <>                                                                                     \
   struct std::numeric_limits<penstock::Type> {                                                    \

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// The compiler's own binary16, an independent implementation.
+// Uses the compiler's own binary16, an independent implementation.
 uint16_t ReferenceHalf(float f) {
   const _Float16 h = static_cast<_Float16>(f);
   uint16_t bits;
@@ -55,8 +55,8 @@ TEST(Half, EveryValueBack) {
   }
 }
 
-// Every value of each, the midpoint to the next, and the floats around both: where rounding
-// decides.
+// Checks every value of the type, the midpoint to the next value, and the floats around both,
+// because rounding changes there.
 template <class Check>
 void ForFloatsNear(Check check, float (*value_of)(uint16_t)) {
   for (int bits = 0; bits < 1 << 16; ++bits) {
@@ -83,7 +83,7 @@ TEST(Half, RoundsToNearestEven) {
     }
   }
   EXPECT_TRUE(IsNan(half(NAN).bits));
-  EXPECT_TRUE(IsNan(half(float16::FloatOf(0xffa00001)).bits));  // a signalling one, negative
+  EXPECT_TRUE(IsNan(half(float16::FloatOf(0xffa00001)).bits));  // a negative signalling nan
 }
 
 TEST(Bfloat16, RoundsToNearestEven) {

@@ -16,7 +16,7 @@ constexpr size_t kHugePageBytes = 2 << 20;
 class HugePageSource final : public MemorySource {
  public:
   void* Map(size_t bytes) override {
-    // One huge page more, so that a region can begin on one; the ends go back.
+    // Maps one huge page more, so that the region can be aligned to one, and unmaps both ends.
     const size_t mapped = bytes + kHugePageBytes;
     if (mapped < bytes) return nullptr;
     void* raw = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -26,7 +26,7 @@ class HugePageSource final : public MemorySource {
     const size_t after = kHugePageBytes - before;
     if (before > 0) Unmap(begin, before);
     if (after > 0) Unmap(begin + before + bytes, after);
-    // Advice: a system without huge pages works too, only slower.
+    // Only advice: on a system without huge pages it works, too, but slower.
     (void)madvise(begin + before, bytes, MADV_HUGEPAGE);
     return begin + before;
   }

@@ -42,14 +42,23 @@ bool MemoryAccount::Charge(int64_t bytes) {
     SetRefusal(absl::StrCat(": ", owner_, " may hold ", most, " bytes and holds ", now - bytes));
     return false;
   }
-  if (parent_ == nullptr || parent_->Charge(bytes)) return true;
+  if (parent_ == nullptr || parent_->Charge(bytes)) {
+    RaisePeak(now);
+    return true;
+  }
   in_use_.fetch_sub(bytes, std::memory_order_relaxed);
   return false;
 }
 
 void MemoryAccount::ChargeAlways(int64_t bytes) {
   for (MemoryAccount* account = this; account != nullptr; account = account->parent_) {
-    account->in_use_.fetch_add(bytes, std::memory_order_relaxed);
+    account->RaisePeak(account->in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+  }
+}
+
+void MemoryAccount::RaisePeak(int64_t now) {
+  int64_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
 }
 

@@ -17,7 +17,7 @@ class MemoryAccountTest : public ::testing::Test {
     session_.Unref();
     task_.Unref();
   }
-  // Below the account of the process, which has no part in these limits.
+  // A child of the process's account, which does not affect these limits.
   MemoryAccount& task_ = *MemoryAccount::New("the task", 1000, MemoryAccount::Task());
   MemoryAccount& session_ = *MemoryAccount::New("session 7", 500, task_);
   MemoryAccount& step_ = *MemoryAccount::New("step 8", 0, session_);
@@ -37,6 +37,24 @@ TEST_F(MemoryAccountTest, TheLimitItselfIsAllowed) {
   EXPECT_TRUE(step_.Charge(500));
   EXPECT_FALSE(step_.Charge(1));
   step_.Return(500);
+}
+
+TEST_F(MemoryAccountTest, ThePeakIsTheMostAtATime) {
+  ASSERT_TRUE(step_.Charge(300));
+  step_.Return(200);
+  ASSERT_TRUE(session_.Charge(150));
+  ASSERT_FALSE(step_.Charge(400));
+  EXPECT_EQ(step_.peak(), 300) << "a refusal is not held";
+  EXPECT_EQ(session_.peak(), 300);
+  task_.ChargeAlways(700);
+  EXPECT_EQ(task_.peak(), 950);
+  task_.Return(700);
+  task_.ResetPeak();
+  EXPECT_EQ(task_.peak(), 250);
+  session_.Return(150);
+  step_.Return(100);
+  EXPECT_EQ(task_.peak(), 250);
+  EXPECT_EQ(session_.peak(), 300) << "it was not reset";
 }
 
 TEST_F(MemoryAccountTest, ARefusalChargesNothingAndSaysWhose) {
@@ -67,7 +85,7 @@ TEST_F(MemoryAccountTest, WhatIsNotRefusedStillCounts) {
   task_.Return(2000);
 }
 
-// The allocator of all but the sanitizers' builds.
+// Tests the allocator of builds without sanitizers.
 class ChargedAllocatorTest : public ::testing::Test {
  protected:
   ChargedAllocatorTest() { TakeRefusal(); }
@@ -110,7 +128,7 @@ TEST_F(ChargedAllocatorTest, SmallBlocksAreTheTasks) {
   EXPECT_GE(MemoryAccount::Task().in_use() - before, 1000 * 8192 - (512 << 10));
 }
 
-// A block outlives the step that made it, and the account its last reference elsewhere.
+// A block outlives its step, and keeps the account alive.
 TEST_F(ChargedAllocatorTest, ABlockKeepsItsAccount) {
   MemoryAccount* const step = MemoryAccount::New("step 8", 0, account_);
   void* block;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
-// The number in a file of one line; kNone for "max", and where there is no such file.
+// Returns the number in a file of one line; kNone for "max", or if there is no such file.
 int64_t LimitIn(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -26,8 +26,8 @@ int64_t LimitIn(const std::string& path) {
   return limit;
 }
 
-// The least limit of the group `path` ("/a/b") and those above it. Inside of a container the path
-// may be the host's, of which only the last group, mounted at the top, can be seen.
+// Returns the lowest limit of the group `path` ("/a/b") and the groups above it. In a container,
+// `path` may be the host's path; only its last group, mounted at the top, is then visible.
 int64_t LimitOfGroups(const std::string& mount, std::string path, const std::string& file) {
   int64_t limit = LimitIn(absl::StrCat(mount, "/", file));
   for (; path.size() > 1; path.resize(path.rfind('/'))) {

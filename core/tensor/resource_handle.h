@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResourceHandle: the element of a resource tensor, and what travels on a reference edge: a name
-// for state that lives on one device, with the state itself attached while inside its process.
+// ResourceHandle: the element type of resource tensors, and the value on a reference edge. It names
+// a resource of one device; inside its process it also points to the resource.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ struct ResourceHandle {
   std::string device;     // "/job:ps/replica:0/task:0/device:CPU:0"
   std::string container;  // "localhost" unless the node says otherwise
   std::string name;
-  std::string type;  // what Resource::TypeName() says, for errors
+  std::string type;  // Resource::TypeName(), for errors
   struct Element {
     DType dtype = DType::kInvalid;
     PartialShape shape;
     bool operator==(const Element&) const = default;
   };
-  std::vector<Element> elements;  // what the resource holds, as far as known
+  std::vector<Element> elements;  // the contents of the resource, as far as known
 
-  // Null in a handle that came over the wire, until the store has resolved it by name.
+  // Null in a handle from a message, until the store has resolved it by name.
   std::shared_ptr<Resource> resource;
 };
 static_assert(sizeof(ResourceHandle) == kResourceHandleBytes);

@@ -25,8 +25,8 @@ Status CheckRank(size_t rank) {
 }  // namespace
 
 StatusOr<int64_t> CheckedProduct(absl::Span<const int64_t> dims) {
-  // The product of the dimensions that are not zero must fit too: else its parts could overflow
-  // wherever somebody multiplies some of them.
+  // The product of the nonzero dimensions must fit, too. Otherwise code that multiplies some of the
+  // dimensions could overflow.
   int64_t nonzero = 1;
   bool zero = false;
   for (int64_t dim : dims) {
@@ -83,8 +83,8 @@ std::string Shape::ToString() const { return Format(dims_); }
 PartialShape::PartialShape(const Shape& shape)
     : known_rank_(true), dims_(shape.dims().begin(), shape.dims().end()) {}
 
-// Shape functions join the dimensions of foreign shapes, so what comes of it may be larger than any
-// Shape can be; fully_known() says so.
+// Shape functions combine dimensions of untrusted shapes, so the result may exceed any Shape;
+// fully_known() tells.
 PartialShape::PartialShape(absl::Span<const int64_t> dims)
     : known_rank_(true), dims_(dims.begin(), dims.end()) {
   for (const int64_t dim : dims) CHECK(dim >= kUnknown, "dimension ", dim);
@@ -110,7 +110,7 @@ StatusOr<PartialShape> PartialShape::Make(absl::Span<const int64_t> dims) {
 PartialShape PartialShape::UnknownOfRank(int rank) {
   CHECK(rank >= 0, "rank ", rank);
   PartialShape shape;
-  if (rank > kMaxRank) return shape;  // of foreign ranks added up: no tensor has it
+  if (rank > kMaxRank) return shape;  // sum of untrusted ranks: no tensor has this rank
   shape.known_rank_ = true;
   shape.dims_.assign(rank, kUnknown);
   return shape;
@@ -119,7 +119,7 @@ PartialShape PartialShape::UnknownOfRank(int rank) {
 bool PartialShape::fully_known() const {
   if (!known_rank_) return false;
   for (int64_t dim : dims_) {
-    if (dim == kUnknown) return false;  // the common case, without the words of an error
+    if (dim == kUnknown) return false;  // the common case, without formatting an error
   }
   return CheckRank(dims_.size()).ok() && CheckedProduct(dims_).ok();
 }

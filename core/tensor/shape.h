@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shape: the dimensions of a tensor; PartialShape: what is known of them before a step has run.
+// Shape: the dimensions of a tensor. PartialShape: a shape of which dimensions, or the rank, may be
+// unknown before a step runs.
 //
-// Values: copy, compare, print ("[2,3]", "[2,?]", "?"). Invariants of a Shape: every dimension is
-// >= 0, at most kMaxRank of them, and the product fits in int64 (so num_elements never overflows).
-// Anything that comes from outside enters through Make, which checks; the other constructors CHECK.
+// Value types that can be copied, compared and printed ("[2,3]", "[2,?]", "?"). Invariants of a
+// Shape: every dimension is >= 0, at most kMaxRank of them, and the product fits in int64 (so
+// num_elements never overflows). Use Make for untrusted dimensions: it returns errors. The other
+// constructors CHECK.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +23,9 @@ namespace penstock {
 inline constexpr int kMaxRank = 254;
 using Dims = absl::InlinedVector<int64_t, 4>;
 
-// The product, or InvalidArgument on a negative dimension or int64 overflow (of the dimensions that
-// are not zero, so that any part of them may be multiplied safely). The one function through which
-// all size arithmetic on foreign numbers goes.
+// Returns the product, or InvalidArgument on a negative dimension or int64 overflow. (Overflow
+// counts only nonzero dimensions, so that any subset of them may be multiplied safely.) All size
+// arithmetic on untrusted numbers uses this function.
 StatusOr<int64_t> CheckedProduct(absl::Span<const int64_t> dims);
 
 class Shape {
@@ -38,7 +40,7 @@ class Shape {
   int64_t num_elements() const { return num_elements_; }
   absl::Span<const int64_t> dims() const { return dims_; }
 
-  // These keep the invariants; CHECK on overflow, so use Make for foreign numbers.
+  // These keep the invariants. They CHECK on overflow, so use Make for untrusted numbers.
   void set_dim(int i, int64_t size);
   void AddDim(int64_t size);
   void InsertDim(int i, int64_t size);
@@ -68,8 +70,8 @@ class PartialShape {
 
   bool known_rank() const { return known_rank_; }
   int rank() const { return known_rank_ ? static_cast<int>(dims_.size()) : -1; }
-  int64_t dim(int i) const { return dims_[i]; }  // -1 where unknown
-  // -1 makes it unknown.
+  int64_t dim(int i) const { return dims_[i]; }  // -1 if unknown
+  // `size` -1 makes the dimension unknown.
   void set_dim(int i, int64_t size) { dims_[i] = size; }
   void AddDim(int64_t size) {
     known_rank_ = true;
@@ -77,14 +79,14 @@ class PartialShape {
   }
   absl::Span<const int64_t> dims() const { return dims_; }
 
-  // True where exactly one Shape satisfies it. (Inference may come to known dimensions of which no
-  // Shape can exist, because their product overflows.)
+  // Returns true if exactly one Shape matches. (Inference may find known dimensions that no Shape
+  // can have, because their product overflows.)
   bool fully_known() const;
   // REQUIRES fully_known().
   Shape ToShape() const;
-  // True where some Shape satisfies both.
+  // Returns true if some Shape matches both.
   bool Compatible(const PartialShape& other) const;
-  // What both say together, or InvalidArgument where they contradict each other.
+  // Returns the combined knowledge of both, or InvalidArgument if they contradict each other.
   StatusOr<PartialShape> Merge(const PartialShape& other) const;
 
   bool operator==(const PartialShape&) const = default;

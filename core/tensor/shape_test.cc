@@ -13,7 +13,7 @@ constexpr int64_t kHuge = int64_t{1} << 32;
 TEST(CheckedProduct, Table) {
   const struct {
     std::vector<int64_t> dims;
-    int64_t product;  // -1: an error
+    int64_t product;  // -1: expects an error
   } cases[] = {
       {{}, 1},
       {{7}, 7},
@@ -29,7 +29,7 @@ TEST(CheckedProduct, Table) {
       {{-1}, -1},
       {{0, -1}, -1},
       {{INT64_MIN, 2}, -1},
-      {{kHuge, kHuge, 0}, -1},  // parts of it overflow
+      {{kHuge, kHuge, 0}, -1},  // two of the dimensions overflow
       {{0, kHuge, kHuge}, -1},
   };
   for (const auto& c : cases) {
@@ -57,7 +57,7 @@ TEST(Shape, Basics) {
   shape.RemoveDim(2);
   EXPECT_EQ(shape, (Shape{4, 7, 5}));
   EXPECT_EQ(shape.num_elements(), 140);
-  // Beyond what is kept inline.
+  // More dimensions than are stored inline.
   shape = Shape{1, 2, 3, 4, 5, 6};
   const Shape copy = shape;
   EXPECT_EQ(copy, shape);
@@ -125,7 +125,7 @@ TEST(PartialShape, Merge) {
             "shapes [2] and [3] contradict each other");
 }
 
-// Inference may put together what no tensor can have; that must not bring the process down.
+// Inference may combine dimensions that no tensor can have; this must not end the process.
 TEST(PartialShape, OverflowIsNotFullyKnown) {
   const StatusOr<PartialShape> merged = PartialShape({kHuge, -1}).Merge({-1, kHuge});
   ASSERT_TRUE(merged.ok());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SystemAllocator: every allocation goes to the C library. What the CPU's allocator is under the
-// sanitizers, where kept blocks would hide a use after free.
+// SystemAllocator: an allocator that passes every request to the C library. It is the CPU's
+// allocator in builds with sanitizers, because cached blocks would hide a use after free.
 #pragma once
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ class SystemAllocator final : public Allocator {
 
   void* Allocate(size_t bytes) override {
     void* pointer = nullptr;
-    // The sanitizers' own allocators abort on what no machine has.
+    // The sanitizers' own allocators abort on requests that exceed every machine.
     if (bytes > MachineMemoryBytes()) return nullptr;
     if (posix_memalign(&pointer, kAlignment, bytes == 0 ? 1 : bytes) != 0) return nullptr;
     const int64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;

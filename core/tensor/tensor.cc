@@ -12,7 +12,7 @@ namespace penstock {
 
 namespace {
 
-// Guarded makes ResourceExhausted of it.
+// Guarded turns it into ResourceExhausted.
 class NoMemoryForTensor final : public std::bad_alloc {
  public:
   explicit NoMemoryForTensor(std::string text) : text_(std::move(text)) {}

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensor: a typed, shaped, reference-counted block of memory. The value that flows along edges.
+// Tensor: a typed, shaped, reference-counted block of memory. Edges of a graph carry Tensors.
 //
-// Copying shares the buffer; Slice and Reshaped share it too. So a Tensor is written only by who
-// made it, before anybody else has a copy, or where unique() says that nobody else has. Thread
-// safety: as a value; distinct Tensors may share a buffer across threads as long as nobody writes.
-// The data is aligned to Allocator::kAlignment; that of tensors of up to 16 bytes to 16; that of
-// slices and of foreign buffers only to the element. Strings hold std::string, resources
-// ResourceHandle, variants Variant; all three live in the buffer as C++ objects.
+// Copying shares the buffer; Slice and Reshaped share it too. So a Tensor may be written only by
+// its creator before there is a copy, or if unique() returns true. Thread safety: as a value;
+// distinct Tensors may share a buffer across threads as long as no thread writes. The data is
+// aligned to Allocator::kAlignment; for tensors of up to 16 bytes to 16; for slices and foreign
+// buffers only to the size of an element. Strings hold std::string, resources ResourceHandle,
+// variants Variant; all three live in the buffer as C++ objects.
 #pragma once
 
 #include <atomic>
@@ -26,12 +26,12 @@
 
 namespace penstock {
 
-// Ref-counted memory. Made by Buffer::New, or by a subclass that wraps foreign memory (a received
-// message, a mapped file, registered RDMA memory).
+// Reference-counted memory. Created by Buffer::New, or by a subclass that wraps foreign memory (a
+// received message, a mapped file, registered RDMA memory).
 class Buffer {
  public:
-  // Null where the allocator has no memory. Elements that are not plain are constructed; plain ones
-  // are left as they are.
+  // Returns null if the allocator has no memory. Elements that are not plain are constructed; plain
+  // ones are not initialised.
   static Buffer* New(Allocator& allocator, DType dtype, int64_t num_elements);
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -62,12 +62,12 @@ class Buffer {
 class Tensor {
  public:
   Tensor() = default;  // invalid: dtype kInvalid, no buffer
-  // Throws std::bad_alloc where there is no memory, of which core/base/guarded.h makes
-  // ResourceExhausted: for small tensors of our own making. Anything whose size comes from outside
-  // goes through Make.
+  // Throws std::bad_alloc if there is no memory, which core/base/guarded.h turns into
+  // ResourceExhausted. Only for small tensors of Penstock's own; use Make if the size is not
+  // trusted.
   Tensor(DType dtype, const Shape& shape);
   static StatusOr<Tensor> Make(Allocator& allocator, DType dtype, const Shape& shape);
-  // Takes over one reference of `buffer`, whose memory must hold the tensor.
+  // Takes over one reference to `buffer`, whose memory must hold the tensor.
   static Tensor FromBuffer(DType dtype, Shape shape, Buffer* buffer);
 
   Tensor(const Tensor& other)
@@ -93,7 +93,7 @@ class Tensor {
     if (buffer_ != nullptr) buffer_->Unref();
   }
 
-  // Shorthands that tests, clients and constants use.
+  // Shorthands for tests, clients and constants.
   template <class T>
   static Tensor Scalar(const T& value) {
     return Of<T>({}, {value});
@@ -117,7 +117,7 @@ class Tensor {
   int rank() const { return shape_.rank(); }
   int64_t dim(int i) const { return shape_.dim(i); }
   int64_t num_elements() const { return shape_.num_elements(); }
-  // Of the elements in memory: for strings the C++ objects, not their characters.
+  // The size of the elements in memory: for strings the C++ objects, not their characters.
   size_t bytes() const { return num_elements() * SizeOf(dtype_); }
 
   const void* raw_data() const { return data_; }
@@ -140,35 +140,36 @@ class Tensor {
   absl::Span<T> mutable_flat() {
     return absl::Span<T>(mutable_data<T>(), static_cast<size_t>(num_elements()));
   }
-  // REQUIRES one element.
+  // REQUIRES: the tensor has one element.
   template <class T>
   const T& scalar() const {
     CHECK(num_elements() == 1);
     return *data<T>();
   }
 
-  // True where nobody else shares the buffer and it is ours to write.
+  // Returns true if no other Tensor shares the buffer and it may be written.
   bool unique() const { return buffer_ != nullptr && buffer_->unique(); }
   Buffer* buffer() const { return buffer_; }
   bool SharesBufferWith(const Tensor& other) const {
     return buffer_ != nullptr && buffer_ == other.buffer_;
   }
 
-  // Rows [begin, end) of dimension 0, sharing the buffer. REQUIRES rank >= 1 and a valid range.
+  // Returns rows [begin, end) of dimension 0, sharing the buffer. REQUIRES: rank >= 1 and a valid
+  // range.
   Tensor Slice(int64_t begin, int64_t end) const;
-  // The same elements under another shape. REQUIRES equal num_elements.
+  // Returns the same elements with another shape. REQUIRES: equal num_elements.
   Tensor Reshaped(const Shape& shape) const;
-  // The same bytes under another dtype of equal element size (Bitcast; q types).
+  // Returns the same bytes with another dtype of equal element size (Bitcast; q types).
   Tensor Reinterpreted(DType dtype, const Shape& shape) const;
-  // A copy with a buffer of its own, on the CPU. Throws std::bad_alloc where there is no memory;
-  // TryClone says ResourceExhausted. REQUIRES host memory.
+  // Returns a copy with a buffer of its own, on the CPU. Throws std::bad_alloc if there is no
+  // memory; TryClone returns ResourceExhausted instead. REQUIRES: host memory.
   Tensor Clone() const;
   StatusOr<Tensor> TryClone() const;
-  // As TryClone, in the memory where this tensor lives, which may be a device's: its allocator
-  // copies it (Allocator::Copy). A copy of foreign memory is on the CPU.
+  // As TryClone, but the copy is in the memory of this tensor, which may be a device's: its
+  // allocator copies it (Allocator::Copy). A copy of foreign memory is on the CPU.
   StatusOr<Tensor> TryCloneInItsMemory() const;
 
-  // "float[2,2] 1 2 3 4"; at most `max_elements` of them.
+  // Returns "float[2,2] 1 2 3 4", with at most `max_elements` elements.
   std::string ToString(int max_elements = 10) const;
 
  private:

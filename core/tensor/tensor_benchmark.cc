@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures the cost of a tensor: making and dropping one, copying, slicing.
+// Measures the cost of creating, destroying, copying and slicing tensors.
 #include <cstring>
 #include <vector>
 
@@ -21,7 +21,7 @@ void BM_MakeTensor(benchmark::State& state) {
 BENCHMARK(BM_MakeTensor)->Arg(1)->Arg(100)->Arg(1 << 10)->Arg(16 << 10)->Arg(256 << 10);
 BENCHMARK(BM_MakeTensor)->Arg(1)->Arg(256 << 10)->Threads(2);
 
-// With its pages: what a kernel that writes all of a fresh output sees.
+// Includes writing all its pages, as a kernel does with a fresh output.
 void BM_MakeAndWriteTensor(benchmark::State& state) {
   for (auto _ : state) {
     Tensor tensor(DType::kFloat, Shape({state.range(0)}));
@@ -32,7 +32,7 @@ void BM_MakeAndWriteTensor(benchmark::State& state) {
 }
 BENCHMARK(BM_MakeAndWriteTensor)->Arg(256 << 10)->Arg(16 << 20);
 
-// A step's worth of scalars alive at once: more than a thread keeps of its own.
+// As many live scalars as a step has: more than a thread's cache holds.
 void BM_MakeManyScalars(benchmark::State& state) {
   std::vector<Tensor> tensors(1000);
   for (auto _ : state) {

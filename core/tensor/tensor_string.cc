@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How tensors print.
+// Tensor::ToString.
 #include <algorithm>
 #include <complex>
 
@@ -32,7 +32,7 @@ std::string Element(Quantized<Base, kTag> q) {
 }
 template <class T>
 requires(std::is_arithmetic_v<T>) std::string Element(T value) {
-  if constexpr (sizeof(T) == 1) return StrCat(static_cast<int>(value));  // a number, no character
+  if constexpr (sizeof(T) == 1) return StrCat(static_cast<int>(value));  // a number, not a letter
   return StrCat(value);
 }
 

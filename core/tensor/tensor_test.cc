@@ -42,7 +42,7 @@ TEST(Tensor, CopiesShareAndAreCounted) {
   EXPECT_EQ(c.flat<int32_t>()[2], 3);
   c = Tensor();
   EXPECT_TRUE(a.unique());
-  a = *&a;  // itself
+  a = *&a;  // self-assignment
   EXPECT_TRUE(a.unique());
   a = std::move(*&a);
   EXPECT_EQ(a.flat<int32_t>()[0], 1);
@@ -57,7 +57,7 @@ TEST(Tensor, SlicesShare) {
   EXPECT_EQ(matrix.Slice(3, 3).num_elements(), 0);
   EXPECT_EQ(Tensor(DType::kFloat, {0, 2}).Slice(0, 0).num_elements(), 0);
   EXPECT_EQ(Tensor::Vector<std::string>({"a", "b"}).Slice(1, 2).ToString(), "string[1] \"b\"");
-  // The slice outlives the whole.
+  // The slice outlives the tensor that it is from.
   Tensor slice;
   {
     const Tensor whole = Tensor::Vector<std::string>({"x", "a string too long to be kept inline"});
@@ -117,16 +117,16 @@ TEST(Tensor, TooLargeIsAnError) {
   EXPECT_EQ(tensor.status().message(),
             "no memory for a tensor float[1099511627776,1048576] of 4611686018427387904 bytes on "
             "CPU memory: the system has no more");
-  // Guarded makes ResourceExhausted of what constructors throw.
+  // Guarded turns exceptions of constructors into ResourceExhausted.
   EXPECT_THROW(Tensor(DType::kFloat, {int64_t{1} << 40}), std::bad_alloc);
-  // So many elements that their bytes do not fit in 64 bits.
+  // So many elements that the number of bytes exceeds 64 bits.
   EXPECT_EQ(Tensor::Make(CpuAllocator(), DType::kComplex128, {INT64_MAX}).status().code(),
             StatusCode::kResourceExhausted);
   EXPECT_EQ(Tensor::Make(CpuAllocator(), DType::kInvalid, {}).status().code(),
             StatusCode::kUnimplemented);
 }
 
-// Memory that the CPU cannot touch, as far as tensors know.
+// Memory that tensors must treat as inaccessible to the CPU.
 class DeviceMemory : public Allocator {
  public:
   const std::string& name() const override { return name_; }
@@ -175,7 +175,7 @@ TEST(Tensor, CopiesInItsMemory) {
   EXPECT_FALSE(Tensor().TryCloneInItsMemory()->valid());
 }
 
-// A message's memory, say.
+// Foreign memory, for instance a message's.
 class ForeignBuffer : public Buffer {
  public:
   ForeignBuffer(void* data, size_t bytes, bool* gone) : Buffer(data, bytes), gone_(gone) {}
@@ -244,7 +244,7 @@ TEST(Tensor, SharedAcrossThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   threads.clear();
-  // Nobody reads any more: it is ours to write.
+  // No other reference is left, so it may be written.
   ASSERT_TRUE(shared.unique());
   shared.mutable_flat<int64_t>()[0] = 9;
 }

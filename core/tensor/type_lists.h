@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of C++ types for KERNEL, as the DTypes lists of core/tensor/dtype.h are lists for OP.
+// Lists of C++ types for KERNEL, like the DTypes lists for OP in core/tensor/dtype.h.
 #pragma once
 
 #include <complex>

@@ -37,7 +37,7 @@ void FunctionToProto(const FunctionName& function, tensorflow::NameAttrList* pro
     AttrToProto(value, &(*proto->mutable_attr())[name]);
 }
 
-// A list whose elements can each be wrong.
+// Parses a list; an error names the element.
 template <class T, class Field, class Parse>
 StatusOr<AttrValue> ParseList(const Field& field, Parse parse) {
   std::vector<T> values;
@@ -83,7 +83,7 @@ StatusOr<AttrValue> ListFromProto(const ListProto& list, int64_t bytes_max) {
   return AttrValue(EmptyList{});
 }
 
-// How each kind of value is written: one overload each, into the value or into a list.
+// Writes a value of each kind into an AttrValue or into a list: one overload per kind.
 class Writer {
  public:
   explicit Writer(Proto* proto) : proto_(proto) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Converts attribute values and shapes to and from TensorFlow's AttrValue and TensorShapeProto. The
-// messages are declared only, so that includers do not pay for protobuf. Thread-safe: free
-// functions without state.
+// messages are only forward-declared, so that including files need not compile protobuf headers.
+// Thread-safe: free functions without state.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ class TensorShapeProto;
 
 namespace penstock {
 
-// `bytes_max` bounds the memory of the tensors in the attribute. InvalidArgument says what is
+// `bytes_max` limits the memory of the tensors in the attribute. InvalidArgument says what is
 // wrong.
 StatusOr<AttrValue> AttrFromProto(const tensorflow::AttrValue& proto,
                                   int64_t bytes_max = int64_t{1} << 34);
-// REQUIRES variants that can travel, as all do that have once been received.
+// REQUIRES: all variants in it can be encoded, as all variants can that were received in a message.
 void AttrToProto(const AttrValue& attr, tensorflow::AttrValue* proto);
 
 StatusOr<PartialShape> ShapeFromProto(const tensorflow::TensorShapeProto& proto);

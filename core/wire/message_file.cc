@@ -2,6 +2,7 @@
 #include "core/wire/message_file.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/ascii.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -34,6 +35,10 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 Status ParseMessage(const std::string& contents, UnknownFields unknown,
                     google::protobuf::Message* message) {
   const std::string& kind = message->GetDescriptor()->name();
+  if (contents.size() > INT32_MAX) {
+    return ResourceExhausted("has ", contents.size(), " bytes, a ", kind, " holds 2 GiB at most: ",
+                             "keep large constants in variables and a checkpoint");
+  }
   if (!IsText(contents)) {
     if (message->ParseFromString(contents)) return OkStatus();
     return InvalidArgument("is not a ", kind);

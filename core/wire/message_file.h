@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages in files, binary or text.
+// Parses protobuf messages from files, binary or text.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ class Message;
 
 namespace penstock {
 
-enum class UnknownFields { kRefused, kIgnored };  // in text; in binary they are always ignored
+enum class UnknownFields { kRefused, kIgnored };  // in text files; binary ones always ignore them
 
-// Binary or text, told apart by content: a binary message of graphs has a control character in it,
-// text has none. InvalidArgument says where a text is wrong.
+// Parses binary or text, told apart by content: a binary message with graphs contains a control
+// character, a text does not. InvalidArgument gives the position of a mistake in a text.
 Status ParseMessage(const std::string& contents, UnknownFields unknown,
                     google::protobuf::Message* message);
 

@@ -30,8 +30,8 @@ PENSTOCK_FIELD(DcomplexVal, dcomplex_val)
 PENSTOCK_FIELD(StringVal, string_val)
 #undef PENSTOCK_FIELD
 
-// Encodings: the type of the elements, their field, how many of its values make one element, and
-// the way there and back.
+// The encodings: the type of the elements, their field, the number of its values per element, and
+// the conversion in both directions.
 template <class Element, class Field>
 struct Plain : Field {
   using T = Element;
@@ -71,7 +71,7 @@ struct InPairs : Field {
   }
 };
 
-// Calls f(encoding of the type). False: it has none.
+// Calls f(encoding of the type). Returns false if the type has none.
 template <class F>
 bool WithEncoding(DType dtype, F f) {
   switch (dtype) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The typed fields of TensorProto (float_val, int_val, ...): how elements get into and out of them.
+// Reads and writes the typed fields of TensorProto (float_val, int_val, ...).
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@ class TensorProto;
 
 namespace penstock {
 
-// The rule of all of them: fewer values than elements: the last one repeats; none: zeros. More: the
-// rest is ignored. `value(i)` is the i-th of `count`.
+// Implements the rule of all typed fields: if there are fewer values than elements, the last one
+// repeats; if there are none, elements are zero; surplus values are ignored. `value(i)` is the i-th
+// of `count` values.
 template <class T, class Value>
 void FillRepeatingLast(int count, Tensor* tensor, Value value) {
   T* out = tensor->mutable_data<T>();
@@ -25,15 +26,15 @@ void FillRepeatingLast(int count, Tensor* tensor, Value value) {
   std::fill(out + given, out + n, given > 0 ? out[given - 1] : T{});
 }
 
-// From the field of the tensor's type. False: the type has no such field (all but resources and
-// variants do).
+// Fills *tensor from the field of its type. Returns false if the type has no such field (all but
+// resources and variants do).
 bool FillFromFields(const tensorflow::TensorProto& proto, Tensor* tensor);
 
-// How many elements the field of that type holds; 0 where the type has no such field.
+// Returns the number of elements in the field of that type; 0 if the type has no such field.
 int64_t ElementsInField(const tensorflow::TensorProto& proto, DType dtype);
 
-// Puts every element into the field of the tensor's type, and sets nothing else. False: the type
-// has no such field. REQUIRES as many as a message can hold.
+// Writes every element into the field of the tensor's type, and sets nothing else. Returns false if
+// the type has no such field. REQUIRES: no more elements than a message can hold.
 bool WriteField(const Tensor& tensor, tensorflow::TensorProto* proto);
 
 }  // namespace penstock

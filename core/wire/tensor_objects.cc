@@ -20,7 +20,7 @@ namespace {
 using tensorflow::TensorProto;
 using VariantProto = tensorflow::VariantTensorDataProto;
 
-// A varint of at most 32 bits from the front of `text`.
+// Removes a varint of at most 32 bits from the front of `text`.
 bool ConsumeVarint32(string_view* text, uint32_t* value) {
   uint64_t result = 0;
   for (size_t i = 0; i < 5 && i < text->size(); ++i) {
@@ -34,9 +34,9 @@ bool ConsumeVarint32(string_view* text, uint32_t* value) {
   return false;
 }
 
-// How lists of byte strings lie in tensor_content: all lengths as varints, then all bytes.
+// Parses a list of byte strings in tensor_content: all lengths as varints, then all bytes.
 StatusOr<std::vector<string_view>> SplitList(string_view content, int64_t n) {
-  if (n > static_cast<int64_t>(content.size())) {  // before anything of size n is allocated
+  if (n > static_cast<int64_t>(content.size())) {  // before memory for n strings is allocated
     return InvalidArgument("tensor_content has ", content.size(), " bytes, too few for ", n,
                            " elements");
   }
@@ -100,7 +100,7 @@ Status UnpackStrings(const TensorProto& proto, Tensor* tensor) {
   return OkStatus();
 }
 
-// A type name that is empty is of an element that nobody has set.
+// An empty type name means an element that was not set.
 Status VariantFromProto(const VariantProto& proto, TensorBudget* budget, Variant* variant) {
   if (proto.type_name().empty()) {
     if (proto.metadata().empty() && proto.tensors().empty()) return OkStatus();
@@ -124,7 +124,7 @@ Status VariantFromProto(const VariantProto& proto, TensorBudget* budget, Variant
   return OkStatus();
 }
 
-// The memory that a message takes besides its contents.
+// The memory of a message besides its contents.
 constexpr size_t kMessageBytes = 256;
 
 Status Spend(size_t bytes, TensorBudget* budget) {
@@ -148,7 +148,7 @@ Status VariantToProto(const Variant& variant, TensorBudget* budget, VariantProto
   return OkStatus();
 }
 
-// Objects that are messages. The last one repeats. `unpack` makes one of its message.
+// Parses elements that are messages. The last message repeats. `unpack` converts one message.
 template <class Object, class Message, class Field, class Unpack>
 Status UnpackMessages(const std::string& content, const Field& field, Tensor* tensor,
                       Unpack unpack) {
@@ -174,8 +174,8 @@ Status UnpackMessages(const std::string& content, const Field& field, Tensor* te
   return OkStatus();
 }
 
-// A value that repeats to the end is written once, so that what was received is never longer when
-// it is sent on.
+// If the last elements are equal, writes them once, so that a received tensor is not longer when it
+// is sent on.
 Status PackVariants(absl::Span<const Variant> variants, TensorBudget* budget, TensorProto* proto) {
   size_t n = variants.size();
   while (n > 1 && variants[n - 1].value == variants[n - 2].value) --n;
@@ -211,7 +211,7 @@ Status PackObjects(const Tensor& tensor, TensorBudget* budget, TensorProto* prot
       HandleToProto(handle, proto->add_resource_handle_val());
     }
   }
-  // A value outside of a variant is for its sender to measure.
+  // The size of a value outside of variants is checked by its sender.
   return budget->depth == 0 ? OkStatus() : Spend(proto->ByteSizeLong(), budget);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elements of TensorProto that are no plain bytes: strings, resource handles and variants,
-// which hold tensors of their own. Each comes in two codings: in its typed field, and in
+// Reads and writes the elements of TensorProto that are not plain bytes: strings, resource handles
+// and variants, which contain tensors. Each has two encodings: in its typed field, and in
 // tensor_content as a list of byte strings (all lengths as varints, then all bytes).
 #pragma once
 
@@ -16,17 +16,17 @@ class TensorProto;
 
 namespace penstock {
 
-// The memory that a tensor, or a message, may still take with all tensors of its variants.
+// The memory that a tensor, or a message, may still use, including all tensors in its variants.
 struct TensorBudget {
   int64_t bytes_left;
-  int depth = 0;  // of variants in variants
+  int depth = 0;  // nesting of variants in variants
 };
 
-// TensorFromProto and TensorToProto, for tensors in tensors.
+// As TensorFromProto and TensorToProto, for tensors in tensors.
 StatusOr<Tensor> UnpackTensor(const tensorflow::TensorProto& proto, TensorBudget* budget);
 Status PackTensor(const Tensor& tensor, TensorBudget* budget, tensorflow::TensorProto* proto);
 
-// Elements of *tensor, which is not plain, from and to the fields that hold them.
+// Convert the elements of *tensor, whose type is not plain, from and to the fields that hold them.
 Status UnpackObjects(const tensorflow::TensorProto& proto, TensorBudget* budget, Tensor* tensor);
 Status PackObjects(const Tensor& tensor, TensorBudget* budget, tensorflow::TensorProto* proto);
 

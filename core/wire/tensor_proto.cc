@@ -18,7 +18,7 @@ using tensorflow::TensorProto;
 void CopyRaw(const std::string& content, Tensor* tensor) {
   memcpy(tensor->mutable_raw_data(), content.data(), content.size());
   if (tensor->dtype() != DType::kBool) return;
-  // C++ knows only two values of bool, senders may not.
+  // In C++ a bool is 0 or 1; a sender may have used other bytes.
   uint8_t* bytes = static_cast<uint8_t*>(tensor->mutable_raw_data());
   for (size_t i = 0; i < content.size(); ++i) bytes[i] = bytes[i] != 0;
 }
@@ -27,13 +27,13 @@ void CopyRaw(const std::string& content, Tensor* tensor) {
 int64_t UnpackedBytes(const TensorProto& proto, DType dtype, int64_t n) {
   int64_t element = static_cast<int64_t>(SizeOf(dtype));
   if (dtype == DType::kString && n > proto.string_val_size() && proto.string_val_size() > 0) {
-    element += proto.string_val(proto.string_val_size() - 1).size();  // the one that repeats
+    element += proto.string_val(proto.string_val_size() - 1).size();  // the string that repeats
   }
   int64_t bytes = 0;
   return __builtin_mul_overflow(n, element, &bytes) ? INT64_MAX : bytes;
 }
 
-// Before memory is taken for it: a short message must not make a large tensor by mistake.
+// Checks before memory is allocated, so that a short message cannot make a large tensor by mistake.
 Status CheckContentSize(const TensorProto& proto, DType dtype, int64_t n) {
   const int64_t size = static_cast<int64_t>(proto.tensor_content().size());
   if (size == 0 || !IsPlain(dtype) || size == n * static_cast<int64_t>(SizeOf(dtype))) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts tensors to and from TensorFlow's TensorProto. The message is declared only, so that
-// includers do not pay for protobuf. Thread-safe: free functions without state.
+// Converts tensors to and from TensorFlow's TensorProto. The message is only forward-declared, so
+// that including files need not compile protobuf headers. Thread-safe: free functions without
+// state.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +16,15 @@ class TensorProto;
 
 namespace penstock {
 
-// Reads a message from a stranger: checks it before it allocates. `bytes_max` bounds the memory of
-// the tensor and of all tensors inside its variants. InvalidArgument says what is wrong;
-// ResourceExhausted where the tensor is larger than `bytes_max`.
+// Parses a message that is not trusted: checks it before it allocates. `bytes_max` limits the
+// memory of the tensor and of all tensors inside its variants. InvalidArgument says what is wrong;
+// ResourceExhausted if the tensor is larger than `bytes_max`.
 StatusOr<Tensor> TensorFromProto(const tensorflow::TensorProto& proto,
                                  int64_t bytes_max = int64_t{1} << 34);
 
 // Writes numbers as raw bytes (tensor_content); strings, handles and variants go into their typed
-// fields. Returns an error if a variant cannot travel: its class forbids it, or the message would
-// take more than `bytes_max` in memory (a small variant may hold the same tensor many times).
+// fields. Returns an error if a variant cannot be encoded: its class forbids it, or the message
+// would take more than `bytes_max` in memory (a small variant may hold the same tensor many times).
 Status TensorToProto(const Tensor& tensor, tensorflow::TensorProto* proto,
                      int64_t bytes_max = int64_t{1} << 31);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorProto and AttrValue in and out: every coding that senders use, and what strangers may send.
+// Tests the conversion of TensorProto and AttrValue: every encoding that senders use, and hostile
+// messages.
 #include "core/wire/tensor_proto.h"
 
 #include <cstring>
@@ -65,7 +66,7 @@ TEST(TensorFromProto, EveryTypedField) {
   };
   for (const auto& c : kCases) {
     const std::string dtype = StrCat("dtype: ", Number(c.dtype), " ");
-    // The last value repeats; raw bytes say the same.
+    // The last value repeats; raw bytes give the same tensor.
     const auto proto =
         FromText<tensorflow::TensorProto>(dtype + Dims({2, 2}) + std::string(c.field));
     const StatusOr<Tensor> tensor = TensorFromProto(proto);
@@ -84,7 +85,7 @@ TEST(TensorFromProto, EveryTypedField) {
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(memcmp(again->raw_data(), bytes, 4 * size), 0);
 
-    // No values: zeros. More values than elements: the rest is ignored.
+    // Without values, elements are zero. Surplus values are ignored.
     const StatusOr<Tensor> zeros =
         TensorFromProto(FromText<tensorflow::TensorProto>(dtype + Dims({3})));
     ASSERT_TRUE(zeros.ok());
@@ -99,7 +100,7 @@ TEST(TensorFromProto, EveryTypedField) {
 TEST(TensorFromProto, Table) {
   const struct {
     std::string text;
-    std::string want;  // the value, or part of the error
+    std::string want;  // the value, or a substring of the error
   } kCases[] = {
       {"dtype: DT_FLOAT float_val: 1.5", "float[] 1.5"},
       {"dtype: DT_INT32 " + Dims({3}) + "int_val: 7", "int32[3] 7 7 7"},
@@ -183,7 +184,7 @@ TEST(TensorFromProto, HandlesInBothCodings) {
       EXPECT_EQ(handle.elements[0].shape, PartialShape({2, -1}));
     }
   }
-  typed.mutable_resource_handle_val()->RemoveLast();  // the last one repeats
+  typed.mutable_resource_handle_val()->RemoveLast();  // the last handle repeats
   EXPECT_EQ(TensorFromProto(typed)->flat<ResourceHandle>()[1].name, "v0");
 }
 

@@ -16,10 +16,10 @@
 namespace penstock {
 namespace {
 
-// Below the stack: touching it means that the stack is used up.
+// Below the stack: an access to it means that the stack has overflowed.
 constexpr size_t kGuardBytes = 4096;
 
-// AddressSanitizer is told of each change of stacks: before it, and on the new one.
+// Tells AddressSanitizer of a switch of stacks: one call before it, one on the new stack.
 void LeaveStack([[maybe_unused]] void** fake, [[maybe_unused]] const void* stack,
                 [[maybe_unused]] size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)

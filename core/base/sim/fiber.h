@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fiber: a function that runs on a stack of its own and can stop in the middle, to go on later.
+// Fiber: a function that runs on a stack of its own, and can be suspended and resumed.
 //
 //   Fiber fiber;
 //   fiber.Start([&] { ...; fiber.Suspend(); ...; });
 //   fiber.Resume();  // returns at Suspend
 //   fiber.Resume();  // returns at the end
 //
-// One thread uses it. It may be started again after its end. Destroying one that has not ended
-// frees its stack without destroying what is on it.
+// One thread uses it. It may be started again after its end. Destroying a fiber that has not ended
+// frees its stack without destroying the objects on it.
 #pragma once
 
 #include <ucontext.h>
@@ -29,11 +29,11 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Sets what the next Resume begins. `body` must not throw.
+  // Sets the function that the next Resume starts. `body` must not throw.
   void Start(absl::AnyInvocable<void() &&> body);
-  // Runs the fiber until it suspends itself or ends. Called outside of it.
+  // Runs the fiber until it suspends itself or ends. Called from outside the fiber.
   void Resume();
-  // Returns to the caller of Resume; returns itself at the next one. Called in the fiber.
+  // Returns control to the caller of Resume, until the next Resume. Called inside the fiber.
   void Suspend();
   bool ended() const { return ended_; }
 
@@ -45,7 +45,7 @@ class Fiber {
   absl::AnyInvocable<void() &&> body_;
   bool ended_ = true;
   ucontext_t inside_, outside_;
-  // For AddressSanitizer, which has to be told of every change of stacks.
+  // For AddressSanitizer, which must be told of every switch between stacks.
   void* fake_inside_ = nullptr;
   void* fake_outside_ = nullptr;
   const void* outside_stack_ = nullptr;

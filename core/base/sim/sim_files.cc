@@ -69,7 +69,7 @@ void SimFiles::PassTime() {
                         static_cast<int64_t>(Below(kOperationNanosMax)));
 }
 
-// Fails if a fault is due.
+// Lets time pass; fails if a fault is due.
 Status SimFiles::TakeTime(const char* what, const std::string& path, bool* torn) {
   PassTime();
   if (scheduler_.now_ns() >= fail_until_ns_ || Below(fail_one_in_) != 0) return OkStatus();
@@ -100,7 +100,7 @@ void SimFiles::LosePower() {
   for (auto& [path, node] : durable_) {
     auto left = std::make_shared<Node>();
     left->data = node->data.substr(0, node->synced + Below(node->data.size() - node->synced + 1));
-    // Blocks that were allocated and never written.
+    // Simulates blocks that were allocated and never written.
     if (Below(2) == 0) std::fill(left->data.begin() + node->synced, left->data.end(), '\0');
     left->synced = left->data.size();
     node->lost = true;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimFiles: a disk in memory that can lose its power. What was not synced is lost then, or kept in
+// SimFiles: a disk in memory that can lose its power. Unsynced changes are then lost or kept in
 // part, as the seed decides:
-//   - of each file the bytes up to its last Sync are kept, and as many of those behind them as the
-//     seed says, the last ones perhaps as zeros;
-//   - renames, removals and new names that no SyncDirectory covers are kept up to one of them.
+//   - each file keeps its bytes up to its last Sync and a random number of the bytes after them;
+//     the last of these may be zeros;
+//   - of the renames, removals and new names since the last SyncDirectory, the first few are
+//     kept.
 // Directories themselves are never lost.
 //
-// Operations take a little simulated time, so that faults come between them, and may be made to
-// fail. One thread uses it, in SimScheduler::Run; the callers hold no mutex.
+// Operations take a little simulated time, so that faults can occur between them. They can be made
+// to fail. One thread uses it, in SimScheduler::Run; the callers hold no mutex.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +26,19 @@ namespace penstock {
 
 class SimFiles {
  public:
-  // Appears in the message of each error that was injected.
+  // Part of the message of each injected error.
   static constexpr char kInjected[] = "injected fault";
 
   explicit SimFiles(SimScheduler& scheduler) : scheduler_(scheduler) {}
 
-  // Lets one operation in `one_in` fail, of those that change something, until the clock has come
-  // to `until_ns`: writes may be torn.
+  // Makes one in `one_in` of the operations that change something fail, until the clock reaches
+  // `until_ns`. Failed writes may be torn.
   void FailUntil(int64_t until_ns, int one_in) { fail_until_ns_ = until_ns, fail_one_in_ = one_in; }
   int64_t injected_errors() const { return injected_errors_; }
-  // Files that are open are of no use from then on.
+  // Files that are open cannot be used afterwards.
   void LosePower();
   // Flips a bit of a file that the seed chooses among those whose name contains `part`. Returns the
-  // file's name, "" if there is none.
+  // file's name, or "" if there is none.
   std::string FlipBit(const std::string& part);
 
   // The operations of Env.
@@ -54,11 +55,11 @@ class SimFiles {
  private:
   struct Node {
     std::string data;
-    size_t synced = 0;  // bytes
-    bool lost = false;  // with the power
+    size_t synced = 0;  // bytes that have been synced
+    bool lost = false;  // the power was lost while the file was open
   };
-  // A change of names that is not known to be durable: `path` names `node` from then on, or
-  // nothing; `from`, if it is not empty, names nothing any more.
+  // A change of names that may not be durable yet: afterwards `path` names `node`, or nothing if
+  // `node` is null; `from`, if not empty, names nothing.
   struct Change {
     std::string path, from;
     std::shared_ptr<Node> node;
@@ -75,7 +76,7 @@ class SimFiles {
 
   SimScheduler& scheduler_;
   Names names_, durable_;
-  std::vector<Change> changes_;  // from durable_ to names_
+  std::vector<Change> changes_;  // the changes that lead from durable_ to names_
   std::set<std::string> directories_ = {"/"};
   int64_t fail_until_ns_ = 0, injected_errors_ = 0;
   int fail_one_in_ = 1;

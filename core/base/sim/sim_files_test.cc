@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Runs `body` with a disk of its own.
+// Runs `body` with a new disk.
 void With(uint64_t seed, const std::function<void(SimFiles&, SimScheduler&)>& body) {
   SimScheduler scheduler({.seed = seed});
   SimFiles files(scheduler);
@@ -30,7 +30,7 @@ void Write(SimFiles& files, const std::string& path, const std::string& data, bo
   EXPECT_EQ((*file)->Close(), OkStatus());
 }
 
-// "-": there is none.
+// Returns "-" if there is no such file.
 std::string Read(SimFiles& files, const std::string& path) {
   const auto file = files.OpenFile(path);
   if (!file.ok()) return "-";

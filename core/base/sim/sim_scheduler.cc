@@ -19,21 +19,21 @@ constexpr int64_t kStartNanos = 1'000'000'000;
 
 }  // namespace
 
-// A closure that has begun.
+// A closure that has been started.
 struct SimScheduler::Routine {
   using Time = std::pair<int64_t, uint64_t>;
 
   Fiber fiber;
   std::string name;
-  // While it waits.
+  // set while it waits
   const Condition* condition = nullptr;
-  Time deadline;  // in State::timers, if `timed`
+  Time deadline;  // its entry in State::timers, if `timed`
   bool timed = false;
   bool in_time = true;
 };
 
 struct SimScheduler::State {
-  // A closure to begin, or a routine to go on with.
+  // A closure to start, or a routine to resume.
   struct Ready {
     std::string name;
     Closure closure;
@@ -48,7 +48,7 @@ struct SimScheduler::State {
   uint64_t next_timer = 0;
   std::vector<Ready> ready;
   std::map<Routine::Time, Ready> timers;
-  std::list<Routine*> waiting;  // in the order in which they began to
+  std::list<Routine*> waiting;  // in the order in which they began to wait
   std::vector<std::unique_ptr<Routine>> routines;
   std::vector<Routine*> idle;
   Routine* current = nullptr;
@@ -85,7 +85,7 @@ void SimScheduler::State::Wake(Routine* routine, bool in_time) {
   ready.push_back({.routine = routine});
 }
 
-// Wakes what is due. Advances the clock to the next deadline if nothing else is ready.
+// Wakes routines whose time has come. Advances the clock to the next deadline if none is ready.
 void SimScheduler::State::RingTimers() {
   if (ready.empty() && !timers.empty()) now_ns = timers.begin()->first.first;
   while (!timers.empty() && timers.begin()->first.first <= now_ns) {
@@ -115,7 +115,7 @@ void SimScheduler::State::Step(Ready next) {
   if (routine->fiber.ended()) idle.push_back(routine);
 }
 
-// The thread of StartThread.
+// The thread that StartThread returns.
 struct SimScheduler::State::SimThread final : Thread {
   explicit SimThread(SimScheduler& scheduler) : ended(scheduler, "the end of a thread") {}
   ~SimThread() override {
@@ -131,7 +131,8 @@ SimScheduler::SimScheduler(const Options& options)
     : options_(options), state_(std::make_unique<State>(options.seed)) {}
 
 SimScheduler::~SimScheduler() {
-  // A closure that waits for ever cannot be destroyed: it holds continuations that were not called.
+  // Leaked on purpose: a closure that waits for ever cannot be destroyed, because it holds
+  // continuations that were not called.
   if (state_->failed) (void)state_.release();
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimScheduler: everything in one thread, on a clock that jumps from one deadline to the next. A
-// seed decides which of several ready closures runs first: the same seed gives the same run,
-// another seed another interleaving.
+// SimScheduler: a Scheduler that runs all closures in one thread, on a clock that jumps from one
+// deadline to the next. A seed decides which of several ready closures runs first: the same seed
+// gives the same run, another seed another interleaving.
 //
 //   SimScheduler scheduler({.seed = 7});
 //   SimEnv env(scheduler, Env::Real());
 //   RETURN_IF_ERROR(scheduler.Run([&] { ... }));
 //
-// Each closure has a stack of its own, so that a wait anywhere in it lets others run. Closures take
-// no simulated time. They never interrupt each other: they change places at waits alone.
-// One thread uses it; all that is called here is called from Run's body, or from what it starts.
+// Each closure has a stack of its own, so that a wait anywhere in it lets other closures run.
+// Closures take no simulated time and switch only at waits. One thread uses the scheduler; all
+// functions except Run are called from Run's body, or from closures that it starts.
 #pragma once
 
 #include <cstdint>
@@ -26,28 +26,28 @@ class SimScheduler final : public Scheduler {
  public:
   struct Options {
     uint64_t seed = 0;
-    int num_threads = 2;  // what num_threads() says
-    // The simulated time after which a run counts as hanging.
+    int num_threads = 2;  // returned by num_threads()
+    // The simulated time after which a run counts as hung.
     int64_t limit_ns = int64_t{3600} * 1'000'000'000;
   };
   explicit SimScheduler(const Options& options);
   ~SimScheduler() override;
 
-  // Runs `body` and all that it starts to their end. An error lists every wait:
+  // Runs `body` and all closures that it starts to their end. An error lists every wait:
   //   Internal          nothing is left to run, and no deadline is left to come
   //   DeadlineExceeded  the time limit was passed
-  // After an error the closures that wait are left as they are, with all that they hold: nothing of
-  // it can be used.
+  // After an error, waiting closures are never resumed and their objects are not destroyed: do not
+  // use these objects.
   Status Run(Closure body);
-  // Has Run return OK at the next wait; all that waits then is left as after an error.
+  // Makes Run return OK at the next wait. Waiting closures are left as after an error.
   void Abandon();
 
   int64_t now_ns() const;
-  // The next of the numbers that follow from the seed.
+  // Returns the next random number of the seed's sequence.
   uint64_t Random();
-  // Runs `closure` when the clock has come to `at_ns`.
+  // Runs `closure` when the clock reaches `at_ns`.
   void ScheduleAt(int64_t at_ns, Closure closure);
-  // Lets others run until the clock has come to `at_ns`.
+  // Lets other closures run until the clock reaches `at_ns`.
   void SleepUntil(int64_t at_ns);
 
   int num_threads() const override { return options_.num_threads; }

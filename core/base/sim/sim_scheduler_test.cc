@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// Returns the order of turns when each of five threads takes three and yields after each.
+// Returns the order of turns when each of five threads takes three turns and yields after each.
 std::string Turns(uint64_t seed) {
   SimScheduler scheduler({.seed = seed});
   std::string turns;
@@ -116,7 +116,7 @@ TEST(SimSchedulerTest, AWaitEndsAtItsDeadlineOrBefore) {
   EXPECT_TRUE(changed_in_time);
 }
 
-// A change that nobody was told of is not noticed: as it may not be by real threads.
+// A waiter does not notice a change without a Notify, as with real threads.
 TEST(SimSchedulerTest, ADeadlockNamesTheWaits) {
   SimScheduler scheduler({});
   Mutex mu;

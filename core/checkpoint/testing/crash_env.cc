@@ -80,14 +80,14 @@ void CrashEnv::Restart(Unsynced unsynced, uint64_t seed) {
   now_ = synced_;
   for (auto& [path, file] : now_) {
     if (!survives()) {
-      // Part of what was written may have arrived.
+      // Some of the unsynced bytes may have been written.
       const bool torn = unsynced == Unsynced::kRandom && file->now.size() > file->synced.size();
       const size_t kept = torn ? random() % file->now.size() : 0;
       file->now = kept > file->synced.size() ? file->now.substr(0, kept) : file->synced;
     }
     file->synced = file->now;
   }
-  // A file whose directory was lost is lost.
+  // A file is lost if its directory is.
   for (auto it = now_.begin(); it != now_.end();) {
     const std::string parent = DirectoryOf(it->first);
     const bool lost = parent != "/" && parent != "." && !now_.contains(parent);

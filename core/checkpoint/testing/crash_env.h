@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CrashEnv: files in memory that behave as a disk does when the machine loses power, for tests.
+// CrashEnv: files in memory that behave like a disk of a machine that loses power, for tests.
 //
-// A crash may lose whatever was not synced: contents written without Sync, and names given without
-// SyncDirectory. After the operation that CrashAt names, every further one fails, as if the process
-// were gone; Restart then makes what a new process may find. Single-threaded.
+// A crash may lose everything that was not synced: contents written without Sync, and new names
+// without SyncDirectory. After the operation that CrashAt names, every further one fails, as if the
+// process were gone; Restart then produces a state of the disk that a new process may find. Not
+// thread-safe.
 #pragma once
 
 #include <map>
@@ -20,17 +21,17 @@ namespace penstock {
 
 class CrashEnv final : public Env {
  public:
-  // How much survives of what was not synced.
+  // How many of the unsynced changes survive.
   enum class Unsynced { kLost, kKept, kRandom };
 
-  // The operation with this number (from 0) and all after it fail. -1: none.
+  // Makes the operation with this number (from 0) and all after it fail. -1: none.
   void CrashAt(int operation) { crash_at_ = operation; }
-  // The operation with this number fails, and nothing else. -1: none.
+  // Makes the operation with this number fail, and no other. -1: none.
   void FailOnceAt(int operation) { fail_at_ = operation; }
-  // Operations that change something, so far.
+  // Returns the number of operations so far that change something.
   int operations() const { return operations_; }
   void Restart(Unsynced unsynced, uint64_t seed = 0);
-  // Every file that a process sees now.
+  // Returns the paths of all files that a process sees now.
   std::vector<std::string> Paths() const;
 
   int64_t NowNanos() override { return 0; }
@@ -50,14 +51,14 @@ class CrashEnv final : public Env {
 
  private:
   friend class CrashFile;
-  // Directories are files without contents.
+  // A file, or a directory: a file without contents.
   struct File {
     bool directory = false;
     std::string now, synced;
   };
   using FilePtr = std::shared_ptr<File>;
   using Names = std::map<std::string, FilePtr>;
-  // A name given (`file`) or taken away (null); a rename does both at once.
+  // Adds a name for `file`, removes a name (`file` is null), or, for a rename, does both at once.
   struct Change {
     std::string removed;  // or empty
     std::string added;    // or empty
@@ -73,7 +74,7 @@ class CrashEnv final : public Env {
   std::mt19937_64 random_{1};
   int operations_ = 0, crash_at_ = -1, fail_at_ = -1;
   Names now_, synced_;
-  std::vector<Change> pending_;  // since now_ was synced_
+  std::vector<Change> pending_;  // the changes from synced_ to now_
 };
 
 }  // namespace penstock

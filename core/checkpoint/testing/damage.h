@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damaged files, for tests: all of them must end in errors.
+// Damages files in many ways, for tests, and expects an error each time.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace penstock {
 
-// Reads a file of these contents.
+// Reads a file with these contents.
 using ReadContents = std::function<Status(const std::string& contents)>;
 
 void ExpectFlippedBitsAreDetected(const std::string& contents, const ReadContents& read);
 void ExpectTruncationsAreDetected(const std::string& contents, const ReadContents& read);
-// Pieces of the file copied to other places of it, 20,000 times.
+// Copies pieces of the file to other places in it, 20,000 times; expects `read` to fail.
 void ExpectCopiedPiecesAreDetected(const std::string& contents, const ReadContents& read);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tensors in the checkpoints of testdata/, which TensorFlow 2.21 has written; for tests.
+// The tensors in the checkpoints of testdata/, which were written by TensorFlow 2.21; for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,12 +25,12 @@ template <class T>
 Saved Dense(const std::string& dtype) {
   Tensor tensor = Counting<T>({2, 3});
   if (std::is_signed_v<T>) {
-    for (T& x : tensor.mutable_flat<T>()) x = static_cast<T>(-x);  // -0.0 for 0.0
+    for (T& x : tensor.mutable_flat<T>()) x = static_cast<T>(-x);  // -0.0 instead of 0.0
   }
   return {"dense/" + dtype, std::move(tensor), ""};
 }
 
-// In the order in which they were saved.
+// Returns the tensors in the order in which they were saved.
 inline std::vector<Saved> GoldenTensors() {
   std::string bytes;
   for (int i = 0; i < 100; ++i) bytes += std::string("\0\xff", 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors to save and compare, for tests.
+// Creates and compares tensors, for tests of checkpoints.
 #pragma once
 
 #include <cstring>
@@ -10,14 +10,14 @@
 
 namespace penstock {
 
-// Type, shape and every bit.
+// Returns true if type, shape and every bit are equal.
 inline bool SameTensor(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   if (a.dtype() == DType::kString) return a.flat<std::string>() == b.flat<std::string>();
   return std::memcmp(a.raw_data(), b.raw_data(), a.bytes()) == 0;
 }
 
-// first, first + step, ... in the given shape.
+// Returns a tensor of the given shape with the elements first, first + step, ...
 template <class T>
 Tensor Counting(const Shape& shape, double first = 0, double step = 1) {
   Tensor tensor(kDTypeOf<T>, shape);

@@ -18,7 +18,8 @@ class Adder {
       devices[frames.of_node[node->id()]].insert(node->assigned_device());
       devices[frames.of_outputs[node->id()]].insert(node->assigned_device());
     }
-    // A loop is begun on a device by an iteration of the loop around it, there.
+    // An iteration of the outer loop on a device begins the inner loop there, so the outer loop
+    // runs on that device, too.
     for (int frame = static_cast<int>(devices.size()) - 1; frame > 0; --frame) {
       devices[frames.frames[frame].parent].insert(devices[frame].begin(), devices[frame].end());
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AddControlLoops: what a loop over several devices needs beside its own nodes (white paper 4.4).
+// AddControlLoops: adds the control nodes that a loop over several devices needs (white paper 4.4).
 //
-// A device knows of a loop only through its own nodes, and a _Recv has no input that would say in
-// which iteration it runs. So each device with nodes of the loop gets a small one of the same
-// frame: Enter, Merge, Switch, NextIteration around an empty tensor, driven by the value of the
-// loop's LoopCond. Its Merge is alive in each iteration that begins, the last one included: what is
-// received in the loop waits for it, and so matches what is sent, dead or alive.
+// A device knows only its own nodes of a loop, and a _Recv has no input that tells it in which
+// iteration it runs. So each device with nodes of the loop gets a small control loop in the same
+// frame: Enter, Merge, Switch and NextIteration pass an empty tensor around, controlled by the
+// value of the loop's LoopCond. The Merge is alive in each iteration that begins, the last one
+// included. Each _Recv of the loop waits for it, so that every value sent, dead or alive, is
+// received once.
 #pragma once
 
 #include <map>
@@ -21,10 +22,10 @@ namespace penstock {
 
 struct ControlLoops {
   LoopFrames frames;
-  // By frame and device, for loops on several devices: what runs there in each iteration.
+  // By frame and device, for loops on several devices: the node that runs there once per iteration.
   std::map<std::pair<int, std::string>, Node*> iterations;
 };
-// REQUIRES assigned devices. InvalidArgument names loops that no LoopCond drives.
+// REQUIRES: every node has an assigned device. InvalidArgument names loops without a LoopCond.
 StatusOr<ControlLoops> AddControlLoops(Graph* graph);
 
 }  // namespace penstock

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Partition: what passes from the compiler to the runtime: the part of a graph that runs on one
-// device, complete with _Send and _Recv nodes where edges were cut, _Feed and _Fetch nodes where
-// tensors enter and leave the step.
+// Partition: the result of the compiler and the input of the runtime. It holds the nodes of a graph
+// that run on one device, with _Send and _Recv nodes where edges were cut, and _Feed and _Fetch
+// nodes where tensors enter and leave the step.
 //
 // A feed is a node of op "_Feed" with attributes index, T: it yields the step's index-th feed. A
 // fetch is a node of op "_Fetch" with attributes index, T: it keeps its input as the step's
-// index-th result. Indices are those of the CompileOptions' feeds and fetches, over the whole
-// cluster; a partition has some of them.
+// index-th result. Indices count the CompileOptions' feeds and fetches, which are those of the
+// whole cluster; a partition has some of them.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/partition/partitioner.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
@@ -21,8 +22,9 @@ class Partitioner {
       incarnations_[device.name.ToString()] = device.incarnation;
   }
 
-  StatusOr<std::vector<Partition>> Run() {
-    ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
+  StatusOr<std::vector<Partition>> Run(const std::vector<double>& urgency) {
+    ASSIGN_OR_RETURN(std::vector<Node*> order, graph_.TopologicalOrder());
+    SortRoots(urgency, &order);
     for (const Node* node : order) RETURN_IF_ERROR(Copy(*node));
     for (const auto& [received, iteration] : received_in_loops_) {
       GraphOf(Device(*iteration)).AddControlEdge(copies_[iteration->id()], received);
@@ -37,6 +39,21 @@ class Partitioner {
   }
 
  private:
+  // Nodes that control_loops added have no urgency and come last among the roots.
+  static void SortRoots(const std::vector<double>& urgency, std::vector<Node*>* order) {
+    if (urgency.empty()) return;
+    const auto is_root = [](const Node* node) {
+      return node->num_inputs() == 0 && node->control_inputs().empty();
+    };
+    const auto of = [&](const Node* node) {
+      const auto id = static_cast<size_t>(node->id());
+      return id < urgency.size() ? urgency[id] : 0;
+    };
+    const auto end = std::stable_partition(order->begin(), order->end(), is_root);
+    std::stable_sort(order->begin(), end,
+                     [&](const Node* a, const Node* b) { return of(a) > of(b); });
+  }
+
   static const std::string& Device(const Node& node) { return node.assigned_device(); }
 
   Graph& GraphOf(const std::string& device) {
@@ -195,13 +212,14 @@ class Partitioner {
 }  // namespace
 
 StatusOr<std::vector<Partition>> PartitionGraph(const Graph& graph,
-                                                const std::vector<DeviceInfo>& devices) {
+                                                const std::vector<DeviceInfo>& devices,
+                                                const std::vector<double>& urgency) {
   ControlLoops loops;
   ASSIGN_OR_RETURN(loops.frames, FindLoopFrames(graph));
-  if (!loops.frames.any()) return Partitioner(graph, loops, devices).Run();
+  if (!loops.frames.any()) return Partitioner(graph, loops, devices).Run(urgency);
   Graph with_loops = graph.Clone();
   ASSIGN_OR_RETURN(loops, AddControlLoops(&with_loops));
-  return Partitioner(with_loops, loops, devices).Run();
+  return Partitioner(with_loops, loops, devices).Run(urgency);
 }
 
 }  // namespace penstock

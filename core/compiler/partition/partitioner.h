@@ -21,7 +21,11 @@
 namespace penstock {
 
 // REQUIRES every node to have an assigned device among `devices`. In order of device name.
+// `urgency`, by node id: nodes that wait for nothing come in the partitions in order of it, the
+// largest first. An executor begins with them in that order, so variables leave in it. Empty: they
+// come as in the graph.
 StatusOr<std::vector<Partition>> PartitionGraph(const Graph& graph,
-                                                const std::vector<DeviceInfo>& devices);
+                                                const std::vector<DeviceInfo>& devices,
+                                                const std::vector<double>& urgency = {});
 
 }  // namespace penstock

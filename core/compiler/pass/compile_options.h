@@ -3,6 +3,7 @@
 // CompileOptions: what a step asks of the compiler, and under which rules.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -36,6 +37,10 @@ struct CompileOptions {
   // Floats that travel between tasks are rounded to bfloat16 on the way, unless something keeps
   // them: CompressTransfers (core/compiler/passes/passes.h) has the rules.
   bool bfloat16_transfers = false;
+  // The most bytes that the tensors of a step may take on one device; 0: no limit. Variables and
+  // feeds do not count. If the prediction is above it, the step is changed so that it takes less;
+  // RESOURCE_EXHAUSTED with a list of what does not fit if that is not enough.
+  int64_t memory_limit = 0;
   // The clock that times the passes, and what kernels of constants that are folded run on.
   // Borrowed; needed.
   Env* env = nullptr;
@@ -55,7 +60,7 @@ struct CompileOptions {
   // Borrowed; may be null.
   const DeviceByNode* placed_before = nullptr;
   // CompileReport::placement also tells the predicted step: how long it takes, which node runs
-  // when.
+  // when; and CompileReport::memory what memory it takes.
   bool predict = false;
   // If `predict`: takes what was placed, for predictions of other clusters
   // (core/compiler/placement/predicted_cluster.h). Borrowed; may be null.

@@ -21,6 +21,12 @@ const char* Text(PlacementReport::Reason reason) {
   return "";
 }
 
+std::string Bytes(double bytes) {
+  if (bytes < 10'000) return absl::StrFormat("%.0f B", bytes);
+  if (bytes < 10'000'000) return absl::StrFormat("%.1f kB", bytes / 1e3);
+  return absl::StrFormat("%.1f MB", bytes / 1e6);
+}
+
 }  // namespace
 
 std::string ToString(const CompileReport& report) {
@@ -40,9 +46,39 @@ std::string ToString(const CompileReport& report) {
                             end_ns / 1e3);
     }
   }
-  if (placement.step_ns == 0) return text;
-  absl::StrAppendFormat(&text, "predicted step: %.3f us, at least %.3f us wherever nodes run\n",
-                        placement.step_ns / 1e3, placement.least_ns / 1e3);
+  if (placement.step_ns != 0) {
+    absl::StrAppendFormat(&text, "predicted step: %.3f us, at least %.3f us wherever nodes run\n",
+                          placement.step_ns / 1e3, placement.least_ns / 1e3);
+  }
+  return text + ToString(report.memory);
+}
+
+std::string ToString(const MemoryReport& report) {
+  std::string text;
+  for (const MemoryReport::Device& device : report.devices) {
+    absl::StrAppendFormat(&text, "%s: peak %s of the step's tensors, beside %s of variables",
+                          device.device, Bytes(device.peak_bytes), Bytes(device.state_bytes));
+    if (device.fed_bytes > 0) absl::StrAppendFormat(&text, " and %s fed", Bytes(device.fed_bytes));
+    if (device.naive_bytes != device.peak_bytes) {
+      absl::StrAppendFormat(&text, "; without the limit %s", Bytes(device.naive_bytes));
+    }
+    if (!device.peak_node.empty()) {
+      absl::StrAppendFormat(&text, "\n  while %s runs there are:\n", device.peak_node);
+    }
+    for (const MemoryReport::Tensor& tensor : device.largest) {
+      absl::StrAppendFormat(&text, "  %12s  %s%s\n", Bytes(tensor.bytes), tensor.name,
+                            tensor.received ? " (received)" : "");
+    }
+    if (device.largest.empty()) text += "\n";
+  }
+  if (report.limit_bytes > 0 && report.ordered) {
+    absl::StrAppendFormat(
+        &text, "for the limit of %s: order kept, %d nodes run again, %d tensors swapped\n",
+        Bytes(report.limit_bytes), report.num_recomputed, report.num_swapped);
+  }
+  if (!report.loop.empty()) {
+    absl::StrAppendFormat(&text, "the loop '%s' counts as one iteration\n", report.loop);
+  }
   return text;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CompileReport: how long each pass took, and why each node is where it is.
+// CompileReport: how long each pass took, why each node is where it is, and what memory that takes.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +53,35 @@ struct PlacementReport {
   std::vector<Transfer> transfers;
 };
 
+// The memory that the step's tensors are predicted to take (core/compiler/memory/memory_model.h).
+struct MemoryReport {
+  struct Tensor {
+    std::string name;  // "conv1/Relu:0"
+    double bytes = 0;
+    bool received = false;  // from another task
+  };
+  struct Device {
+    std::string device;
+    double peak_bytes = 0;        // of the step's tensors
+    double peak_own_bytes = 0;    // the same without those that came from other tasks
+    double naive_bytes = 0;       // the peak without a limit
+    double state_bytes = 0;       // variables that the step uses
+    double fed_bytes = 0;         // feeds that enter here
+    std::string peak_node;        // runs at the peak
+    std::vector<Tensor> largest;  // at the peak, largest first; at most kTensorsMax
+  };
+  static constexpr int kTensorsMax = 10;
+
+  std::vector<Device> devices;  // in order of name; empty: nothing was predicted
+  double limit_bytes = 0;       // CompileOptions::memory_limit
+  // The changes that were made for the limit.
+  bool ordered = false;
+  int num_recomputed = 0;  // nodes that run a second time
+  int num_swapped = 0;     // tensors
+  // A loop, if there is one: it counts as one iteration.
+  std::string loop;
+};
+
 struct CompileReport {
   struct PassTime {
     std::string pass;
@@ -60,9 +89,12 @@ struct CompileReport {
   };
   std::vector<PassTime> passes;  // those that ran, in order
   PlacementReport placement;
+  MemoryReport memory;  // only if CompileOptions::predict or memory_limit asks for it
 };
 
 // For people: a line for each pass, a line for each group and for each of its candidates.
 std::string ToString(const CompileReport& report);
+// A few lines for each device.
+std::string ToString(const MemoryReport& report);
 
 }  // namespace penstock

@@ -29,6 +29,16 @@ double FlopsOf(const Node& node, const ShapeMap& shapes) {
   return node.op().flops({.attrs = node.attrs(), .inputs = inputs, .outputs = outputs});
 }
 
+constexpr double kLatencyBytesMax = 4 << 10, kRateBytesMin = 64 << 10;
+// A transfer is taken to need at least this part of its time for its bytes, whatever the latency.
+constexpr double kBytesShareMin = 0.25;
+
+// Moves `*known` towards a new value: quickly if that is the better one, else slowly.
+void Follow(double value, bool better, double* known) {
+  if (*known < 0) *known = value;
+  *known += (value - *known) / (better ? 2 : 16);
+}
+
 }  // namespace
 
 void CostTable::Estimate(const Graph& graph, const ShapeMap& shapes,
@@ -82,12 +92,67 @@ void CostTable::RecordNode(string_view node, const DeviceName& device, double na
   known->nanos += (nanos - known->nanos) / (nanos < known->nanos ? 2 : 4);
 }
 
+const CostTable::Time* CostTable::FindTime(string_view node, const DeviceName& device) const {
+  const auto measured = measured_.find(node);
+  if (measured == measured_.end()) return nullptr;
+  for (const Time& time : measured->second.times) {
+    if (time.device == device) return &time;
+  }
+  return nullptr;
+}
+
+void CostTable::RecordStep(const DeviceName& device, absl::Span<const Execution> executions) {
+  std::vector<string_view> known;
+  double measured_ns = 0, before_ns = 0, after_ns = 0;
+  for (const Execution& execution : executions) {
+    const Time* const time = FindTime(execution.node, device);
+    if (time == nullptr) continue;
+    known.push_back(execution.node);
+    measured_ns += execution.nanos;
+    before_ns += time->nanos;
+  }
+  slowness_.Add(device, measured_ns, before_ns);
+  for (const Execution& execution : executions) RecordNode(execution.node, device, execution.nanos);
+  for (const string_view node : known) after_ns += FindTime(node, device)->nanos;
+  if (before_ns > 0) slowness_.Rescale(device, after_ns / before_ns);
+}
+
 void CostTable::RecordOutput(string_view node, int output, double bytes) {
   if (output < 0) return;
   std::vector<double>& measured = measured_[std::string(node)].output_bytes;
   const auto index = static_cast<size_t>(output);
   if (measured.size() <= index) measured.resize(index + 1, -1);
   measured[index] = bytes;
+}
+
+void CostTable::RecordTransfer(const DeviceName& from, const DeviceName& to, double bytes,
+                               double nanos) {
+  const bool tells_latency = bytes <= kLatencyBytesMax, tells_rate = bytes >= kRateBytesMin;
+  if (nanos <= 0 || (!tells_latency && !tells_rate)) return;
+  auto link = std::find_if(links_.begin(), links_.end(), [&](const Link& known) {
+    return known.from.SameTask(from) && known.to.SameTask(to);
+  });
+  if (link == links_.end()) {
+    link = links_.insert(links_.end(), {.from = from.Task(), .to = to.Task()});
+  }
+  ++link->transfers;
+  if (tells_latency) return Follow(nanos, nanos < link->latency_ns, &link->latency_ns);
+  const double for_bytes =
+      std::max(nanos - std::max(link->latency_ns, 0.0), kBytesShareMin * nanos);
+  const double rate = bytes / for_bytes;
+  Follow(rate, rate > link->bytes_per_ns, &link->bytes_per_ns);
+}
+
+LinkRates CostTable::LinkBetween(const DeviceInfo& from, const DeviceInfo& to) const {
+  const LinkRates &a = from.link_to_tasks, &b = to.link_to_tasks;
+  LinkRates rates = {.bytes_per_ns = std::min(a.bytes_per_ns, b.bytes_per_ns),
+                     .latency_ns = std::max(a.latency_ns, b.latency_ns)};
+  for (const Link& link : links_) {
+    if (!link.from.SameTask(from.name) || !link.to.SameTask(to.name)) continue;
+    if (link.latency_ns >= 0) rates.latency_ns = link.latency_ns;
+    if (link.bytes_per_ns > 0) rates.bytes_per_ns = link.bytes_per_ns;
+  }
+  return rates;
 }
 
 std::vector<CostTable::Record> CostTable::Records() const {
@@ -122,15 +187,19 @@ bool CostTable::IsMeasured(const Node& node) const {
 }
 
 double CostTable::NodeNanos(const Node& node, const DeviceInfo& device) const {
+  const double slowness = Slowness(device.name);
   if (const Measured* const measured = FindMeasured(node); measured != nullptr) {
     const Time* alike = nullptr;
     for (const Time& time : measured->times) {
-      if (time.device == device.name) return time.nanos;
+      if (time.device == device.name) return slowness * time.nanos;
       if (time.device.type == device.name.type) alike = &time;
     }
-    if (alike != nullptr) return alike->nanos * learned_.Slowness(alike->device, device.name);
+    if (alike != nullptr) {
+      return slowness * alike->nanos * learned_.Slowness(alike->device, device.name);
+    }
   }
-  return EstimatedNanos(node, device.rates) * learned_.Factor(node.op_name(), device.name);
+  return slowness * EstimatedNanos(node, device.rates) *
+         learned_.Factor(node.op_name(), device.name);
 }
 
 double CostTable::Flops(const Node& node) const {
@@ -148,11 +217,15 @@ double CostTable::EstimatedNanos(const Node& node, const DeviceRates& rates) con
 double CostTable::TransferNanos(const Node& src, int output, const DeviceInfo& from,
                                 const DeviceInfo& to) const {
   if (from.name == to.name) return 0;
-  const bool same_task = from.name.SameTask(to.name);
-  const LinkRates& a = same_task ? from.link_in_task : from.link_to_tasks;
-  const LinkRates& b = same_task ? to.link_in_task : to.link_to_tasks;
-  return std::max(a.latency_ns, b.latency_ns) +
-         OutputBytes(src, output) / std::min(a.bytes_per_ns, b.bytes_per_ns);
+  LinkRates link;
+  if (from.name.SameTask(to.name)) {
+    const LinkRates &a = from.link_in_task, &b = to.link_in_task;
+    link = {.bytes_per_ns = std::min(a.bytes_per_ns, b.bytes_per_ns),
+            .latency_ns = std::max(a.latency_ns, b.latency_ns)};
+  } else {
+    link = LinkBetween(from, to);
+  }
+  return link.latency_ns + OutputBytes(src, output) / link.bytes_per_ns;
 }
 
 double CostTable::OutputBytes(const Node& node, int output) const {

@@ -109,6 +109,47 @@ TEST_F(CostTableTest, EstimatesLearnFromWhatWasMeasured) {
   EXPECT_LT(costs_.NodeNanos(*other, gpu_), 6000) << "GPUs were not measured";
 }
 
+// Half of its steps are stopped in the middle of some node.
+TEST_F(CostTableTest, AThrottledDeviceIsSlow) {
+  Node* const other = w_.Add("other", "Product", {product_->input(0), product_->input(1)});
+  Node* const never = w_.Add("never", "Product", {product_->input(0), product_->input(1)});
+  shapes_.insert(shapes_.end(), 2, {PartialShape({2, 3})});
+  const auto run = [&](const DeviceInfo& device, double product_ns, double other_ns) {
+    costs_.RecordStep(device.name, {{"product", product_ns}, {"other", other_ns}});
+  };
+  for (int step = 0; step < 12; ++step) {
+    run(cpu_, 1000, 1000);
+    run(other_cpu_, 1000, 1000);
+  }
+  costs_.Estimate(w_.graph, shapes_, {cpu_, other_cpu_});
+  EXPECT_EQ(costs_.Slowness(cpu_.name), 1);
+  EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 1000);
+  const double before = costs_.NodeNanos(*never, cpu_);
+  for (int step = 0; step < 12; ++step) {
+    const bool stopped = step % 2 == 0, early = step % 4 == 0;
+    run(cpu_, stopped && early ? 5000 : 1000, stopped && !early ? 5000 : 1000);
+    run(other_cpu_, 1000, 1000);
+  }
+  costs_.Estimate(w_.graph, shapes_, {cpu_, other_cpu_});
+  EXPECT_GT(costs_.Slowness(cpu_.name), 1.3);
+  EXPECT_EQ(costs_.Slowness(other_cpu_.name), 1);
+  // Together as long as the steps took on average, but for the slowest: 3818.
+  EXPECT_NEAR(costs_.NodeNanos(*product_, cpu_) + costs_.NodeNanos(*other, cpu_), 3818, 150);
+  EXPECT_EQ(costs_.NodeNanos(*product_, other_cpu_), 1000);
+  EXPECT_GT(costs_.NodeNanos(*never, cpu_), 1.3 * before) << "estimates follow";
+}
+
+// The nodes themselves take longer: when the table has learnt that, the device is not slow.
+TEST_F(CostTableTest, NodesThatHaveGrownAreNotCountedTwice) {
+  costs_.Estimate(w_.graph, shapes_);
+  for (int step = 0; step < 12; ++step) costs_.RecordStep(cpu_.name, {{"product", 1000}});
+  for (int step = 0; step < 12; ++step) {
+    costs_.RecordStep(cpu_.name, {{"product", 3000}});
+    EXPECT_LE(costs_.NodeNanos(*product_, cpu_), 3001);
+  }
+  EXPECT_NEAR(costs_.NodeNanos(*product_, cpu_), 3000, 150);
+}
+
 TEST_F(CostTableTest, TheSlowerEndOfALinkCounts) {
   costs_.Estimate(w_.graph, shapes_);
   EXPECT_EQ(costs_.TransferNanos(*product_, 0, cpu_, cpu_), 0);
@@ -118,6 +159,28 @@ TEST_F(CostTableTest, TheSlowerEndOfALinkCounts) {
   far.link_to_tasks.latency_ns = 1'000'000;
   EXPECT_EQ(costs_.TransferNanos(*product_, 0, cpu_, far), 1'000'000 + 24);
   EXPECT_EQ(costs_.TransferNanos(*product_, 0, far, cpu_), 1'000'000 + 24);
+}
+
+TEST_F(CostTableTest, LinksFollowTheQuickestTransfers) {
+  costs_.Estimate(w_.graph, shapes_);
+  constexpr double kMega = 1 << 20;
+  costs_.RecordTransfer(cpu_.name, other_cpu_.name, 100, 20'000);
+  costs_.RecordTransfer(cpu_.name, other_cpu_.name, kMega, 20'000 + kMega / 4);
+  LinkRates link = costs_.LinkBetween(cpu_, other_cpu_);
+  EXPECT_EQ(link.latency_ns, 20'000);
+  EXPECT_DOUBLE_EQ(link.bytes_per_ns, 4);
+  EXPECT_DOUBLE_EQ(costs_.TransferNanos(*product_, 0, cpu_, other_cpu_), 20'000 + 24 / 4.0);
+  // One that has waited for others counts little; sizes between tell nothing.
+  costs_.RecordTransfer(cpu_.name, other_cpu_.name, kMega, 40 * kMega);
+  costs_.RecordTransfer(cpu_.name, other_cpu_.name, 30'000, 1);
+  costs_.RecordTransfer(cpu_.name, other_cpu_.name, 100, -5);
+  link = costs_.LinkBetween(cpu_, other_cpu_);
+  EXPECT_GT(link.bytes_per_ns, 3.7);
+  EXPECT_EQ(link.latency_ns, 20'000);
+  ASSERT_EQ(costs_.links().size(), 1u);
+  EXPECT_EQ(costs_.links()[0].transfers, 3);
+  // The other direction was not measured.
+  EXPECT_EQ(costs_.LinkBetween(other_cpu_, cpu_).latency_ns, 100'000);
 }
 
 }  // namespace

@@ -7,10 +7,23 @@
 #include "core/op/results_apart.h"
 
 namespace penstock {
+
+// Declared in core/base/suggest.h.
+std::string SuggestNames(string_view name, const std::vector<string_view>& known);
+
 namespace {
 
-// Returns the consumers of the feeds from `first` on, for as many feeds as one search of
-// reachability takes.
+// Returns a suggestion of similar node names to append to a not-found error; "" if the graph has
+// `name`.
+std::string SuggestNodes(const Graph& graph, const std::string& name) {
+  if (graph.FindNode(name) != nullptr) return "";
+  std::vector<string_view> known;
+  for (const Node* node : graph.nodes()) known.push_back(node->name());
+  return SuggestNames(name, known);
+}
+
+// Returns the consumers of the feeds from `first` on, for as many feeds as Reachability can search
+// at once.
 std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& feeds, int first) {
   std::vector<Reachability::Seed> consumers;
   const auto add = [&](const Node* node, const Endpoint& input) {
@@ -28,8 +41,8 @@ std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& fee
   return consumers;
 }
 
-// A client can give any node the attribute: it means nothing if inputs are no outputs, and if
-// following inputs could lead round a loop.
+// A client can set the attribute on any node. It is ignored if outputs do not correspond to inputs,
+// or if following inputs could lead around a loop.
 bool HasResultsApart(const Node& node) {
   const bool* const apart = node.attr<bool>(kResultsApartAttr);
   return apart != nullptr && *apart && FlowOpOf(node) == FlowOp::kNone && !node.op().stateful &&
@@ -44,7 +57,8 @@ StatusOr<FeedMap> ResolveFeeds(const Graph& graph, const CompileOptions& options
     const TensorName& name = options.feeds[i];
     const Node* node = graph.FindNode(name.node);
     if (node == nullptr || name.index < 0 || name.index >= node->num_outputs()) {
-      return NotFound("FeedInputs: unable to find feed output ", name.ToString());
+      return NotFound("FeedInputs: unable to find feed output ", name.ToString(),
+                      SuggestNodes(graph, name.node));
     }
     if (!feeds.emplace(std::pair(node->id(), name.index), static_cast<int>(i)).second) {
       return InvalidArgument("Tensor ", name.ToString(), " is fed twice");
@@ -71,7 +85,8 @@ StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const Compile
   for (const TensorName& name : options.fetches) {
     Node* node = graph.FindNode(name.node);
     if (node == nullptr || name.index < 0 || name.index >= node->num_outputs()) {
-      return NotFound("FetchOutputs node ", name.ToString(), ": not found");
+      return NotFound("FetchOutputs node ", name.ToString(), ": not found",
+                      SuggestNodes(graph, name.node));
     }
     if (feeds.count({node->id(), name.index}) > 0) {
       return InvalidArgument("Tensor ", name.ToString(), " is both fed and fetched");
@@ -93,7 +108,8 @@ StatusOr<std::vector<Node*>> ResolveTargets(const Graph& graph, const CompileOpt
     }
   }
   if (!missing.empty()) {
-    return NotFound("PruneForTargets: Some target nodes not found: ", absl::StrJoin(missing, " "));
+    return NotFound("PruneForTargets: Some target nodes not found: ", absl::StrJoin(missing, " "),
+                    SuggestNodes(graph, missing[0]));
   }
   return targets;
 }
@@ -119,7 +135,7 @@ StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
     for (size_t f = 0; f < fetches.size(); ++f) {
       Reachability::Sources found = reach.Of(*read[f].node);
       const auto fed = feeds.find({read[f].node->id(), read[f].index});
-      if (fed != feeds.end()) {  // passed on as it comes
+      if (fed != feeds.end()) {  // the feed is returned as it is
         found.reset();
         if (fed->second >= first && fed->second < first + at_a_time) found.set(fed->second - first);
       }

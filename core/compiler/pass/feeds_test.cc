@@ -48,7 +48,7 @@ TEST_F(FeedsOfFetchesTest, MoreFeedsThanAreFoundAtATime) {
   for (int i = 0; i < 1200; ++i) EXPECT_EQ(needed[i], std::vector<int>{i});
 }
 
-// A walk per fetch would see 100,000 times 50,000 nodes.
+// One walk per fetch would visit 100,000 times 50,000 nodes.
 TEST_F(FeedsOfFetchesTest, ManyFetchesOfOneChain) {
   Node* last = w_.Add("in", "Input");
   std::vector<std::string> fetches;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LearnedRates: how much longer nodes were measured to take than was estimated, by op and by
-// device: what corrects the estimates of nodes that were never measured where they are asked for.
+// LearnedRates: the ratio of measured to estimated time, by op and by device. It corrects the
+// estimates of nodes that were never measured on the device in question.
 //
-// An op's factor is that of all its measurements on one type of device ("CPU"). A device's slowness
-// compares it with others of its type by the ops that were measured on several of them; it is 1 for
-// a device that shares no op with another. A value; thread-safe while it is const.
+// An op's factor is computed from all its measurements on one type of device ("CPU"). A device's
+// slowness compares it with other devices of its type, by the ops that were measured on several of
+// them; it is 1 for a device that shares no op with another. A value type; thread-safe while it is
+// const.
 #pragma once
 
 #include <map>
@@ -21,12 +22,13 @@ namespace penstock {
 class LearnedRates {
  public:
   void Add(string_view op, const DeviceName& device, double measured_ns, double estimated_ns);
-  // Call when all is added.
+  // Call it after the last Add.
   void Finish();
 
-  // By what an estimate for a node of this op on `device` is to be multiplied.
+  // Returns the factor by which to multiply an estimate for a node of this op on `device`.
   double Factor(string_view op, const DeviceName& device) const;
-  // By what a time measured on `from` is to be multiplied for `to`, of the same type.
+  // Returns the factor by which to multiply a time measured on `from` to predict it on `to`, a
+  // device of the same type.
   double Slowness(const DeviceName& from, const DeviceName& to) const;
 
  private:
@@ -46,7 +48,7 @@ class LearnedRates {
   double SlownessOf(const DeviceName& device) const;
 
   std::vector<Device> devices_;
-  std::map<std::pair<std::string, std::string>, Op> ops_;  // by type of device and op
+  std::map<std::pair<std::string, std::string>, Op> ops_;  // key: type of device, op
   std::map<std::string, Sums, std::less<>> types_;
 };
 

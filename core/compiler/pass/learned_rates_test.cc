@@ -43,7 +43,8 @@ TEST_F(LearnedRatesTest, ASlowDeviceIsSlowAtEverything) {
   EXPECT_DOUBLE_EQ(rates_.Factor("MatMul", b_), 2);
 }
 
-// Each ran other ops: that one was further from its estimates says nothing of the device.
+// The devices ran different ops: a larger error of the estimates on one says nothing about the
+// device.
 TEST_F(LearnedRatesTest, DevicesAreComparedByTheSameOps) {
   rates_.Add("MatMul", a_, 100, 100);
   rates_.Add("AsString", b_, 5000, 100);

@@ -36,6 +36,10 @@ struct PassContext {
   CompileReport& report;
   Graph* graph;     // what the pass changes; empty before "prune"
   CostTable costs;  // what was measured; from "place" on with estimates for every node of its graph
+  // By node id: how long the step takes from the node's start to its end, as predicted. Of the
+  // nodes of a partition that wait for nothing, the larger begin first. Empty: in the graph's
+  // order.
+  std::vector<double> urgency = {};
   std::vector<Partition> partitions = {};  // in order of device name; empty before "partition"
   std::optional<ShapeMap> shapes = {};     // see Shapes
 };

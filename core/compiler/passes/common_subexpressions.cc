@@ -48,7 +48,7 @@ size_t HashOf(const Node& node) {
   return hash;
 }
 
-// Many different nodes may have equal hashes, such as constants of strings. Comparing each with a
+// Many different nodes may have equal hashes, such as string constants. Comparing each node with a
 // bounded number of others keeps the pass linear.
 constexpr size_t kAlikeMax = 64;
 
@@ -81,7 +81,7 @@ Status EliminateCommonSubexpressions(PassContext& context) {
       graph->AddControlEdge(*twin, after);
       graph->RemoveControlEdge(node, after);
     }
-    // RemoveDeadNodes would keep a second reader of a reference.
+    // RemoveDeadNodes would keep the duplicate if it reads a reference.
     if (!targets.contains(node->name())) graph->RemoveNode(node);
   }
   return OkStatus();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Half of the bytes of a training's transfers are the low bits of floats, which neither weights on
-// their way to a worker nor gradients on their way back need. A value that is kept needs them:
-// rounded weights in a checkpoint are rounded for ever. So this pass first finds the values that
-// must arrive as they are, and rounds the others.
+// Sends floats to other tasks as bfloat16. Half of the bytes of a training's transfers are the low
+// bits of floats, which neither weights on their way to a worker nor gradients on their way back
+// need. A value that is stored needs them: rounded weights in a checkpoint stay rounded. So this
+// pass first finds the values that must arrive unchanged, and rounds the others.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -18,15 +18,15 @@
 namespace penstock {
 namespace {
 
-// Tensors that are known to be smaller travel as they are: the message costs more than its bytes,
-// and among them are learning rates, counters and losses.
+// Tensors that are known to be smaller are sent unchanged: a message costs more than its bytes, and
+// among them are learning rates, counters and losses.
 constexpr int64_t kElementsMin = 256;
 
 bool IsState(EdgeType type) {
   return type.ref || type.dtype == DType::kResource || type.dtype == DType::kVariant;
 }
 
-// True if what the node is given may outlive the step or leave the cluster: variables, queues,
+// Returns true if inputs of the node may outlive the step or leave the cluster: variables, queues,
 // files, lists, fetches.
 bool Keeps(const Node& node) {
   const OpDef& op = node.op();
@@ -35,15 +35,15 @@ bool Keeps(const Node& node) {
          absl::c_any_of(node.output_types(), IsState);
 }
 
-// The arguments of training ops and accumulators that change state by a small amount. TensorFlow's
-// op definitions fix these names.
+// Returns true for the arguments of training ops and accumulators that change state by a small
+// amount. TensorFlow's op definitions fix these names.
 bool IsGradient(const ArgDef& arg) {
   static constexpr const char* kNames[] = {"grad", "delta", "gradient", "gradient_values"};
   return absl::c_linear_search(kNames, arg.name);
 }
 
-// True if elements of `arg` come out unchanged. An op whose elements may be strings cannot
-// calculate with them: it copies, joins, cuts or chooses.
+// Returns true if elements of `arg` come out unchanged. An op that also accepts strings cannot
+// calculate with its elements: it copies, joins, cuts or selects them.
 bool OnlyMoves(const OpDef& op, const ArgDef& arg) {
   if (op.passes_through || op.flow != FlowOp::kNone || arg.type.list) return true;
   const auto type = absl::c_find_if(
@@ -69,7 +69,7 @@ const ArgDef& ArgOf(const Node& node, int64_t input) {
   CHECK(false, "node ", node.name(), " has fewer inputs");
 }
 
-// The nodes whose outputs something keeps, as they are or moved.
+// The nodes whose outputs are stored, directly or after ops that only move elements.
 class KeptValues {
  public:
   explicit KeptValues(const Graph& graph) : kept_(graph.max_id()) {
@@ -83,7 +83,7 @@ class KeptValues {
     }
   }
 
-  // Whether the node must be given the very bits.
+  // Returns whether the node needs exactly the sender's bits as `input`.
   bool Needs(const Node& node, int input) const {
     if (node.input_type(input).dtype != DType::kFloat) return true;
     if (Keeps(node)) return !IsGradient(ArgOf(node, input));
@@ -105,9 +105,9 @@ class KeptValues {
   std::vector<const Node*> to_follow_;
 };
 
-// True for outputs that a Cast must not follow. The partitioner copies constants, and sends what
-// enters a loop before it enters; only a NextIteration may lead back to a Merge. A client's feed
-// stays exact.
+// Returns true for outputs that must not be followed by a Cast. The partitioner copies constants,
+// and sends the inputs of a loop before they enter it; only a NextIteration may lead back to a
+// Merge. A client's feed stays exact.
 bool TakesNoCast(const Node& source) {
   const OpDef& op = source.op();
   return op.end == EndOp::kFeed || (op.is_constant && source.control_inputs().empty()) ||
@@ -141,9 +141,9 @@ class Compressor {
       ASSIGN_OR_RETURN(const bool same, SameTask(source->assigned_device(), device));
       if (!same) transfers[{edge.src_index, device}].push_back(edge);
     }
-    std::map<int, Node*> rounded;  // by output
+    std::map<int, Node*> rounded;  // by output: the Cast
     for (const auto& [to, edges] : transfers) {
-      // Sent as it is for one of them, it need not be sent again for the others.
+      // If one consumer needs the exact tensor, all consumers on that device use it.
       if (absl::c_any_of(edges, [&](const OutEdge& e) { return MustBeExact(e); })) continue;
       ASSIGN_OR_RETURN(const bool wanted, IsWanted(*source, to.output));
       if (!wanted) continue;
@@ -162,7 +162,7 @@ class Compressor {
   }
 
   bool MustBeExact(const OutEdge& edge) const {
-    // A reference to another task is the partitioner's to refuse.
+    // The partitioner reports references to another task as an error.
     return edge.dst->input_type(edge.dst_index).ref || kept_.Needs(*edge.dst, edge.dst_index);
   }
 

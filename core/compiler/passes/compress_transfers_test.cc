@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-// "source -> device" of each value that is rounded, after a compilation.
+// Compiles, and returns "source -> device" for each rounded value.
 std::vector<std::string> Rounded(const World& w) {
   std::vector<std::string> found;
   for (const Node* node : w.After("compress").nodes()) {
@@ -117,7 +117,7 @@ TEST(CompressTransfersTest, WeightsAreRoundedUnlessTheyAreKept) {
   Node* const also_used = w.OnWorker("also_used", "Heavy", {{other, 0}});
   w.OnWorker("save", "Use", {{again, 0}});
   ASSERT_TRUE(w.Compile({}, {}, {used->name(), also_used->name(), "save"}).ok());
-  // `other` is saved on the worker, and so travels exactly, once for all.
+  // `other` is saved on the worker, so it is sent exactly, once for all consumers.
   EXPECT_THAT(Rounded(w), UnorderedElementsAre(StrCat("read -> ", kWorker)));
 }
 
@@ -133,7 +133,7 @@ TEST(CompressTransfersTest, FeedsFetchesAndConstantsStayExact) {
 
 TEST(CompressTransfersTest, WhatIsKnownToBeSmallStaysExact) {
   CompressWorld w;
-  w.options.optimize = false;  // or the sums would be folded
+  w.options.optimize = false;  // else the sums would be folded
   for (const int size : {255, 256}) {
     Node* const x = w.Constant(StrCat("constant", size), std::vector<float>(size, 1));
     Node* const sum = w.OnPs(StrCat("sum", size), "Sum2", {{x, 0}, {x, 0}});
@@ -167,8 +167,8 @@ TEST(CompressTransfersTest, BranchesAreRoundedOutputByOutput) {
                                    StrCat("no -> ", kPs), StrCat("yes -> ", kPs)));
 }
 
-// Only a NextIteration may lead back to a Merge, and what enters is sent before it enters. The
-// placer has put the NextIteration beside its Merge.
+// Only a NextIteration may lead back to a Merge, and initial values are sent before they enter. The
+// placer has colocated the NextIteration with its Merge.
 TEST(CompressTransfersTest, LoopsStayLoops) {
   LoopWorld w;
   w.options.bfloat16_transfers = true;

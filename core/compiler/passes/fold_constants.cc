@@ -16,12 +16,12 @@
 namespace penstock {
 namespace {
 
-// A folded constant lives as long as the compiled graph, once per use of the graph: above this it
-// is cheaper to compute it in each step than to keep it.
+// A folded constant lives as long as the prepared step, once per prepared step: a larger value is
+// cheaper to compute in each step than to keep.
 constexpr int64_t kFoldedBytesMax = 10 << 20;
 
-// One that waits for another node may be on a branch that is not taken, or in a loop: what is made
-// of it must be, too.
+// A constant that waits for another node may be on a branch that is not taken, or in a loop. Nodes
+// computed from it must stay there, too.
 bool IsConst(const Node& node) { return node.op().is_constant && node.control_inputs().empty(); }
 
 bool MayFold(const Node& node) {
@@ -35,7 +35,7 @@ bool MayFold(const Node& node) {
   return true;
 }
 
-// Looks at the inferred shapes, so that a tensor that is too large is not made to find that out.
+// Looks at the inferred shapes, so that too large a tensor is never allocated.
 bool TooLarge(const Node& node, const ShapeMap& shapes) {
   if (static_cast<size_t>(node.id()) >= shapes.size()) return false;
   for (int i = 0; i < node.num_outputs(); ++i) {
@@ -55,7 +55,8 @@ class Folder {
 
   Status Run(const ShapeMap& shapes) {
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
-    // A shape may be known of what is never computed; a constant would be there all the same.
+    // The shape of a tensor may be known although the tensor is never computed, on an untaken
+    // branch. A constant in its place would always exist.
     const bool branches = std::any_of(order.begin(), order.end(), [](const Node* node) {
       return FlowOpOf(*node) != FlowOp::kNone;
     });
@@ -71,7 +72,7 @@ class Folder {
   }
 
  private:
-  // False if all folded values together would take more than their share of memory.
+  // Returns false if all folded values together would exceed their share of memory.
   bool Spend(const std::vector<Tensor>& values) {
     int64_t bytes = 0;
     for (const Tensor& value : values) bytes += static_cast<int64_t>(value.bytes());
@@ -80,12 +81,12 @@ class Folder {
     return true;
   }
 
-  // Shape, Size and Rank of a tensor whose shape inference knows.
+  // Returns the value of a Shape, Size or Rank node if the shape of its input is known.
   std::vector<Tensor> KnownShape(const Node& node, const ShapeMap& shapes) {
     const ShapeOp op = node.op().shape_op;
     if (op == ShapeOp::kNone || op == ShapeOp::kPack || node.num_inputs() != 1) return {};
     const Endpoint in = node.input(0);
-    // Constants that this pass added are younger than the inference.
+    // Constants added by this pass have no inferred shapes.
     if (static_cast<size_t>(in.node->id()) >= shapes.size()) return {};
     const PartialShape& shape = shapes[in.node->id()][in.index];
     if (op == ShapeOp::kRank) {
@@ -102,13 +103,13 @@ class Folder {
       return {Tensor::Of<int64_t>(result_shape, numbers)};
     }
     for (int64_t n : numbers) {
-      if (n > std::numeric_limits<int32_t>::max()) return {};  // an error, but the kernel's
+      if (n > std::numeric_limits<int32_t>::max()) return {};  // the kernel reports this error
     }
     return {
         Tensor::Of<int32_t>(result_shape, std::vector<int32_t>(numbers.begin(), numbers.end()))};
   }
 
-  // Runs the node's CPU kernel on constant inputs; empty if that cannot be done.
+  // Runs the node's CPU kernel on constant inputs; returns nothing if that is not possible.
   std::vector<Tensor> Evaluate(const Node& node) {
     if (node.num_inputs() == 0) return {};
     std::vector<Tensor> inputs;
@@ -143,7 +144,7 @@ class Folder {
                        .output_types = node.output_types().data(),
                        .num_inputs = node.num_inputs(),
                        .num_outputs = node.num_outputs()});
-    // A node that fails will say so, under its own name, if it is ever run.
+    // If the node fails, its error is reported when the node runs, if it ever does.
     if (!Guarded([&] { return (*kernel)->Compute(ctx); }).ok()) return {};
     for (const Tensor& output : outputs) {
       if (!output.valid() || static_cast<int64_t>(output.bytes()) > kFoldedBytesMax) return {};
@@ -167,7 +168,7 @@ class Folder {
   }
 
   Graph& graph_;
-  int64_t bytes_left_ = 256 << 20;  // for everything that is folded
+  int64_t bytes_left_ = 256 << 20;  // for all folded constants
   Env& env_;
   Scheduler& threads_;
   ResourceStore resources_;

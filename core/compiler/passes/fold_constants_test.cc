@@ -51,8 +51,8 @@ TEST(FoldTest, WhatMayNotRunStaysWhatItIs) {
   Node* noise = w.Add("noise", "Noise");
   Node* two = w.Constant("two", {2});
   Node* after = w.Constant("after", {1}, {.after = {noise}});
-  w.Add("sum", "Sum2", {{after, 0}, {two, 0}});   // not before noise, or not at all
-  w.Add("merge", "Merge", {{two, 0}, {two, 0}});  // which of both, only a step knows
+  w.Add("sum", "Sum2", {{after, 0}, {two, 0}});   // must run after noise, or not at all
+  w.Add("merge", "Merge", {{two, 0}, {two, 0}});  // only the step knows which input arrives
   Node* branch = w.Add("switch", "Switch", {{two, 0}, {noise, 0}});
   w.Add("shape", "Shape", {{branch, 1}});  // known, but perhaps never computed
   const auto partitions = w.Compile({}, {"sum:0", "merge:0", "shape:0"});

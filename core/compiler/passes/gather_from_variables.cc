@@ -16,18 +16,18 @@ namespace {
 
 bool IsState(EdgeType type) { return type.ref || type.dtype == DType::kResource; }
 
-// A handle that goes in comes out.
+// Returns true if the op passes a handle on unchanged.
 bool PassesOn(const OpDef& op) {
   return op.passes_through || op.flow == FlowOp::kSwitch || op.flow == FlowOp::kEnter;
 }
 
-// A handle behind a longer chain counts as unknown.
+// A handle that passes through more nodes counts as unknown.
 constexpr int kHandleHopsMax = 100;
 
-// The resource that a handle names: its container, and its name there.
+// Identifies the resource of a handle: its container, and its name there.
 using StateName = std::pair<std::string, std::string>;
 
-// None if the handle comes from where it cannot be followed: fed, merged, made by a function.
+// Returns nullopt if the handle cannot be traced: it is fed, merged, or made by a function.
 std::optional<StateName> StateBehind(Endpoint handle) {
   const Node* maker = handle.node;
   for (int hops = 0; maker->num_inputs() > 0; ++hops) {
@@ -52,14 +52,15 @@ bool MayUpdate(const Node& node, const std::optional<StateName>& variable) {
   return false;
 }
 
-// Finds what runs before a node. Walking is bounded: a graph from a stranger may have a million
-// lookups behind a million nodes, and what this pass gains is not worth quadratic time.
+// Finds the nodes that run before a node. The walks are limited: an untrusted graph may have a
+// million lookups behind a million nodes, and this pass does not gain enough to spend quadratic
+// time.
 class Ancestors {
  public:
   explicit Ancestors(const Graph& graph)
       : steps_left_(kWalksPerNode * graph.max_id() + 1'000'000), seen_(graph.max_id(), 0) {}
 
-  // The ancestors of `start`, and `start` itself. Nullopt when the walks so far took too long.
+  // Returns `start` and its ancestors; nullopt if the walks so far took too long.
   std::optional<std::vector<const Node*>> Of(const Node* start) {
     ++walk_;
     std::vector<const Node*> found;
@@ -82,10 +83,11 @@ class Ancestors {
 
   int64_t steps_left_;
   int walk_ = 0;
-  std::vector<int> seen_;  // by node id: the last walk that found it
+  std::vector<int> seen_;  // by node id: the last walk that visited it
 };
 
-// A Gather, and from where its table comes: Identities, the last one first, and the read.
+// A Gather and the nodes that its table comes through: Identities, the last one first, and the
+// read.
 struct Lookup {
   Node* gather;
   std::vector<Node*> path;
@@ -102,7 +104,7 @@ bool TakesRows(const Node& gather) {
                                          : value->flat<int32_t>()[0] == 0;
 }
 
-// `beside`: the nodes that others ask to be placed with.
+// `beside`: the nodes that other nodes are to be colocated with.
 std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::string>& beside) {
   if (!TakesRows(*gather) || beside.contains(gather->name())) return std::nullopt;
   Lookup lookup{.gather = gather};
@@ -110,7 +112,7 @@ std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::st
     const bool only_feeds_this = node->out_edges().size() == 1 && node->control_outputs().empty();
     if (!only_feeds_this || beside.contains(node->name())) return std::nullopt;
     lookup.path.push_back(node);
-    if (node->op_name() == "ReadVariableOp") break;
+    if (node->op().reads_variable) break;
     if (!node->op().passes_through) return std::nullopt;
   }
   const auto* group = gather->attr<std::vector<std::string>>(kColocationAttr);
@@ -119,8 +121,8 @@ std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::st
   return placed_with_another ? std::nullopt : std::optional(lookup);
 }
 
-// The nodes whose control inputs the new node waits for as well. A constant axis has none but those
-// of its branch or loop.
+// Returns the nodes whose control inputs the new node must wait for, too. A constant axis has only
+// those of its branch or loop.
 std::vector<Node*> Replaced(const Lookup& lookup) {
   std::vector<Node*> nodes = lookup.path;
   nodes.push_back(lookup.gather);
@@ -128,8 +130,8 @@ std::vector<Node*> Replaced(const Lookup& lookup) {
   return nodes;
 }
 
-// True if an update comes before the Gather, but need not come before the read; and if
-// finding out would take too long.
+// Returns true if an update runs before the Gather but need not run before the read, or if finding
+// out would take too long.
 bool MayMissUpdate(const Lookup& lookup, Ancestors* ancestors) {
   const std::optional<StateName> variable = StateBehind(lookup.read()->input(0));
   const auto before_gather = ancestors->Of(lookup.gather);

@@ -38,7 +38,8 @@ const Registry& Ops() {
          .outputs = {{"value", "dtype"}},
          .types = {{"dtype", kAllTypes}},
          .stateful = true,
-         .only_reads = true},
+         .only_reads = true,
+         .reads_variable = true},
         {.name = "Update", .inputs = {{"resource", "resource"}, {"by", "float"}}, .stateful = true},
         {.name = "Queue", .outputs = {{"h", "resource"}}, .attrs = name, .stateful = true},
         {.name = "Dequeue",
@@ -106,7 +107,7 @@ const Registry& Ops() {
 constexpr char kPs[] = "/job:ps/replica:0/task:0/device:CPU:0";
 constexpr char kWorker[] = "/job:worker/replica:0/task:0/device:CPU:0";
 
-// A table on the ps; everything else is the worker's.
+// The table is on the ps; all other nodes are on the worker.
 class GatherFromVariablesTest : public testing::Test {
  protected:
   Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs = {},
@@ -141,7 +142,7 @@ class GatherFromVariablesTest : public testing::Test {
   }
   void UseRows(Node* rows) { Add("use", "Use", {{rows, 0}}); }
 
-  // Compiles, and returns what the pass leaves of node `rows`: "OP(inputs, ^control inputs)".
+  // Compiles, and returns the node `rows` after the pass: "OP(inputs, ^control inputs)".
   std::string Compiled() {
     std::string text;
     CompileOptions options{.env = &Env::Real(),
@@ -198,7 +199,7 @@ TEST_F(GatherFromVariablesTest, AnyOrderAroundItIsKept) {
   EXPECT_EQ(Compiled(), "ResourceGather(table, ids, ^a, ^b, ^c, ^d)");
 }
 
-// Two constants that are alike have been merged before.
+// Two equal constants have been merged before.
 TEST_F(GatherFromVariablesTest, TheAxisMayBeTheIndexAsWell) {
   Node* const zero = Axis(0);
   UseRows(Add("rows", "GatherV2", {{Read("read"), 0}, {zero, 0}, {zero, 0}}));
@@ -298,7 +299,7 @@ TEST_F(GatherFromVariablesTest, IndicesFromAQueueAndUpdatesOfOthersDoNotMatter) 
   EXPECT_EQ(Compiled(), "ResourceGather(table, taken)");
 }
 
-// A branch that is not taken makes the Gather's other inputs dead, not the read.
+// If a branch is not taken, the Gather's other inputs are dead, but the read is not.
 TEST_F(GatherFromVariablesTest, ATableThatIsSwitchedIsLeftAlone) {
   Node* const choice = Add("choice", "Switch", {{Read("read"), 0}, {numbers_, 0}});
   UseRows(Add("rows", "Gather", {{choice, 1}, {ids_, 0}}));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In TensorFlow the value behind a ref edge shares the variable's memory, so a node that runs after
-// an update sees what the update left, even by way of an Identity that ran before it. Programs rely
-// on that: SyncReplicasOptimizer puts the global step into its token queue after the update,
-// through a read that nothing orders. A snapshot taken by that Identity would be the old value.
+// Makes some reads of variables late, as TensorFlow does. There the value behind a ref edge shares
+// the variable's memory, so a node that runs after an update sees the new value, even through an
+// Identity that ran before the update. Programs rely on that: SyncReplicasOptimizer puts the global
+// step into its token queue after the update, through a read without control edges. If that
+// Identity took a snapshot, it would hold the old value.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -23,7 +24,7 @@ bool MakesReference(const Node* node) {
 }
 bool TakesReference(const Node& node) { return node.num_inputs() > 0 && node.input_type(0).ref; }
 
-// Whether a node that is given a reference passes it on unchanged.
+// Returns whether a node passes its reference input on unchanged.
 bool OnlyPassesOn(const Node& node) {
   return FlowOpOf(node) != FlowOp::kNone || node.op().only_reads;
 }
@@ -46,18 +47,18 @@ class LateReads {
   }
 
  private:
-  // An input that takes the value of a variable from a view.
+  // An input that reads the value of a variable through a view.
   struct Use {
     Node* view;
     OutEdge edge;
-    bool late = false;  // comes after an update that the view does not come after
+    bool late = false;  // runs after an update that the view need not run after
   };
   struct Update {
     int variable;
     const Node* node;
   };
 
-  // A view passes the value of a variable on, as its memory.
+  // Finds the updates, and the views: nodes that pass a variable's value on by sharing its memory.
   Status FindViewsAndUpdates() {
     const std::vector<Node*> nodes = graph_.nodes();
     if (std::none_of(nodes.begin(), nodes.end(), MakesReference)) return OkStatus();
@@ -70,7 +71,7 @@ class LateReads {
         const Endpoint in = node->input(0);
         const Node* const variable = variable_of_[in.node->id()];
         if (variable == nullptr || node->assigned_device() != variable->assigned_device()) continue;
-        // Beside a reference RefMerge gives the number of the input that it was.
+        // RefMerge's second output is the index of the input that it took, not a reference.
         if (MakesReference(in.node) && !in.node->output_type(in.index).ref) continue;
         variable_of_[node->id()] = variable;
         views_[variable->id()].push_back(node);
@@ -85,8 +86,8 @@ class LateReads {
     return OkStatus();
   }
 
-  // Returns the node that made the variable's handle which `node` passes on. A Merge passes on the
-  // first that is known: that of a loop-carried value is not known yet.
+  // Returns the node that made the variable's handle that `node` passes on. For a Merge this is the
+  // first known one, because the variable of a loop-carried value is not known yet.
   const Node* ReferredTo(const Node& node) const {
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Node* const variable = variable_of_[node.input(i).node->id()];
@@ -95,15 +96,15 @@ class LateReads {
     return nullptr;
   }
 
-  // Finds the uses that may have to read late: those on the device of their view, of variables with
-  // updates.
+  // Finds the uses that may have to read late: uses of variables with updates, on the device of
+  // their view.
   void FindUses() {
     for (const auto& [variable, views] : views_) {
       if (!updates_.contains(variable)) continue;
       for (Node* view : views) {
         for (const OutEdge& edge : view->out_edges()) {
           const bool here = edge.dst->assigned_device() == view->assigned_device();
-          // A loop's first values are read before anything that the loop does.
+          // The initial values of a loop are read before any node of the loop runs.
           const bool begins =
               FlowOpOf(*view) == FlowOp::kEnter && FlowOpOf(*edge.dst) == FlowOp::kMerge;
           if (here && !begins) uses_[variable].push_back({view, edge});
@@ -112,8 +113,8 @@ class LateReads {
     }
   }
 
-  // Walks the graph once for so many updates as Reachability takes at a time. Those are neighbours
-  // in the graph, so that a walk need not begin at its beginning.
+  // Walks the graph once for as many updates as Reachability can search at once. Updates of one
+  // walk are neighbours in the graph, so that a walk need not start at the graph's beginning.
   void FindLateUses() {
     Reachability after(graph_, [](const Node& node, int input) { return node.input(input).node; });
     std::vector<Update> updates;
@@ -152,8 +153,8 @@ class LateReads {
     return graph_.SetInput(use.edge.dst, use.edge.dst_index, {reference, use.edge.src_index});
   }
 
-  // Returns a node that passes the reference on under the conditions under which `view` passes the
-  // value on.
+  // Returns a node that passes the reference on under the same conditions under which `view` passes
+  // the value on.
   StatusOr<Node*> ReferenceTo(const Node* view) {
     if (const auto known = references_.find(view->id()); known != references_.end()) {
       return known->second;
@@ -163,7 +164,7 @@ class LateReads {
       ASSIGN_OR_RETURN(inputs[0].node, ReferenceTo(inputs[0].node));
     }
     Attrs attrs = view->attrs();
-    attrs.erase("message");  // of PreventGradient
+    attrs.erase("message");  // an attribute of PreventGradient
     ASSIGN_OR_RETURN(Node * reference, graph_.AddNode({.name = graph_.UniqueName(view->name()),
                                                        .op = view->op().ref_form,
                                                        .inputs = std::move(inputs),
@@ -175,7 +176,7 @@ class LateReads {
   }
 
   Graph& graph_;
-  // By the id of what passes it on, as a reference or as a view. Null: of others.
+  // By node id: the variable that the node passes on, as a reference or as a view. Null: none.
   std::vector<const Node*> variable_of_;
   std::map<int, std::vector<Node*>> views_;          // by variable
   std::map<int, std::vector<const Node*>> updates_;  // by variable

@@ -29,7 +29,7 @@ class LateReadsTest : public testing::Test {
     return w_.Compile({}, {}, targets).status();
   }
 
-  // The first input of `node` after the pass, as OP or OP:INDEX.
+  // Returns the first input of `node` after the pass, as OP or OP:INDEX.
   std::string SourceOf(const std::string& node) {
     const Status status = Compiled();
     EXPECT_TRUE(status.ok()) << status;
@@ -104,7 +104,7 @@ TEST_F(LateReadsTest, ReferencesThatGoAroundALoop) {
   EXPECT_EQ(SourceOf("after"), "RefIdentity");
 }
 
-// A walk per update would see 30,000 times 120,000 nodes.
+// One walk per update would visit 30,000 times 120,000 nodes.
 TEST_F(LateReadsTest, ManyVariablesOneAfterTheOther) {
   Node* last = Add("first", "Input");
   std::vector<Node*> uses;

@@ -33,7 +33,8 @@ Status MakePartitions(PassContext& context) {
     context.partitions.push_back({std::move(device), std::move(*context.graph)});
     return OkStatus();
   }
-  ASSIGN_OR_RETURN(context.partitions, PartitionGraph(*context.graph, context.devices));
+  ASSIGN_OR_RETURN(context.partitions,
+                   PartitionGraph(*context.graph, context.devices, context.urgency));
   return OkStatus();
 }
 

@@ -56,6 +56,24 @@ Status ReadVariablesLate(PassContext& context);
 // says anything else.
 Status CompressTransfers(PassContext& context);
 
+// Schedules transfers between tasks by a predicted step. (1) Fills in PassContext::urgency, so that
+// variables leave their task in the order in which the critical path needs them. (2) Delays
+// transfers of 64 KiB or more to a task that does not need them yet: the value passes through an
+// Identity ("_late_...") on its own device, with a control edge from a node of the receiving device
+// that is predicted to end just in time. It does so only if the predicted peak of the tensors'
+// bytes falls by a tenth and a mebibyte or more on some device, rises on none, and the step is
+// predicted to take at most a hundredth longer. No node that may be dead, or may wait for something
+// outside of the step, delays another one; graphs with loops and partial runs are left as they are.
+Status ScheduleTransfers(PassContext& context);
+
+// Predicts the memory of the step, if CompileOptions::predict or memory_limit asks for it, and
+// fills in CompileReport::memory. If a device's peak is above the limit, changes the step until it
+// is not: first the order in which nodes run, by control edges; then cheap nodes run a second time
+// instead of keeping what they made; then tensors wait in a file (CPUs only). Results stay the
+// same, bit for bit. RESOURCE_EXHAUSTED names the tensors that do not fit, with their bytes;
+// FAILED_PRECONDITION names a loop, whose memory is not known before the step.
+Status FitMemory(PassContext& context);
+
 // Cuts the graph into PassContext::partitions (core/compiler/partition/partitioner.h), with a small
 // control loop on each device of a loop that is spread over several
 // (core/compiler/partition/control_loops.h).

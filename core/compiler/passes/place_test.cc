@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shapes that the pass "place" estimates by. Devices: core/compiler/placement/placer_test.cc.
+// Tests the shapes from which the pass "place" estimates times.
+// core/compiler/placement/placer_test.cc tests the choice of devices.
 #include <algorithm>
 
 #include "core/compiler/testing/world.h"
@@ -11,7 +12,7 @@ namespace {
 
 class PlaceTest : public testing::Test {
  protected:
-  // Returns how long the node "sum" is estimated to take.
+  // Returns the estimated time of the node "sum".
   double SumNanos(std::vector<PartialShape> feed_shapes) {
     World w;
     Node* const fed = w.Add("fed", "Ask");

@@ -12,15 +12,15 @@
 namespace penstock {
 namespace {
 
-// Refuses feeds, fetches and targets inside a loop: they have a value per iteration, and a step
-// feeds or fetches one. REQUIRES feeds, fetches and targets that exist.
+// Rejects feeds, fetches and targets inside a loop: they have a value per iteration, but a step
+// feeds or fetches one value. REQUIRES: the feeds, fetches and targets exist.
 Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions& options) {
   const std::vector<Node*> kept = pruned.nodes();
   const bool flow = std::any_of(kept.begin(), kept.end(),
                                 [](const Node* node) { return FlowOpOf(*node) != FlowOp::kNone; });
   if (!flow) return OkStatus();
   const StatusOr<LoopFrames> found = FindLoopFrames(graph);
-  if (!found.ok()) return FindLoopFrames(pruned).status();  // the rest need not be sound
+  if (!found.ok()) return FindLoopFrames(pruned).status();  // pruned nodes may be wrong
   const auto check = [&](string_view what, const std::string& node, const std::string& name) {
     const int frame = found->of_outputs[graph.FindNode(node)->id()];
     if (frame == 0) return OkStatus();
@@ -40,10 +40,10 @@ Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions&
   return OkStatus();
 }
 
-// Made of a Const when a GraphDef is read (core/graph/graph_proto.cc).
+// Replaces a Const when a GraphDef is imported (core/graph/graph_proto.cc).
 constexpr char kFilledConstOp[] = "_FilledConst";
 
-// Copies the needed part of a graph, sources before their users.
+// Copies the nodes of a graph that a step needs, sources before their consumers.
 class Pruner {
  public:
   Pruner(const Graph& from, FeedMap feeds, const CompileOptions& options)
@@ -54,7 +54,7 @@ class Pruner {
 
   Status Need(Node* root) {
     RETURN_IF_ERROR(Visit(root));
-    // Visiting the far end of a loop can find further loops.
+    // Visiting the source of a back edge can find further loops.
     while (!back_edges_.empty()) {
       std::vector<std::pair<Node*, int>> edges = std::move(back_edges_);
       back_edges_.clear();
@@ -93,10 +93,10 @@ class Pruner {
   Node* CopyOf(const Node* node) const { return copies_[node->id()]; }
   bool Copyable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
 
-  // Depth first, a node's first input before its second, without recursion: graphs are deeper than
-  // stacks. The order counts. An executor begins with the first roots of its graph, so a parameter
-  // server sends weights in the order of their copies. By this order it is that of the layers, and
-  // the first layer runs while the weights of the others are on their way.
+  // Visits depth first, a node's first input before its second, without recursion, because graphs
+  // can be deeper than the stack. The order matters. An executor starts with the first roots of its
+  // graph, so a parameter server sends weights in the order of these copies. This is the order of
+  // the layers, so the first layer can run while the weights of the others are being sent.
   Status Visit(Node* root) {
     std::vector<Node*> stack = {root};
     while (!stack.empty()) {
@@ -169,7 +169,7 @@ class Pruner {
     return OkStatus();
   }
 
-  // Our end of the way of a tensor from or to the client.
+  // Returns the Send or Recv for a tensor to or from the client in a partial run.
   Graph::NodeSpec ClientEnd(const std::string& op, const std::string& tensor) const {
     const std::string client = options_.client_device.ToString();
     return {.op = op,
@@ -197,7 +197,7 @@ class Pruner {
   Graph to_;
   const FeedMap feeds_;
   const CompileOptions& options_;
-  std::vector<Node*> copies_;  // by the original's id; null: not copied yet
+  std::vector<Node*> copies_;  // by id of the original node; null: not copied yet
   std::map<std::pair<int, int>, Node*> feed_nodes_;
   std::vector<std::pair<Node*, int>> back_edges_;  // (original node, input) to connect at the end
 };

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(PruneTest, KeepsOnlyWhatFeedsAndFetchesNeed) {
-  // The white paper's figure: feed b, fetch f; d and e do not run.
+  // The example in the white paper's figure: feed b, fetch f; d and e do not run.
   World w;
   Node* a = w.Add("a", "Input");
   Node* b = w.Add("b", "Heavy", {{a, 0}});
@@ -44,6 +44,19 @@ TEST(PruneTest, WrongNamesAreNamed) {
   EXPECT_THAT(error({}, {}, {}), HasSubstr("at least one target"));
   EXPECT_THAT(error({"a:0"}, {"a:0"}, {}), HasSubstr("both fed and fetched"));
   EXPECT_THAT(error({"a:0", "a:0"}, {}, {"a"}), HasSubstr("fed twice"));
+}
+
+TEST(PruneTest, NamesThatNearlyMatchAreSuggested) {
+  const auto error = [](std::vector<std::string> feeds, std::vector<std::string> fetches,
+                        std::vector<std::string> targets) {
+    World w;
+    w.Add("images", "Input");
+    return std::string(w.Compile(feeds, fetches, targets).status().message());
+  };
+  EXPECT_THAT(error({"image:0"}, {"images:0"}, {}), HasSubstr("image:0; did you mean 'images'?"));
+  EXPECT_THAT(error({}, {"imagse:0"}, {}), HasSubstr("not found; did you mean 'images'?"));
+  EXPECT_THAT(error({}, {}, {"Image"}), HasSubstr("not found: Image; did you mean 'images'?"));
+  EXPECT_THAT(error({}, {"images:1"}, {}), ::testing::Not(HasSubstr("did you mean")));
 }
 
 TEST(PruneTest, TheRuntimesOwnOpsAreNotForPrograms) {
@@ -127,12 +140,12 @@ TEST(PruneTest, OfResultsApartOnlyWhatIsUsedRuns) {
   EXPECT_EQ(nodes({"both:1"}, "use:0"), "");
 }
 
-// The executor begins with the first roots. See Pruner::Visit.
+// The executor begins with the first roots of the graph. See Pruner::Visit.
 TEST(PruneTest, WeightsAreSentInTheOrderOfTheLayers) {
   World w;
   Node* y = w.Add("x", "Input", {}, {.device = kWorker});
   std::vector<Node*> weights;
-  for (const char* name : {"w2", "w0", "w1"}) {  // made in any order
+  for (const char* name : {"w2", "w0", "w1"}) {  // added in another order
     weights.push_back(w.Add(name, "Var", {}, {.device = kPs}));
   }
   for (Node* weight : {weights[1], weights[2], weights[0]}) {

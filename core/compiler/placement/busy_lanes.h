@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BusyLanes: when a device has a lane free, with the gaps that nodes placed earlier have left.
-// Remembers the last few gaps only, so that asking takes constant time.
+// BusyLanes: tells when a device has a free lane, including the gaps between nodes placed earlier.
+// Remembers only the last few gaps, so that a query takes constant time.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ class BusyLanes {
  public:
   BusyLanes(int lanes, double free_from_ns);
 
-  // The earliest start, not before `ready_ns`, of something that takes `nanos`.
+  // Returns the earliest start, not before `ready_ns`, for work that takes `nanos`.
   double StartFor(double ready_ns, double nanos) const;
-  // Takes the time that StartFor(ready_ns, nanos) answered.
+  // Reserves the time that StartFor(ready_ns, nanos) has returned.
   void Take(double start_ns, double nanos);
 
  private:
@@ -24,8 +24,8 @@ class BusyLanes {
   };
   void AddGap(Span gap);
 
-  std::vector<double> free_;  // by lane: from when on
-  std::vector<Span> gaps_;    // a ring
+  std::vector<double> free_;  // by lane: the time from which it is free
+  std::vector<Span> gaps_;    // a ring buffer
   size_t oldest_ = 0;
 };
 

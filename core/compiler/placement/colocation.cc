@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/placement/colocation.h"
 
+#include <algorithm>
+#include <deque>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "core/base/check.h"
 #include "core/base/error_origin.h"
 #include "core/graph/loop_frames.h"
 #include "core/op/private_attrs.h"
@@ -20,6 +26,37 @@ bool HoldsState(const Node& node) {
     if (type.ref || type.dtype == DType::kResource) return true;
   }
   return false;
+}
+
+// Returns the shortest way from one of `begins` to a node that `is_end` holds for; empty if there
+// is none.
+std::vector<const Node*> ShortestChain(
+    const std::map<const Node*, std::vector<const Node*>>& neighbours,
+    const std::vector<const Node*>& begins, absl::FunctionRef<bool(const Node&)> is_end) {
+  std::map<const Node*, const Node*> before;
+  std::deque<const Node*> next(begins.begin(), begins.end());
+  for (const Node* begin : begins) before[begin] = nullptr;
+  for (; !next.empty(); next.pop_front()) {
+    const Node* const node = next.front();
+    if (is_end(*node)) {
+      std::vector<const Node*> chain;
+      for (const Node* at = node; at != nullptr; at = before[at]) chain.push_back(at);
+      std::reverse(chain.begin(), chain.end());
+      return chain;
+    }
+    for (const Node* neighbour : neighbours.at(node)) {
+      if (before.emplace(neighbour, node).second) next.push_back(neighbour);
+    }
+  }
+  return {};
+}
+
+// Returns "" for two neighbours, which need no explanation.
+std::string ChainText(const std::vector<const Node*>& chain) {
+  if (chain.size() <= 2) return "";
+  std::vector<std::string> names;
+  for (const Node* node : chain) names.push_back(StrCat("'", node->name(), "'"));
+  return StrCat("; each of these must be where the next one is: ", absl::StrJoin(names, ", "));
 }
 
 }  // namespace
@@ -42,13 +79,10 @@ Status ColocationGroups::Init(const Graph& graph) {
   for (const Node* node : nodes) {
     Group& group = groups_[node->id()];
     group.parent = node->id();
-    group.because = node;
     group.stateful = HoldsState(*node);
-    // A back edge stays on its device: nothing can be received for an iteration yet to begin.
-    const bool follows_merge = FlowOpOf(*node) == FlowOp::kNextIteration;
-    StatusOr<DeviceName> wanted = DeviceName::Parse(follows_merge ? "" : node->requested_device());
-    if (!wanted.ok()) return InNode(wanted.status(), node->name());
-    group.constraint = *std::move(wanted);
+    const Status parsed = DeviceName::Parse(node->requested_device()).status();
+    if (!parsed.ok()) return InNode(parsed, node->name());
+    group.constraint = ConstraintOf(*node);
   }
   for (const Node* node : nodes) {
     for (int i = 0; i < node->num_inputs(); ++i) {
@@ -70,29 +104,73 @@ Status ColocationGroups::Init(const Graph& graph) {
 }
 
 Status ColocationGroups::Join(const Node& a, const Node& b, bool handle) {
+  joins_.emplace_back(&a, &b);
   int into = Find(a.id());
   int from = Find(b.id());
   if (into == from) return OkStatus();
   StatusOr<DeviceName> both = groups_[into].constraint.Merge(groups_[from].constraint, soft_);
   // A node that uses a handle goes where the resource is, even if it asks for another device:
   // functions that set devices do not look through branches and loops.
-  if (!both.ok() && handle) both = groups_[into].constraint;
-  if (!both.ok()) {
-    return InvalidArgument(
-        "Cannot colocate nodes '", a.name(), "' and '", b.name(), "': '",
-        groups_[into].because->name(), "' asks for device '", groups_[into].constraint.ToString(),
-        "' and '", groups_[from].because->name(), "' for '", groups_[from].constraint.ToString(),
-        "'. Give both the same device, or none.");
+  if (!both.ok() && handle) {
+    Overrule(from);
+    both = groups_[into].constraint;
   }
-  const Node* because =
-      groups_[into].constraint == DeviceName() ? groups_[from].because : groups_[into].because;
+  if (!both.ok()) return Conflict(a, b);
   if (groups_[into].size < groups_[from].size) std::swap(into, from);
   groups_[from].parent = into;
   groups_[into].size += groups_[from].size;
   groups_[into].stateful |= groups_[from].stateful;
   groups_[into].constraint = *std::move(both);
-  groups_[into].because = because;
   return OkStatus();
+}
+
+void ColocationGroups::Overrule(int group) {
+  for (size_t id = 0; id < groups_.size(); ++id) {
+    if (groups_[id].parent >= 0 && Find(static_cast<int>(id)) == group) {
+      groups_[id].overruled = true;
+    }
+  }
+}
+
+DeviceName ColocationGroups::ConstraintOf(const Node& node) const {
+  if (groups_[node.id()].overruled) return {};
+  // A back edge stays on its device: nothing can be received for an iteration yet to begin.
+  if (FlowOpOf(node) == FlowOp::kNextIteration) return {};
+  return *DeviceName::Parse(node.requested_device());
+}
+
+// Two constraints contradict each other in one part (the job, the index, ...), which one node each
+// has stated, so two nodes and what joins them are enough.
+Status ColocationGroups::Conflict(const Node& a, const Node& b) const {
+  std::map<const Node*, std::vector<const Node*>> neighbours;
+  for (const auto& [one, other] : joins_) {
+    neighbours[one].push_back(other);
+    neighbours[other].push_back(one);
+  }
+  std::map<DeviceName, std::vector<const Node*>> wanted;  // by constraint: the nodes of a's group
+  for (const auto& [node, its] : neighbours) {
+    const DeviceName constraint = ConstraintOf(*node);
+    if (Find(node->id()) == Find(a.id()) && constraint != DeviceName()) {
+      wanted[constraint].push_back(node);
+    }
+  }
+  std::vector<const Node*> shortest;
+  for (const auto& [constraint, nodes] : wanted) {
+    const auto conflicts = [&, &constraint = constraint](const Node& node) {
+      return !constraint.Merge(ConstraintOf(node), soft_).ok();
+    };
+    std::vector<const Node*> chain = ShortestChain(neighbours, nodes, conflicts);
+    if (shortest.empty() || (!chain.empty() && chain.size() < shortest.size())) {
+      shortest = std::move(chain);
+    }
+  }
+  CHECK(!shortest.empty(), "no two nodes are in conflict");
+  const Node& first = *shortest.front();
+  const Node& last = *shortest.back();
+  return InvalidArgument("Cannot colocate nodes '", a.name(), "' and '", b.name(), "': '",
+                         first.name(), "' asks for device '", first.requested_device(), "' and '",
+                         last.name(), "' for '", last.requested_device(), "'", ChainText(shortest),
+                         ". Give both the same device, or none.");
 }
 
 }  // namespace penstock

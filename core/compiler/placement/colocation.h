@@ -4,6 +4,7 @@
 // constraint of each set. Single-threaded; a helper of the placer.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "core/base/status.h"
@@ -14,8 +15,9 @@ namespace penstock {
 
 class ColocationGroups {
  public:
-  // Joins nodes by `_class`, ref edges and resource handles. InvalidArgument names both nodes and
-  // both constraints if members of one group ask for different devices.
+  // Joins nodes by `_class`, ref edges and resource handles. InvalidArgument if members of one
+  // group ask for different devices: names the smallest set in conflict, which is two nodes, their
+  // constraints, and the shortest chain of nodes that must share a device with their neighbours.
   static StatusOr<ColocationGroups> Of(const Graph& graph, bool allow_soft_placement);
 
   int Find(int node_id) const;  // the group's representative
@@ -27,15 +29,22 @@ class ColocationGroups {
     int parent = -1;  // itself for a representative
     int size = 1;
     DeviceName constraint;
-    const Node* because = nullptr;  // the member that brought the constraint
     bool stateful = false;
+    bool overruled = false;  // the node of this id: its own constraint does not count
   };
   // `handle`: b uses a resource that a makes or passes on.
   Status Join(const Node& a, const Node& b, bool handle = false);
   Status Init(const Graph& graph);
+  // The constraints of the group's nodes give way to those of the resource that they use.
+  void Overrule(int group);
+  // Returns the device that a node asks for by itself; "" if it was overruled.
+  DeviceName ConstraintOf(const Node& node) const;
+  // Returns the error of a join of `a` and `b` that cannot be.
+  Status Conflict(const Node& a, const Node& b) const;
 
   bool soft_ = false;
   std::vector<Group> groups_;
+  std::vector<std::pair<const Node*, const Node*>> joins_;  // in order
 };
 
 }  // namespace penstock

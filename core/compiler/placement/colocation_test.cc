@@ -2,9 +2,11 @@
 #include "core/compiler/placement/colocation.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/compiler/testing/world.h"
+#include "core/graph/testing/test_ops.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -56,6 +58,47 @@ TEST(ColocationTest, ConstraintsThatContradictNameBothNodes) {
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("'var' asks for device '/job:ps'"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("'bump' for '/job:worker'"));
+  EXPECT_EQ(status.message().find("each of these"), string_view::npos) << "two nodes say it all";
+}
+
+// `task` brings a part of the group's constraint, but none that contradicts.
+TEST(ColocationTest, TheSmallestSetInConflictIsNamed) {
+  World w;
+  Node* var = w.Add("var", "Var");
+  Node* ps = w.Add("ps", "Bump", {{var, 0}}, {.device = "/job:ps"});
+  Node* task = w.Add("task", "Bump", {{ps, 0}}, {.device = "/task:1"});
+  Node* between = w.Add("between", "Bump", {{task, 0}});
+  w.Add("aside", "Bump", {{ps, 0}}, {.device = "/task:1"});
+  w.Add("worker", "Bump", {{between, 0}}, {.device = "/job:worker"});
+  const Status status = ColocationGroups::Of(w.graph, false).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("'ps' asks for device '/job:ps' and 'worker' for '/job:worker'; each of "
+                        "these must be where the next one is: 'ps', 'task', 'between', 'worker'."));
+}
+
+// "read" asks for another device than the variable that it reads, which gives way.
+TEST(ColocationTest, ConstraintsThatGaveWayAreNotNamed) {
+  Graph graph(TestOps());
+  const auto add = [&](Graph::NodeSpec spec) {
+    spec.attrs.emplace("dtype", DType::kFloat);
+    const auto node = graph.AddNode(std::move(spec));
+    CHECK_OK(node.status());
+    return *node;
+  };
+  Node* const handle = add({.name = "handle",
+                            .op = "VarHandleOp",
+                            .attrs = {{"shape", PartialShape({})}},
+                            .device = "/job:ps"});
+  add({.name = "read", .op = "ReadVariableOp", .inputs = {{handle, 0}}, .device = "/job:worker"});
+  add({.name = "beside",
+       .op = "Placeholder",
+       .attrs = Beside("handle"),
+       .device = "/job:worker/task:1"});
+  const Status status = ColocationGroups::Of(graph, false).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("'handle' asks for device '/job:ps' and 'beside' for "
+                        "'/job:worker/task:1'. Give both"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FeasibleDevices: where each colocation group may run: its constraint, the kernels of all its
-// members, and the task of a node that names no job.
+// FeasibleDevices: finds the devices on which each colocation group may run. They depend on its
+// constraint, the kernels of all its members, and the client's task if no job is named.
 #pragma once
 
 #include <map>
@@ -18,16 +18,17 @@ namespace penstock {
 class FeasibleDevices {
  public:
   struct Options {
-    // If a constraint on type or index leaves no device, any other device of that task will do.
+    // If a constraint on type or index leaves no device, allow any other device of that task.
     bool soft = false;
-    // A node that names no job may go to any task; else to `client_device`'s only.
+    // If true, a node that names no job may run on any task; else only on the task of
+    // `client_device`.
     bool any_task = false;
     DeviceName client_device;
   };
 
-  // By node id of a group's representative: indices in `devices`, in their order, never empty.
-  // InvalidArgument names the node and its constraint, and lists the devices, or the types that
-  // have a kernel.
+  // Returns, by node id of each group's representative, indices in `devices`, in their order, never
+  // empty. InvalidArgument names the node and its constraint, and lists the devices, or the device
+  // types that have a kernel.
   static StatusOr<std::vector<std::vector<int>>> Of(const Graph& graph,
                                                     const ColocationGroups& groups,
                                                     const std::vector<DeviceInfo>& devices,
@@ -40,8 +41,8 @@ class FeasibleDevices {
 
   StatusOr<std::vector<int>> OfGroup(const std::vector<const Node*>& members);
   const std::vector<int>& Matching(const DeviceName& constraint);
-  // Those on which every member has a kernel. If there is none, `without` is the member for which
-  // the last of `devices` fell away.
+  // Returns those of `devices` on which every member has a kernel. If there is none, `without` is
+  // the member that excluded the last device.
   std::vector<int> Capable(const std::vector<const Node*>& members, std::vector<int> devices,
                            const Node** without) const;
   Status NoDevice(const Node& node, const DeviceName& constraint);
@@ -51,7 +52,7 @@ class FeasibleDevices {
   const ColocationGroups& groups_;
   const std::vector<DeviceInfo>& devices_;
   const Options& options_;
-  std::map<DeviceName, std::vector<int>> matching_;  // by constraint
+  std::map<DeviceName, std::vector<int>> matching_;  // key: constraint
 };
 
 }  // namespace penstock

@@ -10,6 +10,7 @@
 #include "absl/algorithm/container.h"
 #include "core/compiler/placement/colocation.h"
 #include "core/compiler/placement/feasible.h"
+#include "core/compiler/placement/placed_problem.h"
 #include "core/compiler/placement/predicted_step.h"
 #include "core/compiler/placement/problem.h"
 #include "core/compiler/placement/search.h"
@@ -20,8 +21,9 @@ namespace {
 using Problem = PlacementProblem;
 using Reason = PlacementReport::Reason;
 
-bool Alike(const DeviceInfo& a, const DeviceInfo& b) {
-  return a.name.type == b.name.type && a.rates.flops_per_ns == b.rates.flops_per_ns &&
+bool Alike(const DeviceInfo& a, const DeviceInfo& b, const CostTable& costs) {
+  return costs.Slowness(a.name) == costs.Slowness(b.name) && a.name.type == b.name.type &&
+         a.rates.flops_per_ns == b.rates.flops_per_ns &&
          a.rates.bytes_per_ns == b.rates.bytes_per_ns && a.rates.launch_ns == b.rates.launch_ns;
 }
 
@@ -69,7 +71,7 @@ class Placer {
       const int next_task = static_cast<int>(tasks.size());
       const int task = tasks.try_emplace(device.name.Task(), next_task).first->second;
       const auto kind = std::find_if(kinds_.begin(), kinds_.end(), [&](const DeviceInfo* known) {
-        return Alike(*known, device);
+        return Alike(*known, device, costs_);
       });
       problem_.devices.push_back({.task = task,
                                   .kind = static_cast<int>(kind - kinds_.begin()),
@@ -82,6 +84,7 @@ class Placer {
     problem_.num_kinds = static_cast<int>(kinds_.size());
     const auto master = tasks.find(options_.client_device.Task());
     problem_.master_task = master == tasks.end() ? -1 : master->second;
+    AddMeasuredLinks(devices_, costs_, &problem_);
   }
 
   // In order of their first nodes.

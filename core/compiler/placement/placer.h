@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Place: chooses the device of every node: constraints first, then such that a simulated step ends
-// early (white paper 3.2.1: for each node the device where it would end soonest, transfers
-// included; see search.h).
+// Place: chooses the device of every node. Constraints come first; among the devices left, it picks
+// those with which a simulated step ends early (white paper 3.2.1: for each node the device on
+// which it would end soonest, transfers included; see search.h).
 //
 // Rules:
-// (1) A node's devices are those that its requested device matches and that have a kernel for it. A
-//     node that names no job may run on the client's task only, which is what clients expect;
-//     with `any_task` on every task.
-// (2) Nodes that share state are placed together: `_class: loc:@other`, users of a ref edge
-//     or of a resource handle with its owner.
-// (3) Groups that hold state go where `state_devices` says, else to the first of their devices, not
-//     to the quickest: where a variable lives must depend neither on what else a step computes nor
-//     on what was measured. PlaceState chooses for a whole graph.
-// So costs decide only about stateless nodes that the client left open: on which devices of its own
-// task, or of the tasks that a constraint like "/job:worker" or `any_task` allows.
+// (1) A node may run on the devices that match its requested device and have a kernel for it. A
+//     node that names no job may run only on the client's task, as clients expect; with `any_task`,
+//     on every task.
+// (2) Nodes that share state are placed together: `_class: loc:@other`, and users of a ref edge
+//     or of a resource handle with the owner.
+// (3) Groups that hold state go to their device in `state_devices`, else to the first of their
+//     devices, not to the quickest: the place of a variable must depend neither on the other nodes
+//     of a step nor on measurements. PlaceState chooses for a whole graph.
+// So costs decide only about stateless nodes whose device the client left open, among the devices
+// of its own task, or of the tasks that a constraint like "/job:worker" or `any_task` allows.
 // Errors name the nodes and the constraints that contradict each other.
 #pragma once
 
@@ -30,20 +30,20 @@
 
 namespace penstock {
 
-// Sets assigned_device on every node. `devices` in order of preference within a task. Of the
-// options those count that concern placement. REQUIRES estimates for every node in `costs`.
+// Sets assigned_device on every node. `devices` are in order of preference within a task. Reads
+// only the options about placement. REQUIRES: `costs` has an estimate for every node.
 StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
                                 const CompileOptions& options, Graph* graph);
 
-// A placed step as predictions see it: CompileOptions::describe.
+// A placed step as CompileOptions::describe gets it, for predictions.
 struct PlacedStep {
   PlacementProblem problem;
   std::vector<int> device;  // by group
 };
 
-// Places the nodes of `graph` that hold state and leave a choice, on any task. Decides for the
-// whole graph as if it were one step, by estimates alone, so that the same graph on the same
-// devices always gets the same answer. Nodes in `options.state_devices` stay where that says.
+// Places the nodes of `graph` that hold state and have a choice, on any task. Decides for the whole
+// graph as if it were one step, by estimates alone, so that the same graph on the same devices
+// always gets the same result. Nodes in `options.state_devices` keep the device given there.
 StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                   const CompileOptions& options);
 

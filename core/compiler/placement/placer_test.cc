@@ -65,7 +65,7 @@ TEST(PlaceTest, SoftPlacementTakesTheCpuOfTheSameTask) {
   EXPECT_EQ(w.DeviceOf("x"), kPs);
 }
 
-// Soft placement finds a device for each node of a group; that it is one for all has to be seen to.
+// Soft placement finds a device for each node of a group, and it must be the same one for all.
 TEST(PlaceTest, SoftPlacementFindsADeviceForAllOfAGroup) {
   const Attrs beside_x = {{"_class", std::vector<std::string>{"loc:@x"}}};
   for (const char* first : {"Input", "Heavy"}) {
@@ -92,7 +92,7 @@ TEST(PlaceTest, SoftPlacementFindsADeviceForAllOfAGroup) {
   }
 }
 
-// The second worker is ten times as fast, and messages cost nothing, or a lot.
+// The second worker is ten times as fast; messages cost nothing, or a lot.
 TEST(PlaceTest, StatelessNodesGoWhereTheyEndSoonest) {
   for (const double transfer_ns : {1.0, 1e9}) {
     World w;
@@ -109,6 +109,41 @@ TEST(PlaceTest, StatelessNodesGoWhereTheyEndSoonest) {
     ASSERT_TRUE(w.Compile({}, {"y:0"}).ok());
     EXPECT_EQ(w.DeviceOf("y"), transfer_ns == 1.0 ? kWorker1 : kWorker);
   }
+}
+
+// Eight nodes that may run on either worker. The second one has become slow since they were timed.
+TEST(PlaceTest, AThrottledWorkerGetsLess) {
+  std::vector<int> on_second;
+  for (const double slow : {1.0, 3.0}) {
+    World w;
+    CostTable costs;
+    Node* const x = w.Add("x", "Input", {}, {.device = kWorker});
+    for (DeviceInfo& device : w.devices) {
+      device.link_to_tasks = {.bytes_per_ns = 1e9, .latency_ns = 10'000};
+    }
+    costs.RecordNode("x", *DeviceName::Parse(kWorker), 1000);
+    std::vector<std::string> targets;
+    for (int i = 0; i < 8; ++i) {
+      const std::string name = StrCat("y", i);
+      w.Add(name, "Heavy", {{x, 0}}, {.device = "/job:worker"});
+      costs.RecordNode(name, *DeviceName::Parse(kWorker), 1'000'000);
+      costs.RecordNode(name, *DeviceName::Parse(kWorker1), 1'000'000);
+      targets.push_back(name);
+    }
+    // The nodes of these steps are others: theirs are as they were.
+    costs.RecordNode("other", *DeviceName::Parse(kWorker1), 1000);
+    for (int step = 0; step < 3; ++step) {
+      costs.RecordStep(*DeviceName::Parse(kWorker1), {{"other", slow * 1000}});
+    }
+    w.options.costs = &costs;
+    w.options.disabled_passes = {"merge"};  // they are all the same
+    ASSERT_TRUE(w.Compile({}, {}, targets).ok());
+    on_second.push_back(0);
+    for (int i = 0; i < 8; ++i) on_second.back() += w.DeviceOf(StrCat("y", i)) == kWorker1 ? 1 : 0;
+  }
+  EXPECT_EQ(on_second[0], 4);
+  EXPECT_LE(on_second[1], 3);
+  EXPECT_GE(on_second[1], 1) << "it is of use still";
 }
 
 TEST(PlaceTest, MeasurementsDoNotMoveState) {

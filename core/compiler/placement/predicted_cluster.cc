@@ -11,13 +11,13 @@ namespace {
 
 using Problem = PlacementProblem;
 
-// The number of simulated steps of each worker, of which the first ones do not count.
+// The number of simulated steps of each worker, and the number of first steps that do not count.
 constexpr int kSteps = 8, kWarmUp = 3;
 
 // Copies of one step: kSteps for each worker.
-class Replicas {
+class StepCopies {
  public:
-  Replicas(const PlacedStep& step, int workers)
+  StepCopies(const PlacedStep& step, int workers)
       : step_(step), base_(step.problem), workers_(workers), ends_(workers) {
     AddDevices();
     AddGroups();
@@ -44,7 +44,7 @@ class Replicas {
     return base_.devices[base_device].task != base_.master_task;
   }
 
-  // The parameter servers keep the numbers of their tasks; worker w has the number num_tasks + w.
+  // The parameter servers keep their task numbers; worker w has the number num_tasks + w.
   void AddDevices() {
     problem_.num_kinds = base_.num_kinds;
     problem_.num_tasks = base_.num_tasks + workers_;
@@ -64,7 +64,7 @@ class Replicas {
     }
   }
 
-  // One group more for each worker: of the nodes that begin and end its steps.
+  // Adds one group per worker, for the nodes that begin and end its steps.
   void AddGroups() {
     int own = 0;
     while (Shared(own)) ++own;
@@ -83,7 +83,8 @@ class Replicas {
     for (const Problem::Input& input : base_.inputs) sink_[input.node] = false;
   }
 
-  // A step begins when the worker's last one has ended: both are messages to the parameter servers.
+  // A step begins when the worker's previous one has ended, which sends a message to the parameter
+  // servers.
   void AddStep(int worker) {
     const std::vector<double> no_time(base_.num_kinds, 0);
     const int marker = GroupOf(worker, base_.num_groups());
@@ -108,13 +109,13 @@ class Replicas {
     ends_[worker].push_back(problem_.num_nodes() - 1);
   }
 
-  // A node runs on one device: its time there counts for all kinds.
+  // A node has only one possible device, so its time there serves for all kinds of device.
   std::vector<double> NanosOf(int base_node) const {
     return std::vector<double>(base_.num_kinds,
                                base_.Nanos(base_node, step_.device[base_.group[base_node]]));
   }
 
-  // From the first node's start to the last one's end.
+  // Returns the time from the first node's start to the last one's end.
   static double SpanOf(const PredictedStep& run) {
     double start = run.end_ns, end = 0;
     for (const PredictedStep::Run& node : run.runs) {
@@ -143,7 +144,7 @@ class Replicas {
     }
     const double nanos = SpanOf(run);
     for (int task = 0; task < problem_.num_tasks; ++task) {
-      if (task == base_.master_task) continue;  // the workers have taken its place
+      if (task == base_.master_task) continue;  // the workers replace this task
       const bool is_ps = task < base_.num_tasks;
       PredictedCluster::Load& most = is_ps ? cluster->ps : cluster->worker;
       most.compute = std::max(most.compute, loads[task].compute / nanos);
@@ -157,16 +158,16 @@ class Replicas {
   const Problem& base_;
   const int workers_;
   Problem problem_;
-  std::vector<std::vector<int>> devices_;  // by worker, by device of the one step
+  std::vector<std::vector<int>> devices_;  // by worker, then by device of the original step
   std::vector<int> device_;                // by group
-  std::vector<bool> sink_;                 // by node of the one step: no other reads it
-  std::vector<std::vector<int>> ends_;     // by worker, by step: the node that ends it
+  std::vector<bool> sink_;                 // by node of the original step: has no readers
+  std::vector<std::vector<int>> ends_;     // by worker, then by step: the node that ends it
 };
 
 }  // namespace
 
 PredictedCluster PredictCluster(const PlacedStep& step, int workers) {
-  return Replicas(step, workers).Predict();
+  return StepCopies(step, workers).Predict();
 }
 
 }  // namespace penstock

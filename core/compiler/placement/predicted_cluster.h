@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PredictCluster: training by many workers that share parameter servers, predicted from the step of
-// one: what `penstock whatif` prints.
+// PredictCluster: predicts the speed of a training with many workers that share parameter servers,
+// from the step of one worker. `penstock whatif` prints the result.
 //
 // Each worker runs steps of its own, one after the other, as between-graph replicas do. The step's
-// nodes outside of the master's task are the parameter servers' and use what all workers share:
-// their lanes and their links. Several steps of all workers are simulated (predicted_step.h); the
-// first ones, in which all workers do the same at the same time, do not count.
+// nodes outside of the master's task run on the parameter servers, whose lanes and links all
+// workers share. Several steps of all workers are simulated (predicted_step.h); the first steps, in
+// which all workers do the same at the same time, do not count.
 #pragma once
 
 #include <vector>
@@ -16,17 +16,17 @@
 namespace penstock {
 
 struct PredictedCluster {
-  // The part of the time that something of the busiest task is in use: 0 to 1.
+  // The fraction of the time in which a resource of the busiest task is in use: 0 to 1.
   struct Load {
     double compute = 0, send = 0, receive = 0;
   };
   double step_ns = 0;           // of one worker
   double steps_per_second = 0;  // of all workers
   Load worker, ps;
-  std::vector<double> ps_bytes;  // by parameter server: sent and received, in one worker's step
+  std::vector<double> ps_bytes;  // by parameter server: sent and received per step of one worker
 };
 
-// REQUIRES workers > 0, and a step whose problem has a master's task.
+// REQUIRES: workers > 0, and the step's problem has a master's task.
 PredictedCluster PredictCluster(const PlacedStep& step, int workers);
 
 }  // namespace penstock

@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kLatency = 1'000;
 
-// A step of a worker: each of `ps` servers sends it 1000 bytes at a byte a nanosecond, then it
-// computes for `compute_ns`. The worker's task is 0.
+// Returns a worker's step: each of `ps` servers sends 1000 bytes to the worker, at one byte per
+// nanosecond; then the worker computes for `compute_ns`. The worker's task is 0.
 PlacedStep StepOf(int ps, double compute_ns) {
   PlacedStep step;
   PlacementProblem& problem = step.problem;
@@ -33,7 +33,7 @@ PlacedStep StepOf(int ps, double compute_ns) {
 
 TEST(PredictedClusterTest, OneWorkerHasItsOwnTime) {
   const PredictedCluster cluster = PredictCluster(StepOf(1, 5'000), 1);
-  // The start reaches the server, the value comes back, the worker computes.
+  // The start message reaches the server, the value arrives at the worker, the worker computes.
   EXPECT_DOUBLE_EQ(cluster.step_ns, kLatency + 1000 + kLatency + 5'000);
   EXPECT_DOUBLE_EQ(cluster.steps_per_second, 1e9 / 8'000);
   ASSERT_EQ(cluster.ps_bytes.size(), 1u);

@@ -10,10 +10,10 @@ namespace {
 
 using Input = PlacementProblem::Input;
 
-// An event of the simulation: a node ends, or a node has one input less to wait for.
+// An event of the simulation: a node ends, or an input of a node arrives.
 struct Event {
   double at_ns;
-  int sequence;  // events of one time happen in the order in which they were made
+  int sequence;  // events at the same time are handled in the order of their creation
   int node;
   bool ended;
   bool operator>(const Event& other) const {
@@ -58,7 +58,7 @@ class Simulation {
       const Event event = events_.top();
       events_.pop();
       event.ended ? End(event.node, event.at_ns) : Ready(event.node);
-      // Lanes choose among all that is ready at that time.
+      // First handle all events of this time, so that lanes choose among all nodes ready then.
       if (!events_.empty() && events_.top().at_ns == event.at_ns) continue;
       for (const int device : changed_) StartNodes(device, event.at_ns);
       changed_.clear();
@@ -121,7 +121,7 @@ class Simulation {
     changed_.push_back(device);
   }
 
-  // When an output that is there now is on another device.
+  // Returns when an output that is ready now arrives on another device.
   double Arrival(int node, int output, int from, int to, double now) {
     if (from == to) return now;
     for (const PredictedStep::Transfer* sent = step_.transfers.data() + step_.transfers.size();
@@ -142,13 +142,13 @@ class Simulation {
 
   const PlacementProblem& problem_;
   const absl::Span<const int> device_;
-  std::vector<int> waits_for_;     // by node: inputs that are not there yet
-  std::vector<int> first_reader_;  // by node, in readers_
+  std::vector<int> waits_for_;     // by node: inputs that have not arrived
+  std::vector<int> first_reader_;  // by node: index in readers_
   std::vector<Reader> readers_;
   std::vector<double> sends_free_, receives_free_, copies_free_;  // by task
   std::vector<ReadyNodes> ready_;                                 // by device
   std::vector<std::vector<int>> idle_lanes_;                      // by device
-  std::vector<int> changed_;  // devices: with more nodes ready or lanes idle than before
+  std::vector<int> changed_;  // devices with new ready nodes or idle lanes
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   int num_events_ = 0;
   PredictedStep step_;

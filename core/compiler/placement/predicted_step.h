@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PredictStep: a step simulated under a placement: which node runs when on which lane, and which
-// transfers go over which link. What the placer compares, and what `penstock place` draws.
+// PredictStep: simulates a step under a placement: when and on which lane each node runs, and which
+// transfers go over which link. The placer compares such predictions, and `penstock place` draws
+// them.
 //
 // The simulation: a node is ready when its inputs are on its device; a free lane takes the ready
-// node of the largest rank. An output goes once to each device that reads it, as soon as it is
-// there. Each task sends over one link and receives over one link, one transfer at a time, in
-// order of their beginning; so do copies between the devices of a task.
+// node of the largest rank. An output is sent once to each device that reads it, as soon as it has
+// been computed. Each task has one link for sending and one for receiving. A link carries one
+// transfer at a time, in order of their start times. Copies between the devices of a task also run
+// one at a time.
 #pragma once
 
 #include <vector>
@@ -28,10 +30,10 @@ struct PredictedStep {
   };
   double end_ns = 0;
   std::vector<Run> runs;            // by node
-  std::vector<Transfer> transfers;  // in order of their beginning
+  std::vector<Transfer> transfers;  // in order of their start times
 };
 
-// `device` by group; `ranks` by node: who goes first.
+// `device` is indexed by group; `ranks` by node: the highest rank runs first.
 PredictedStep PredictStep(const PlacementProblem& problem, absl::Span<const int> device,
                           absl::Span<const double> ranks);
 

@@ -22,7 +22,7 @@ class PredictedStepTest : public testing::Test {
     return PredictStep(problem_, devices, UpwardRanks(problem_));
   }
 
-  // The master is in the task of device 0; a message takes 10 ns and 1 ns per byte.
+  // The master is in the task of device 0; a message takes 10 ns plus 1 ns per byte.
   PlacementProblem problem_ = EqualDevices(2, 10, 1);
 };
 

@@ -63,6 +63,9 @@ double PlacementProblem::Nanos(int node, int device) const {
 
 LinkRates PlacementProblem::Link(int from, int to) const {
   const bool same_task = devices[from].task == devices[to].task;
+  if (!same_task && !links.empty()) {
+    return links[static_cast<size_t>(devices[from].task) * num_tasks + devices[to].task];
+  }
   const LinkRates& a = same_task ? devices[from].link_in_task : devices[from].link_to_tasks;
   const LinkRates& b = same_task ? devices[to].link_in_task : devices[to].link_to_tasks;
   return {.bytes_per_ns = std::min(a.bytes_per_ns, b.bytes_per_ns),

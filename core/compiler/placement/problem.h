@@ -43,7 +43,8 @@ struct PlacementProblem {
   double Bytes(const Input& input) const {
     return input.output < 0 ? 0 : output_bytes[input.output];
   }
-  // The link from one device to another; not asked for from == to.
+  // The link from one device to another; not asked for from == to. Between tasks it is the one in
+  // `links`, if that is not empty; else it follows from the two devices.
   LinkRates Link(int from, int to) const;
   // When a step that the master starts at 0 starts in the device's task, and how long its end takes
   // to be known: one message each, but for the master's own task.
@@ -54,6 +55,7 @@ struct PlacementProblem {
   std::vector<Device> devices;
   int master_task = 0;
   int num_tasks = 0, num_kinds = 0;
+  std::vector<LinkRates> links = {};  // by task from * num_tasks + to; empty: none was measured
   std::vector<std::vector<int>> candidates;  // by group, in order of preference; never empty
   // By node, in an order in which edges go forward.
   std::vector<int> group;

@@ -41,7 +41,7 @@ TEST(PlacementProblemTest, ALinkIsAsGoodAsItsWorseEnd) {
 
 TEST(PlacementProblemTest, RanksAreTheWayToTheEnd) {
   EXPECT_EQ(UpwardRanks(Diamond({0})), (std::vector<double>{300, 200, 200, 100}));
-  // Half of the transfers between two devices happen: (10 + 50) / 2 each.
+  // On average, half of the transfers between two devices happen: (10 + 50) / 2 each.
   EXPECT_EQ(UpwardRanks(Diamond({0, 1})), (std::vector<double>{360, 230, 230, 100}));
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 using Input = PlacementProblem::Input;
 
-// Puts node after node where it would end soonest, and remembers when lanes and links are free.
+// Places one node after another where it would end soonest, and tracks when lanes and links are
+// free.
 class Greedy {
  public:
   Greedy(const PlacementProblem& problem, const std::vector<double>& ranks)
@@ -35,7 +36,7 @@ class Greedy {
 
   std::vector<FoundPlacement::Group> Run() {
     groups_.assign(problem_.num_groups(), {.device = -1});
-    // Ranks fall along edges, and nodes of equal rank are in topological order.
+    // Ranks decrease along edges, and nodes of equal rank are in topological order.
     std::vector<int> order(problem_.num_nodes());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
@@ -76,8 +77,8 @@ class Greedy {
     return lanes_[device].StartFor(ready, problem_.Nanos(node, device));
   }
 
-  // Transfers to a device that another node there waits for as well are counted again: a choice
-  // that is a little too wary of transfers costs less than a table of them.
+  // A transfer is counted again for each node on the device that needs the output. A choice that
+  // avoids transfers a little too much costs less than a table of transfers.
   double Arrival(const Input& input, int device) const {
     const int from = groups_[problem_.group[input.node]].device;
     const double end = ends_[input.node];
@@ -111,7 +112,7 @@ class Greedy {
   std::vector<FoundPlacement::Group> groups_;
 };
 
-// Compares whole placements by prediction, as long as the budget lasts.
+// Compares complete placements by prediction until the budget is spent.
 class Improvement {
  public:
   Improvement(const PlacementProblem& problem, const std::vector<double>& ranks, int budget,
@@ -120,7 +121,7 @@ class Improvement {
     best_ns_ = PredictStep(problem_, best_, ranks_).end_ns;
   }
 
-  // All groups that may go to one device go there, the others stay.
+  // Moves all groups that may run on one device there; the others stay.
   void TryEachDeviceAlone() {
     for (int device = 0; device < static_cast<int>(problem_.devices.size()); ++device) {
       std::vector<int> alone = best_;
@@ -132,7 +133,8 @@ class Improvement {
     }
   }
 
-  // Every placement of `groups`, where the budget is enough for that. Otherwise does nothing.
+  // Tries every placement of `groups` if the budget is large enough; otherwise does nothing and
+  // returns false.
   bool TryAll(const std::vector<int>& groups) {
     double placements = 1;
     for (const int group : groups) {
@@ -146,7 +148,7 @@ class Improvement {
         placement[groups[g]] = problem_.candidates[groups[g]][choice[g]];
       }
       Try(std::move(placement));
-      for (i = 0; i < groups.size(); ++i) {  // the next one, as an odometer counts
+      for (i = 0; i < groups.size(); ++i) {  // the next placement, counting like an odometer
         if (++choice[i] < problem_.candidates[groups[i]].size()) break;
         choice[i] = 0;
       }
@@ -154,7 +156,7 @@ class Improvement {
     return true;
   }
 
-  // Moves single groups, the heaviest first, until nothing improves.
+  // Moves single groups, the heaviest first, until no move improves the placement.
   void TryMoves(const std::vector<int>& groups) {
     for (bool better = true; better;) {
       const double before = best_ns_;
@@ -170,8 +172,8 @@ class Improvement {
     }
   }
 
-  // Leaves a place where single moves do not help: puts three random groups elsewhere and moves on
-  // from there. The same problem is always searched alike.
+  // Leaves a local optimum: moves three random groups to other devices and improves from there. The
+  // random numbers are the same for the same problem.
   void TryJumps(const std::vector<int>& groups) {
     std::minstd_rand random;
     std::vector<int> known_best = best_;
@@ -199,7 +201,7 @@ class Improvement {
   double best_ns() const { return best_ns_; }
 
  private:
-  // False: the budget is spent.
+  // Returns false if the budget is spent.
   bool Try(std::vector<int> placement) {
     budget_ -= problem_.num_nodes();
     if (budget_ < 0) return false;
@@ -218,7 +220,7 @@ class Improvement {
   double best_ns_ = 0;
 };
 
-// Those that have a choice, in order of their largest rank.
+// Returns the groups that have a choice, in order of their largest rank.
 std::vector<int> FreeGroups(const PlacementProblem& problem, const std::vector<double>& ranks) {
   std::vector<double> rank(problem.num_groups(), 0);
   std::vector<int> groups;
@@ -233,7 +235,7 @@ std::vector<int> FreeGroups(const PlacementProblem& problem, const std::vector<d
   return groups;
 }
 
-// How much quicker a placement has to be to replace another.
+// How much quicker a placement must be to replace another: a factor.
 constexpr double kWorthMoving = 1.1;
 
 bool IsPlacement(const PlacementProblem& problem, const std::vector<int>& devices) {

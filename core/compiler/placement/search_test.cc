@@ -10,7 +10,8 @@
 namespace penstock {
 namespace {
 
-// Each problem with slow and quick transfers, on two devices and on three.
+// Calls `check` for random problems with slow and with quick transfers, on two and on three
+// devices.
 template <class F>
 void ForProblems(int seeds, int nodes, F check) {
   for (const double transfer_ns : {1e4, 1e5, 5e5}) {
@@ -32,7 +33,7 @@ TEST(FindPlacementTest, SmallProblemsAreSolvedAtTheirBest) {
   });
 }
 
-// With a budget that is too small to try all placements.
+// The budget is too small to try all placements.
 TEST(FindPlacementTest, TheSearchComesNearTheBest) {
   double sum = 0;
   int count = 0;
@@ -83,7 +84,8 @@ TEST(FindPlacementTest, CandidatesAreKept) {
   }
 }
 
-// A group of one quick and one slow node: the first alone would go to the device where it is quick.
+// A group of one quick and one slow node: the first node alone would go to the device on which it
+// is quick.
 TEST(FindPlacementTest, AGroupIsPlacedByAllItsMembers) {
   PlacementProblem problem = EqualDevices(2, 0, 1e9);
   problem.num_kinds = 2;
@@ -94,8 +96,8 @@ TEST(FindPlacementTest, AGroupIsPlacedByAllItsMembers) {
   EXPECT_EQ(FindPlacement(problem, {}, 0).groups[0].device, 0);
 }
 
-// Independent nodes on a device at full and one at half speed: two thirds of the work go to the
-// first.
+// Independent nodes on two devices, one with half the speed: two thirds of the work go to the
+// faster one.
 TEST(FindPlacementTest, ASlowDeviceGetsLessWork) {
   PlacementProblem problem = EqualDevices(2, 0, 1e9);
   problem.num_kinds = 2;
@@ -126,7 +128,7 @@ TEST(FindPlacementTest, AnEarlierPlacementStaysUnlessAnotherIsMuchQuicker) {
   EXPECT_EQ(FindPlacement(problem, {-1}).groups[0].device, 0) << "not a placement";
 }
 
-// A thousand tasks: work spreads over all of them.
+// On a thousand tasks the work is spread over all of them.
 TEST(FindPlacementTest, AThousandTasks) {
   PlacementProblem problem = EqualDevices(1000, 1000, 1);
   std::vector<int> anywhere(1000);

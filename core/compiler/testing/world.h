@@ -26,7 +26,8 @@ namespace penstock {
 //   OnGpu: as Heavy, for a GPU only
 //   Pair: two inputs as two outputs.  Move: any type, as it is.  Cast: from SrcT to DstT
 //   Use: as Heavy, stateful.  Huge: an output of 4 GB; sets HugeRan when it runs
-//   Product: a MatMul, with its flops
+//   Product: a MatMul, with its flops.  AddN, _SwapOut, _SwapIn: as the real ones
+//   Stage: puts its input into a staging area.  Unstage: waits for what is in it
 //   Var: a variable.  Update: ref, by -> ref.  Train: ref, rate, grad -> ref.  Bump: ref -> ref
 //
 // Const, Sum2 and Merge (a sum here) run at compile time; the others fail when they do.

@@ -54,7 +54,7 @@ std::vector<Gradient> MulGradient(const GradientScope& g) {
 std::vector<Gradient> AddNGradient(const GradientScope& g) {
   return std::vector<Gradient>(g.num_inputs(), g.dy());
 }
-// Rows: sparse.
+// Returns a sparse gradient.
 std::vector<Gradient> GatherGradient(const GradientScope& g) {
   const Gradient rows(g.dy(), g.x(1), ShapeOf(g.x(0)));
   return g.num_inputs() == 3 ? std::vector<Gradient>{rows, {}, {}}

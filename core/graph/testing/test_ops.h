@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A registry of a few dozen ops without kernels, of every shape that a graph can meet, and a way to
-// see graphs: what the tests of this folder build with.
+// For the tests of this folder: a registry of a few dozen ops without kernels, with every form of
+// inputs, outputs and attributes, and functions that print graphs.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ namespace penstock {
 
 const Registry& TestOps();
 
-// "c = AddV2(a, b:1, ^d)", one line per node, in order of id.
+// Returns "c = AddV2(a, b:1, ^d)", one line per node, in order of id.
 std::string Print(const Graph& graph);
-// The same of one node, without the name.
+// Returns the line of one node, without its name.
 std::string Print(const Node& node);
 
 }  // namespace penstock

@@ -16,7 +16,7 @@ namespace {
 constexpr auto kAsyncDeadline = std::chrono::seconds(10);
 constexpr auto kCancelGrace = std::chrono::seconds(2);
 
-// One execution. Shared with the Done of an asynchronous kernel, which may come late.
+// One execution. Shared with the Done of an asynchronous kernel, which may be called late.
 struct Execution {
   const OpDef* op = nullptr;
   std::string node_name, device_type, device_name;
@@ -37,7 +37,7 @@ struct Execution {
   bool finished ABSL_GUARDED_BY(mu) = false;
   Status status ABSL_GUARDED_BY(mu);
 
-  // Whether it has finished within `limit`.
+  // Waits for the kernel's end; returns whether it has ended within `limit`.
   bool Await(std::chrono::nanoseconds limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
     while (!finished && done.WaitUntil(mu, deadline)) {
@@ -51,8 +51,8 @@ Scheduler& Threads() {
   return threads;
 }
 
-// The type of the edge that would bring `tensor`: a handle given to a Ref input is a variable of
-// the type that the handle's resource holds.
+// Returns the type of an edge that carries `tensor`: for a handle given to a Ref input, a reference
+// to the type of the variable's value.
 EdgeType TypeOf(const Tensor& tensor, bool ref) {
   if (!ref || tensor.dtype() != DType::kResource || tensor.num_elements() != 1) {
     return {tensor.dtype(), ref};
@@ -150,7 +150,7 @@ Status Execute(const std::shared_ptr<Execution>& run) {
 
 bool AlwaysOnHost(const EdgeType& type) { return type.ref || !IsPlain(type.dtype); }
 
-// For each tensor of `args`: whether the kernel wants it in host memory.
+// Returns, for each tensor of `args`, whether the kernel wants it in host memory.
 StatusOr<std::vector<bool>> OnHost(const Execution& run, const std::vector<ArgDef>& args,
                                    const std::vector<std::string>& host_args) {
   std::vector<EdgeType> types;
@@ -187,7 +187,7 @@ Status ExecuteOnAccelerator(const std::shared_ptr<Execution>& run, const Registr
   return OkStatus();
 }
 
-// Checks that the outputs are as the declaration promised.
+// Checks that the outputs are as declared.
 Status CheckOutputs(const Execution& run) {
   for (size_t i = 0; i < run.outputs.size(); ++i) {
     const Tensor& output = run.outputs[i];

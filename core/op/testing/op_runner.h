@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OpRunner: runs one op alone, for tests: completes attributes, infers shapes, makes the kernel,
-// runs it (asynchronous ones too, waiting up to 10 s) and checks that what it produced is what its
-// shape function and its types promised.
+// runs it (waiting up to 10 s for an asynchronous one) and checks that the outputs have the
+// inferred shapes and types.
 //
 //   OpRunner run("Concat");
 //   auto y = run.In(Tensor::Scalar<int32_t>(0)).InList({a, b}).Run1();
 //
 // An op's type, count and list attributes are inferred from the inputs, as the graph builder does.
-// For a Ref input pass a tensor holding a ResourceHandle. State lives in the runner: reuse its
-// store by constructing with another runner's `resources()`.
+// For a Ref input pass a tensor holding a ResourceHandle. A runner has a resource store of its own;
+// to share one, construct the runner with another runner's `resources()`.
 #pragma once
 
 #include <functional>
@@ -33,25 +33,25 @@ class OpRunner {
   OpRunner& In(Tensor tensor);
   OpRunner& InList(std::vector<Tensor> tensors);
   OpRunner& Attr(string_view name, AttrValue value);
-  OpRunner& NodeName(string_view name);       // default: the op's name
+  OpRunner& NodeName(string_view name);       // default: the name of the op
   OpRunner& Device(string_view device_type);  // default "CPU"
-  // Runs the kernel of a device with memory of its own. Inputs and outputs stay host tensors: they
-  // are copied, but for the kernel's host_args, strings and handles. (The memory of a variable
-  // behind a handle is the caller's business.)
+  // Runs the kernel of a device with memory of its own. Inputs and outputs remain host tensors: the
+  // runner copies them, except for the kernel's host_args, strings and handles. (The caller must
+  // provide device memory for a variable behind a handle.)
   struct Accelerator {
     std::string type;  // "GPU"
     Allocator* allocator = nullptr;
     void* stream = nullptr;
     void* handles = nullptr;
-    // Each returns when the bytes are there; from_device after what was launched before.
+    // Both return when the bytes have arrived; from_device copies after all earlier launches.
     std::function<StatusOr<Tensor>(const Tensor&)> to_device, from_device;
   };
   OpRunner& On(Accelerator accelerator);
-  // The store of the step, for ops that work on what another op of the same step has made; by
+  // Sets the step's store, for ops that use resources made by another op of the same step; by
   // default each run has its own.
   OpRunner& StepResources(std::shared_ptr<ResourceStore> store);
-  // How much the shape function is told about the inputs; by default everything. With less, shapes
-  // are checked less, and mistakes in the inputs are the kernel's to find.
+  // How much the shape function knows about the inputs; by default everything. With less, it checks
+  // less, and the kernel must find mistakes in the inputs.
   enum class Known { kNothing, kShapes, kValues };
   OpRunner& ShapesKnow(Known known);
 
@@ -66,7 +66,7 @@ class OpRunner {
   std::vector<std::vector<Tensor>> args_;
   std::vector<bool> arg_is_list_;
   Attrs attrs_;
-  Accelerator accelerator_;  // none where there is no allocator
+  Accelerator accelerator_;  // none if its allocator is null
   Known known_ = Known::kValues;
 };
 

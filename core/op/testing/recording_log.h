@@ -15,7 +15,7 @@ namespace penstock {
 
 class RecordingLog final : public StateLog {
  public:
-  // Records with strings of their own.
+  // The changes of a record, with copies of the borrowed strings.
   struct Part {
     std::string container, name, type, action, opaque;
     uint64_t id;
@@ -55,8 +55,8 @@ class RecordingLog final : public StateLog {
     entries_.clear();
   }
 
-  // "w 2 update float[1] 5": name, version, action and values of each part, with "; " between them;
-  // one string for each record.
+  // Returns "w 2 update float[1] 5": name, version, action and values of each change, joined by ";
+  // ". One string per record.
   static std::string Text(const Entry& entry) {
     std::string text;
     for (const Part& part : entry.parts) {
@@ -83,7 +83,7 @@ class RecordingLog final : public StateLog {
     return replayer.Apply(
         {.origin = {entry.step_id, entry.incarnation, entry.device, entry.node}, .parts = parts});
   }
-  // Replays everything on an empty store.
+  // Replays all records on an empty store.
   Status ReplayOn(ResourceStore& store) const {
     StateReplayer replayer(store);
     for (const Entry& entry : entries()) RETURN_IF_ERROR(Apply(entry, replayer));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordingSink: a GraphSink for the tests of this folder. It checks nothing and writes down what
-// it is asked for: "Mul(a, b)". Inputs of the graph are made with Input.
+// RecordingSink: a GraphSink for the tests of this folder. It checks nothing and records the nodes
+// that are added: "Mul(a, b)". Input makes the graph's inputs.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ class RecordingSink final : public GraphSink {
     return {this, static_cast<int>(nodes.size()) - 1, 0};
   }
 
-  // "Sum(Mul(%0, %1), [0])": inputs by their number, constants by their elements.
+  // Returns "Sum(Mul(%0, %1), [0])": inputs by their number, constants by their elements.
   std::string Text(Output output) const {
     if (!output.valid()) return "invalid";
     const Node& node = nodes[output.node];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HeldScheduler: a Scheduler for tests: closures run when the test says so, on its thread.
+// HeldScheduler: a Scheduler for tests that runs closures on the test's thread when the test says
+// so.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@
 
 namespace penstock {
 
-// A wait calls `on_wait`, without the mutex, instead of blocking.
+// A wait does not block, but calls `on_wait`, without holding the mutex.
 class HeldScheduler final : public Scheduler {
  public:
   int num_threads() const override { return 3; }
@@ -35,7 +36,7 @@ class HeldScheduler final : public Scheduler {
   }
 
   std::deque<Closure> held;
-  // Returns false if the deadline is to have come.
+  // Returns false to report that the deadline has passed.
   std::function<bool(int64_t deadline_ns)> on_wait;
 
  protected:

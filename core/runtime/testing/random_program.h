@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomProgram: branches and loops put together at random, as a graph, and what the plainest
-// interpreter there is, which runs one statement after the other, makes of them. For tests: the
+// RandomProgram: a random program with branches and loops, as a graph, and the results that a
+// simple interpreter, which runs one statement after the other, computes for it. For tests. The
 // same seed gives the same program.
 #pragma once
 
@@ -16,25 +16,27 @@ namespace penstock {
 class RandomProgram {
  public:
   struct Kinds {
-    int expensive = 0, async = 0;  // percent of the sums
+    int expensive = 0, async = 0;  // percentage of the sums
   };
-  // Values are numbered in the order in which they come up in a block, after those around it.
+  // Values are numbered in the order of their definition in a block, after the values of enclosing
+  // blocks.
   struct Statement {
     enum Kind { kSum, kCond, kFor } kind = kSum;
-    std::vector<int> inputs;  // kFor: the limit, then the first values
+    std::vector<int> inputs;  // kFor: the limit, then the initial values
     // kSum:
     std::string op;
     Attrs attrs;
     int64_t plus = 0;
-    // kCond: two blocks, each of one result. kFor: one, with counter and values before its own.
+    // kCond: two blocks with one result each. kFor: one block; the counter and the loop-carried
+    // values come before its own values.
     std::vector<std::vector<Statement>> blocks;
-    std::vector<std::vector<int>> results;  // of the blocks
+    std::vector<std::vector<int>> results;  // result values of each block
     int64_t parallel_iterations = 1;
-    int number = 0;  // different for each loop
+    int number = 0;  // unique for each loop
   };
   using Block = std::vector<Statement>;
 
-  // Takes two feeds; fetches everything that is computed outside of branches and loops.
+  // The graph has two feeds, and fetches all values computed outside of branches and loops.
   RandomProgram(uint32_t seed, Kinds kinds);
   Graph Build(FlowBuilder::Whom whom = FlowBuilder::kExecutor) const;
   int num_fetches() const;

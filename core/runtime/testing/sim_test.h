@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimTest: tests of what waits, retries and times out, on a simulated clock and in one thread.
+// SimTest: a base for tests of waits, retries and timeouts, on a simulated clock and in one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace penstock {
 
 class SimTest : public testing::Test {
  protected:
-  // Runs `body` and all that it starts to their end. `timer_` is there meanwhile.
+  // Runs `body` and all closures that it starts to their end. `timer_` exists meanwhile.
   void Simulate(const std::function<void()>& body) {
     const Status status = scheduler_.Run([&] {
       timer_ = NewThreadTimer(env_, scheduler_);
@@ -26,7 +26,7 @@ class SimTest : public testing::Test {
     });
     EXPECT_TRUE(status.ok()) << status;
   }
-  // Lets everything else run for so long.
+  // Lets everything else run for `ms` of simulated time.
   void Pass(int64_t ms) { env_.SleepForNanos(ms * 1'000'000); }
   int64_t NowMs() { return env_.NowNanos() / 1'000'000; }
 

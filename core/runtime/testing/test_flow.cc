@@ -22,7 +22,7 @@ bool FlowBuilder::IsConstant(const Endpoint& value) const {
   return constant != nullptr && *constant;
 }
 
-// The value as it is seen in `to`, which is where it lies or something inside that.
+// Imports the value into `to`, the context of the value or one inside it.
 Endpoint FlowBuilder::Bring(Endpoint value, Context* to) {
   const auto found = context_of_.find(value.node->id());
   if ((found == context_of_.end() ? nullptr : found->second) == to) return value;
@@ -76,7 +76,7 @@ Endpoint FlowBuilder::BuildBranch(Endpoint pred, int branch,
   context->branch = branch;
   here_ = context;
   context->pivot = Pass(pred).node;
-  // A value that is returned as it came in becomes a Switch's output, which a Merge takes as well.
+  // If the branch returns an outside value, a Switch's output becomes the Merge's input.
   const Endpoint result = Bring(build(), context);
   here_ = context->outer;
   return result;

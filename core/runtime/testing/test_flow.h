@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Graphs with branches and loops, for the tests and benchmarks of this folder: FlowBuilder keeps
-// track of which branch or loop a value lies in, and brings values in from around it, by Switches
-// or constant Enters, as clients do. CHECKs.
+// Graphs with branches and loops, for the tests and benchmarks of this folder: FlowBuilder tracks
+// the branch or loop that a value belongs to, and imports values from outside by Switches or
+// constant Enters, as clients do. CHECKs on errors.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ class FlowBuilder {
  public:
   using Values = std::vector<Endpoint>;
   using Block = std::function<Values(const Values&)>;
-  // Feeds and fetches: nodes that an executor knows, or nodes "feed0", ... and "fetch0", ... by
-  // which a client feeds and fetches.
+  // The form of feeds and fetches: _Feed and _Fetch nodes for an executor, or nodes "feed0", ...
+  // and "fetch0", ... that a client feeds and fetches.
   enum Whom { kExecutor, kClient };
   explicit FlowBuilder(Whom whom = kExecutor) : whom_(whom) {}
   struct Loop {
@@ -29,17 +29,18 @@ class FlowBuilder {
     int64_t parallel_iterations = 10;
   };
 
-  // Output 0 of a new node, in the branch or loop that is being built.
+  // Returns output 0 of a new node in the current branch or loop.
   Endpoint Call(const std::string& op, const Values& inputs, Attrs attrs = {});
-  // Adds a TestSum or a similar op.
+  // Adds a TestSum or a similar op, whose attribute N must be the number of inputs.
   Endpoint Sum(const std::string& op, const Values& inputs, Attrs attrs = {});
-  // One value of either branch; `pred` is a bool.
+  // Returns the value of the branch that `pred`, a bool, selects.
   Endpoint Cond(Endpoint pred, const std::function<Endpoint()>& then,
                 const std::function<Endpoint()>& otherwise);
-  // While cond(values) is true: values = body(values).
+  // Repeats values = body(values) while cond(values) is true.
   Values While(const Loop& loop, const Values& inits,
                const std::function<Endpoint(const Values&)>& cond, const Block& body);
-  // i from 0 while i < limit, with more values: body(i, values...) gives the values alone.
+  // Counts i from 0 while i < limit, with further loop-carried values: body(i, values...) returns
+  // only these.
   Values For(const Loop& loop, Endpoint limit, const Values& inits, const Block& body);
 
   Endpoint Feed(int index);
@@ -51,12 +52,12 @@ class FlowBuilder {
   // A branch, or a loop.
   struct Context {
     Context* outer = nullptr;
-    Node* pivot = nullptr;  // runs when the context does
-    Endpoint pred;          // of a branch, in `outer`
+    Node* pivot = nullptr;  // runs if and only if the branch or the iteration does
+    Endpoint pred;          // if a branch: its predicate, in `outer`
     int branch = 0;
-    std::string frame;  // of a loop
+    std::string frame;  // if a loop: its frame name
     int64_t parallel_iterations = 1;
-    std::map<std::pair<int, int>, Endpoint> brought;  // by node and output
+    std::map<std::pair<int, int>, Endpoint> brought;  // imported values, by node and output
   };
 
   Endpoint Bring(Endpoint value, Context* to);
@@ -70,7 +71,7 @@ class FlowBuilder {
   TestGraph g_;
   Context* here_ = nullptr;
   std::vector<std::unique_ptr<Context>> contexts_;
-  std::map<int, Context*> context_of_;  // by node; of its outputs
+  std::map<int, Context*> context_of_;  // by node: the context of its outputs
 };
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops for the tests and benchmarks of this folder, and how they make executors. Linking registers:
+// Ops for the tests and benchmarks of this folder, and helpers that make executors. Linking this
+// file registers:
 //
 //   TestSum      the sum of N int64 scalars, plus the attribute `plus`
 //   TestSpin     as TestSum, after keeping its thread busy for `micros`
@@ -33,7 +34,7 @@
 
 namespace penstock {
 
-// The device, threads and timer of every executor in these tests.
+// The device, the threads and the timer that all executors in these tests share.
 struct TestTask {
   explicit TestTask(int num_threads = 2);
   std::unique_ptr<Executor> Make(Graph graph);
@@ -43,13 +44,13 @@ struct TestTask {
   ThreadPool threads;
 };
 
-// Adds nodes without ceremony; CHECKs.
+// Adds nodes with few arguments; CHECKs on errors.
 class TestGraph {
  public:
   explicit TestGraph(const Registry& registry = Registry::Global()) : graph_(registry) {}
   Node* Add(const std::string& op, const std::vector<Node*>& inputs, Attrs attrs = {},
             const std::vector<Node*>& after = {}, const std::string& name = "");
-  // TestSum and its like, which need to know how many inputs they have.
+  // Adds a TestSum or a similar op, whose attribute N must be the number of inputs.
   Node* AddSum(const std::string& op, const std::vector<Node*>& inputs, Attrs attrs = {},
                const std::vector<Node*>& after = {});
   Node* Feed(int index, DType dtype = DType::kInt64);
@@ -62,7 +63,7 @@ class TestGraph {
   Graph graph_;
 };
 
-// A step of its own: all that StepArgs borrows.
+// A step, with all objects that StepArgs borrows.
 struct TestStep {
   explicit TestStep(int num_fetches = 0, std::vector<Tensor> feeds = {});
   StepArgs Args();

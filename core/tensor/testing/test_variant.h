@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a variant of a few strings that travels, unless one of them is "secret".
+// For tests: a variant that holds a few strings. It can be encoded unless one of them is "secret".
 #pragma once
 
 #include <memory>

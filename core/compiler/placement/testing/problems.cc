@@ -16,8 +16,8 @@ double Nanos(const PlacementProblem& problem, const std::vector<int>& placement)
   return PredictStep(problem, placement, UpwardRanks(problem)).end_ns;
 }
 
-// HEFT as published, but with groups: a device's time is a list of busy spans, and a node takes the
-// first gap that holds it. Links are never busy.
+// HEFT as published, extended by groups: a device's time is a list of busy spans, and a node takes
+// the first gap in which it fits. Links are never busy.
 class Heft {
  public:
   explicit Heft(const PlacementProblem& problem)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Placement problems made at random or by hand, and other ways to solve them, to compare with.
+// Makes placement problems, random or by hand, and solves them in other ways, for comparison.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace penstock {
 
 struct ProblemOptions {
   int nodes = 8;
-  int devices = 2;               // each a task with one CPU of one lane
+  int devices = 2;               // each is a task with one CPU with one lane
   int most_inputs = 3;           // per node
-  double node_ns = 100'000;      // on average; 1 to 10 times as long on the slowest device
+  double node_ns = 100'000;      // on average; the slowest device takes 1 to 10 times as long
   double transfer_ns = 100'000;  // of an output, on average, without the latency
   double latency_ns = 10'000;
 };
-// Each node is a group of its own that may go anywhere.
+// Each node is a group of its own that may run on any device.
 PlacementProblem RandomProblem(uint64_t seed, const ProblemOptions& options);
-// `devices` as above, all alike, and no nodes.
+// Returns a problem with `devices` devices as above, all alike, and no nodes.
 PlacementProblem EqualDevices(int devices, double latency_ns, double bytes_per_ns);
 
-// Predicted steps under a placement by
+// Return the time of the predicted step under the placement found by
 double BestOfAllNanos(const PlacementProblem& problem);  // trying all of them
 double HeftNanos(const PlacementProblem& problem);       // HEFT, which fills gaps
 double BestSingleDeviceNanos(const PlacementProblem& problem);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op library of the tests: a kernel for an op of the test's process, which has one for float.
+// An op library for tests: a kernel for an op of the test's process, which has a float kernel
+// already.
 #include "core/op/op_library.h"
 
 namespace {

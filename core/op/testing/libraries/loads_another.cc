@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op library of the tests, one of whose initialisers loads another. The environment variable
-// PENSTOCK_TEST_NESTED_LOAD says afterwards what became of that.
+// An op library for tests, with an initialiser that loads another library. Afterwards the
+// environment variable PENSTOCK_TEST_NESTED_LOAD holds the result.
 #include <cstdlib>
 
 #include "core/op/load_library.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Op libraries with a mistake each, chosen by a define: what LoadLibrary has to refuse.
+// Op libraries with one mistake each, chosen by a define. LoadLibrary must refuse them.
 #if defined(WITHOUT_NOTE)
 #include "core/op/registry.h"
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op library of the tests, whose only op is called OP_NAME.
+// An op library for tests. The name of its only op is the macro OP_NAME.
 #include "core/op/op_library.h"
 
 namespace {
@@ -20,14 +20,15 @@ class TripleKernel final : public Kernel {
   }
 };
 
-// OP itself does not expand the name.
+// OP itself does not expand a macro argument.
 #define DECLARE(Name) OP(Name)
 DECLARE(OP_NAME) {
   return {.doc = "y = 3 x.",
           .inputs = {{"x", "T"}},
           .outputs = {{"y", "T"}},
           .types = {{"T", {DType::kFloat, DType::kDouble}}},
-          .shape = SameShape};
+          .shape = SameShape,
+          .reuses = Reuse::kFirst};
 }
 KERNEL(OP_NAME, TripleKernel, float, double);
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Log: writes lines for operators to standard error, for people or as JSON objects.
+//
+//   Log({.level = LogLevel::kWarning,
+//        .task = self.name,
+//        .event = "task_lost",
+//        .text = StrCat(peer.ToString(), " is lost: ", why.message()),
+//        .fields = {{"peer", peer.name}}});
+//
+//   2026-11-25T12:59:01.123Z warning /job:worker/task:0: /job:ps/task:0 ... is lost: ...
+//   {"time":"2026-11-25T12:59:01.123Z","level":"warning","task":"/job:worker/task:0",
+//    "event":"task_lost","text":"...","peer":"/job:ps/task:0"}             (on one line)
+//
+// The settings hold for the process: text and level `info`, unless PENSTOCK_LOG_FORMAT,
+// PENSTOCK_LOG_LEVEL or SetLogOptions change them. Control characters are escaped and all lines of
+// a text but the first are indented, so that text from another process cannot look like a log line.
+// Colour is used only on a terminal, and not if NO_COLOR is set. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace penstock {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
+enum class LogFormat { kText, kJson };
+
+struct LogOptions {
+  LogFormat format = LogFormat::kText;
+  LogLevel level = LogLevel::kInfo;  // the lowest level that is written
+};
+
+// Parse "text", "json"; "debug", "info", "warning", "error", "off". InvalidArgument lists the
+// names.
+StatusOr<LogFormat> ParseLogFormat(const std::string& name);
+StatusOr<LogLevel> ParseLogLevel(const std::string& name);
+std::string Name(LogFormat format);
+std::string Name(LogLevel level);
+
+LogOptions CurrentLogOptions();
+void SetLogOptions(const LogOptions& options);
+// Returns `defaults` with the fields replaced that environment variables set. InvalidArgument names
+// the variable.
+StatusOr<LogOptions> LogOptionsOfEnvironment(const LogOptions& defaults);
+// Sets the task of lines that name none: "/job:worker/task:0".
+void SetLogTask(const std::string& task);
+
+struct LogField {
+  std::string name;  // snake_case
+  std::variant<std::string, int64_t, double> value;
+};
+
+struct LogLine {
+  LogLevel level = LogLevel::kInfo;
+  std::string task = "";  // "/job:ps/replica:0/task:0"; "" is that of SetLogTask
+  const char* event;      // what happened, for programs: "session_made"
+  std::string text;       // the event for people, without the task and without a full stop
+  std::vector<LogField> fields = {};
+  // If true, the first ten lines with this task and event are written, then one every ten seconds,
+  // which tells how many were left out. Set it for events that a client, or a step in a loop, can
+  // cause any number of times.
+  bool limited = false;
+};
+void Log(const LogLine& line);
+// Returns the line as JSON, for output other than standard error.
+std::string JsonLogLine(const LogLine& line);
+
+}  // namespace penstock

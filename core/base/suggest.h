@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Suggestions for errors about an unknown name.
+//
+// Files of low layers declare the function themselves instead of including this header, because all
+// compilations above them would depend on it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace penstock {
+
+// Returns "; did you mean 'a' or 'b'?", to append to an error about `name`. Suggests up to three
+// names of `known`, the nearest, that differ in up to a third of the letters (two are always
+// allowed, more than half never); case does not count. Returns "" if there is none, or if `name`
+// has more than 100 bytes. Only the first 20,000 of `known` are compared.
+std::string SuggestNames(string_view name, const std::vector<string_view>& known);
+
+}  // namespace penstock

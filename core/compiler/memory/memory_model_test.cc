@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/memory/memory_model.h"
+
+#include "core/compiler/testing/world.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+// A graph whose nodes run in the order in which they are added, on kWorker unless they say.
+struct Step : World {
+  Node* Run(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
+            double bytes, const std::string& device = kWorker, const Attrs& attrs = {}) {
+    Node* const node = Add(name, op, std::move(inputs), {.attrs = attrs});
+    graph.set_assigned_device(node, device);
+    if (node->num_outputs() > 0) costs.RecordOutput(name, 0, bytes);
+    order.push_back(node);
+    return node;
+  }
+  MemoryProfile Profile() const { return MemoryModel(graph, costs).Profile(order); }
+  const MemoryProfile::Device& On(const MemoryProfile& profile, const std::string& device) const {
+    const MemoryModel model(graph, costs);
+    const auto& names = model.devices();
+    return profile.devices[std::find(names.begin(), names.end(), device) - names.begin()];
+  }
+
+  CostTable costs;
+  std::vector<Node*> order;
+};
+
+const Attrs kFetch = {{"T", DType::kFloat}, {"index", int64_t{0}}};
+
+TEST(MemoryModelTest, AnOutputLivesUntilItsLastReaderHasEnded) {
+  Step s;
+  Node* const a = s.Run("a", "Input", {}, 1000);
+  Node* const b = s.Run("b", "Heavy", {{a, 0}}, 300);
+  Node* const c = s.Run("c", "Heavy", {{b, 0}}, 20);
+  Node* const d = s.Run("d", "Sum2", {{a, 0}, {c, 0}}, 4);
+  s.Run("e", "Heavy", {{d, 0}}, 1);
+  const MemoryProfile profile = s.Profile();
+  ASSERT_EQ(profile.devices.size(), 1u);
+  EXPECT_EQ(profile.devices[0].during, (std::vector<double>{1000, 1300, 1320, 1024, 5}));
+  EXPECT_EQ(profile.devices[0].peak_bytes, 1320);
+  EXPECT_EQ(profile.devices[0].peak_at, 2);
+  ASSERT_EQ(profile.buffers.size(), 5u);
+  EXPECT_EQ(profile.buffers[0].end, 3);
+  EXPECT_EQ(profile.buffers[4].end, 4) << "nothing reads it";
+}
+
+TEST(MemoryModelTest, LargeOnesTakeWholePages) {
+  EXPECT_EQ(AllocatedBytes(32 << 10), 32 << 10);
+  EXPECT_EQ(AllocatedBytes((32 << 10) + 1), 36 << 10);
+}
+
+TEST(MemoryModelTest, ViewsShareAndFetchesStay) {
+  Step s;
+  Node* const a = s.Run("a", "Input", {}, 1000);
+  Node* const view = s.Run("view", "Identity", {{a, 0}}, 1000);
+  s.Run("reader", "Heavy", {{a, 0}}, 7);
+  s.Run("fetch", "_Fetch", {{view, 0}}, 0, kWorker, kFetch);
+  s.Run("last", "Input", {}, 50);
+  const MemoryProfile profile = s.Profile();
+  EXPECT_EQ(profile.devices[0].during, (std::vector<double>{1000, 1000, 1007, 1000, 1050}));
+  EXPECT_EQ(profile.buffers[0].end, 5);
+}
+
+TEST(MemoryModelTest, FeedsAndConstantsAreNotTheSteps) {
+  Step s;
+  const Attrs feed = {{"T", DType::kFloat}, {"index", int64_t{0}}};
+  Node* const fed = s.Run("fed", "_Feed", {}, 500, kWorker, feed);
+  Node* const k = s.Run("k", "Const", {}, 400, kWorker,
+                        {{"dtype", DType::kFloat}, {"value", Tensor::Vector<float>({1})}});
+  s.Run("sum", "Sum2", {{fed, 0}, {k, 0}}, 30);
+  const MemoryProfile profile = s.Profile();
+  EXPECT_EQ(profile.devices[0].peak_bytes, 30);
+  EXPECT_EQ(profile.devices[0].fed_bytes, 500);
+}
+
+TEST(MemoryModelTest, WhatAnotherTaskReadsIsThereTwice) {
+  Step s;
+  Node* const a = s.Run("a", "Input", {}, 1000, kPs);
+  Node* const b = s.Run("b", "Input", {}, 30, kPs);
+  s.Run("c", "Sum2", {{a, 0}, {a, 0}}, 4, kWorker);
+  s.Run("d", "Heavy", {{b, 0}}, 5, kPs);
+  const MemoryProfile profile = s.Profile();
+  EXPECT_EQ(s.On(profile, kPs).during, (std::vector<double>{1000, 30, 30, 35}));
+  EXPECT_EQ(s.On(profile, kWorker).during, (std::vector<double>{1000, 1000, 1004, 0}));
+  EXPECT_EQ(s.On(profile, kWorker).peak_own_bytes, 4);
+}
+
+TEST(MemoryModelTest, AnUpdateCopiesAValueThatIsStillToBeRead) {
+  for (const bool read_late : {false, true}) {
+    Step s;
+    const Attrs shape = {{"dtype", DType::kFloat}, {"shape", PartialShape({50})}};
+    Node* const variable = s.Run("v", "Var", {}, 0, kWorker, shape);
+    Node* const view = s.Run("view", "Identity", {{variable, 0}}, 200);
+    Node* const by = s.Run("by", "Input", {}, 10);
+    const auto read = [&] { s.Run("reader", "Heavy", {{view, 0}}, 3); };
+    if (!read_late) read();
+    s.Run("update", "Update", {{variable, 0}, {by, 0}}, 0);
+    if (read_late) read();
+    const MemoryProfile profile = s.Profile();
+    EXPECT_EQ(profile.devices[0].state_bytes, 200);
+    EXPECT_EQ(profile.devices[0].peak_bytes, read_late ? 210 : 13);
+    EXPECT_EQ(profile.devices[0].during.back(), read_late ? 203 : 10);
+  }
+}
+
+}  // namespace
+}  // namespace penstock

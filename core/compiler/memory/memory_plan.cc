@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/memory/memory_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/compiler/memory/execution_order.h"
+#include "core/compiler/memory/order_chain.h"
+#include "core/compiler/memory/restoring.h"
+
+namespace penstock {
+namespace {
+
+// Bounds the search to about a second.
+constexpr int64_t kVisitsMax = 5'000'000;
+
+bool IsSwapIn(const Node& node) { return node.op_name() == "_SwapIn"; }
+bool IsSwapOut(const Node& node) { return node.op_name() == "_SwapOut"; }
+
+}  // namespace
+
+MemoryPlan::MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> order, double limit)
+    : graph_(*graph),
+      costs_(costs),
+      limit_(limit),
+      model_(*graph, costs),
+      order_(std::move(order)),
+      profile_(model_.Profile(order_)),
+      visits_left_(kVisitsMax) {
+  for (const auto& device : profile_.devices)
+    near_limit_.push_back(device.peak_bytes > kNear * limit_);
+  FindConditional();
+}
+
+void MemoryPlan::FindConditional() {
+  conditional_.assign(graph_.max_id(), false);
+  for (const Node* node : order_) {
+    bool found = node->op().flow == FlowOp::kSwitch;
+    for (const Endpoint& in : node->inputs()) {
+      found = found || in.node == nullptr || conditional_[in.node->id()];
+    }
+    for (const Node* before : node->control_inputs()) {
+      found = found || conditional_[before->id()];
+    }
+    conditional_[node->id()] = found;
+  }
+}
+
+bool MemoryPlan::IsLargeSum(const Node& node) const {
+  if (!node.op().aggregate || node.num_inputs() < 3) return false;
+  const DType dtype = node.output_type(0).dtype;
+  const bool exact = IsPlain(dtype) && dtype != DType::kHalf && dtype != DType::kBfloat16;
+  return exact && near_limit_[model_.DeviceOf(node)] && !conditional_[node.id()] &&
+         node.num_inputs() * model_.Bytes({const_cast<Node*>(&node), 0}) > limit_ / 4;
+}
+
+// Returns the nodes that take the place of `sum`, in order.
+StatusOr<std::vector<Node*>> MemoryPlan::Split(Node* sum) {
+  std::vector<Node*> chain;
+  Endpoint total = sum->input(0);
+  for (int i = 1; i < sum->num_inputs(); ++i) {
+    Attrs attrs = sum->attrs();
+    attrs["N"] = int64_t{2};
+    ASSIGN_OR_RETURN(Node * node,
+                     graph_.AddNode({.name = graph_.UniqueName(StrCat("_sum_", sum->name())),
+                                     .op = sum->op_name(),
+                                     .inputs = {total, sum->input(i)},
+                                     .control_inputs = sum->control_inputs(),
+                                     .attrs = std::move(attrs),
+                                     .device = sum->requested_device()}));
+    graph_.set_assigned_device(node, sum->assigned_device());
+    model_.AddCopy(*node, *sum);
+    chain.push_back(node);
+    total = {node, 0};
+  }
+  RETURN_IF_ERROR(graph_.ReplaceUses({sum, 0}, total));
+  for (Node* after : std::vector<Node*>(sum->control_outputs())) {
+    graph_.AddControlEdge(total.node, after);
+  }
+  graph_.RemoveNode(sum);
+  return chain;
+}
+
+Status MemoryPlan::SplitSums() {
+  std::vector<Node*> order;
+  for (Node* node : order_) {
+    if (!IsLargeSum(*node)) {
+      order.push_back(node);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::vector<Node*> chain, Split(node));
+    order.insert(order.end(), chain.begin(), chain.end());
+  }
+  order_ = std::move(order);
+  conditional_.resize(graph_.max_id());
+  profile_ = model_.Profile(order_);
+  return OkStatus();
+}
+
+void MemoryPlan::LowerByOrder() {
+  order_ = LowPeakOrder(model_, graph_, order_, near_limit_, limit_);
+  profile_ = model_.Profile(order_);
+}
+
+Status MemoryPlan::LowerBy(Means means) {
+  while (!Fits() && visits_left_ > 0) {
+    ASSIGN_OR_RETURN(const bool lowered, LowerOnce(means));
+    if (!lowered) break;
+  }
+  return OkStatus();
+}
+
+// Buffers that wait while the node at `position` runs: those that take most memory for longest
+// first.
+std::vector<int> MemoryPlan::CandidatesAt(int device, int position) const {
+  std::vector<std::pair<double, int>> found;
+  for (size_t b = 0; b < profile_.buffers.size(); ++b) {
+    const Buffer& its = profile_.buffers[b];
+    if (!its.counted || its.received || its.device != device || its.bytes < LeastBytes() ||
+        its.begin >= position || its.end <= position) {
+      continue;
+    }
+    found.emplace_back(-its.bytes * (its.end - its.begin), static_cast<int>(b));
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<int> candidates;
+  for (const auto& [worth, buffer] : found) candidates.push_back(buffer);
+  return candidates;
+}
+
+StatusOr<bool> MemoryPlan::LowerOnce(Means means) {
+  const auto device =
+      std::max_element(profile_.devices.begin(), profile_.devices.end(),
+                       [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
+  const int index = static_cast<int>(device - profile_.devices.begin());
+  const double excess = profile_.Excess(limit_);
+  for (const int buffer : CandidatesAt(index, device->peak_at)) {
+    Restoring attempt(this, buffer, device->peak_at, means);
+    StatusOr<bool> applied = attempt.Apply();
+    if (applied.ok() && *applied) {
+      visits_left_ -= static_cast<int64_t>(order_.size());
+      MemoryProfile profile = model_.Profile(order_);
+      if (profile.Excess(limit_) < excess) {
+        profile_ = std::move(profile);
+        (means == Means::kSwap ? num_swapped_ : num_recomputed_) +=
+            means == Means::kSwap ? 1 : attempt.num_added();
+        return true;
+      }
+    }
+    attempt.Undo();
+    RETURN_IF_ERROR(applied.status());
+    if (visits_left_ <= 0) break;
+  }
+  return false;
+}
+
+std::vector<bool> MemoryPlan::NodesThatMatter() const {
+  std::vector<bool> matter(graph_.max_id());
+  for (const Buffer& buffer : profile_.buffers) {
+    if (!buffer.counted || buffer.bytes < LeastBytes()) continue;
+    for (const Endpoint& value : buffer.values) {
+      if (!buffer.received) matter[value.node->id()] = true;
+      for (const OutEdge& edge : value.node->out_edges()) {
+        const bool here = model_.DeviceOf(*edge.dst) == buffer.device;
+        if (edge.src_index == value.index && here) matter[edge.dst->id()] = true;
+      }
+    }
+  }
+  return matter;
+}
+
+void MemoryPlan::KeepOrder() {
+  const std::vector<bool> matter = NodesThatMatter();
+  for (size_t d = 0; d < near_limit_.size(); ++d) {
+    near_limit_[d] = near_limit_[d] || profile_.devices[d].peak_bytes > kNear * limit_;
+  }
+  OrderChain chain(&graph_, order_);
+  std::vector<OrderChain::Ends> ends(model_.devices().size());  // by device
+  for (Node* node : order_) {
+    chain.Visit(*node);
+    const int device = model_.DeviceOf(*node);
+    if (!near_limit_[device] || !matter[node->id()] || conditional_[node->id()]) continue;
+    if (IsSwapOut(*node)) {
+      chain.AddEnd(node, &ends[device]);
+    } else if (IsSwapIn(*node)) {
+      chain.WaitFor(ends[device], node);
+    } else {
+      chain.Append(node, &ends[device]);
+    }
+  }
+}
+
+}  // namespace penstock

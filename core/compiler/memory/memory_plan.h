@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MemoryPlan: a placed graph with the order in which its nodes shall run, and the memory that this
+// takes; the transformations that lower it change graph and order together.
+//
+//   MemoryPlan plan(&graph, costs, order, limit);
+//   plan.SplitSums();
+//   plan.LowerByOrder();
+//   plan.LowerBy(MemoryPlan::Means::kRecompute);
+//   plan.LowerBy(MemoryPlan::Means::kSwap);
+//   if (plan.Fits()) plan.KeepOrder();
+//
+// Results stay the same, bit for bit: a copy of a node computes the same again, a swapped tensor
+// comes back as it was. Nodes that may be dead (behind a Switch) are left alone: a control edge
+// from one would make another node dead.
+#pragma once
+
+#include <vector>
+
+#include "core/compiler/memory/memory_model.h"
+#include "core/compiler/pass/cost_table.h"
+#include "core/graph/graph.h"
+
+namespace penstock {
+
+class MemoryPlan {
+ public:
+  enum class Means {
+    kRecompute,  // cheap stateless nodes run a second time, before the nodes that need them late
+    kSwap,       // tensors go to a file and come back; on CPUs only
+  };
+
+  // `order` as MemoryModel::Profile wants it. `limit` in bytes, of each device. Borrows the graph
+  // and the costs.
+  MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> order, double limit);
+
+  // The executor may run nodes in another order than predicted, unless the order is kept: a device
+  // whose peak is above this part of the limit has its order kept.
+  static constexpr double kNear = 0.9;
+  bool IsNearLimit() const { return profile_.Excess(kNear * limit_) > 0; }
+  bool Fits() const { return profile_.Excess(limit_) == 0; }
+  // Makes a chain of sums of two of each sum whose inputs take more than a quarter of the limit, so
+  // that they need not be there at the same time. The gradients of a weight that is used in many
+  // places are such inputs. Internal if the graph refuses a node.
+  Status SplitSums();
+  // Takes an order with a lower peak, if it finds one. Devices that are not near the limit run
+  // their nodes as before, as soon as they can.
+  void LowerByOrder();
+  // Until it fits, or until nothing more can be gained. Internal if the graph refuses a node.
+  Status LowerBy(Means means);
+  // Adds the control edges that have the executors of the devices that were near the limit, or are
+  // now, keep the order of all nodes that make or read much memory: as far as no node can come to
+  // wait for itself by way of a queue or a collective (order_chain.h).
+  void KeepOrder();
+
+  const MemoryModel& model() const { return model_; }
+  const MemoryProfile& profile() const { return profile_; }
+  const std::vector<Node*>& order() const { return order_; }
+  int num_recomputed() const { return num_recomputed_; }  // nodes that were added
+  int num_swapped() const { return num_swapped_; }        // tensors
+
+ private:
+  friend class Restoring;
+  using Buffer = MemoryProfile::Buffer;
+
+  // Changes smaller than this are not worth a node, and such tensors not a control edge.
+  double LeastBytes() const { return limit_ / 1024; }
+  void FindConditional();
+  bool IsLargeSum(const Node& node) const;
+  StatusOr<std::vector<Node*>> Split(Node* sum);
+  std::vector<int> CandidatesAt(int device, int position) const;
+  StatusOr<bool> LowerOnce(Means means);
+  std::vector<bool> NodesThatMatter() const;  // by id
+
+  Graph& graph_;
+  const CostTable& costs_;
+  const double limit_;
+  MemoryModel model_;
+  std::vector<Node*> order_;
+  MemoryProfile profile_;
+  std::vector<bool> near_limit_;   // by device: in the order that the plan began with
+  std::vector<bool> conditional_;  // by node id: may be dead
+  int num_recomputed_ = 0, num_swapped_ = 0;
+  int64_t visits_left_;  // how many nodes profiles may still walk over
+};
+
+}  // namespace penstock

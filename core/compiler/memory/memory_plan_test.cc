@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/memory/memory_plan.h"
+
+#include <algorithm>
+
+#include "core/compiler/memory/execution_order.h"
+#include "core/compiler/testing/world.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kLayers = 8;
+constexpr double kSmall = 1'000, kLarge = 20'000;
+
+// A training: each layer makes a small product and something large of it, which the way back needs.
+struct Layers : World {
+  explicit Layers(bool cheap) {
+    Node* x = Product("x", Place(Add("input", "Noise")), kSmall);
+    std::vector<Node*> large;
+    for (int i = 0; i < kLayers; ++i) {
+      const std::string name = StrCat("large", i);
+      large.push_back(Place(cheap ? Add(name, "Heavy", {{x, 0}}) : Add(name, "Use", {{x, 0}})));
+      costs.RecordOutput(name, 0, kLarge);
+      x = Product(StrCat("x", i), large.back(), kSmall);
+    }
+    for (int i = kLayers - 1; i >= 0; --i) {
+      const std::string name = StrCat("back", i);
+      x = Place(Add(name, "Product", {{x, 0}, {large[i], 0}}));
+      costs.RecordOutput(name, 0, kSmall);
+    }
+  }
+  Node* Place(Node* node) {
+    graph.set_assigned_device(node, kWorker);
+    return node;
+  }
+  Node* Product(const std::string& name, Node* of, double bytes) {
+    costs.RecordOutput(name, 0, bytes);
+    return Place(Add(name, "Product", {{of, 0}, {of, 0}}));
+  }
+  std::vector<Node*> Order() const { return *ExecutorOrder(graph, costs, "/job:worker"); }
+
+  CostTable costs;
+};
+
+void ExpectOrdered(const MemoryPlan& plan, const Graph& graph) {
+  EXPECT_TRUE(graph.Validate().ok()) << graph.Validate();
+  ASSERT_EQ(plan.order().size(), static_cast<size_t>(graph.num_nodes()));
+  std::vector<int> at(graph.max_id(), -1);
+  for (size_t i = 0; i < plan.order().size(); ++i) at[plan.order()[i]->id()] = static_cast<int>(i);
+  for (const Node* node : plan.order()) {
+    for (const Endpoint& in : node->inputs()) EXPECT_LT(at[in.node->id()], at[node->id()]);
+    for (const Node* in : node->control_inputs()) {
+      EXPECT_LT(at[in->id()], at[node->id()]) << in->name() << " before " << node->name();
+    }
+  }
+}
+
+TEST(MemoryPlanTest, CheapNodesRunAgain) {
+  Layers w(/*cheap=*/true);
+  const double limit = 3 * kLarge;
+  MemoryPlan plan(&w.graph, w.costs, w.Order(), limit);
+  EXPECT_GT(plan.profile().devices[0].peak_bytes, kLayers * kLarge);
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kRecompute).ok());
+  EXPECT_TRUE(plan.Fits());
+  EXPECT_GE(plan.num_recomputed(), kLayers - 3);
+  EXPECT_EQ(plan.num_swapped(), 0);
+  plan.KeepOrder();
+  ExpectOrdered(plan, w.graph);
+  // A copy waits until the memory is there.
+  const Node* const again = w.graph.FindNode("_again_large0");
+  ASSERT_NE(again, nullptr);
+  EXPECT_FALSE(again->control_inputs().empty());
+  EXPECT_EQ(w.graph.FindNode("back0")->input(1).node, again);
+}
+
+TEST(MemoryPlanTest, OthersWaitInAFile) {
+  Layers w(/*cheap=*/false);
+  const double limit = 3 * kLarge;
+  MemoryPlan plan(&w.graph, w.costs, w.Order(), limit);
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kRecompute).ok());
+  EXPECT_FALSE(plan.Fits()) << "a stateful node never runs twice";
+  EXPECT_EQ(plan.num_recomputed(), 0);
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kSwap).ok());
+  EXPECT_TRUE(plan.Fits());
+  EXPECT_GE(plan.num_swapped(), kLayers - 3);
+  plan.KeepOrder();
+  ExpectOrdered(plan, w.graph);
+  EXPECT_EQ(w.graph.FindNode("back0")->input(1).node->op_name(), "_SwapIn");
+  for (const Node* node : w.graph.nodes()) {
+    EXPECT_FALSE(node->op_name() == "_SwapIn" && node->control_inputs().empty());
+    EXPECT_FALSE(node->op_name() == "_SwapOut" && node->control_outputs().empty());
+  }
+}
+
+TEST(MemoryPlanTest, AGraphThatNothingHelpsStaysAsItWas) {
+  Layers w(/*cheap=*/true);
+  const int nodes = w.graph.num_nodes();
+  MemoryPlan plan(&w.graph, w.costs, w.Order(), kLarge);
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kRecompute).ok());
+  EXPECT_FALSE(plan.Fits()) << "one node alone needs more";
+  ExpectOrdered(plan, w.graph);
+  EXPECT_EQ(w.graph.num_nodes(), nodes + plan.num_recomputed());
+}
+
+// Gradients that are used at once, in the place of all of them first.
+TEST(MemoryPlanTest, AnOrderThatFreesEarlyTakesLess) {
+  World w;
+  CostTable costs;
+  const auto place = [&](Node* node, double bytes) {
+    w.graph.set_assigned_device(node, kWorker);
+    if (node->num_outputs() > 0) costs.RecordOutput(node->name(), 0, bytes);
+    return node;
+  };
+  std::vector<Node*> order;
+  std::vector<Endpoint> made;
+  for (int i = 0; i < 5; ++i) {
+    made.push_back({place(w.Add(StrCat("made", i), "Noise"), 1000), 0});
+    order.push_back(made.back().node);
+  }
+  for (int i = 0; i < 5; ++i) {
+    order.push_back(place(w.Add(StrCat("used", i), "Use", {made[i]}), 10));
+  }
+  MemoryPlan plan(&w.graph, costs, order, 2000);
+  EXPECT_EQ(plan.profile().devices[0].peak_bytes, 5010);
+  plan.LowerByOrder();
+  EXPECT_EQ(plan.profile().devices[0].peak_bytes, 1010);
+  plan.KeepOrder();
+  ExpectOrdered(plan, w.graph);
+  for (int i = 1; i < 5; ++i) {
+    EXPECT_EQ(w.graph.FindNode(StrCat("made", i))->control_inputs().size(), 1u);
+  }
+}
+
+// Gradients of one weight: two at a time instead of all.
+TEST(MemoryPlanTest, LargeSumsBecomeChains) {
+  World w;
+  CostTable costs;
+  const auto place = [&](Node* node, double bytes) {
+    w.graph.set_assigned_device(node, kWorker);
+    costs.RecordOutput(node->name(), 0, bytes);
+    return node;
+  };
+  std::vector<Endpoint> made;
+  for (int i = 0; i < 6; ++i) made.push_back({place(w.Add(StrCat("made", i), "Noise"), 1000), 0});
+  Node* const after = place(w.Add("after", "Noise"), 1);
+  Node* const sum = place(w.Add("sum", "AddN", made, {.attrs = {{"N", int64_t{6}}}}), 1000);
+  place(w.Add("small", "AddN", {made[0], made[1]}, {.attrs = {{"N", int64_t{2}}}}), 1000);
+  place(w.Add("used", "Use", {{sum, 0}}), 10);
+  w.graph.AddControlEdge(sum, after);
+  MemoryPlan plan(&w.graph, costs, *ExecutorOrder(w.graph, costs, "/job:worker"), 4000);
+  EXPECT_GE(plan.profile().devices[0].peak_bytes, 6000);
+  ASSERT_TRUE(plan.SplitSums().ok());
+  plan.LowerByOrder();
+  EXPECT_TRUE(plan.Fits()) << plan.profile().devices[0].peak_bytes;
+  plan.KeepOrder();
+  ExpectOrdered(plan, w.graph);
+  EXPECT_EQ(w.graph.FindNode("sum"), nullptr);
+  EXPECT_NE(w.graph.FindNode("small"), nullptr) << "it has two inputs already";
+  // ((((0 + 1) + 2) + 3) + 4) + 5, as the kernel of many adds them.
+  const Node* link = w.graph.FindNode("used")->input(0).node;
+  EXPECT_TRUE(std::ranges::count(after->control_inputs(), link)) << "it waited for the sum";
+  for (int i = 5; i > 0; --i) {
+    ASSERT_EQ(link->num_inputs(), 2);
+    EXPECT_EQ(link->input(1), made[i]);
+    if (i > 1) link = link->input(0).node;
+  }
+  EXPECT_EQ(link->input(0), made[0]);
+}
+
+// The worker near its limit takes what the other task sends when that comes: the other does not
+// wait until the order would like it to.
+TEST(MemoryPlanTest, OtherTasksRunWhenTheyCan) {
+  World w;
+  CostTable costs;
+  const auto place = [&](Node* node, const char* device, double bytes) {
+    w.graph.set_assigned_device(node, device);
+    costs.RecordOutput(node->name(), 0, bytes);
+    return node;
+  };
+  std::vector<Node*> order;
+  for (int i = 0; i < 4; ++i) {
+    order.push_back(place(w.Add(StrCat("sent", i), "Noise"), kPs, 1000));
+  }
+  Node* last = place(w.Add("first", "Noise"), kWorker, 100);
+  order.push_back(last);
+  for (int i = 0; i < 4; ++i) {
+    last = place(w.Add(StrCat("layer", i), "Product", {{last, 0}, {order[i], 0}}), kWorker, 1500);
+    order.push_back(last);
+  }
+  MemoryPlan plan(&w.graph, costs, order, 6200);
+  const auto peak = [&] { return plan.profile().devices[1].peak_bytes; };
+  ASSERT_EQ(plan.model().devices()[1], kWorker);
+  EXPECT_EQ(peak(), 6000) << "three that were sent, and two products";
+  plan.LowerByOrder();
+  EXPECT_EQ(peak(), 6000);
+}
+
+TEST(MemoryPlanTest, AStepDoesNotWaitForItself) {
+  Layers w(/*cheap=*/false);
+  // The step stages a value that it makes at its end, and takes one at its beginning.
+  Node* const back = w.graph.FindNode("back0");
+  Node* const stage = w.Place(w.Add("stage", "Stage", {{back, 0}}));
+  Node* const unstage = w.Place(w.Add("unstage", "Unstage"));
+  Node* const used = w.Place(w.Add("used", "Use", {{unstage, 0}}));
+  w.costs.RecordOutput("unstage", 0, kLarge);
+  w.costs.RecordOutput("used", 0, kLarge);
+  std::vector<Node*> order = {unstage, used};
+  for (Node* node : w.Order()) {
+    if (node != unstage && node != used) order.push_back(node);
+  }
+  MemoryPlan plan(&w.graph, w.costs, order, 8.5 * kLarge);
+  ASSERT_TRUE(plan.IsNearLimit() && plan.Fits());
+  EXPECT_EQ(plan.order().back(), stage);
+  plan.KeepOrder();
+  ExpectOrdered(plan, w.graph);
+  for (const Node* node : plan.order()) {
+    if (node == unstage || node == used) continue;
+    for (const Node* before : node->control_inputs()) {
+      EXPECT_TRUE(before != unstage && before != used) << node->name() << " leads to the Stage";
+    }
+  }
+}
+
+TEST(MemoryPlanTest, NodesThatMayBeDeadAreLeftAlone) {
+  Layers w(/*cheap=*/true);
+  Node* const pred = w.Place(w.Add("pred", "Noise"));
+  Node* const large = w.graph.FindNode("large0");
+  Node* const branch = w.Place(w.Add("switch", "Switch", {{large, 0}, {pred, 0}}));
+  Node* const taken = w.Place(w.Add("taken", "Heavy", {{branch, 1}}));
+  w.costs.RecordOutput("taken", 0, kLarge);
+  MemoryPlan plan(&w.graph, w.costs, w.Order(), 3 * kLarge);
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kRecompute).ok());
+  plan.KeepOrder();
+  ExpectOrdered(plan, w.graph);
+  EXPECT_TRUE(branch->control_inputs().empty());
+  EXPECT_TRUE(taken->control_inputs().empty() && taken->control_outputs().empty());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/memory/memory_simulation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/op/flops.h"
+
+namespace penstock {
+namespace {
+
+using Kind = Sharing::Kind;
+
+// 0 if the node does not say.
+double StateBytes(const Node& state) {
+  const EdgeType* const type = state.attr<EdgeType>("dtype");
+  const PartialShape* const partial = state.attr<PartialShape>("shape");
+  if (type == nullptr || partial == nullptr) return 0;
+  return AllocatedBytes(Elements(*partial) * static_cast<double>(SizeOf(type->dtype)));
+}
+
+}  // namespace
+
+MemorySimulation::MemorySimulation(const MemoryModel& model, absl::Span<Node* const> order)
+    : model_(model),
+      order_(order),
+      now_(model.devices_.size()),
+      now_own_(model.devices_.size()),
+      buffer_of_(model.output_bytes_.size()),
+      state_of_(model.output_bytes_.size()) {
+  profile_.devices.resize(model.devices_.size());
+}
+
+MemoryProfile MemorySimulation::Run() {
+  for (auto& device : profile_.devices) device.during.reserve(order_.size());
+  for (const Node* node : order_) RunNode(*node);
+  for (size_t b = 0; b < uses_.size(); ++b) {
+    if (uses_[b].left > 0) profile_.buffers[b].end = at_;
+  }
+  return std::move(profile_);
+}
+
+void MemorySimulation::RunNode(const Node& node) {
+  CopyStateThatIsRead(node);
+  MakeOutputs(node);
+  for (size_t d = 0; d < now_.size(); ++d) {
+    MemoryProfile::Device& device = profile_.devices[d];
+    device.during.push_back(now_[d]);
+    device.peak_own_bytes = std::max(device.peak_own_bytes, now_own_[d]);
+    if (now_[d] <= device.peak_bytes) continue;
+    device.peak_bytes = now_[d];
+    device.peak_at = at_;
+  }
+  // A fetched tensor is kept until the step has ended.
+  if (node.op().end != EndOp::kFetch) {
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const int buffer = InputBuffer(node, i);
+      if (buffer != kNone) Release(buffer, 1);
+    }
+  }
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    const int buffer = buffer_of_[node.id()][i];
+    if (buffer != kNone) Release(buffer, 0);
+  }
+  ++at_;
+}
+
+double MemorySimulation::Change(const Node& node) const {
+  double change = 0;
+  std::vector<int> freed;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const int b = InputBuffer(node, i);
+    const bool seen = std::find(freed.begin(), freed.end(), b) != freed.end();
+    if (b == kNone || seen || !uses_[b].counted || uses_[b].left != UsesOf(node, b)) continue;
+    if (node.op().end == EndOp::kFetch) continue;
+    freed.push_back(b);
+    change -= profile_.buffers[b].bytes;
+  }
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    const Sharing sharing = SharingOf(node, i);
+    const bool read = std::any_of(node.out_edges().begin(), node.out_edges().end(),
+                                  [i](const OutEdge& edge) { return edge.src_index == i; });
+    if (!read || sharing.kind == Kind::kState || sharing.kind == Kind::kKept) continue;
+    const int from = sharing.kind == Kind::kView ? InputBuffer(node, sharing.input) : kNone;
+    if (sharing.kind == Kind::kView) {
+      // The input's memory lives on.
+      if (std::find(freed.begin(), freed.end(), from) != freed.end()) {
+        change += profile_.buffers[from].bytes;
+      }
+    } else {
+      change += model_.Bytes({const_cast<Node*>(&node), i});
+    }
+  }
+  return change;
+}
+
+// The buffer of a value in a memory.
+int MemorySimulation::Find(const Endpoint& value, int memory) const {
+  if (memory != MemoryOf(*value.node)) {
+    const auto received = received_.find({{value.node->id(), value.index}, memory});
+    if (received != received_.end()) return received->second;
+  }
+  const std::vector<int>& made = buffer_of_[value.node->id()];
+  return made.empty() ? kNone : made[value.index];  // empty: the back edge of a loop
+}
+
+int MemorySimulation::InputBuffer(const Node& node, int input) const {
+  const Endpoint value = node.input(input);
+  return value.node == nullptr ? kNone : Find(value, MemoryOf(node));
+}
+
+int MemorySimulation::NewBuffer(const Endpoint& value, int device, double bytes, bool counted) {
+  profile_.buffers.push_back({value, device, bytes, at_, at_, /*received=*/false, counted});
+  uses_.push_back({0, counted});
+  if (counted) Count(device, profile_.buffers.back(), 1);
+  return static_cast<int>(profile_.buffers.size()) - 1;
+}
+
+void MemorySimulation::Count(int device, const Buffer& buffer, double sign) {
+  now_[device] += sign * buffer.bytes;
+  if (!buffer.received) now_own_[device] += sign * buffer.bytes;
+}
+
+// The node that made the handle, through those that pass it on.
+const Node* MemorySimulation::StateOf(const Node& node, int input) const {
+  const Node* const source = node.input(input).node;
+  return source == nullptr ? nullptr : state_of_[source->id()];
+}
+
+int MemorySimulation::StateBuffer(const Node& node, int input, int device) {
+  const Node* const state = StateOf(node, input);
+  if (state == nullptr) return kNone;
+  const auto [found, added] = state_buffer_.try_emplace(state->id(), kNone);
+  if (added) {
+    const double bytes = StateBytes(*state);
+    profile_.devices[device].state_bytes += bytes;
+    found->second = NewBuffer({const_cast<Node*>(state), 0}, device, bytes, false);
+  }
+  return found->second;
+}
+
+void MemorySimulation::MakeOutputs(const Node& node) {
+  const int device = model_.DeviceOf(node);
+  std::vector<int>& made = buffer_of_[node.id()];
+  made.assign(node.num_outputs(), kNone);
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    const Sharing sharing = SharingOf(node, i);
+    const Endpoint value = {const_cast<Node*>(&node), i};
+    const double bytes = model_.Bytes(value);
+    const EdgeType type = node.output_type(i);
+    switch (sharing.kind) {
+      case Kind::kState: {
+        if (state_of_[node.id()] == nullptr) state_of_[node.id()] = StateOf(node, sharing.input);
+        made[i] = StateBuffer(node, sharing.input, device);
+        if (type.ref || type.dtype == DType::kResource) made[i] = kNone;
+        break;
+      }
+      case Kind::kKept:
+        if (type.ref || type.dtype == DType::kResource) {
+          state_of_[node.id()] = &node;
+          break;
+        }
+        made[i] = NewBuffer(value, device, bytes, false);
+        if (node.op().end == EndOp::kFeed) profile_.devices[device].fed_bytes += bytes;
+        break;
+      case Kind::kView:
+        made[i] = InputBuffer(node, sharing.input);
+        break;
+      case Kind::kReuses:
+        made[i] = ReusedBuffer(node, i, sharing);
+        [[fallthrough]];
+      case Kind::kNew:
+        if (made[i] == kNone) made[i] = NewBuffer(value, device, bytes, true);
+        break;
+    }
+    if (made[i] == kNone) continue;
+    profile_.buffers[made[i]].values.push_back(value);
+    CountUses(node, i, made[i]);
+  }
+}
+
+// As KernelContext::ForwardOrAllocate decides.
+int MemorySimulation::ReusedBuffer(const Node& node, int output, const Sharing& sharing) const {
+  const double bytes = model_.Bytes({const_cast<Node*>(&node), output});
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (sharing.input >= 0 && i != sharing.input) continue;
+    const int b = InputBuffer(node, i);
+    if (b == kNone || !uses_[b].counted || uses_[b].left != 1) continue;
+    const bool same_type = node.input_type(i).dtype == node.output_type(output).dtype;
+    if (same_type && profile_.buffers[b].bytes == bytes) return b;
+  }
+  return kNone;
+}
+
+int MemorySimulation::UsesOf(const Node& node, int buffer) const {
+  int uses = 0;
+  for (int i = 0; i < node.num_inputs(); ++i) uses += InputBuffer(node, i) == buffer;
+  return uses;
+}
+
+// Counts the inputs that wait for the output; for those in another memory there is a copy.
+void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
+  const int here = MemoryOf(node);
+  for (const OutEdge& edge : node.out_edges()) {
+    if (edge.src_index != output) continue;
+    const int there = MemoryOf(*edge.dst);
+    if (there == here || node.op().is_constant) {
+      ++uses_[buffer].left;
+      continue;
+    }
+    const auto [found, added] = received_.try_emplace({{node.id(), output}, there}, kNone);
+    if (added) {
+      const int device = model_.DeviceOf(*edge.dst);
+      const double bytes = model_.Bytes({const_cast<Node*>(&node), output});
+      Buffer copy = {{const_cast<Node*>(&node), output}, device, bytes, at_, at_, true};
+      copy.values.push_back(copy.value);
+      found->second = static_cast<int>(profile_.buffers.size());
+      Count(device, copy, 1);
+      profile_.buffers.push_back(std::move(copy));
+      uses_.push_back({0, true});
+    }
+    ++uses_[found->second].left;
+  }
+}
+
+// The snapshots that are still to be read keep the old value; the update writes into a copy.
+void MemorySimulation::CopyStateThatIsRead(const Node& node) {
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (!Updates(node, i)) continue;
+    const Node* const state = StateOf(node, i);
+    const auto known = state == nullptr ? state_buffer_.end() : state_buffer_.find(state->id());
+    if (known == state_buffer_.end()) continue;
+    const int old = known->second;
+    if (uses_[old].left <= UsesOf(node, old)) continue;
+    const int device = model_.DeviceOf(node);
+    profile_.buffers[old].begin = at_;
+    uses_[old].counted = profile_.buffers[old].counted = true;
+    Count(profile_.buffers[old].device, profile_.buffers[old], 1);
+    known->second = NewBuffer({const_cast<Node*>(state), 0}, device, profile_.buffers[old].bytes,
+                              /*counted=*/false);
+  }
+}
+
+void MemorySimulation::Release(int buffer, int uses) {
+  Buffer& released = profile_.buffers[buffer];
+  uses_[buffer].left -= uses;
+  released.end = at_;
+  if (uses_[buffer].left > 0 || !uses_[buffer].counted) return;
+  uses_[buffer].counted = false;
+  Count(released.device, released, -1);
+}
+
+}  // namespace penstock

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MemorySimulation: one walk over the nodes of a step in their order: buffers are made, shared and
+// freed as the executor does it. Private to this folder.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/compiler/memory/buffer_sharing.h"
+#include "core/compiler/memory/memory_model.h"
+
+namespace penstock {
+
+class MemorySimulation {
+ public:
+  MemorySimulation(const MemoryModel& model, absl::Span<Node* const> order);
+  MemoryProfile Run();
+
+  // One node at a time, for those that choose the order as they go. `order` may then be empty.
+  void RunNode(const Node& node);
+  // How many bytes more the node's device holds when it has run. Negative: it frees some.
+  double Change(const Node& node) const;
+
+ private:
+  using Buffer = MemoryProfile::Buffer;
+  static constexpr int kNone = -1;
+  // Counts the inputs that have to be read before a buffer is freed.
+  struct Uses {
+    int left = 0;
+    bool counted = true;  // false: state, constants and feeds
+  };
+
+  int Find(const Endpoint& value, int memory) const;
+  // The buffer that the node reads as its input, or kNone.
+  int InputBuffer(const Node& node, int input) const;
+  int NewBuffer(const Endpoint& value, int device, double bytes, bool counted);
+  void MakeOutputs(const Node& node);
+  int ReusedBuffer(const Node& node, int output, const Sharing& sharing) const;
+  int UsesOf(const Node& node, int buffer) const;
+  void CountUses(const Node& node, int output, int buffer);
+  void CopyStateThatIsRead(const Node& node);
+  void Release(int buffer, int uses);
+  void Count(int device, const Buffer& buffer, double sign);
+  const Node* StateOf(const Node& node, int input) const;
+  int StateBuffer(const Node& node, int input, int device);
+  int MemoryOf(const Node& node) const { return model_.memory_of_[model_.DeviceOf(node)]; }
+
+  const MemoryModel& model_;
+  const absl::Span<Node* const> order_;
+  int at_ = 0;
+  MemoryProfile profile_;
+  std::vector<Uses> uses_;                   // by buffer
+  std::vector<double> now_, now_own_;        // by device
+  std::vector<std::vector<int>> buffer_of_;  // by node id, by output: where it was made
+  std::map<std::pair<std::pair<int, int>, int>, int> received_;  // (node, output), memory
+  std::vector<const Node*> state_of_;  // by node id: the state that its outputs refer to
+  std::map<int, int> state_buffer_;    // by id of the state's node: what snapshots share
+};
+
+}  // namespace penstock

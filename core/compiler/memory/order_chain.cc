@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/memory/order_chain.h"
+
+#include <algorithm>
+
+namespace penstock {
+
+OrderChain::OrderChain(Graph* graph, absl::Span<Node* const> order)
+    : graph_(*graph), leads_to_wait_(graph->max_id()), is_late_(graph->max_id()) {
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const Node& node = **it;
+    const auto leads = [&](const Node* next) { return leads_to_wait(*next); };
+    leads_to_wait_[node.id()] =
+        node.op().may_wait || std::ranges::any_of(node.control_outputs(), leads) ||
+        std::ranges::any_of(node.out_edges(), [&](const OutEdge& e) { return leads(e.dst); });
+  }
+}
+
+void OrderChain::Visit(const Node& node) {
+  const auto is_late = [&](const Node* before) {
+    return before != nullptr && is_late_[before->id()];
+  };
+  is_late_[node.id()] =
+      node.op().may_wait || std::ranges::any_of(node.control_inputs(), is_late) ||
+      std::ranges::any_of(node.inputs(), [&](const Endpoint& in) { return is_late(in.node); });
+}
+
+void OrderChain::WaitFor(const Ends& ends, Node* node) {
+  for (Node* end : ends.free) graph_.AddControlEdge(end, node);
+  if (leads_to_wait(*node)) return;
+  for (Node* end : ends.late) graph_.AddControlEdge(end, node);
+  if (!ends.late.empty()) is_late_[node->id()] = true;
+}
+
+void OrderChain::AddEnd(Node* node, Ends* ends) const {
+  (is_late_[node->id()] ? ends->late : ends->free).push_back(node);
+}
+
+void OrderChain::Append(Node* node, Ends* ends) {
+  WaitFor(*ends, node);
+  // It stands for the ends that it waits for, but to nodes that may not wait for it.
+  if (!leads_to_wait(*node)) ends->late.clear();
+  if (!is_late_[node->id()]) ends->free.clear();
+  AddEnd(node, ends);
+}
+
+}  // namespace penstock

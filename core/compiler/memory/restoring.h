@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Restoring: one attempt to free a buffer for a while: the nodes that read it late are given a copy
+// that is made shortly before they run. Private to this folder.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/compiler/memory/memory_plan.h"
+
+namespace penstock {
+
+class Restoring {
+ public:
+  // Frees `buffer`, an index into the plan's profile, while the node at `position` runs.
+  Restoring(MemoryPlan* plan, int buffer, int position, MemoryPlan::Means means);
+
+  // Changes graph and order. False if it cannot be done this way; then, and after an error, Undo
+  // must be called.
+  StatusOr<bool> Apply();
+  void Undo();
+  int num_added() const { return num_added_; }
+
+ private:
+  using Value = std::pair<int, int>;  // node id, output
+  // An input that is to read the copy.
+  struct Reader {
+    Node* node;
+    int input;
+    Endpoint value;
+  };
+  static constexpr int kDepthMax = 8;  // nodes in a row that are computed again
+
+  bool FindReaders();
+  StatusOr<bool> Restore(const Endpoint& value, int depth, Endpoint* restored);
+  StatusOr<bool> CopyNode(const Endpoint& value, int depth, Endpoint* restored);
+  StatusOr<bool> SwapThroughFile(const Endpoint& value, Endpoint* restored);
+  bool IsThere(const Endpoint& value) const;
+  bool IsCheap(const Node& node) const;
+  int BufferOf(const Endpoint& value) const;
+  StatusOr<Node*> Add(Graph::NodeSpec spec, const std::string& device, int position);
+  int SwapInPosition() const;
+  int SwapOutPosition(const Node& maker) const;
+
+  MemoryPlan& plan_;
+  Graph& graph_;
+  const MemoryProfile::Buffer buffer_;
+  const int index_, position_;
+  const MemoryPlan::Means means_;
+  const int first_id_;
+  const std::vector<Node*> order_before_;
+  std::vector<int> position_of_;  // by node id: in order_before_
+  std::map<Value, int> buffers_;  // which buffer holds a value on its own device
+  std::vector<Reader> readers_;   // late ones, in order
+  int first_late_ = 0;            // the position of the first of them
+  int last_early_ = 0;            // of the last one before
+  std::map<Value, Endpoint> restored_;
+  std::vector<std::pair<int, Node*>> added_;  // before which position of order_before_
+  int num_added_ = 0;
+};
+
+}  // namespace penstock

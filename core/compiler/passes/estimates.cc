@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/passes/estimates.h"
+
+#include <utility>
+
+#include "core/graph/infer_shapes.h"
+
+namespace penstock {
+namespace {
+
+// Returns the expected shapes of the graph's feeds.
+KnownShapes ExpectedFeeds(const PassContext& context) {
+  KnownShapes known;
+  const std::vector<PartialShape>& shapes = context.options.feed_shapes;
+  for (const Node* node : shapes.empty() ? std::vector<Node*>() : context.graph->nodes()) {
+    if (node->op().end != EndOp::kFeed) continue;
+    const auto index = static_cast<size_t>(*node->attr<int64_t>("index"));
+    if (index < shapes.size()) known.emplace(node->id(), shapes[index]);
+  }
+  return known;
+}
+
+}  // namespace
+
+Status EstimateCosts(PassContext& context) {
+  KnownShapes known = ExpectedFeeds(context);
+  if (!known.empty()) {
+    const StatusOr<ShapeMap> shapes = InferShapesWith(*context.graph, std::move(known));
+    if (shapes.ok()) {
+      context.costs.Estimate(*context.graph, *shapes, context.devices);
+      return OkStatus();
+    }
+    // Shapes that do not fit the graph fail the step that is fed them, not others of these names.
+  }
+  ASSIGN_OR_RETURN(const ShapeMap* const shapes, context.Shapes());
+  context.costs.Estimate(*context.graph, *shapes, context.devices);
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "core/compiler/memory/execution_order.h"
+#include "core/compiler/memory/memory_plan.h"
+#include "core/compiler/passes/estimates.h"
+#include "core/compiler/passes/passes.h"
+#include "core/graph/loop_frames.h"
+
+namespace penstock {
+namespace {
+
+// Those that are in memory at the device's peak, largest first.
+std::vector<const MemoryProfile::Buffer*> BuffersAtPeak(const MemoryProfile& profile, int device) {
+  std::vector<const MemoryProfile::Buffer*> buffers;
+  const int at = profile.devices[device].peak_at;
+  for (const MemoryProfile::Buffer& buffer : profile.buffers) {
+    if (buffer.device == device && buffer.counted && buffer.begin <= at && at <= buffer.end) {
+      buffers.push_back(&buffer);
+    }
+  }
+  std::stable_sort(buffers.begin(), buffers.end(),
+                   [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
+  return buffers;
+}
+
+std::string NameOf(const MemoryProfile::Buffer& buffer) {
+  return StrCat(buffer.value.node->name(), ":", buffer.value.index);
+}
+
+MemoryReport::Device Describe(const MemoryPlan& plan, int device) {
+  const MemoryProfile::Device& its = plan.profile().devices[device];
+  MemoryReport::Device report = {.device = plan.model().devices()[device],
+                                 .peak_bytes = its.peak_bytes,
+                                 .peak_own_bytes = its.peak_own_bytes,
+                                 .state_bytes = its.state_bytes,
+                                 .fed_bytes = its.fed_bytes};
+  if (its.peak_bytes > 0) report.peak_node = plan.order()[its.peak_at]->name();
+  for (const MemoryProfile::Buffer* buffer : BuffersAtPeak(plan.profile(), device)) {
+    if (report.largest.size() == MemoryReport::kTensorsMax || buffer->bytes == 0) break;
+    report.largest.push_back({NameOf(*buffer), buffer->bytes, buffer->received});
+  }
+  return report;
+}
+
+Status DoesNotFit(const MemoryReport& report) {
+  std::string list;
+  for (const MemoryReport::Device& device : report.devices) {
+    if (device.peak_bytes <= report.limit_bytes) continue;
+    absl::StrAppendFormat(&list,
+                          "\n%s: %.0f bytes while '%s' runs, %.0f too many (%.0f before the step "
+                          "was changed):",
+                          device.device, device.peak_bytes, device.peak_node,
+                          device.peak_bytes - report.limit_bytes, device.naive_bytes);
+    for (const MemoryReport::Tensor& tensor : device.largest) {
+      absl::StrAppendFormat(&list, "\n  %12.0f bytes  %s%s", tensor.bytes, tensor.name,
+                            tensor.received ? " (received)" : "");
+    }
+  }
+  return ResourceExhausted(
+      absl::StrFormat(
+          "memory_limit: the step does not fit into %.0f bytes on each device, although "
+          "its order was chosen for that, %d nodes would run again and %d tensors would "
+          "be swapped. Raise the limit or make the batch smaller.",
+          report.limit_bytes, report.num_recomputed, report.num_swapped),
+      list);
+}
+
+// Changes the step until it fits.
+Status Lower(MemoryPlan* plan, MemoryReport* report) {
+  RETURN_IF_ERROR(plan->SplitSums());
+  plan->LowerByOrder();
+  report->ordered = true;
+  RETURN_IF_ERROR(plan->LowerBy(MemoryPlan::Means::kRecompute));
+  RETURN_IF_ERROR(plan->LowerBy(MemoryPlan::Means::kSwap));
+  report->num_recomputed = plan->num_recomputed();
+  report->num_swapped = plan->num_swapped();
+  if (plan->Fits()) plan->KeepOrder();
+  return OkStatus();
+}
+
+}  // namespace
+
+Status FitMemory(PassContext& context) {
+  const auto limit = static_cast<double>(context.options.memory_limit);
+  if (limit < 0) {
+    return InvalidArgument("memory_limit: ", context.options.memory_limit,
+                           " is no number of bytes; 0 means no limit");
+  }
+  if (limit == 0 && !context.options.predict) return OkStatus();
+  MemoryReport& report = context.report.memory;
+  report.limit_bytes = limit;
+  ASSIGN_OR_RETURN(const LoopFrames loops, FindLoopFrames(*context.graph));
+  if (loops.any()) report.loop = loops.frames[1].name;
+  if (limit > 0 && loops.any()) {
+    return FailedPrecondition("memory_limit: the step has the loop '", report.loop,
+                              "', and what its iterations keep is not known before they run. "
+                              "Unroll it, or leave the limit out.");
+  }
+  RETURN_IF_ERROR(EstimateCosts(context));
+  ASSIGN_OR_RETURN(std::vector<Node*> order,
+                   ExecutorOrder(*context.graph, context.costs,
+                                 context.options.client_device.Task().ToString(), context.urgency));
+  MemoryPlan plan(context.graph, context.costs, std::move(order), limit);
+  const MemoryProfile naive = plan.profile();
+  if (limit > 0 && plan.IsNearLimit()) RETURN_IF_ERROR(Lower(&plan, &report));
+  for (size_t d = 0; d < naive.devices.size(); ++d) {
+    report.devices.push_back(Describe(plan, static_cast<int>(d)));
+    report.devices.back().naive_bytes = naive.devices[d].peak_bytes;
+  }
+  return limit > 0 && !plan.Fits() ? DoesNotFit(report) : OkStatus();
+}
+
+}  // namespace penstock

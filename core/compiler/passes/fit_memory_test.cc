@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/testing/world.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kBytes = 1'000'000;
+
+// Five tensors, of which each is used in two places: on the way there and on the way back.
+struct Chain : World {
+  Chain() {
+    Node* x = Add("in", "Noise");
+    std::vector<Node*> kept;
+    for (int i = 0; i < 5; ++i) {
+      x = Add(StrCat("kept", i), "Heavy", {{x, 0}});
+      kept.push_back(x);
+      x = Add(StrCat("small", i), "Product", {{x, 0}, {x, 0}});
+      costs.RecordOutput(kept.back()->name(), 0, kBytes);
+      costs.RecordOutput(x->name(), 0, 100);
+    }
+    for (int i = 4; i >= 0; --i) {
+      x = Add(StrCat("back", i), "Product", {{x, 0}, {kept[i], 0}});
+      costs.RecordOutput(x->name(), 0, 100);
+    }
+    costs.RecordOutput("in", 0, 100);
+    options.costs = &costs;
+  }
+  CostTable costs;
+};
+
+TEST(FitMemoryTest, PredictsWhenAsked) {
+  Chain w;
+  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
+  EXPECT_TRUE(w.report.memory.devices.empty());
+  w.options.predict = true;
+  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
+  ASSERT_EQ(w.report.memory.devices.size(), 1u);
+  const MemoryReport::Device& device = w.report.memory.devices[0];
+  EXPECT_EQ(device.device, kWorker);
+  EXPECT_NEAR(device.peak_bytes, 5 * kBytes, 0.02 * kBytes);
+  EXPECT_EQ(device.peak_bytes, device.naive_bytes);
+  ASSERT_GE(device.largest.size(), 5u);
+  EXPECT_NEAR(device.largest[0].bytes, kBytes, 4096);
+  EXPECT_THAT(device.largest[0].name, HasSubstr("kept"));
+  EXPECT_THAT(ToString(w.report), HasSubstr("peak 5017.8 kB of the step's tensors"));
+}
+
+TEST(FitMemoryTest, AStepThatFitsStaysAsItIs) {
+  Chain w;
+  w.options.memory_limit = static_cast<int64_t>(7 * kBytes);
+  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
+  EXPECT_FALSE(w.report.memory.ordered);
+  EXPECT_EQ(w.After("memory").num_nodes(), w.After("compress").num_nodes());
+}
+
+TEST(FitMemoryTest, AStepThatDoesNotIsChangedUntilItDoes) {
+  Chain w;
+  w.options.memory_limit = static_cast<int64_t>(3 * kBytes);
+  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
+  const MemoryReport& report = w.report.memory;
+  EXPECT_LE(report.devices.at(0).peak_bytes, 3 * kBytes);
+  EXPECT_GT(report.devices[0].naive_bytes, 4.9 * kBytes);
+  EXPECT_GT(report.num_recomputed, 0);
+  EXPECT_THAT(ToString(w.report), HasSubstr("nodes run again, 0 tensors swapped"));
+}
+
+// Layers on kWorker, each of which reads a weight from kPs and keeps something large until the end.
+struct DistantWeights : World {
+  static constexpr int kLayers = 12;
+  static constexpr double kWeight = 4e6, kKept = 2e6;
+
+  DistantWeights() {
+    Node* last = Add("x", "Input", {}, {.device = kWorker});
+    std::vector<Node*> kept;
+    for (int i = 0; i < kLayers; ++i) {
+      const std::string layer = StrCat("layer", i), weight = StrCat("weight", i);
+      Node* const variable = Add(StrCat("variable", i), "Var", {}, {.device = kPs});
+      Node* const w = Add(weight, "Identity", {{variable, 0}}, {.device = kPs});
+      last = Add(layer, "Product", {{last, 0}, {w, 0}}, {.device = kWorker});
+      costs.RecordNode(layer, *DeviceName::Parse(kWorker), 1e7);
+      costs.RecordNode(weight, *DeviceName::Parse(kPs), 1e3);
+      costs.RecordOutput(weight, 0, kWeight);
+      costs.RecordOutput(layer, 0, 1000);
+      kept.push_back(Add(StrCat("kept", i), "Heavy", {{last, 0}}, {.device = kWorker}));
+      costs.RecordNode(kept.back()->name(), *DeviceName::Parse(kWorker), 1e5);
+      costs.RecordOutput(kept.back()->name(), 0, kKept);
+      last = kept.back();
+    }
+    for (int i = kLayers - 1; i >= 0; --i) {
+      const std::string name = StrCat("end", i);
+      last = Add(name, "Product", {{last, 0}, {kept[i], 0}}, {.device = kWorker});
+      costs.RecordNode(name, *DeviceName::Parse(kWorker), 1e5);
+      costs.RecordOutput(name, 0, 1000);
+    }
+    options.costs = &costs;
+    options.predict = true;
+  }
+  double WorkerPeak() const {
+    for (const MemoryReport::Device& device : report.memory.devices) {
+      if (device.device == kWorker) return device.peak_bytes;
+    }
+    return 0;
+  }
+
+  CostTable costs;
+};
+
+TEST(FitMemoryTest, CountsWhatIsSentLateWhenItIsSent) {
+  DistantWeights early;
+  early.options.disabled_passes = {"schedule"};
+  ASSERT_TRUE(early.Compile({}, {"end0:0"}).ok());
+  EXPECT_GT(early.WorkerPeak(), DistantWeights::kLayers * DistantWeights::kWeight);
+  DistantWeights late;
+  ASSERT_TRUE(late.Compile({}, {"end0:0"}).ok());
+  EXPECT_LT(late.WorkerPeak(), early.WorkerPeak() / 1.5);
+}
+
+// The pass "schedule" has made the weights come late; what the worker keeps has to go, too.
+TEST(FitMemoryTest, KeepsWhatIsSentLateLate) {
+  DistantWeights w;
+  w.options.memory_limit = static_cast<int64_t>(5.5 * DistantWeights::kWeight);
+  const Status status = w.Compile({}, {"end0:0"}).status();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_LE(w.WorkerPeak(), static_cast<double>(w.options.memory_limit));
+  EXPECT_GT(w.report.memory.num_recomputed, 0);
+  int late = 0;
+  for (const Node* node : w.After("memory").nodes()) {
+    if (!node->name().starts_with("_late_")) continue;
+    ++late;
+    ASSERT_FALSE(node->control_inputs().empty());
+    EXPECT_EQ(node->control_inputs()[0]->assigned_device(), kWorker);
+  }
+  EXPECT_GT(late, 6);
+
+  DistantWeights early;
+  early.options.memory_limit = w.options.memory_limit;
+  early.options.disabled_passes = {"schedule"};
+  const Status refused = early.Compile({}, {"end0:0"}).status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("weight0:0 (received)"));
+}
+
+TEST(FitMemoryTest, RefusesWhatCannotFit) {
+  Chain w;
+  w.options.memory_limit = static_cast<int64_t>(kBytes) / 2;
+  const Status status = w.Compile({}, {"back0:0"}).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  const std::string text(status.message());
+  EXPECT_THAT(text, HasSubstr("memory_limit: the step does not fit into 500000 bytes"));
+  EXPECT_THAT(text, HasSubstr(kWorker));
+  EXPECT_THAT(text, HasSubstr("1003520 bytes  "));
+  EXPECT_THAT(text, HasSubstr("kept"));
+}
+
+TEST(FitMemoryTest, RefusesLoopsAndNonsense) {
+  LoopWorld w;
+  w.options.memory_limit = 1;
+  const Status loop = w.Compile({}, {"exit:0"}).status();
+  EXPECT_EQ(loop.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(loop.message()), HasSubstr("has the loop 'f'"));
+  Chain chain;
+  chain.options.memory_limit = -1;
+  EXPECT_EQ(chain.Compile({}, {"back0:0"}).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace penstock

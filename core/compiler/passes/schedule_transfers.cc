@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A consumer cannot hold a transfer back: values are pushed to its task as soon as they are there.
+// So what delays one is an edge to its sender, and costs a message. It pays for values that would
+// lie at the consumer for long, such as the weights of late layers.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/compiler/passes/estimates.h"
+#include "core/compiler/passes/passes.h"
+#include "core/compiler/placement/placed_problem.h"
+#include "core/graph/loop_frames.h"
+
+namespace penstock {
+namespace {
+
+constexpr double kBytesMin = 64 << 10;
+// A transfer is begun so early that it may take twice as long as predicted, and this much longer.
+constexpr double kSafety = 2, kSafetyNanos = 50'000;
+// The least that a delay has to gain, and the most that it may cost.
+constexpr double kPeakShareMin = 0.1, kPeakBytesMin = 1 << 20, kStepShareMax = 0.01;
+// Sums of the same bytes in another order differ by less.
+constexpr double kRounding = 1e-9;
+
+bool SpansDevices(const Graph& graph) {
+  const std::vector<Node*> nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+    return node->assigned_device() != nodes.front()->assigned_device();
+  });
+}
+
+// Whether a node makes or reads state, rather than changing it or waiting for a change.
+bool OnlyKnowsState(const Node& node) {
+  if (node.op().only_reads || node.op().end == EndOp::kFeed) return true;
+  const bool makes_handle =
+      node.num_outputs() > 0 &&
+      (node.output_type(0).ref || node.output_type(0).dtype == DType::kResource);
+  return makes_handle && node.num_inputs() == 0;
+}
+
+class TransferSchedule {
+ public:
+  explicit TransferSchedule(PassContext* context) : context_(*context) {}
+
+  Status Run() {
+    ASSIGN_OR_RETURN(early_, Describe(*context_.graph));
+    const std::vector<double> ranks = UpwardRanks(early_.problem);
+    context_.urgency.assign(context_.graph->max_id(), 0);
+    for (size_t i = 0; i < ranks.size(); ++i) context_.urgency[early_.order[i]->id()] = ranks[i];
+    if (context_.options.partial_run) return OkStatus();
+    ASSIGN_OR_RETURN(const LoopFrames frames, FindLoopFrames(*context_.graph));
+    if (frames.any()) return OkStatus();
+    step_ = PredictStep(early_.problem, early_.device, ranks);
+    FindCertainNodes();
+    FindDelays();
+    return delays_.empty() ? OkStatus() : DelayIfItPays();
+  }
+
+ private:
+  struct Delay {
+    int node = 0, output = 0;  // `output` of the graph's node
+    int to = 0;                // device
+    int after = 0;             // the node on `to` that it waits for
+  };
+
+  StatusOr<PlacedProblem> Describe(const Graph& graph) {
+    return DescribePlaced(graph, context_.devices, context_.costs, context_.options.client_device);
+  }
+
+  // Notes, by device and in order of their predicted ends, the nodes that run in every step and end
+  // by themselves.
+  void FindCertainNodes() {
+    certain_.resize(context_.devices.size());
+    std::vector<bool> is_certain(early_.order.size());
+    for (size_t i = 0; i < early_.order.size(); ++i) {
+      const Node& node = *early_.order[i];
+      const auto from_certain = [&](const Node* source) {
+        const int index = early_.index[source->id()];
+        return is_certain[index];
+      };
+      is_certain[i] =
+          FlowOpOf(node) == FlowOp::kNone && (!node.op().stateful || OnlyKnowsState(node)) &&
+          std::all_of(node.inputs().begin(), node.inputs().end(),
+                      [&](const Endpoint& in) { return from_certain(in.node); }) &&
+          std::all_of(node.control_inputs().begin(), node.control_inputs().end(), from_certain);
+      if (is_certain[i]) {
+        certain_[early_.device[i]].emplace_back(step_.runs[i].end_ns, static_cast<int>(i));
+      }
+    }
+    for (auto& nodes : certain_) std::sort(nodes.begin(), nodes.end());
+  }
+
+  void FindDelays() {
+    const PlacementProblem& problem = early_.problem;
+    for (const PredictedStep::Transfer& sent : step_.transfers) {
+      if (sent.output < 0 || problem.output_bytes[sent.output] < kBytesMin) continue;
+      const Node& source = *early_.order[sent.node];
+      if (FlowOpOf(source) != FlowOp::kNone) continue;
+      if (problem.devices[sent.from].task == problem.devices[sent.to].task) continue;
+      const LinkRates link = problem.Link(sent.from, sent.to);
+      const double lasts = link.latency_ns + problem.output_bytes[sent.output] / link.bytes_per_ns;
+      const double message = problem.Link(sent.to, sent.from).latency_ns;
+      const double latest = NeededAt(sent) - kSafety * (lasts + message) - kSafetyNanos;
+      const int after = LastCertainBefore(sent.to, latest);
+      if (after < 0 || step_.runs[after].end_ns <= sent.start_ns) continue;
+      const int output = sent.output - early_.first_output[sent.node];
+      delays_.push_back({sent.node, output, sent.to, after});
+    }
+  }
+
+  // When the first node that reads what was sent starts.
+  double NeededAt(const PredictedStep::Transfer& sent) {
+    if (first_reads_.empty()) {
+      const PlacementProblem& problem = early_.problem;
+      for (int node = 0; node < problem.num_nodes(); ++node) {
+        for (int i = problem.first_input[node]; i < problem.first_input[node + 1]; ++i) {
+          const int output = problem.inputs[i].output;
+          if (output < 0) continue;
+          const double start = step_.runs[node].start_ns;
+          const auto [first, is_new] =
+              first_reads_.try_emplace(std::pair(output, early_.device[node]), start);
+          if (!is_new) first->second = std::min(first->second, start);
+        }
+      }
+    }
+    return first_reads_.at({sent.output, sent.to});
+  }
+
+  int LastCertainBefore(int device, double latest_ns) const {
+    const auto& nodes = certain_[device];
+    const auto end = std::lower_bound(nodes.begin(), nodes.end(), std::pair(latest_ns, 0));
+    return end == nodes.begin() ? -1 : std::prev(end)->second;
+  }
+
+  // All edges that are added go forward in the predicted time, as those of the graph do, so they
+  // close no cycle.
+  StatusOr<Graph> Delayed(CostTable* costs) const {
+    Graph graph = context_.graph->Clone();
+    for (const Delay& delay : delays_) {
+      Node* const source = graph.node(early_.order[delay.node]->id());
+      Node* const after = graph.node(early_.order[delay.after]->id());
+      ASSIGN_OR_RETURN(Node * late,
+                       graph.AddNode({.name = graph.UniqueName(StrCat("_late_", source->name())),
+                                      .op = "Identity",
+                                      .inputs = {{source, delay.output}},
+                                      .control_inputs = {after},
+                                      .attrs = {{"T", source->output_type(delay.output).dtype}},
+                                      .device = source->assigned_device()}));
+      graph.set_assigned_device(late, source->assigned_device());
+      costs->RecordOutput(late->name(), 0, costs->OutputBytes(*source, delay.output));
+      const std::string to = context_.devices[delay.to].name.ToString();
+      const std::vector<OutEdge> edges = source->out_edges();  // a copy: it changes
+      for (const OutEdge& edge : edges) {
+        if (edge.src_index != delay.output || edge.dst->assigned_device() != to) continue;
+        RETURN_IF_ERROR(graph.SetInput(edge.dst, edge.dst_index, {late, 0}));
+      }
+    }
+    return graph;
+  }
+
+  Status DelayIfItPays() {
+    CostTable costs = context_.costs;
+    ASSIGN_OR_RETURN(Graph graph, Delayed(&costs));
+    ASSIGN_OR_RETURN(const PlacedProblem late, DescribePlaced(graph, context_.devices, costs,
+                                                              context_.options.client_device));
+    const PredictedStep step = PredictStep(late.problem, late.device, UpwardRanks(late.problem));
+    if (step.end_ns > (1 + kStepShareMax) * step_.end_ns) return OkStatus();
+    const std::vector<double> before = PeakBytes(early_, step_), after = PeakBytes(late, step);
+    bool pays = false;
+    for (size_t d = 0; d < before.size(); ++d) {
+      if (after[d] > (1 + kRounding) * before[d]) return OkStatus();
+      const double saved = before[d] - after[d];
+      pays |= saved >= kPeakBytesMin && saved >= kPeakShareMin * before[d];
+    }
+    if (!pays) return OkStatus();
+    *context_.graph = std::move(graph);
+    context_.costs = std::move(costs);
+    context_.urgency.resize(context_.graph->max_id(), 0);
+    return OkStatus();
+  }
+
+  PassContext& context_;
+  PlacedProblem early_;
+  PredictedStep step_;  // with all transfers as early as they can be
+  std::vector<std::vector<std::pair<double, int>>> certain_;  // by device: end, node
+  std::map<std::pair<int, int>, double> first_reads_;  // by output and device: the first start
+  std::vector<Delay> delays_;
+};
+
+}  // namespace
+
+Status ScheduleTransfers(PassContext& context) {
+  if (!SpansDevices(*context.graph)) return OkStatus();
+  // Passes after "place" may have added nodes.
+  if (context.graph->max_id() > context.costs.num_estimated()) {
+    RETURN_IF_ERROR(EstimateCosts(context));
+  }
+  return TransferSchedule(&context).Run();
+}
+
+}  // namespace penstock

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "core/compiler/pass/cost_table.h"
+#include "core/compiler/placement/placed_problem.h"
+#include "core/compiler/testing/world.h"
+#include "core/graph/graph.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+constexpr double kMega = 1e6;
+
+// A chain of layers on kWorker, each of which reads a weight of `bytes` from kPs.
+struct Layers : World {
+  explicit Layers(int count, double layer_ns = 10 * kMega, double bytes = 4 * kMega) {
+    Node* last = Add("x", "Input", {}, {.device = kWorker});
+    for (int i = 0; i < count; ++i) {
+      const std::string layer = StrCat("layer", i), weight = StrCat("weight", i);
+      Node* const variable = Add(StrCat("variable", i), "Var", {}, {.device = kPs});
+      Node* const w = Add(weight, "Identity", {{variable, 0}}, {.device = kPs});
+      last = Add(layer, "Sum2", {{last, 0}, {w, 0}}, {.device = kWorker});
+      costs.RecordNode(layer, *DeviceName::Parse(kWorker), layer_ns);
+      for (const Node* node : {variable, w}) {
+        costs.RecordNode(node->name(), *DeviceName::Parse(kPs), 1000);
+      }
+      costs.RecordOutput(weight, 0, bytes);
+    }
+    options.costs = &costs;
+  }
+
+  struct Predicted {
+    double step_ns = 0, worker_bytes = 0;
+  };
+  Predicted PredictAfter(const std::string& pass) {
+    const Graph& placed = After(pass);
+    CostTable known = costs;
+    known.Estimate(placed, *InferShapes(placed));
+    for (const Node* node : placed.nodes()) {
+      if (node->name().starts_with("_late_")) {
+        known.RecordOutput(node->name(), 0, known.OutputBytes(*node->input(0).node, 0));
+      }
+    }
+    const auto problem = DescribePlaced(placed, devices, known, options.client_device);
+    EXPECT_TRUE(problem.ok()) << problem.status();
+    const PredictedStep step =
+        PredictStep(problem->problem, problem->device, UpwardRanks(problem->problem));
+    return {step.end_ns, PeakBytes(*problem, step)[1]};
+  }
+
+  int CountLate() {
+    int count = 0;
+    for (const Node* node : After("schedule").nodes()) {
+      count += node->name().starts_with("_late_") ? 1 : 0;
+    }
+    return count;
+  }
+
+  CostTable costs;
+};
+
+TEST(ScheduleTransfersTest, WeightsArriveShortlyBeforeTheirLayers) {
+  Layers w(12);
+  ASSERT_TRUE(w.Compile({}, {"layer11:0"}).ok());
+  const Layers::Predicted early = w.PredictAfter("compress"), late = w.PredictAfter("schedule");
+  EXPECT_GT(w.CountLate(), 8);
+  EXPECT_GT(early.worker_bytes, 8 * 4 * kMega) << "most weights wait for their layers";
+  EXPECT_LT(late.worker_bytes, 5 * 4 * kMega);
+  EXPECT_LE(late.step_ns, 1.01 * early.step_ns);
+}
+
+// Forwards and backwards, as a training step: the first layers' weights are needed at both ends of
+// the step and stay, so less is saved.
+TEST(ScheduleTransfersTest, ATrainingStepNeedsFirstWeightsTwice) {
+  Layers w(12);
+  Node* gradient = w.graph.FindNode("layer11");
+  for (int i = 11; i >= 0; --i) {
+    const std::string name = StrCat("back", i);
+    Node* const weight = w.graph.FindNode(StrCat("weight", i));
+    gradient = w.Add(name, "Sum2", {{gradient, 0}, {weight, 0}}, {.device = kWorker});
+    w.costs.RecordNode(name, *DeviceName::Parse(kWorker), 20 * kMega);
+  }
+  ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
+  // At the turn all weights are there: no schedule can lower that peak, so nothing is delayed.
+  EXPECT_EQ(w.CountLate(), 0);
+}
+
+TEST(ScheduleTransfersTest, LeavesWhatIsNeededAtOnceOrIsSmall) {
+  Layers busy(12, /*layer_ns=*/1000);  // the link is the bottleneck: every transfer is late already
+  ASSERT_TRUE(busy.Compile({}, {"layer11:0"}).ok());
+  EXPECT_EQ(busy.CountLate(), 0);
+  Layers small(12, 10 * kMega, /*bytes=*/1000);
+  ASSERT_TRUE(small.Compile({}, {"layer11:0"}).ok());
+  EXPECT_EQ(small.CountLate(), 0);
+}
+
+TEST(ScheduleTransfersTest, CanBeLeftOut) {
+  Layers w(12);
+  w.options.disabled_passes = {"schedule"};
+  ASSERT_TRUE(w.Compile({}, {"layer11:0"}).ok());
+  EXPECT_EQ(w.after.count("schedule"), 0u);
+}
+
+// Layers that come after a node which may wait for another part of the step delay nothing: the
+// other part may be what is delayed.
+TEST(ScheduleTransfersTest, NodesThatMayWaitDelayNothing) {
+  Layers w(12);
+  Node* const waits = w.Add("waits", "Use", {{w.graph.FindNode("x"), 0}}, {.device = kWorker});
+  ASSERT_TRUE(w.graph.SetInput(w.graph.FindNode("layer0"), 0, {waits, 0}).ok());
+  ASSERT_TRUE(w.Compile({}, {"layer11:0"}).ok());
+  EXPECT_EQ(w.CountLate(), 0);
+}
+
+TEST(ScheduleTransfersTest, PartialRunsAreLeft) {
+  Layers w(12);
+  w.options.partial_run = true;
+  ASSERT_TRUE(w.Compile({}, {"layer11:0"}).ok());
+  EXPECT_EQ(w.CountLate(), 0);
+}
+
+// The graph reads the weights last layer first; the partition sends them first layer first.
+TEST(ScheduleTransfersTest, VariablesLeaveInTheOrderOfNeed) {
+  World w;
+  std::vector<Endpoint> weights;
+  for (int i = 0; i < 4; ++i) {
+    Node* const variable = w.Add(StrCat("variable", i), "Var", {}, {.device = kPs});
+    weights.push_back(
+        {w.Add(StrCat("weight", i), "Identity", {{variable, 0}}, {.device = kPs}), 0});
+  }
+  Node* last = w.Add("x", "Input", {}, {.device = kWorker});
+  for (int i = 3; i >= 0; --i) {
+    last = w.Add(StrCat("layer", i), "Sum2", {weights[i], {last, 0}}, {.device = kWorker});
+  }
+  const auto partitions = w.Compile({}, {"layer0:0"});
+  ASSERT_TRUE(partitions.ok()) << partitions.status();
+  const auto order_of = [](const Partition& ps) {
+    std::vector<std::string> names;
+    for (const Node* node : ps.graph.nodes()) {
+      if (node->op_name() == "Var") names.push_back(node->name());
+    }
+    return names;
+  };
+  ASSERT_EQ((*partitions)[0].device, kPs);
+  EXPECT_EQ(order_of((*partitions)[0]),
+            (std::vector<std::string>{"variable3", "variable2", "variable1", "variable0"}));
+  w.options.disabled_passes = {"schedule"};
+  const auto unordered = w.Compile({}, {"layer0:0"});
+  ASSERT_TRUE(unordered.ok()) << unordered.status();
+  EXPECT_EQ(order_of((*unordered)[0]),
+            (std::vector<std::string>{"variable0", "variable1", "variable2", "variable3"}))
+      << "prune visits first inputs first, and the last layer's weight is one";
+}
+
+}  // namespace
+}  // namespace penstock

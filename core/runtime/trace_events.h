@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TraceEvents: writes a time line in Chrome's Trace Event Format, which https://ui.perfetto.dev and
+// chrome://tracing show. It has processes, lanes in processes ("tid"), and boxes in lanes ("ph":
+// "X"). Viewers need the boxes of one lane to be nested, so boxes that overlap get separate lanes.
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace penstock {
+
+class TraceEvents {
+ public:
+  struct Box {
+    std::string name;
+    int64_t start_ns = 0, end_ns = 0;
+    nlohmann::json args = nlohmann::json::object();
+  };
+  struct Place {
+    int process = 0, lane = 0;
+  };
+
+  // Times are relative to `origin_ns`.
+  explicit TraceEvents(int64_t origin_ns) : origin_ns_(origin_ns) {}
+
+  // Returns the number of the process: 0, 1, ...
+  int AddProcess(const std::string& name);
+  // Adds the box to one of the process's lanes with this name. REQUIRES: boxes of one name are
+  // added in the order of their starts.
+  Place Add(int process, const std::string& lanes, const Box& box);
+  // Adds an arrow between two boxes, from the start of `from` to the start of `to`.
+  void AddArrow(Place from, int64_t from_ns, Place to, int64_t to_ns);
+
+  // Returns the contents of the file.
+  std::string Json() const;
+
+ private:
+  struct Lane {
+    int number;
+    int64_t free_from_ns;
+  };
+  struct Process {
+    int num_lanes = 0;
+    std::map<std::string, std::vector<Lane>> lanes;
+  };
+  void Name(const char* what, int process, int lane, const std::string& name);
+  double Micros(int64_t at_ns) const { return static_cast<double>(at_ns - origin_ns_) * 1e-3; }
+  void Write(const nlohmann::json& event);
+
+  const int64_t origin_ns_;
+  std::vector<Process> processes_;
+  int64_t num_arrows_ = 0;
+  std::string events_;
+};
+
+}  // namespace penstock
