@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ops read from their small integer inputs (shapes, axes, permutations, paddings), checked.
+// Reads and checks the small integer inputs of ops: shapes, axes, permutations, paddings.
 //
-// Every function takes the input's name and says in its InvalidArgument what was expected of it.
+// Every function takes the input's name; its InvalidArgument says which form of input was expected.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,37 @@
 
 namespace penstock {
 
-// The one integer of a scalar int32 or int64 tensor. (A vector of one element passes, as
-// TensorFlow-1 clients send such.)
+// Returns the integer of an int32 or int64 scalar. Also accepts a vector of one element, because
+// TensorFlow 1 clients send such vectors.
 StatusOr<int64_t> IntScalar(const Tensor& tensor, string_view name);
-// The integers of an int32 or int64 vector.
+// Returns the integers of an int32 or int64 vector.
 StatusOr<Dims> IntVector(const Tensor& tensor, string_view name);
-// The same, where there must be `count` of them.
+// Like IntVector above. InvalidArgument unless the vector has `count` elements.
 StatusOr<Dims> IntVector(const Tensor& tensor, string_view name, int64_t count);
-// Row-major integers of an int32 or int64 matrix with `rows` rows and 2 columns (paddings, crops).
+// Returns the row-major integers of an int32 or int64 matrix with `rows` rows and 2 columns
+// (paddings, crops).
 StatusOr<Dims> IntPairs(const Tensor& tensor, string_view name, int64_t rows);
-// A vector as the shape that it spells.
+// Returns the shape whose dimensions are the elements of an integer vector.
 StatusOr<Shape> ShapeVector(const Tensor& tensor, string_view name);
 
-// `axis` in [-rank, rank), counted from the front.
+// Returns the axis counted from the front. InvalidArgument unless it is in [-rank, rank).
 StatusOr<int> NormalAxis(int64_t axis, int rank, string_view name);
-// The axis that a scalar tensor holds.
+// Returns the axis that a scalar tensor holds, counted from the front.
 StatusOr<int> AxisInput(const Tensor& tensor, int rank, string_view name);
 
-// Arithmetic on dimensions that may be PartialShape::kUnknown. What does not fit in 64 bits is
-// unknown too; Shape::Make refuses it when the op runs.
+// Arithmetic on dimensions that may be PartialShape::kUnknown. A result that does not fit in 64
+// bits is kUnknown too; Shape::Make refuses it when the op runs.
 int64_t AddDims(int64_t a, int64_t b);
 int64_t MultiplyDims(int64_t a, int64_t b);
 
-// For shape functions. The shape that constant input i spells; where it is not constant, the rank
-// that its length gives, or nothing at all.
+// For shape functions: returns the shape that input i holds if the input is constant. Otherwise
+// returns a shape of known rank if the input's length is known, else an unknown shape.
 StatusOr<PartialShape> ShapeInput(const ShapeScope& s, int i);
-// Dimensions [begin, end) of `shape`, whose rank must be known.
+// Returns dimensions [begin, end) of `shape`, whose rank must be known.
 PartialShape SubShape(const PartialShape& shape, int begin, int end);
-// a's dimensions followed by b's; of unknown rank where one is.
+// Returns a's dimensions followed by b's, or an unknown shape if the rank of a or b is unknown.
 StatusOr<PartialShape> JoinShapes(const PartialShape& a, const PartialShape& b);
-// States output i by its dimensions, checking them.
+// Sets the shape of output i. Returns an error if the dimensions are not valid.
 Status SetOutput(ShapeScope& s, int i, absl::Span<const int64_t> dims);
 
 }  // namespace penstock

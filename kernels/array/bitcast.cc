@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bitcast: the same bytes as another dtype.
+// Bitcast: reinterprets the bytes of a tensor as another dtype.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// A narrower type adds a last dimension, a wider one takes it away.
+// Casting to a narrower type appends a last dimension; casting to a wider one removes it.
 StatusOr<Dims> CastDims(absl::Span<const int64_t> dims, DType from, DType to) {
   const auto in = static_cast<int64_t>(SizeOf(from)), out = static_cast<int64_t>(SizeOf(to));
   Dims cast(dims.begin(), dims.end());
@@ -48,7 +48,7 @@ Status BitcastShape(ShapeScope& s) {
 
 OP(Bitcast) {
   return {
-      .doc = "The bytes of the input as elements of `type`.",
+      .doc = "Reinterprets the bytes of the input as elements of `type`.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "type"}},
       .types = {{"T", With(kNumber, kQuantized)}, {"type", With(kNumber, kQuantized)}},
@@ -57,6 +57,7 @@ OP(Bitcast) {
       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"type", DType::kInt8}}},
                    {.inputs = {{{{2, 4}}}},
                     .attrs = {{"T", DType::kInt8}, {"type", DType::kFloat}}}},
+      .is_view = true,
   };
 }
 KERNEL_ANY_TYPE(Bitcast, BitcastKernel);

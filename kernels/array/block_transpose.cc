@@ -7,8 +7,8 @@
 namespace penstock {
 namespace {
 
-// Transposition of small squares in vector registers: to[j][i] = from[i][j].
-// An N x N square takes log2(N) rounds of interleaving row i with row i + N/2.
+// Transposes a small square in vector registers: to[j][i] = from[i][j]. An N x N square takes
+// log2(N) rounds, each of which interleaves row i with row i + N/2.
 template <class U>
 struct Square {
   typedef U Vector __attribute__((vector_size(16)));
@@ -22,7 +22,7 @@ struct Square {
   static void Transpose(const char* from, int64_t from_stride, char* to, int64_t to_stride) {
     constexpr auto kLanes = std::make_integer_sequence<int, kSize>();
     Vector rows[kSize], next[kSize];
-    // Unrolled, so that both arrays are registers.
+    // Unrolled, so that both arrays are kept in registers.
 #pragma GCC unroll 16
     for (int i = 0; i < kSize; ++i) memcpy(&rows[i], from + i * from_stride, 16);
 #pragma GCC unroll 4
@@ -57,15 +57,16 @@ void TransposeScalars(const TransposedBlock& block, const char* from, char* to) 
   }
 }
 
-// A tile of one cache line by one cache line, by way of a buffer: every line of the source is read
-// once and every line of the destination written once and whole, even where their strides put them
-// all in the same few places of the cache.
+// Transposes a tile of one cache line by one cache line through a buffer. So every line of the
+// source is read once, and every line of the destination is written completely and once, even if
+// the strides map all lines to the same few sets of the cache.
 template <class U>
 void TransposeTile(const TransposedBlock& block, const char* from, char* to) {
   constexpr int64_t kTile = kCacheLine / sizeof(U), kSize = Square<U>::kSize;
   alignas(kCacheLine) char tile[kTile][kCacheLine];
-  // The next tile below: strides this long hide it from the hardware's prefetcher (1.3 to 1.6 times
-  // as fast from 16 MiB on, a tenth slower within the caches: transpose_benchmark.cc).
+  // Prefetch the next tile below: strides this long defeat the hardware's prefetcher. This makes
+  // transposes from 16 MiB on 1.3 to 1.6 times as fast, and those within the caches a tenth slower
+  // (transpose_benchmark.cc).
   for (int64_t i = 0; i < kTile; ++i) {
     __builtin_prefetch(from + (kTile + i) * block.from_stride);
     __builtin_prefetch(to + i * block.to_stride + kCacheLine, 1);
@@ -79,7 +80,8 @@ void TransposeTile(const TransposedBlock& block, const char* from, char* to) {
   for (int64_t c = 0; c < kTile; ++c) memcpy(to + c * block.to_stride, tile[c], kCacheLine);
 }
 
-// Transposes in tiles; the rest beside tiles in squares, and the rest beside squares one by one.
+// Transposes a block in tiles; what remains at the edges in squares, and the remaining elements one
+// by one.
 template <class U>
 void TransposeRest(const TransposedBlock& block, const char* from, char* to, bool beside_tiles) {
   if (beside_tiles) {
@@ -91,7 +93,7 @@ void TransposeRest(const TransposedBlock& block, const char* from, char* to, boo
 
 }  // namespace
 
-// Tiles, or squares if the block is smaller, and then the ragged edges.
+// Chooses tiles, or squares if the block is smaller than a tile, and then transposes the edges.
 template <class U>
 void TransposeBlock(const TransposedBlock& block, const char* from, char* to) {
   constexpr int64_t kTile = kCacheLine / sizeof(U), kSize = Square<U>::kSize;

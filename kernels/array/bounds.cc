@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LowerBound, UpperBound: where values would go in rows that are sorted.
+// LowerBound, UpperBound: the positions at which values would be inserted into sorted rows.
 #include <algorithm>
 #include <limits>
 
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// kUpper: behind elements that are equal to the value, not in front of them.
+// kUpper: the position after elements that equal the value, else before them.
 template <class T, bool kUpper>
 class BoundKernel final : public Kernel {
  public:
@@ -74,9 +74,15 @@ OpDef BoundOp(const char* doc) {
   };
 }
 
-OP(LowerBound) { return BoundOp("How many elements of a sorted row are less than each value."); }
+OP(LowerBound) {
+  return BoundOp(
+      "Returns, for each value, the number of elements of its sorted row that are less "
+      "than it.");
+}
 OP(UpperBound) {
-  return BoundOp("How many elements of a sorted row are not greater than each value.");
+  return BoundOp(
+      "Returns, for each value, the number of elements of its sorted row that are not "
+      "greater than it.");
 }
 KERNEL(LowerBound, LowerBoundKernel, half, bfloat16, float, double, int8_t, int16_t, int32_t,
        int64_t, uint8_t, uint16_t, uint32_t, uint64_t);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckNumerics: the input, or an error if it holds NaN or infinity.
+// CheckNumerics: returns its input, or an error if it holds NaN or infinity.
 #include <limits>
 
 #include "core/op/gradient.h"
@@ -10,13 +10,13 @@
 namespace penstock {
 namespace {
 
-// Classifies a float by its bits: all ones in the exponent mean infinity, or NaN if the fraction is
-// not 0.
+// Classifies a float by its bits: if all bits of the exponent are ones it is infinity, or NaN if
+// the fraction is not 0.
 template <class Bits>
 void Find(const Tensor& tensor, Bits exponent, bool* nan, bool* infinite) {
   const auto* bits = static_cast<const Bits*>(tensor.raw_data());
   constexpr Bits kMagnitude = std::numeric_limits<Bits>::max() >> 1;
-  Bits largest = 0;  // NaN > infinity > finite, as magnitudes
+  Bits largest = 0;  // as magnitudes, NaN > infinity > finite
   bool any_infinite = false;
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
     const Bits magnitude = bits[i] & kMagnitude;
@@ -73,7 +73,9 @@ std::vector<Gradient> CheckNumericsGradient(const GradientScope& g) {
 
 OP(CheckNumerics) {
   return {
-      .doc = "The input; an error that shows `message` where an element is NaN or infinite.",
+      .doc =
+          "Returns the input. InvalidArgument, with `message`, if an element is NaN or "
+          "infinite.",
       .inputs = {{"tensor", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kFloating}},
@@ -81,8 +83,9 @@ OP(CheckNumerics) {
       .shape = SameShape,
       .gradient = CheckNumericsGradient,
       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"message", "the weights"}}}},
-      // Its error is its effect: it is neither folded nor merged away.
+      // Stateful because of its error: so it is neither folded nor merged with an equal node.
       .stateful = true,
+      .is_view = true,
   };
 }
 KERNEL_ANY_TYPE(CheckNumerics, CheckNumericsKernel);

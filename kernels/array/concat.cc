@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joining along a dimension: Concat (axis first), ConcatV2 (axis last), and ConcatOffset, which
-// their gradient needs.
+// Concatenation along a dimension: Concat (axis first), ConcatV2 (axis last), and ConcatOffset,
+// which their gradient uses.
 #include <limits>
 
 #include "core/op/gradient.h"
@@ -22,7 +22,7 @@ StatusOr<int> ConcatAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-// `total` becomes the joined shape.
+// Adds the size of `shape` along the axis to `total`, the shape of the result.
 Status AddToShape(const Shape& first, const Shape& shape, int index, int axis, Dims* total) {
   if (shape.rank() != first.rank()) {
     return InvalidArgument("ConcatOp : Ranks of all input tensors should match: shape[0] = ",
@@ -38,7 +38,8 @@ Status AddToShape(const Shape& first, const Shape& shape, int index, int axis, D
   return OkStatus();
 }
 
-// The elements of one dimension-`axis` row and everything below it.
+// Returns the number of elements of one index of dimension `axis`: the product of that and all
+// later dimensions.
 int64_t RowElements(const Shape& shape, int axis) {
   int64_t elements = 1;
   for (int i = axis; i < shape.rank(); ++i) elements *= shape.dim(i);
@@ -93,7 +94,7 @@ class ConcatKernel final : public Kernel {
   }
 };
 
-// The shapes that the inputs [first, first + n) and the axis allow.
+// Sets the output's shape as far as the inputs [first, first + n) and the axis determine it.
 Status ConcatShape(ShapeScope& s, int axis_input, int first, int n) {
   int rank = -1;
   for (int i = first; i < first + n && rank < 0; ++i) rank = s.input(i).rank();
@@ -118,7 +119,7 @@ Status ConcatShape(ShapeScope& s, int axis_input, int first, int n) {
   return OkStatus();
 }
 
-// The slices of dy that belong to each value.
+// Returns the slice of dy that belongs to each value.
 std::vector<Gradient> SliceBack(const GradientScope& g, const Outputs& values, Output axis) {
   if (axis.dtype() != DType::kInt32) axis = Cast(axis, DType::kInt32);
   const Outputs shapes = CallN("ShapeN", {values});
@@ -182,7 +183,7 @@ Status ConcatOffsetShape(ShapeScope& s) {
 
 OP(Concat) {
   return {
-      .doc = "The values joined along dimension concat_dim.",
+      .doc = "Concatenates the values along dimension concat_dim.",
       .inputs = {{"concat_dim", "int32"}, {"values", Repeat("N", "T")}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
@@ -195,7 +196,7 @@ OP(Concat) {
 
 OP(ConcatV2) {
   return {
-      .doc = "The values joined along dimension `axis`.",
+      .doc = "Concatenates the values along dimension `axis`.",
       .inputs = {{"values", Repeat("N", "T")}, {"axis", "Tidx"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}, {"Tidx", kIndex, DType::kInt32}},
@@ -209,7 +210,9 @@ OP(ConcatV2) {
 
 OP(ConcatOffset) {
   return {
-      .doc = "Where each of the tensors of these shapes begins when they are joined.",
+      .doc =
+          "Returns the offset of each tensor in the concatenation of tensors of these "
+          "shapes.",
       .inputs = {{"concat_dim", "int32"}, {"shape", Repeat("N", "shape_type")}},
       .outputs = {{"offset", Repeat("N", "shape_type")}},
       .types = {{"shape_type", kIndex, DType::kInt32}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DataFormatVecPermute and DataFormatDimMap: sizes and axes of images from one order of dimensions
-// (NHWC, NCDHW, ...) to another.
+// DataFormatVecPermute and DataFormatDimMap: convert sizes and axes of images from one order of
+// dimensions (NHWC, NCDHW, ...) to another.
 #include <algorithm>
 #include <string>
 
@@ -124,8 +124,8 @@ OpDef FormatOp(std::string doc, const Example& example) {
 
 OP(DataFormatVecPermute) {
   return FormatOp(
-      "One number (or two, in a matrix of two columns) for each dimension, from the order of "
-      "dimensions that src_format spells to that of dst_format. x may leave out the numbers of the "
+      "Permutes a vector with one number for each dimension (or a matrix with two) from "
+      "the order of dimensions in src_format to the order in dst_format. x may omit the "
       "dimensions N and C.",
       {.inputs = {{{{4}}}}});
 }
@@ -133,8 +133,8 @@ KERNEL(DataFormatVecPermute, VecPermuteKernel, int32_t, int64_t);
 
 OP(DataFormatDimMap) {
   return FormatOp(
-      "Where the dimensions x of a tensor in src_format are in dst_format. Negative numbers count "
-      "from the end; all are taken modulo the rank.",
+      "Maps each dimension number in x from src_format to dst_format. Negative numbers "
+      "count from the end; numbers are taken modulo the rank.",
       {.inputs = {{{{3}, {0, 3, -2}}}}});
 }
 KERNEL(DataFormatDimMap, DimMapKernel, int32_t, int64_t);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The expected results, and the words of errors, are TensorFlow 2.21's.
+// Tests DataFormatVecPermute and DataFormatDimMap. Expected results and error texts are TensorFlow
+// 2.21's.
 #include "kernels/array/golden.h"
 
 namespace penstock {

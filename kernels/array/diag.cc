@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diag: a tensor as the diagonal of one of twice its rank; DiagPart: back again.
+// Diag: a tensor with twice the rank of its input, which is the diagonal; DiagPart: the diagonal of
+// such a tensor.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -38,7 +39,7 @@ Status DiagShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The first half of the dimensions; the second half must equal it.
+// Returns the first half of the dimensions; the second half must equal it.
 StatusOr<PartialShape> HalfOf(const PartialShape& shape) {
   if (!shape.known_rank()) return PartialShape();
   const int rank = shape.rank();
@@ -77,7 +78,9 @@ Status DiagPartShape(ShapeScope& s) {
 
 OP(Diag) {
   return {
-      .doc = "Zeros of shape diagonal.shape + diagonal.shape, with the input on the diagonal.",
+      .doc =
+          "Returns a tensor of shape diagonal.shape + diagonal.shape that has the input on "
+          "its diagonal and zeros elsewhere.",
       .inputs = {{"diagonal", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kNumber}},
@@ -90,7 +93,7 @@ OP(Diag) {
 
 OP(DiagPart) {
   return {
-      .doc = "The diagonal of a tensor whose shape is one shape twice.",
+      .doc = "Returns the diagonal of a tensor whose shape consists of the same shape twice.",
       .inputs = {{"input", "T"}},
       .outputs = {{"diagonal", "T"}},
       .types = {{"T", kNumber}},

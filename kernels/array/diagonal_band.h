@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DiagonalBand: neighbouring diagonals of matrices, what MatrixDiag, MatrixDiagPart and
-// MatrixSetDiag move. Diagonal d starts in column d of the first row, or, if d is negative, in
-// row -d of the first column. One diagonal is packed as a vector, several as the rows of a matrix,
-// the uppermost first; in a row that is longer than its diagonal, the diagonal lies at the left or
-// at the right end.
+// DiagonalBand: neighbouring diagonals of matrices, which MatrixDiag, MatrixDiagPart and
+// MatrixSetDiag read or write. Diagonal d starts in column d of the first row if d >= 0, else in
+// row -d of the first column. One diagonal is packed as a vector. Several diagonals are packed as
+// the rows of a matrix, the uppermost first. If such a row is longer than its diagonal, the
+// diagonal is aligned to its left or its right end.
 //
-// The ops have three versions: the first knows the main diagonal only, the second any band, the
-// third also at which end short diagonals lie.
+// The ops have three versions. The first handles only the main diagonal, the second any band; the
+// third also takes an attribute that says how short diagonals are aligned.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,23 @@ namespace penstock {
 
 struct DiagonalBand {
   int64_t lower = 0, upper = 0;
-  bool right_above = false, right_below = false;  // where short diagonals lie
+  bool right_above = false, right_below = false;  // align short diagonals right
 
-  // From the input k: one number, or lower and upper.
+  // Reads the input k: one diagonal, or the lower and the upper one.
   static StatusOr<DiagonalBand> Of(const Tensor& k);
 
   int64_t count() const { return upper - lower + 1; }
-  // Returns the length of the longest diagonal; -1 if a size is.
+  // Returns the length of the longest diagonal, or -1 if `rows` or `cols` is -1 (unknown).
   int64_t LongestIn(int64_t rows, int64_t cols) const;
-  // InvalidArgument if the band leaves a matrix of these sizes, as far as they are known.
+  // InvalidArgument if a diagonal lies outside a matrix of this size. Unknown sizes (-1) are not
+  // checked.
   Status CheckInside(int64_t rows, int64_t cols) const;
-  // [..., rows, cols] -> [..., count, longest], or [..., longest] for one diagonal.
+  // Returns the shape of the packed diagonals: [..., count, longest], or [..., longest] for one
+  // diagonal.
   StatusOr<PartialShape> Packed(const PartialShape& matrices) const;
 };
 
-// Between matrices of shape `shape`, of rank 2 or more, and the band packed.
+// Copies the band of matrices of shape `shape` (rank >= 2) to its packed form, or back.
 enum class BandMove { kPack, kUnpack };
 void MoveBand(const DiagonalBand& band, BandMove move, const Shape& shape, DType dtype,
               const void* from, void* to, Scheduler& threads);
@@ -46,23 +48,26 @@ class DiagonalKernel : public Kernel {
   Status Init(const KernelInit& node) override;
 
  protected:
-  // Input k, or the main diagonal in the first version, which has no such input.
+  // Reads the band from input k. Ops of the first version have no such input: returns the main
+  // diagonal.
   StatusOr<DiagonalBand> BandOf(const KernelContext& ctx, int k) const;
 
  private:
   DiagonalBand align_;
 };
 
-// The padding's scalar, input i; zero in the first version, which has no such input.
+// Returns the padding value, the scalar input i. Ops of the first version have no such input:
+// returns zero.
 StatusOr<Tensor> PaddingOf(const KernelContext& ctx, int i, DType dtype);
 
-// The same for shape functions: empty if k is not known yet.
+// Like DiagonalKernel::BandOf, for shape functions. Returns nullopt if input k is not constant.
 StatusOr<std::optional<DiagonalBand>> BandOf(const ShapeScope& s, int k);
 
-// The attribute that the third version has.
+// Returns the attribute "align" for version 3, none for other versions.
 std::vector<AttrDef> AlignAttr(int version);
 
-// The ops on the same band as the differentiated node, whose input k it is.
+// Calls the MatrixDiagPart and MatrixSetDiag ops with the band of the differentiated node, which is
+// its input k.
 struct BandCalls {
   const GradientScope& g;
   int version, k;

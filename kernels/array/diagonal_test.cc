@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bands of diagonals: MatrixDiag, MatrixDiagPart and MatrixSetDiag in their later versions. The
-// expected numbers are those of TensorFlow 2.21.
+// Tests MatrixDiag, MatrixDiagPart and MatrixSetDiag with bands of diagonals. The expected numbers
+// are those of TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {
@@ -11,7 +11,7 @@ using namespace golden;  // NOLINT: the tables below are made of it
 
 const Tensor kMatrix = F({3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
 const Tensor kNine = F({}, {9});
-const Tensor kOwn = I({}, {-1});  // as many rows or columns as are needed
+const Tensor kOwn = I({}, {-1});  // as many rows or columns as needed
 
 TEST(Diagonals, ShortOnesLieAtEitherEnd) {
   const struct {

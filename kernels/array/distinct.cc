@@ -14,7 +14,7 @@ Keys FloatKeys(const Tensor& vector) {
   keys.bits.resize(vector.num_elements());
   const T* data = vector.data<T>();
   for (size_t i = 0; i < keys.bits.size(); ++i) {
-    const auto value = static_cast<double>(data[i]);  // exact for every narrower float
+    const auto value = static_cast<double>(data[i]);  // exact for every narrower float type
     if (std::isnan(value)) {
       keys.nan.resize(keys.bits.size());
       keys.nan[i] = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeysOf: elements as keys of a hash table, so that Unique and ListDiff are compiled once for all
-// numbers and once for strings.
+// KeysOf: turns elements into keys of a hash table, so that Unique and ListDiff are compiled only
+// twice: once for all numbers, once for strings.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace penstock {
 
-// The elements of a vector, equal keys for equal elements: -0.0 as 0.0. A NaN equals nothing; where
-// one may occur, `nan` says which elements are one.
+// One key per element of a vector; equal elements have equal keys (-0.0 has that of 0.0). A NaN
+// equals no element, so `nan` marks the elements that are NaN.
 struct Keys {
   std::vector<uint64_t> bits;
-  std::vector<bool> nan;  // empty: none
+  std::vector<bool> nan;  // empty if no element is NaN
   bool is_nan(size_t i) const { return !nan.empty() && nan[i]; }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DynamicPartition: the rows of a tensor dealt out to num_partitions outputs, in order.
+// DynamicPartition: distributes the rows of a tensor to num_partitions outputs, in order.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -62,7 +62,8 @@ Status DynamicPartitionShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The rows' numbers take the same way; stitched together by them, the gradients return.
+// Partitions the row numbers like the rows. DynamicStitch with these numbers puts the gradients
+// back in order.
 std::vector<Gradient> DynamicPartitionGradient(const GradientScope& g) {
   const Output partitions = g.x(1);
   const Output zero = g.Const<int32_t>(0), one = g.Const<int32_t>(1);
@@ -77,7 +78,9 @@ std::vector<Gradient> DynamicPartitionGradient(const GradientScope& g) {
 
 OP(DynamicPartition) {
   return {
-      .doc = "Output p holds the slices data[i, ...] with partitions[i] == p, in order.",
+      .doc =
+          "Splits data: output p has the slices data[i, ...] with partitions[i] == p, in "
+          "their order.",
       .inputs = {{"data", "T"}, {"partitions", "int32"}},
       .outputs = {{"outputs", Repeat("num_partitions", "T")}},
       .types = {{"T", kAnyType}},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DynamicStitch: slices put where their indices say; of several for one place the last one stays.
-// ParallelDynamicStitch leaves open which one stays, and is the same here.
+// DynamicStitch: copies slices to the places that their indices name; if several slices have the
+// same index, the last one wins. ParallelDynamicStitch leaves open which one wins; here it is the
+// same op.
 #include <algorithm>
 #include <limits>
 
@@ -15,7 +16,8 @@
 namespace penstock {
 namespace {
 
-// data[i].shape without indices[i].shape in front, the same for all i as far as known.
+// Returns data[i].shape without its prefix indices[i].shape, as far as it is known. It must be the
+// same for all i.
 StatusOr<PartialShape> SliceShape(const PartialShape& indices, const PartialShape& data, int i,
                                   const PartialShape& others) {
   if (!indices.known_rank() || !data.known_rank()) return others;
@@ -114,11 +116,15 @@ OpDef StitchOp(const char* doc) {
 }
 
 OP(DynamicStitch) {
-  return StitchOp("merged[indices[m][i], ...] = data[m][i, ...]; the last one stays.");
+  return StitchOp(
+      "merged[indices[m][i], ...] = data[m][i, ...]; the last of several slices with "
+      "the same index is kept.");
 }
 
 OP(ParallelDynamicStitch) {
-  return StitchOp("merged[indices[m][i], ...] = data[m][i, ...]; any one stays.");
+  return StitchOp(
+      "merged[indices[m][i], ...] = data[m][i, ...]; any one of several slices with the "
+      "same index is kept.");
 }
 KERNEL_ANY_TYPE(DynamicStitch, DynamicStitchKernel);
 KERNEL_ANY_TYPE(ParallelDynamicStitch, DynamicStitchKernel);

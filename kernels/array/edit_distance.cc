@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EditDistance: Levenshtein's distance between the sequences in the last dimension of two sparse
-// tensors.
+// EditDistance: the Levenshtein distance between sequences: those in the last dimension of two
+// sparse tensors.
 #include <algorithm>
 #include <limits>
 
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// A sparse tensor as sequences: of each place in all dimensions but the last, which elements.
+// A sparse tensor seen as sequences: one for each place in all dimensions but the last.
 struct Sequences {
   Dims shape;
   absl::Span<const int64_t> indices;  // [count, rank]
@@ -47,7 +47,7 @@ struct Sequences {
     return s;
   }
 
-  // Returns the place of element i's sequence in an output of the shape `dims`.
+  // Returns the index of element i's sequence in an output of shape `dims`.
   int64_t Place(int64_t i, absl::Span<const int64_t> dims) const {
     int64_t place = 0;
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -56,7 +56,7 @@ struct Sequences {
     return place;
   }
 
-  // The elements sorted by sequence; in a sequence they keep their order.
+  // Returns the elements sorted by sequence; within a sequence they keep their order.
   std::vector<std::pair<int64_t, int64_t>> ByPlace(absl::Span<const int64_t> dims) const {
     std::vector<std::pair<int64_t, int64_t>> elements(count);
     for (int64_t i = 0; i < count; ++i) elements[i] = {Place(i, dims), i};
@@ -65,7 +65,7 @@ struct Sequences {
   }
 };
 
-// `same(i, j)`: element i of the one equals element j of the other.
+// Returns the distance. `same(i, j)`: element i of one sequence equals element j of the other.
 template <class Same>
 int64_t Levenshtein(int64_t n, int64_t m, Same same) {
   std::vector<int64_t> row(m + 1);
@@ -123,7 +123,7 @@ class EditDistanceKernel final : public Kernel {
  private:
   static int64_t Length(size_t begin, size_t end) { return static_cast<int64_t>(end - begin); }
 
-  // Relative to an empty truth, anything is infinitely far and nothing is no distance.
+  // If the truth is empty, the relative distance is infinite, or 0 if the hypothesis is empty too.
   float Finish(int64_t distance, int64_t truth_length) const {
     if (!normalize_ || distance == 0) return static_cast<float>(distance);
     return static_cast<float>(distance) / static_cast<float>(truth_length);
@@ -156,8 +156,8 @@ const DTypes kTypes = {DType::kFloat, DType::kDouble, DType::kHalf,   DType::kBf
 OP(EditDistance) {
   return {
       .doc =
-          "Levenshtein's distance between the sequences in the last dimension of two sparse "
-          "tensors; with `normalize` divided by the length of the truth.",
+          "Computes the Levenshtein distance between the sequences in the last dimension of "
+          "two sparse tensors. With `normalize` it is divided by the length of the truth.",
       .inputs = {{"hypothesis_indices", "int64"},
                  {"hypothesis_values", "T"},
                  {"hypothesis_shape", "int64"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EditDistance. The expected numbers are those of TensorFlow 2.21.
+// Tests EditDistance. The expected numbers are those of TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Calls fn(Object()) for the class that elements of a dtype that is not plain are of.
+// Calls fn(Object()) with the C++ class of the elements of a dtype that is not plain.
 template <class Fn>
 void WithObject(DType dtype, Fn fn) {
   if (dtype == DType::kString) return fn(std::string());
@@ -25,7 +25,7 @@ void FillObjects(const Object& value, void* to, int64_t count) {
   std::fill_n(static_cast<Object*>(to), count, value);
 }
 
-// Alignment 1, so that it may stand for any plain type of that size.
+// A block of bytes with alignment 1, so that it can stand for any plain type of that size.
 template <int kBytes>
 struct Bytes {
   unsigned char bytes[kBytes];
@@ -41,7 +41,7 @@ bool AllBytesEqual(const void* value, size_t bytes) {
   return std::all_of(b, b + bytes, [b](unsigned char x) { return x == b[0]; });
 }
 
-// One thread writes about 10 bytes a nanosecond.
+// Assumes that one thread writes about 10 bytes per nanosecond.
 double CostNanos(DType dtype) { return IsPlain(dtype) ? 0.1 * SizeOf(dtype) : 10; }
 
 }  // namespace

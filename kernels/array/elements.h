@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contiguous runs of elements of any dtype: moved as bytes where the dtype is plain, as C++ objects
-// (strings, resource handles) otherwise. What ops that only move data are made of, so that none of
-// them is compiled once per type.
+// Copies, zeroes and fills contiguous runs of elements of any dtype: as bytes if the dtype is
+// plain, else as C++ objects (strings, resource handles). Ops that only move data use these
+// functions, so that none of them is compiled once per type.
 //
 // Ranges must not overlap. Thread-safe.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// The address of element `index` of an array that starts at `base`.
+// Returns the address of element `index` of an array that starts at `base`.
 inline const void* ElementAt(const void* base, DType dtype, int64_t index) {
   return static_cast<const char*>(base) + index * static_cast<int64_t>(SizeOf(dtype));
 }
@@ -24,12 +24,12 @@ inline void* ElementAt(void* base, DType dtype, int64_t index) {
 }
 
 void CopyElements(DType dtype, const void* from, void* to, int64_t count);
-// Zeros, empty strings, empty handles.
+// Writes zeros, empty strings or empty handles.
 void ZeroElements(DType dtype, void* to, int64_t count);
-// `count` copies of the one element at `value`.
+// Writes `count` copies of the element at `value`.
 void FillElements(DType dtype, const void* value, void* to, int64_t count);
 
-// The same for whole tensors, over several threads where it pays.
+// Zero or fill a whole tensor, on several threads if it is large.
 void Zero(Tensor& tensor, Scheduler& threads);
 void FillWith(const void* value, Tensor& tensor, Scheduler& threads);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of one value: Fill, OnesLike. ZerosLike serves variants too: kernels/math/zeros_like.cc.
+// Fill, OnesLike: tensors whose elements have one value. ZerosLike also works on variants, so it is
+// in kernels/math/zeros_like.cc.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -53,7 +54,7 @@ std::vector<Gradient> FillGradient(const GradientScope& g) {
 
 OP(Fill) {
   return {
-      .doc = "A tensor of shape `dims` whose every element is `value`.",
+      .doc = "Returns a tensor of shape `dims` in which every element is `value`.",
       .inputs = {{"dims", "index_type"}, {"value", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}, {"index_type", kIndex, DType::kInt32}},
@@ -65,12 +66,13 @@ OP(Fill) {
 
 OP(OnesLike) {
   return {
-      .doc = "Ones in the shape of x.",
+      .doc = "Returns ones in the shape of x.",
       .inputs = {{"x", "T"}},
       .outputs = {{"y", "T"}},
       .types = {{"T", With(kNumber, {DType::kBool})}},
       .shape = SameShape,
       .gradient = NoGradient,
+      .reuses = Reuse::kFirst,
   };
 }
 

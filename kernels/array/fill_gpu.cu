@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fill, ZerosLike and OnesLike on the GPU, by size of element.
+// Fill, ZerosLike and OnesLike on the GPU, compiled per element size.
 #include <cstring>
 
 #include "core/op/registry.h"
@@ -25,7 +25,7 @@ Status Launch(const void* value, Tensor& output, void* stream) {
   return LaunchStatus();
 }
 
-// `value` lies on the host.
+// `value` is in host memory.
 Status FillOnDevice(const void* value, Tensor& output, void* stream) {
   if (output.num_elements() == 0) return OkStatus();
   switch (SizeOf(output.dtype())) {
@@ -82,7 +82,7 @@ class OnesLikeKernel final : public Kernel {
   }
 };
 
-// For every type whose elements a GPU's memory can hold.
+// Returns kernels for every type whose elements can be in GPU memory.
 std::vector<KernelDef> ForPlainTypes(const char* op, const DTypes& types,
                                      std::vector<std::string> host_args,
                                      std::unique_ptr<Kernel> (*make)()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gather (along dimension 0) and GatherV2 (along any, in batches): rows of a table by index.
+// Gather (along dimension 0) and GatherV2 (along any dimension, in batches): copy rows of a table
+// by index.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -11,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// `batch_dims`, counted from the front, once axis and ranks are known.
+// Returns `batch_dims` counted from the front. Needs the axis and the ranks.
 StatusOr<int> BatchDims(int64_t batch_dims, int indices_rank, int axis) {
   if (batch_dims < -indices_rank || batch_dims > indices_rank) {
     return InvalidArgument("batch_dims = ", batch_dims, " is not in [", -indices_rank, ", ",
@@ -102,7 +103,7 @@ Output Vector(const GradientScope& g, std::vector<int32_t> values) {
   return g.Const(Tensor::Vector<int32_t>(values));
 }
 
-// Rows of dy for the rows of dimension 0 that were read.
+// Returns the rows of dy as the gradient of the rows of dimension 0 that were read.
 Gradient RowsGradient(const GradientScope& g) {
   const Output shape = ShapeOf(g.x(0), DType::kInt64);
   const Output flat = Vector(g, {-1});
@@ -113,7 +114,7 @@ Gradient RowsGradient(const GradientScope& g) {
   return Gradient(rows, Reshape(g.x(1), flat), shape);
 }
 
-// Elements [begin, end) of a vector; an invalid end is the vector's.
+// Returns elements [begin, end) of a vector; if `end` is invalid, up to the vector's end.
 Output Part(const GradientScope& g, Output vector, Output begin, Output end) {
   const Output flat = Vector(g, {1});
   const bool open = !end.valid();
@@ -122,8 +123,8 @@ Output Part(const GradientScope& g, Output vector, Output begin, Output end) {
               {{"end_mask", open ? 1 : 0}});
 }
 
-// Any axis, any batch_dims: the gathered dimensions of dy are moved to the front, added up by
-// index, and moved back. For batches, index i of batch b stands for row b * rows + i.
+// Handles any axis and any batch_dims: moves the gathered dimensions of dy to the front, adds them
+// up by index, and moves them back. With batches, index i of batch b stands for row b * rows + i.
 Gradient DenseGradient(const GradientScope& g) {
   const Output zero = g.Const<int32_t>(0), one = g.Const<int32_t>(1);
   const Output minus_one = Vector(g, {-1});
@@ -178,7 +179,7 @@ std::vector<Gradient> GatherV2Gradient(const GradientScope& g) {
 
 OP(Gather) {
   return {
-      .doc = "The rows of params that indices name: output[i, ...] = params[indices[i], ...].",
+      .doc = "Gathers rows of params: output[i, ...] = params[indices[i], ...].",
       .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}},
       .outputs = {{"output", "Tparams"}},
       .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}},
@@ -192,8 +193,8 @@ OP(Gather) {
 OP(GatherV2) {
   return {
       .doc =
-          "The slices of params along `axis` that indices name; the first batch_dims "
-          "dimensions of params and indices go together.",
+          "Gathers slices of params along `axis`, at `indices`. The first batch_dims "
+          "dimensions of params and indices are matched.",
       .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}, {"axis", "Taxis"}},
       .outputs = {{"output", "Tparams"}},
       .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}, {"Taxis", kIndex}},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows gathered per second from a table far larger than the caches, ids uniform.
+// Measures rows gathered per second from a table far larger than the caches, with uniformly
+// distributed ids.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GatherNd: slices of a tensor by index tuples.
+// GatherNd: copies slices of a tensor by index tuples.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -24,7 +24,7 @@ class GatherNdKernel final : public Kernel {
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     if (shape.num_elements() == 0) return OkStatus();
-    if (list.slices.empty()) {  // empty tuples: each is all of params
+    if (list.slices.empty()) {  // empty tuples: each selects all of params
       StridedCopy copy;
       copy.Add(list.tuples, 0, list.slice_elements);
       copy.Add(list.slice_elements, 1, 1);
@@ -82,8 +82,8 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
 OP(GatherNd) {
   return {
       .doc =
-          "The slices of params that the rows of indices name: "
-          "output[i, ...] = params[indices[i, 0], ..., indices[i, -1], ...].",
+          "Gathers slices of params: output[i, ...] = params[indices[i, 0], ..., indices[i, "
+          "-1], ...].",
       .inputs = {{"params", "Tparams"}, {"indices", "Tindices"}},
       .outputs = {{"output", "Tparams"}},
       .types = {{"Tparams", kAnyType}, {"Tindices", kIndex}},

@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// How many rows ahead the prefetch runs, and how many cache lines of a row it asks for: the
-// hardware's own prefetcher follows once a row is being read. Chosen with gather_benchmark.cc.
+// The number of rows to prefetch ahead, and of cache lines of a row to prefetch: the hardware's
+// prefetcher continues once a row is being read. Chosen with gather_benchmark.cc.
 constexpr int64_t kAhead = 8;
 constexpr int64_t kPrefetchLines = 4;
 constexpr int64_t kLine = 64;
@@ -25,7 +25,8 @@ void Prefetch(const char* row, int64_t bytes) {
   for (int64_t i = 0; i < lines; ++i) __builtin_prefetch(row + i * kLine);
 }
 
-// Rows [begin, end) of one index list. A size known at compile time becomes a few moves.
+// Copies rows [begin, end) of one index list. If the row size is a compile-time constant, a copy is
+// a few move instructions.
 template <int64_t kBytes, class Index>
 void CopyRange(const char* table, int64_t row_bytes, const Index* indices, int64_t begin,
                int64_t end, char* out) {
@@ -60,11 +61,11 @@ void CopyPlainRange(const char* table, int64_t row_bytes, const Index* indices, 
 template <class Index>
 int64_t FirstOutOfRange(absl::Span<const Index> indices, int64_t limit) {
   using Unsigned = std::make_unsigned_t<Index>;
-  // A limit beyond the type's range leaves only negative indices to find.
+  // If the limit exceeds the range of the index type, only negative indices can be out of range.
   constexpr int64_t kLargest = std::numeric_limits<Index>::max();
   const Unsigned bound = limit > kLargest ? Unsigned{kLargest} + 1 : static_cast<Unsigned>(limit);
   const int64_t count = static_cast<int64_t>(indices.size());
-  constexpr int64_t kBlock = 1024;  // without a branch inside, so that the compiler vectorises it
+  constexpr int64_t kBlock = 1024;  // no branch in a block, so that it vectorises
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t end = std::min(count, begin + kBlock);
     bool bad = false;
@@ -109,7 +110,7 @@ void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const In
                    ElementAt(to, dtype, i * plan.row_elements), plan.row_elements);
     }
   };
-  // One long list of indices over all slabs, cut where a slab ends.
+  // Splits the indices of all slabs as one long list, cut where a slab ends.
   threads.ParallelFor(plan.batches * plan.outer * plan.count, cost_ns,
                       [&](int64_t begin, int64_t end) {
                         while (begin < end) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copying rows of a table by index: the loops of Gather, GatherNd and their kin, and the check of
-// indices that comes before.
+// Copies rows of a table by index: the loops of Gather, GatherNd and similar ops, and the check of
+// their indices.
 //
-// Memory latency is what costs here, so rows are prefetched a few indices ahead.
+// The loops are bound by memory latency, so they prefetch rows a few indices ahead.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// `batches` independent tables [outer, rows, row_elements] and index lists of `count` each make
-// [batches, outer, count, row_elements].
+// Describes a gather: `batches` independent tables [outer, rows, row_elements] and index lists of
+// `count` indices each give a result [batches, outer, count, row_elements].
 struct GatherPlan {
   int64_t batches = 1;
   int64_t outer = 1;
@@ -29,14 +29,14 @@ template <class Index>
 void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Index* indices,
                 void* out, Scheduler& threads);
 
-// InvalidArgument "indices[1,2] = 7 is not in [0, 5)" names the first index out of range, by its
-// place in the int32 or int64 tensor `indices`.
+// InvalidArgument ("indices[1,2] = 7 is not in [0, 5)") names the first index out of range by its
+// position in the int32 or int64 tensor `indices`.
 Status CheckIndices(const Tensor& indices, int64_t limit, string_view name);
 
-// "1,2": the place of flat element `position` in a tensor of this shape.
+// Returns the position of flat element `position` in a tensor of this shape, like "1,2".
 std::string PlaceOf(const Shape& shape, int64_t position);
 
-// GatherRows for either type of the tensor `indices`.
+// Calls GatherRows for the type of the tensor `indices`.
 void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Tensor& indices,
                 void* out, Scheduler& threads);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that read or write slices by index: Gather, GatherV2, GatherNd, ScatterNd, DynamicPartition,
-// DynamicStitch.
+// Tests ops that read or write slices by index: Gather, GatherV2, GatherNd, ScatterNd,
+// DynamicPartition, DynamicStitch.
 #include <gtest/gtest.h>
 
 #include <complex>
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Indices below `limit` in every order.
+// Returns indices below `limit` in a scrambled order.
 template <class Index>
 Tensor Indices(const Shape& shape, int64_t limit) {
   Tensor t(kDTypeOf<Index>, shape);
@@ -67,7 +67,7 @@ void CheckGather(const GatherCase& c, DType dtype) {
   Dims dims(c.params.dims().begin(), c.params.dims().begin() + axis);
   dims.insert(dims.end(), c.indices.dims().begin() + batch, c.indices.dims().end());
   dims.insert(dims.end(), c.params.dims().begin() + axis + 1, c.params.dims().end());
-  const int chosen = c.indices.rank() - batch;  // dimensions of y that choose
+  const int chosen = c.indices.rank() - batch;  // dimensions of y that come from indices
   ExpectMoved(y, Shape(dims), params, [&](const Dims& place) {
     Dims at(place.begin(), place.begin() + batch);
     at.insert(at.end(), place.begin() + axis, place.begin() + axis + chosen);
@@ -124,7 +124,7 @@ const NdCase kNdCases[] = {
     {{5, 0}, {3}, 1},       {{100, 80}, {900}, 1}, {{100, 80}, {9000}, 2},
 };
 
-// Row-major tuples that stay inside `params`.
+// Returns row-major tuples within `params`.
 Tensor Tuples(const NdCase& c, bool distinct = false) {
   Shape shape = c.lists;
   shape.AddDim(c.depth);
@@ -139,7 +139,8 @@ Tensor Tuples(const NdCase& c, bool distinct = false) {
   return t;
 }
 
-// The place of a tensor of shape `params` that a place of the list of slices stands for.
+// Returns the place in a tensor of shape `params` to which a place in the list of slices
+// corresponds.
 Dims Target(const NdCase& c, const Tensor& tuples, const Dims& place) {
   Dims at(place.begin(), place.begin() + c.lists.rank());
   at.push_back(0);

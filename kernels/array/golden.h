@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests against numbers that another implementation gave: short names for tensors of each type,
-// and the comparison of a call's outputs.
+// For tests against results of another implementation: short functions that make tensors of each
+// type, and comparisons of an op's outputs with expected tensors.
 #pragma once
 
 #include <complex>
@@ -12,8 +12,9 @@
 
 namespace penstock {
 
-// Every output as expected; floats and complex numbers within `tolerance` of the expected one,
-// relative where it is greater than 1. (Tolerance 0: bit by bit, but that NaN is any NaN.)
+// Expects every output to be as expected. Floats and complex numbers may differ by `tolerance`,
+// relative to the expected number if that is greater than 1. Tolerance 0 compares bit by bit,
+// except that any NaN equals any other.
 void ExpectOutputs(const OpCall& call, const std::vector<Tensor>& expected, double tolerance = 0);
 testing::AssertionResult NearTensor(const Tensor& actual, const Tensor& expected, double tolerance);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops whose outputs are their inputs, by sharing the buffer: Identity and the ops that differ from
-// it only in what they tell the graph.
+// Ops whose outputs share the buffers of their inputs: Identity and ops that differ from it only in
+// what they mean for the graph.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -76,18 +76,19 @@ OP(Identity) {
 
 OP(IdentityN) {
   return {
-      .doc = "Each input; all of them are there before any output is.",
+      .doc = "Returns its inputs. No output is available before all inputs are.",
       .inputs = {{"input", List("T")}},
       .outputs = {{"output", List("T")}},
       .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAnyType}}},
       .shape = EachAsItsInput,
       .gradient = PassOn,
+      .is_view = true,
   };
 }
 
 OP(RefIdentity) {
   return {
-      .doc = "The variable that the input is.",
+      .doc = "Returns the same reference to a variable as the input.",
       .inputs = {{"input", Ref("T")}},
       .outputs = {{"output", Ref("T")}},
       .types = {{"T", kAnyType}},
@@ -101,18 +102,19 @@ OP(RefIdentity) {
 
 OP(Snapshot) {
   return {
-      .doc = "The input as it is now.",
+      .doc = "Returns the current value of the input.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
       .shape = EachAsItsInput,
       .gradient = PassOn,
+      .is_view = true,
   };
 }
 
 OP(StopGradient) {
   return {
-      .doc = "The input, as a constant to whoever differentiates.",
+      .doc = "Returns the input. Gradients do not flow through it.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
@@ -125,7 +127,9 @@ OP(StopGradient) {
 
 OP(PreventGradient) {
   return {
-      .doc = "The input; differentiating through it is an error that shows `message`.",
+      .doc =
+          "Returns the input. Building a gradient through it is an error that shows "
+          "`message`.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
@@ -140,18 +144,21 @@ OP(PreventGradient) {
 
 OP(GuaranteeConst) {
   return {
-      .doc = "The input, which the graph's author promises never changes.",
+      .doc =
+          "Returns the input. The author of the graph guarantees that its value never "
+          "changes.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
       .shape = EachAsItsInput,
       .gradient = NoGradient,
+      .is_view = true,
   };
 }
 
 OP(EnsureShape) {
   return {
-      .doc = "The input, if it has the shape `shape`; an error otherwise.",
+      .doc = "Returns the input. An error if its shape is not compatible with `shape`.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
@@ -159,6 +166,7 @@ OP(EnsureShape) {
       .shape = EnsuredShape,
       .gradient = PassOn,
       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
+      .is_view = true,
   };
 }
 
@@ -171,7 +179,7 @@ KERNEL_ANY_TYPE(Snapshot, ForwardKernel);
 KERNEL_ANY_TYPE(StopGradient, ForwardKernel);
 KERNEL_ANY_TYPE(PreventGradient, ForwardKernel);
 
-// On the GPU as well: no element is touched.
+// Also on the GPU, because no element is accessed.
 KERNEL_DEF({.op = "Identity", .device = "GPU", .make = Make<ForwardKernel>});
 KERNEL_DEF({.op = "GuaranteeConst", .device = "GPU", .make = Make<ForwardKernel>});
 KERNEL_DEF({.op = "EnsureShape", .device = "GPU", .make = Make<EnsureShapeKernel>});

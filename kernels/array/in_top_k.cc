@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// Fewer than k predictions are larger. A target out of range, or a prediction that is not finite,
-// leaves nothing to say: false.
+// Returns whether fewer than k predictions of the row are larger than that of the target. Returns
+// false if the target is out of range, or a prediction is not finite.
 bool InTop(absl::Span<const float> row, int64_t target, int64_t k) {
   if (target < 0 || target >= static_cast<int64_t>(row.size())) return false;
   if (!std::isfinite(row[target])) return false;
@@ -76,7 +76,9 @@ Status InTopKShape(ShapeScope& s) {
 
 OP(InTopK) {
   return {
-      .doc = "Whether targets[i] is among the k largest of predictions[i].",
+      .doc =
+          "Returns whether the prediction of class targets[i] is among the k largest of "
+          "predictions[i].",
       .inputs = {{"predictions", "float"}, {"targets", "T"}},
       .outputs = {{"precision", "bool"}},
       .types = {{"T", kIndex, DType::kInt32}},
@@ -89,7 +91,9 @@ OP(InTopK) {
 
 OP(InTopKV2) {
   return {
-      .doc = "Whether targets[i] is among the k largest of predictions[i].",
+      .doc =
+          "Returns whether the prediction of class targets[i] is among the k largest of "
+          "predictions[i].",
       .inputs = {{"predictions", "float"}, {"targets", "T"}, {"k", "T"}},
       .outputs = {{"precision", "bool"}},
       .types = {{"T", kIndex, DType::kInt32}},

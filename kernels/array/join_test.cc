@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Concat, ConcatV2, ConcatOffset, Split, SplitV, Pack, Unpack.
+// Tests Concat, ConcatV2, ConcatOffset, Split, SplitV, Pack, Unpack.
 #include <gtest/gtest.h>
 
 #include "kernels/array/op_check.h"
@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// Parts of one tensor along an axis, as Split and SplitV define them.
+// Expects `part` to be the slice of `whole` along an axis that Split and SplitV define.
 void ExpectPart(const Tensor& part, const Tensor& whole, int axis, int64_t begin, int64_t size) {
   Shape shape = whole.shape();
   shape.set_dim(axis, size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ListDiff: the elements of x that are not in y, in order, and where they stand in x.
+// ListDiff: the elements of x that are not in y, in order, and their indices in x.
 #include <limits>
 
 #include "absl/container/flat_hash_set.h"
@@ -66,7 +66,9 @@ Status ListDiffShape(ShapeScope& s) {
 
 OP(ListDiff) {
   return {
-      .doc = "The elements of x that are not in y, in order, and their places in x.",
+      .doc =
+          "Returns the elements of x that are not in y, in their order, and their indices "
+          "in x.",
       .inputs = {{"x", "T"}, {"y", "T"}},
       .outputs = {{"out", "T"}, {"idx", "out_idx"}},
       .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatrixBandPart: matrices with everything zero that is further from the diagonal than a band.
+// MatrixBandPart: matrices with all elements outside of a band around the diagonal set to zero.
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// The width of the band on one side; negative means all of it.
+// Returns the width of the band on one side; a negative input means that the band includes all
+// elements on that side.
 StatusOr<int64_t> BandWidth(const Tensor& tensor, string_view name, int64_t limit) {
   ASSIGN_OR_RETURN(const int64_t width, IntScalar(tensor, name));
   if (width > limit) {
@@ -59,8 +60,8 @@ class MatrixBandPartKernel final : public Kernel {
 OpDef MatrixBandPartOp(const char* index_type) {
   OpDef op = {
       .doc =
-          "The input with zeros below num_lower subdiagonals and above num_upper "
-          "superdiagonals; a negative number keeps all of them.",
+          "Keeps num_lower subdiagonals and num_upper superdiagonals of each matrix, and "
+          "sets other elements to zero. A negative number keeps all.",
       .inputs = {{"input", "T"}, {"num_lower", index_type}, {"num_upper", index_type}},
       .outputs = {{"band", "T"}},
       .types = {{"T", kAllTypes}},
@@ -73,6 +74,7 @@ OpDef MatrixBandPartOp(const char* index_type) {
         return {Call("MatrixBandPart", {g.dy(), g.x(1), g.x(2)}), Gradient(), Gradient()};
       },
       .examples = {{.inputs = {{{{2, 3, 4}}}, {{.values = {1}}}, {{.values = {-1}}}}}},
+      .reuses = Reuse::kFirst,
   };
   return op;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatrixDiag (also as BatchMatrixDiag), MatrixDiagV2, MatrixDiagV3: matrices made of their
+// MatrixDiag (also as BatchMatrixDiag), MatrixDiagV2, MatrixDiagV3: build matrices from their
 // diagonals.
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kUnknown = PartialShape::kUnknown;
 
-// Returns the first dimension of the packed diagonals that is not the batch's.
+// Returns the number of batch dimensions of the packed diagonals.
 StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) {
   const int own = band.count() > 1 ? 2 : 1;
   if (diagonal.rank() < own) {
@@ -29,8 +29,8 @@ StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) 
   return diagonal.rank() - own;
 }
 
-// Computes the size of the matrices: as many rows and columns as wanted or, if that is -1, as are
-// needed; a square if both are -1.
+// Computes the size of the matrices: the wanted rows and columns. If one is -1, as many as needed;
+// if both are -1, a square.
 Status MatrixSizes(const DiagonalBand& band, int64_t longest, int64_t* rows, int64_t* cols) {
   const int64_t least_rows = AddDims(longest, std::max<int64_t>(-band.upper, 0));
   const int64_t least_cols = AddDims(longest, std::max<int64_t>(band.lower, 0));
@@ -75,7 +75,7 @@ class MatrixDiagKernel final : public DiagonalKernel {
   }
 };
 
-// The constant of input i; -1 in the version without that input.
+// Returns the constant of input i, or -1 in the version without that input.
 bool SizeInput(const ShapeScope& s, int i, int64_t* size) {
   *size = -1;
   if (i >= s.num_inputs()) return true;
@@ -104,7 +104,8 @@ Status MatrixDiagShape(ShapeScope& s) {
 std::vector<Gradient> MatrixDiagGradient(const GradientScope& g, int version) {
   const Output part = BandCalls{g, version, 1}.Part(g.dy());
   if (version == 1) return {part};
-  // The padding's share: everything that is no diagonal's. (TensorFlow leaves it out.)
+  // The padding's gradient is the sum over all elements outside the diagonals. (TensorFlow gives
+  // none.)
   return {part, Gradient(), Gradient(), Gradient(), Total(g.dy()) - Total(part)};
 }
 
@@ -124,10 +125,12 @@ std::vector<Example> MatrixDiagExamples(int version) {
 
 OpDef MatrixDiagOp(int version) {
   OpDef op = {
-      .doc = version == 1
-                 ? "Matrices with the input's last dimension on the diagonal and zeros elsewhere."
-                 : "Matrices with the diagonals k, or k[0] to k[1], from the input's last "
-                   "dimensions, the uppermost first, and padding_value elsewhere.",
+      .doc =
+          version == 1
+              ? "Returns matrices that have the input's last dimension on the diagonal and zeros "
+                "elsewhere."
+              : "Returns matrices that have the input's last dimensions as diagonals k, or k[0] "
+                "to k[1] (the uppermost first), and padding_value elsewhere.",
       .inputs = {{"diagonal", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}},

@@ -43,7 +43,7 @@ Status MatrixDiagPartShape(ShapeScope& s) {
 std::vector<Gradient> MatrixDiagPartGradient(const GradientScope& g, int version) {
   const Output set = BandCalls{g, version, 1}.Set(ZerosLike(g.x()), g.dy());
   if (version == 1) return {set};
-  // The padding's share: what lies beside the diagonals. (TensorFlow leaves it out.)
+  // The padding's gradient is the sum over the padding. (TensorFlow gives none.)
   return {set, Gradient(), Total(g.dy()) - Total(set)};
 }
 
@@ -55,9 +55,12 @@ std::vector<Example> MatrixDiagPartExamples(int version) {
 
 OpDef MatrixDiagPartOp(int version) {
   OpDef op = {
-      .doc = version == 1 ? "The diagonals of the matrices in the input's last two dimensions."
-                          : "The diagonals k, or k[0] to k[1], of the matrices in the input's last "
-                            "two dimensions, the uppermost first; short ones with padding_value.",
+      .doc =
+          version == 1
+              ? "Returns the diagonals of the matrices in the input's last two dimensions."
+              : "Returns the diagonals k, or k[0] to k[1] (the uppermost first), of the matrices "
+                "in the input's last two dimensions. Shorter diagonals are padded with "
+                "padding_value.",
       .inputs = {{"input", "T"}},
       .outputs = {{"diagonal", "T"}},
       .types = {{"T", kAllTypes}},

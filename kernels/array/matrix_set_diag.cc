@@ -67,9 +67,10 @@ std::vector<Example> MatrixSetDiagExamples(int version) {
 
 OpDef MatrixSetDiagOp(int version) {
   OpDef op = {
-      .doc = version == 1 ? "The input with the diagonals of its matrices replaced."
-                          : "The input with the diagonals k, or k[0] to k[1], of its matrices "
-                            "replaced; the uppermost comes first.",
+      .doc = version == 1
+                 ? "Replaces the diagonals of the matrices in the input."
+                 : "Replaces the diagonals k, or k[0] to k[1], of the matrices in the input. "
+                   "`diagonal` has the uppermost first.",
       .inputs = {{"input", "T"}, {"diagonal", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}},
@@ -77,6 +78,7 @@ OpDef MatrixSetDiagOp(int version) {
       .shape = MatrixSetDiagShape,
       .gradient = [version](const GradientScope& g) { return MatrixSetDiagGradient(g, version); },
       .examples = MatrixSetDiagExamples(version),
+      .reuses = Reuse::kFirst,
   };
   if (version > 1) op.inputs.push_back({"k", "int32"});
   return op;

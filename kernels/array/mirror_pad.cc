@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MirrorPad: padding by reflection, with the border element repeated (SYMMETRIC) or not (REFLECT);
-// MirrorPadGrad: its transpose, which folds the padding back and adds.
+// MirrorPad: pads by reflection, with the border element repeated (SYMMETRIC) or not (REFLECT);
+// MirrorPadGrad: its transpose, which adds the padding to the elements from which it was copied.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// How far from the border the mirror image starts: 1 leaves the border element out.
+// Sets the distance from the border at which the mirror image starts: 0 repeats the border element,
+// 1 leaves it out.
 Status MirrorOffset(const KernelInit& node, int64_t* offset) {
   std::string mode;
   RETURN_IF_ERROR(node.Attr("mode", &mode));
@@ -36,14 +37,14 @@ Status CheckMirror(const Paddings& pads, const Dims& inner, int64_t offset) {
   return OkStatus();
 }
 
-// The two reflections along dimension d of a padded tensor whose dimensions before d still count
-// their inner extent only, and those after d are complete.
+// The two reflections along dimension d of a padded tensor. Dimensions before d are taken in their
+// inner size, those after d in their padded size.
 struct Reflection {
-  StridedCopy box;  // from the inner side to the padding
+  StridedCopy box;  // from the inner elements to the padding
   int64_t from, to;
 };
 
-// `corner` is where the inner box of dimensions < d begins.
+// `corner` is the offset of the inner box of the dimensions before d.
 std::pair<Reflection, Reflection> Reflections(const Paddings& pads, const Dims& inner,
                                               const Dims& padded, int d, int64_t offset) {
   const Dims strides = DenseStrides(padded);
@@ -95,7 +96,7 @@ class MirrorPadKernel final : public Kernel {
   int64_t offset_ = 0;
 };
 
-// The inner dimensions, given the padded ones.
+// Returns the inner sizes, given the padded ones.
 StatusOr<Dims> Unpadded(const Paddings& pads, absl::Span<const int64_t> padded) {
   Dims inner;
   for (size_t i = 0; i < padded.size(); ++i) {
@@ -166,7 +167,7 @@ Status MirrorPadGradShape(ShapeScope& s) {
 
 OP(MirrorPad) {
   return {
-      .doc = "The input padded with its own reflection.",
+      .doc = "Pads the input with its own reflection.",
       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
@@ -185,7 +186,9 @@ OP(MirrorPad) {
 
 OP(MirrorPadGrad) {
   return {
-      .doc = "The gradient of MirrorPad: the padding folded back and added.",
+      .doc =
+          "The gradient of MirrorPad: adds the padding back to the elements that it "
+          "reflects.",
       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kNumber}, {"Tpaddings", kIndex, DType::kInt32}},

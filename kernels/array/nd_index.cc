@@ -24,7 +24,7 @@ Status Flatten(const Tensor& indices, int64_t depth, const Shape& target, BadInd
     bool inside = true;
     for (int64_t d = 0; d < depth; ++d) {
       inside = inside && tuple[d] >= 0 && tuple[d] < target.dim(d);
-      // Unsigned, for what it says of a tuple that lies outside does not matter.
+      // Unsigned, so that it cannot overflow: the result for a tuple out of range is not used.
       slice = static_cast<int64_t>(static_cast<uint64_t>(slice) * target.dim(d) + tuple[d]);
     }
     if (!inside && bad == BadIndices::kIgnore) {
@@ -86,7 +86,7 @@ StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target, BadInd
       list.result.push_back(target.dim(i));
     }
   }
-  // Empty tuples take no memory, so there may be more of them than a list could hold.
+  // Empty tuples take no memory, so their number may exceed the length of any list.
   if (depth == 0) return list;
   list.slices.resize(list.tuples);
   RETURN_IF_ERROR(FlattenAny(indices, depth, target, bad, &list));

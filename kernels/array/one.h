@@ -42,7 +42,7 @@ inline ElementBytes One(DType dtype) {
       return BytesOf(true);
     default:
       CHECK(IsInteger(dtype), "one in ", Name(dtype));
-      return BytesOf(uint64_t{1});  // little-endian: the first bytes of a wider one
+      return BytesOf(uint64_t{1});  // little-endian: a prefix is the 1 of a narrower type
   }
 }
 

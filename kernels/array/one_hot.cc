@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OneHot: each index as a vector that is `on` there and `off` elsewhere.
+// OneHot: turns each index into a vector that is `on` at the index and `off` elsewhere.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -44,14 +44,14 @@ class OneHotKernel final : public Kernel {
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     FillWith(ctx.input(3).raw_data(), *output, ctx.threads());
-    int64_t inner = 1;  // elements of indices behind the new dimension
+    int64_t inner = 1;  // elements of indices after the new dimension
     for (int i = axis; i < indices.rank(); ++i) inner *= indices.dim(i);
     SetOn(indices.flat<Index>(), inner, depth, ctx.input(2).raw_data(), *output);
     return OkStatus();
   }
 
  private:
-  // Indices outside [0, depth) stay all off.
+  // Indices outside [0, depth) give vectors that are all `off`.
   static void SetOn(absl::Span<const Index> indices, int64_t inner, int64_t depth, const void* on,
                     Tensor& output) {
     const DType dtype = output.dtype();
@@ -85,8 +85,8 @@ Status OneHotShape(ShapeScope& s) {
 OP(OneHot) {
   return {
       .doc =
-          "Each index as a vector along the new dimension `axis` (-1: the last) that holds "
-          "on_value at the index and off_value elsewhere.",
+          "Converts each index to a vector along the new dimension `axis` (-1: the last): "
+          "on_value at the index, off_value elsewhere.",
       .inputs = {{"indices", "TI"}, {"depth", "int32"}, {"on_value", "T"}, {"off_value", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes},

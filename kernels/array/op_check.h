@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of ops that move elements: data in which no two neighbours look alike, of any dtype;
-// one call of an op, run with more and with less knowledge in its shape function; and the
-// comparison with a rule that says where each element comes from.
+// Helpers for tests of ops that move elements. They make sample tensors of any dtype in which
+// neighbours differ, run one call of an op with more and with less known to its shape function, and
+// compare its output with a function that maps each output element to its source.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,17 +18,17 @@
 
 namespace penstock {
 
-// One dtype of each way in which elements are moved.
+// One dtype for each of the ways in which elements are moved.
 extern const std::vector<DType> kMovedTypes;
 
-// Elements that differ from their neighbours.
+// Returns a tensor whose elements differ from their neighbours.
 Tensor Sample(DType dtype, const Shape& shape, int first = 0);
-// An int32 or int64 vector, matrix or scalar.
+// Return an int32 or int64 vector, matrix or scalar.
 Tensor Ints(const std::vector<int32_t>& values);
 Tensor Longs(const std::vector<int64_t>& values);
 Tensor Pairs(const std::vector<int32_t>& values);  // two columns
 
-// Same dtype, shape and elements; plain ones byte by byte.
+// Compares dtype, shape and elements; plain elements byte by byte.
 testing::AssertionResult SameTensor(const Tensor& actual, const Tensor& expected);
 
 // One call of an op.
@@ -43,23 +43,24 @@ struct OpCall {
   std::vector<Arg> args;
   Attrs attrs = {};
 
-  // The outputs. They must not depend on what the shape function knew.
+  // Returns the outputs. Checks that they do not depend on what the shape function knows.
   std::vector<Tensor> Run() const;
   Tensor Run1() const;
-  // The call fails, and where the shape function knows nothing the kernel says `words`.
+  // Expects the call to fail. If the shape function knows nothing, the kernel's error must contain
+  // `words`.
   void ExpectError(const std::string& words) const;
 
  private:
   StatusOr<std::vector<Tensor>> RunWith(OpRunner::Known known) const;
 };
 
-// Calls `visit` for every place of a shape, in row-major order.
+// Calls `visit` for every position in a tensor of shape `shape`, in row-major order.
 void ForEachPlace(const Shape& shape, const std::function<void(const Dims& place)>& visit);
-// The flat index of a place.
+// Returns the flat index of a position.
 int64_t FlatIndex(const Shape& shape, const Dims& place);
 
-// Expects shape `shape`, and at each place of y the element of x that `source` says; nullopt stands
-// for `filler`, by default zero.
+// Expects y to have shape `shape` and each of its elements to equal the element of x that `source`
+// returns. If `source` returns nullopt, the element must equal `filler`, by default zero.
 void ExpectMoved(const Tensor& y, const Shape& shape, const Tensor& x,
                  const std::function<std::optional<Dims>(const Dims& place)>& source,
                  const Tensor& filler = Tensor());

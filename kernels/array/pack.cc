@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pack: tensors of one shape along a new dimension; Unpack: back again.
+// Pack: stacks tensors of one shape along a new dimension; Unpack: the inverse.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -19,7 +19,7 @@ StatusOr<int> PackAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-// The elements of one tensor on either side of the new dimension.
+// The numbers of elements before and after the new dimension.
 struct Sides {
   int64_t outer = 1, inner = 1;
 };
@@ -142,7 +142,7 @@ std::vector<Gradient> UnpackGradient(const GradientScope& g) {
 
 OP(Pack) {
   return {
-      .doc = "N tensors of one shape as one, along a new dimension `axis`.",
+      .doc = "Stacks N tensors of equal shapes along a new dimension `axis`.",
       .inputs = {{"values", Repeat("N", "T")}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
@@ -157,7 +157,9 @@ OP(Pack) {
 
 OP(Unpack) {
   return {
-      .doc = "The `num` slices of a tensor along dimension `axis`, without that dimension.",
+      .doc =
+          "Splits a tensor into its `num` slices along dimension `axis`, and removes that "
+          "dimension.",
       .inputs = {{"value", "T"}},
       .outputs = {{"output", Repeat("num", "T")}},
       .types = {{"T", kAnyType}},

@@ -13,13 +13,13 @@
 namespace penstock {
 namespace {
 
-// Writes `value` where the padding lies: for each dimension the two slabs beside the inner box, of
-// the inner extent in the dimensions before and the full one in those after. No place is written
-// twice.
+// Writes `value` to the padding: for each dimension the two slabs next to the inner box, with the
+// inner size in the dimensions before it and the padded size in those after it. So no element is
+// written twice.
 void FillBorder(const Paddings& pads, const Shape& inner, const void* value, Tensor& output,
                 Scheduler& threads) {
   const Dims strides = DenseStrides(output.shape().dims());
-  int64_t corner = 0;  // of the inner extents so far
+  int64_t corner = 0;  // offset of the inner box of the dimensions so far
   for (int d = 0; d < inner.rank(); ++d) {
     StridedCopy slab;
     for (int i = 0; i < d; ++i) slab.Add(inner.dim(i), 0, strides[i]);
@@ -75,8 +75,8 @@ std::vector<Gradient> PadGradient(const GradientScope& g) {
   const Output begin = Reshape(before, g.Const(Tensor::Vector<int32_t>({-1})));
   std::vector<Gradient> dx(g.num_inputs());
   dx[0] = Call("Slice", {g.dy(), begin, ShapeOf(g.x(), index)});
-  // The padding's share: everything that is not the input's. (TensorFlow leaves it out, and trains
-  // what is padded with by nothing.)
+  // The gradient of the padding value: the sum of dy over the padding. (TensorFlow returns none, so
+  // that such a value is never trained.)
   if (g.num_inputs() == 3) {
     const auto total = [&](Output x) {
       return Sum(x, Range(g.Const<int32_t>(0), RankOf(x), g.Const<int32_t>(1)));
@@ -88,7 +88,9 @@ std::vector<Gradient> PadGradient(const GradientScope& g) {
 
 OP(Pad) {
   return {
-      .doc = "The input with paddings[i,0] zeros before it and paddings[i,1] after it along dim i.",
+      .doc =
+          "Pads the input with paddings[i,0] zeros before and paddings[i,1] after it along "
+          "dimension i.",
       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
@@ -100,7 +102,7 @@ OP(Pad) {
 
 OP(PadV2) {
   return {
-      .doc = "As Pad, with constant_values instead of zeros.",
+      .doc = "The same as Pad, with constant_values instead of zeros.",
       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}, {"constant_values", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},

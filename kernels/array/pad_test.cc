@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pad, PadV2, MirrorPad, MirrorPadGrad, Tile, TileGrad.
+// Tests Pad, PadV2, MirrorPad, MirrorPadGrad, Tile, TileGrad.
 #include <gtest/gtest.h>
 
 #include <complex>
@@ -66,7 +66,7 @@ TEST(Pad, Mistakes) {
   OpCall{"Pad", {x, huge}}.ExpectError("");
 }
 
-// Returns the place that a mirrored one is copied from, by walking back and forth.
+// Returns the position from which a mirrored one is copied, by walking back and forth.
 int64_t Mirror(int64_t i, int64_t size, bool symmetric) {
   if (i < 0) return symmetric ? -1 - i : -i;
   if (i >= size) return symmetric ? 2 * size - 1 - i : 2 * size - 2 - i;

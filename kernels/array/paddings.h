@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paddings: how much to add before and after each dimension; what Pad, PadV2 and MirrorPad share.
+// Paddings: the number of elements to add before and after each dimension. Shared by Pad, PadV2 and
+// MirrorPad.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,13 @@ namespace penstock {
 
 class Paddings {
  public:
-  // From a matrix of `rank` rows and two columns. InvalidArgument where a value is negative.
+  // Reads a matrix of `rank` rows and two columns. InvalidArgument if a value is negative.
   static StatusOr<Paddings> Of(const Tensor& tensor, int rank);
 
   int64_t before(int i) const { return pairs_[2 * i]; }
   int64_t after(int i) const { return pairs_[2 * i + 1]; }
-  // `dims` with the padding added; kUnknown stays, and stands for what does not fit in 64 bits.
+  // Returns `dims` with the padding added. kUnknown stays kUnknown; a sum that does not fit in 64
+  // bits becomes kUnknown.
   Dims Padded(absl::Span<const int64_t> dims) const;
 
  private:
@@ -29,7 +31,7 @@ class Paddings {
 // Copies `inner` to its place in `padded`.
 void CopyInner(const Paddings& pads, const Tensor& inner, Tensor& padded, Scheduler& threads);
 
-// The shape function: input 0 padded by input 1.
+// Shape function: input 0 padded by input 1.
 Status PaddedShape(ShapeScope& s);
 
 }  // namespace penstock

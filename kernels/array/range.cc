@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic sequences: Range, LinSpace.
+// Range, LinSpace: arithmetic sequences.
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-// The type that sequences are computed in: float for 16-bit floats, integers modulo 2^64.
+// The type in which sequences are computed: float for 16-bit floats, unsigned 64 bits (wrapping)
+// for integers.
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t,
                                 std::conditional_t<std::is_same_v<T, double>, double, float>>;
@@ -138,7 +139,7 @@ Status LinSpaceShape(ShapeScope& s) {
 
 OP(Range) {
   return {
-      .doc = "start, start + delta, ... as long as it is before limit.",
+      .doc = "Returns start, start + delta, ..., up to (excluding) limit.",
       .inputs = {{"start", "Tidx"}, {"limit", "Tidx"}, {"delta", "Tidx"}},
       .outputs = {{"output", "Tidx"}},
       .types = {{"Tidx", kReal, DType::kInt32}},
@@ -150,7 +151,7 @@ OP(Range) {
 
 OP(LinSpace) {
   return {
-      .doc = "`num` values, evenly spaced from start to stop, both included.",
+      .doc = "Returns `num` evenly spaced values from start to stop, both included.",
       .inputs = {{"start", "T"}, {"stop", "T"}, {"num", "Tidx"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kFloating}, {"Tidx", kIndex, DType::kInt32}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reverse, ReverseV2, ReverseSequence, the space and batch ops, the diagonal ops.
+// Tests Reverse, ReverseV2, ReverseSequence, the space and batch ops, and the diagonal ops.
 #include <gtest/gtest.h>
 
 #include "kernels/array/op_check.h"
@@ -108,7 +108,7 @@ Shape BatchShape(const BlockCase& c) {
   return Shape(dims);
 }
 
-// Returns the place in space of a place of the batch; nullopt if that is padding.
+// Returns the place in space that corresponds to a place in the batch; nullopt if that is padding.
 std::optional<Dims> InSpace(const BlockCase& c, const Dims& place) {
   Dims from = place;
   int64_t offset = place[0] / c.space.dim(0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that look at the same elements under another shape: Reshape, ExpandDims, Squeeze. They share
-// the buffer.
+// Ops that give the same elements another shape: Reshape, ExpandDims, Squeeze. They share the
+// buffer.
 #include <algorithm>
 #include <utility>
 
@@ -13,16 +13,17 @@
 namespace penstock {
 namespace {
 
-// The product of all sizes, or with `skip_zeros` of those that are not zero.
+// Returns the product of all sizes, or with `skip_zeros` of those that are not zero.
 StatusOr<int64_t> Product(absl::Span<const int64_t> dims, bool skip_zeros) {
   Dims counted(dims.begin(), dims.end());
   if (skip_zeros) std::replace(counted.begin(), counted.end(), int64_t{0}, int64_t{1});
   return CheckedProduct(counted);
 }
 
-// Replaces the one -1 in `dims`, if any, so that they hold the elements of `input`. If another size
-// in `dims` is zero, any number would do: then it is what the sizes of `input` other than zero
-// hold, divided (and rounded down) by the other sizes other than zero, as in TensorFlow.
+// Replaces the one -1 in `dims`, if any, so that `dims` has as many elements as `input`. If another
+// size in `dims` is zero, any number would do; then, as in TensorFlow, it is the product of the
+// non-zero sizes of `input` divided (rounding down) by the product of the other non-zero sizes of
+// `dims`.
 Status FillInMissing(const Shape& input, Dims* dims) {
   int missing = -1;
   for (int i = 0; i < static_cast<int>(dims->size()); ++i) {
@@ -123,8 +124,9 @@ Status ExpandDimsShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-// Removes dimensions of `shape`: those in `chosen` or, if that is empty, all of size 1. Unknown
-// sizes count as 1 if they were chosen; *certain tells whether any was left to guess.
+// Removes dimensions of `shape`: those in `chosen` or, if that is empty, all of size 1. Chosen
+// dimensions of unknown size count as 1. *certain is false if a dimension of unknown size might
+// have to be removed.
 Status Squeezed(const PartialShape& shape, const std::vector<int64_t>& chosen, Dims* kept,
                 bool* certain) {
   std::vector<bool> drop(shape.rank(), false);
@@ -174,31 +176,37 @@ Status SqueezeShape(ShapeScope& s) {
 
 OP(Reshape) {
   return {
-      .doc = "The same elements under another shape; one size may be -1, for what remains.",
+      .doc =
+          "Gives the elements another shape. One size may be -1: it is computed from the "
+          "others.",
       .inputs = {{"tensor", "T"}, {"shape", "Tshape"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}, {"Tshape", kIndex, DType::kInt32}},
       .shape = ReshapeShape,
       .gradient = ReshapeGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{{2}, {3, -1}}}}}},
+      .is_view = true,
   };
 }
 
 OP(ExpandDims) {
   return {
-      .doc = "The input with a dimension of size 1 inserted before dimension `dim`.",
+      .doc = "Inserts a dimension of size 1 before dimension `dim`.",
       .inputs = {{"input", "T"}, {"dim", "Tdim"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}, {"Tdim", kIndex, DType::kInt32}},
       .shape = ExpandDimsShape,
       .gradient = ReshapeGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{.values = {1}}}}}},
+      .is_view = true,
   };
 }
 
 OP(Squeeze) {
   return {
-      .doc = "The input without the dimensions `squeeze_dims`, or without all of size 1.",
+      .doc =
+          "Removes the dimensions `squeeze_dims`, which must have size 1; all dimensions of "
+          "size 1 if squeeze_dims is empty.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
@@ -208,6 +216,7 @@ OP(Squeeze) {
       .examples = {{.inputs = {{{{1, 2, 1, 3}}}}},
                    {.inputs = {{{{1, 2, 1, 3}}}},
                     .attrs = {{"squeeze_dims", std::vector<int64_t>{2}}}}},
+      .is_view = true,
   };
 }
 
@@ -215,7 +224,7 @@ KERNEL_ANY_TYPE(Reshape, ReshapeKernel);
 KERNEL_ANY_TYPE(ExpandDims, ExpandDimsKernel);
 KERNEL_ANY_TYPE(Squeeze, SqueezeKernel);
 
-// On the GPU as well: no element is touched.
+// Also on the GPU, because no element is accessed.
 KERNEL_DEF({.op = "Reshape", .device = "GPU", .host_args = {"shape"}, .make = Make<ReshapeKernel>});
 KERNEL_DEF(
     {.op = "ExpandDims", .device = "GPU", .host_args = {"dim"}, .make = Make<ExpandDimsKernel>});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reverse (dimensions by flag), ReverseV2 (by axis), ReverseSequence (a part of each row).
+// Reverse (dimensions by flag), ReverseV2 (by axis), ReverseSequence (the beginning of each row).
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Output 0 := input 0 with the flagged dimensions walked backwards.
+// Writes input 0 to output 0 with the flagged dimensions reversed.
 Status ReverseDims(KernelContext& ctx, const std::vector<bool>& backwards) {
   const Tensor& input = ctx.input(0);
   if (std::find(backwards.begin(), backwards.end(), true) == backwards.end()) {
@@ -138,7 +138,7 @@ std::vector<Gradient> ReverseSequenceGradient(const GradientScope& g) {
 
 OP(Reverse) {
   return {
-      .doc = "The input with the dimensions flagged in `dims` in reverse order.",
+      .doc = "Reverses the dimensions whose element of `dims` is true.",
       .inputs = {{"tensor", "T"}, {"dims", "bool"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
@@ -152,7 +152,7 @@ OP(Reverse) {
 
 OP(ReverseV2) {
   return {
-      .doc = "The input with the dimensions listed in `axis` in reverse order.",
+      .doc = "Reverses the dimensions listed in `axis`.",
       .inputs = {{"tensor", "T"}, {"axis", "Tidx"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}, {"Tidx", kIndex, DType::kInt32}},
@@ -167,8 +167,8 @@ OP(ReverseV2) {
 OP(ReverseSequence) {
   return {
       .doc =
-          "Slice i of dimension batch_dim with its first seq_lengths[i] elements along seq_dim in "
-          "reverse order.",
+          "Reverses the first seq_lengths[i] elements along seq_dim in each slice i of "
+          "dimension batch_dim.",
       .inputs = {{"input", "T"}, {"seq_lengths", "Tlen"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}, {"Tlen", kIndex, DType::kInt64}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Roll: elements moved along dimensions, those that fall off one end coming in at the other.
+// Roll: shifts elements along dimensions; elements shifted off one end re-enter at the other.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// A scalar is a vector of one here.
+// Returns the elements of a vector, or a scalar as a vector of one.
 StatusOr<Dims> ScalarOrVector(const Tensor& tensor, string_view name) {
   return IntVector(tensor.rank() == 0 ? tensor.Reshaped(Shape{1}) : tensor, name);
 }
@@ -42,7 +42,8 @@ class RollKernel final : public Kernel {
   }
 
  private:
-  // One box for each choice, per rolled dimension, of the part that stays ahead or comes round.
+  // Each rolled dimension has two sections: elements that are shifted, and elements that re-enter.
+  // Copies one box for each combination of sections.
   static void Copy(KernelContext& ctx, const Tensor& input, const Dims& shifts, Tensor* output) {
     const Dims strides = DenseStrides(input.shape().dims());
     std::vector<int> rolled;
@@ -77,7 +78,9 @@ Status RollShape(ShapeScope& s) {
 
 OP(Roll) {
   return {
-      .doc = "Element i along each axis goes to i + shift, round the end.",
+      .doc =
+          "Moves element i along each axis to i + shift; elements that leave one end enter "
+          "at the other.",
       .inputs = {{"input", "T"}, {"shift", "Tshift"}, {"axis", "Taxis"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}, {"Tshift", kIndex}, {"Taxis", kIndex}},

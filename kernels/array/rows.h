@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors cut along dimension 0 and put together again: what containers of tensors do.
+// Cuts tensors along dimension 0 and joins them again, for containers of tensors.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,17 @@
 
 namespace penstock {
 
-// Rows [begin, end) of `value` under another shape; sharing the buffer where that costs kernels
-// nothing. For containers that keep all rows, so that none keeps the others alive for long.
+// Returns rows [begin, end) of `value`, reshaped to `shape`. Shares the buffer if the rows are
+// aligned, else copies them. Only for containers that keep all rows of `value`: a row that is kept
+// alone would keep the whole buffer alive.
 StatusOr<Tensor> Rows(KernelContext& ctx, const Tensor& value, int64_t begin, int64_t end,
                       const Shape& shape);
 
-// The elements of `parts` into `whole`, one part after the other. REQUIRES as many as `whole` has.
+// Copies the elements of `parts` into `whole`, one tensor after the other. REQUIRES that `whole`
+// has as many elements as all `parts`.
 void JoinRows(KernelContext& ctx, const std::vector<Tensor>& parts, Tensor* whole);
 
-// `rest` with a dimension in front. InvalidArgument where that makes too many elements.
+// Returns `rest` with a dimension in front. InvalidArgument if the shape has too many elements.
 StatusOr<Shape> WithFirst(int64_t first, const Shape& rest);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScatterNd: zeros, with updates added at index tuples.
+// ScatterNd: adds updates, at index tuples, to a tensor of zeros.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -38,7 +38,7 @@ class ScatterNdKernel final : public Kernel {
     Zero(*output, ctx.threads());
     if (updates.num_elements() == 0) return OkStatus();
     const T* from = updates.data<T>();
-    // In the order of the tuples, so that sums of floats come out the same each time.
+    // Adds in the order of the tuples, so that sums of floats are the same in each run.
     for (int64_t i = 0; i < list.tuples; ++i) {
       const int64_t slice = list.slices.empty() ? 0 : list.slices[i];
       T* to = output->mutable_data<T>() + slice * list.slice_elements;
@@ -70,9 +70,7 @@ std::vector<Gradient> ScatterNdGradient(const GradientScope& g) {
 
 OP(ScatterNd) {
   return {
-      .doc =
-          "Zeros of shape `shape` with `updates` added at the places that the rows of indices "
-          "name.",
+      .doc = "Returns zeros of shape `shape`, with `updates` added at the rows of `indices`.",
       .inputs = {{"indices", "Tindices"}, {"updates", "T"}, {"shape", "Tindices"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", With(kNumber, {DType::kBool, DType::kString})}, {"Tindices", kIndex}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Distinct slices, places in sorted rows, coordinates. The expected numbers are those of
-// TensorFlow 2.21.
+// Tests ops on distinct slices, positions in sorted rows, and coordinates. The expected numbers are
+// those of TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {

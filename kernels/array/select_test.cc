@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that look at values: OneHot, Where, Unique, UniqueWithCounts, ListDiff, TopK, InTopK.
+// Tests ops whose output depends on values: OneHot, Where, Unique, UniqueWithCounts, ListDiff,
+// TopK, InTopK.
 #include <gtest/gtest.h>
 
 #include <algorithm>

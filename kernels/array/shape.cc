@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that tell a tensor's shape: Shape, ShapeN, Size, Rank. They read no element, and what they
-// return lives in host memory on every device, where it is needed next.
+// Ops that return a tensor's shape: Shape, ShapeN, Size, Rank. They read no element. Their outputs
+// are in host memory on every device, because host code uses them.
 #include <limits>
 
 #include "core/op/gradient.h"
@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Output i := `values`, as int32 or int64.
+// Writes `values` to output i, as int32 or int64.
 Status WriteInts(KernelContext& ctx, int i, const Shape& shape, absl::Span<const int64_t> values) {
   Tensor* output;
   RETURN_IF_ERROR(ctx.Allocate(i, shape, &output));
@@ -63,7 +63,7 @@ Status VectorsOfRank(ShapeScope& s) {
 
 OP(Shape) {
   return {
-      .doc = "The dimensions of the input.",
+      .doc = "Returns the dimensions of the input.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "out_type"}},
       .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
@@ -75,7 +75,7 @@ OP(Shape) {
 
 OP(ShapeN) {
   return {
-      .doc = "The dimensions of each input.",
+      .doc = "Returns the dimensions of each input.",
       .inputs = {{"input", Repeat("N", "T")}},
       .outputs = {{"output", Repeat("N", "out_type")}},
       .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
@@ -88,7 +88,7 @@ OP(ShapeN) {
 
 OP(Size) {
   return {
-      .doc = "The number of elements of the input.",
+      .doc = "Returns the number of elements of the input.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "out_type"}},
       .types = {{"T", kAnyType}, {"out_type", kIndex, DType::kInt32}},
@@ -100,7 +100,7 @@ OP(Size) {
 
 OP(Rank) {
   return {
-      .doc = "The number of dimensions of the input.",
+      .doc = "Returns the number of dimensions of the input.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "int32"}},
       .types = {{"T", kAnyType}},

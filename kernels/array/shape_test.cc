@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that look at shapes, share buffers, or make tensors of one rule: Identity and its kin,
-// Reshape, ExpandDims, Squeeze, Bitcast, Shape, ShapeN, Size, Rank, Fill, OnesLike,
-// Range, LinSpace, CheckNumerics.
+// Tests ops that return shapes, share buffers, or make tensors by a rule: Identity and similar ops,
+// Reshape, ExpandDims, Squeeze, Bitcast, Shape, ShapeN, Size, Rank, Fill, OnesLike, Range,
+// LinSpace, CheckNumerics.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,8 +58,8 @@ TEST(Reshape, SharesItsInput) {
   }
 }
 
-// Sizes of zero say nothing of the size that is left out: it follows from the other ones, as in
-// TensorFlow.
+// Sizes of zero do not determine the size that is left out: as in TensorFlow, it follows from the
+// non-zero sizes.
 TEST(Reshape, EmptyTensorsWithASizeLeftOut) {
   const struct {
     Dims from;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When an op whose result is a run of elements of its input may share the input's buffer.
+// Decides whether an op whose result is a run of elements of its input may share the input's
+// buffer.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,15 @@
 
 namespace penstock {
 
-// True where a tensor that starts at `element` of `whole` is aligned as a fresh one would be, which
-// vectorised kernels are fastest with.
+// Returns true if a tensor that starts at element `element` of `whole` is aligned like a newly
+// allocated one. Vectorised kernels are fastest on such tensors.
 inline bool AlignedAt(const Tensor& whole, int64_t element) {
   return element * SizeOf(whole.dtype()) % Allocator::kAlignment == 0;
 }
 
-// A part that is shared keeps the whole alive, and makes an update of it copy if it is a variable's
-// value. So only parts of some weight are.
+// Returns true if the elements should be shared. A shared slice keeps the whole buffer alive and,
+// if the buffer is a variable's value, forces the next update of the variable to copy it. So only
+// slices of at least a quarter of the tensor are shared.
 inline bool WorthSharing(const Tensor& whole, int64_t element, int64_t count) {
   return AlignedAt(whole, element) && count >= whole.num_elements() / 4;
 }

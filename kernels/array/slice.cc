@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slice: a box of a tensor, from `begin`, of `size` (-1: all that remains).
+// Slice: copies a box of a tensor that starts at `begin` and has size `size` (-1: up to the end).
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// Replaces each -1 in `size` by what remains, and checks that the box lies within `shape`.
+// Replaces each -1 in `size` by the number of remaining elements, and checks that the box lies
+// within `shape`.
 Status CheckBox(const Shape& shape, const Dims& begin, Dims* size) {
   for (int i = 0; i < shape.rank(); ++i) {
     const int64_t dim = shape.dim(i);
@@ -28,7 +29,7 @@ Status CheckBox(const Shape& shape, const Dims& begin, Dims* size) {
   return OkStatus();
 }
 
-// True where the box is a run of whole rows of dimension 0.
+// Returns true if the box consists of complete rows of dimension 0.
 bool WholeRows(const Shape& shape, const Shape& box) {
   for (int i = 1; i < shape.rank(); ++i) {
     if (box.dim(i) != shape.dim(i)) return false;
@@ -94,7 +95,7 @@ Status SliceShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-// dy with zeros around it.
+// Returns dy padded with zeros to the shape of the input.
 std::vector<Gradient> SliceGradient(const GradientScope& g) {
   const Output begin = g.x(1);
   const Output after = ShapeOf(g.x(), begin.dtype()) - begin - ShapeOf(g.y(), begin.dtype());
@@ -103,7 +104,9 @@ std::vector<Gradient> SliceGradient(const GradientScope& g) {
 
 OP(Slice) {
   return {
-      .doc = "The box of the input that starts at `begin`, of `size` (-1: all that remains).",
+      .doc =
+          "Returns the part of the input that begins at `begin` and has the given `size` "
+          "(-1: up to the end).",
       .inputs = {{"input", "T"}, {"begin", "Index"}, {"size", "Index"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}, {"Index", kIndex}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slice, StridedSlice and what writes where it reads.
+// Tests Slice, StridedSlice and the ops that write to slices.
 #include <gtest/gtest.h>
 
 #include "core/op/variable.h"
@@ -64,7 +64,7 @@ TEST(Slice, Mistakes) {
   expect({0, 0}, {1}, "size must have 2 elements, has 1");
 }
 
-// A Python slice expression. kNone stands for an end left out.
+// A Python slice expression. kNone stands for an omitted bound.
 constexpr int32_t kNone = INT32_MAX;
 struct Term {
   enum Kind { kRange, kIndex, kEllipsis, kNewAxis } kind = kRange;
@@ -107,7 +107,7 @@ struct Expression {
   }
 };
 
-// Python's indices of begin:end:stride, one at a time.
+// Returns the indices of Python's begin:end:stride.
 std::vector<int64_t> PythonRange(const Term& t, int64_t size) {
   std::vector<int64_t> indices;
   const int64_t step = t.stride;
@@ -122,11 +122,13 @@ std::vector<int64_t> PythonRange(const Term& t, int64_t size) {
   return indices;
 }
 
-// The selection of an expression: the shape and, for each place of the result, one of the input.
+// The elements that an expression selects: the shape of the result and, for each place of the
+// result, the place of the input.
 struct Selection {
   Shape shape;
   std::vector<std::vector<int64_t>> indices;  // per dimension of the input
-  std::vector<int> layout;                    // per dimension of the result; -1: new
+  // Per dimension of the result: a dimension of the input, or -1 for a new axis.
+  std::vector<int> layout;
 
   Selection(const Shape& input, std::vector<Term> terms) {
     int named = 0;
@@ -223,7 +225,7 @@ TEST(StridedSlice, SelectsAsPythonDoes) {
   }
 }
 
-// `value` written into `whole` where the expression reads.
+// Returns `whole` with `value` written to the places that the expression selects.
 Tensor Stored(const Selection& selection, const Tensor& value, const Tensor& whole) {
   std::vector<int64_t> source(whole.num_elements(), -1);
   ForEachPlace(selection.shape, [&](const Dims& place) {

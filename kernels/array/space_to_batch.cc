@@ -22,7 +22,7 @@ struct Blocks {
   int rank() const { return static_cast<int>(sizes.size()); }
   int64_t before(int i) const { return margins[2 * i]; }
   int64_t both(int i) const { return AddDims(margins[2 * i], margins[2 * i + 1]); }
-  // How many positions a block has, and with that how many batches become one.
+  // Returns the number of positions of a block, by which the batch size is multiplied.
   StatusOr<int64_t> volume() const { return CheckedProduct(sizes); }
 };
 
@@ -40,7 +40,8 @@ Status CheckBlocks(const Blocks& blocks, int input_rank, string_view margins) {
   return OkStatus();
 }
 
-// From the inputs (block_shape, margins), or from (margins) and the attribute block_size.
+// Reads the blocks from the inputs (block_shape, margins), or from the input margins and the
+// attribute block_size.
 StatusOr<Blocks> BlocksOf(const Tensor* block_shape, int64_t block_size, const Tensor& margins,
                           string_view name) {
   Blocks blocks;
@@ -53,7 +54,7 @@ StatusOr<Blocks> BlocksOf(const Tensor* block_shape, int64_t block_size, const T
   return blocks;
 }
 
-// Space -> batch on shapes; dimensions may be unknown.
+// Returns the shape in batch form of a shape in space form; dimensions may be unknown.
 StatusOr<Dims> ToBatchDims(const Blocks& blocks, absl::Span<const int64_t> space) {
   Dims dims(space.begin(), space.end());
   ASSIGN_OR_RETURN(const int64_t volume, blocks.volume());
@@ -69,7 +70,7 @@ StatusOr<Dims> ToBatchDims(const Blocks& blocks, absl::Span<const int64_t> space
   return dims;
 }
 
-// Batch -> space on shapes.
+// Returns the shape in space form of a shape in batch form.
 StatusOr<Dims> ToSpaceDims(const Blocks& blocks, absl::Span<const int64_t> batch) {
   Dims dims(batch.begin(), batch.end());
   ASSIGN_OR_RETURN(const int64_t volume, blocks.volume());
@@ -91,8 +92,8 @@ StatusOr<Dims> ToSpaceDims(const Blocks& blocks, absl::Span<const int64_t> batch
 
 // Copies every position of `space` to its place in `batch`, or back.
 //
-// Position q of the batch side belongs to offset o of the block and lies in space at
-// q * block + o - before. So for each offset the positions that fall inside are one box.
+// Position q in the batch form belongs to an offset o in the block, and lies in space at q * block
+// + o - before. So for each offset, the positions inside of space form one box.
 class BlockCopy {
  public:
   BlockCopy(const Blocks& blocks, const Shape& space, const Shape& batch)
@@ -119,7 +120,7 @@ class BlockCopy {
   }
 
  private:
-  // The box of one offset; false where it is empty.
+  // Makes the box of one offset; returns false if it is empty.
   bool Box(const Dims& offset, bool to_batch, StridedCopy* copy, int64_t* space_start,
            int64_t* batch_start) const {
     const auto add = [&](int64_t count, int64_t space_step, int64_t batch_step) {
@@ -128,7 +129,7 @@ class BlockCopy {
     add(space_.dim(0), space_strides_[0], batch_strides_[0]);
     for (int i = 0; i < blocks_.rank(); ++i) {
       const int64_t size = blocks_.sizes[i], shift = offset[i] - blocks_.before(i);
-      // 0 <= q * size + shift < space dimension
+      // Positions q with 0 <= q * size + shift < space dimension.
       const int64_t first = shift >= 0 ? 0 : (-shift + size - 1) / size;
       const int64_t room = space_.dim(i + 1) - shift;
       const int64_t last = room <= 0 ? 0 : std::min(batch_.dim(i + 1), (room - 1) / size + 1);
@@ -209,7 +210,7 @@ Status SpaceBatchShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-// Each of the two is the other's gradient, with the same block and margins.
+// SpaceToBatch and BatchToSpace are each other's gradients, with the same block and margins.
 GradientFn TransposedBy(const char* op) {
   return [op](const GradientScope& g) -> std::vector<Gradient> {
     return {Call(op, {g.dy(), g.x(1), g.x(2)}), Gradient(), Gradient()};
@@ -252,7 +253,7 @@ OP(BatchToSpaceND) {
 
 OP(SpaceToBatch) {
   return {
-      .doc = "SpaceToBatchND for images, with a square block.",
+      .doc = "The same as SpaceToBatchND for images, with a square block.",
       .inputs = {{"input", "T"}, {"paddings", "Tpaddings"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}, {"Tpaddings", kIndex, DType::kInt32}},
@@ -266,7 +267,7 @@ OP(SpaceToBatch) {
 
 OP(BatchToSpace) {
   return {
-      .doc = "BatchToSpaceND for images, with a square block.",
+      .doc = "The same as BatchToSpaceND for images, with a square block.",
       .inputs = {{"input", "T"}, {"crops", "Tidx"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}, {"Tidx", kIndex, DType::kInt32}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpaceToDepth: blocks of an image become channels; DepthToSpace: back again.
+// SpaceToDepth: moves blocks of an image into channels; DepthToSpace: the inverse.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// The dimensions of height, width and channels.
+// The indices of the dimensions of height, width and channels.
 struct Layout {
   int height = 1, width = 2, channels = 3;
 };
@@ -21,7 +21,7 @@ StatusOr<Layout> LayoutOf(const std::string& data_format) {
   return Unimplemented("data_format ", data_format, " is not supported; NHWC and NCHW are");
 }
 
-// The dimensions after the move; sizes may be unknown.
+// Returns the dimensions of the result; sizes may be unknown.
 StatusOr<Dims> MovedDims(absl::Span<const int64_t> dims, const Layout& layout, int64_t block,
                          bool to_depth) {
   if (dims.size() != 4) {
@@ -81,7 +81,8 @@ class SpaceDepthKernel final : public Kernel {
     add(space.dim(0), s[0], d[0]);
     add(depth.dim(h), block_ * s[h], d[h]);
     add(depth.dim(w), block_ * s[w], d[w]);
-    // Channels of depth count (row in block, column in block, channel of space).
+    // A channel of depth has the index (row in block, column in block, channel of space),
+    // row-major.
     add(block_, s[h], block_ * space.dim(c) * d[c]);
     add(block_, s[w], space.dim(c) * d[c]);
     add(space.dim(c), s[c], d[c]);
@@ -125,16 +126,16 @@ OpDef SpaceDepthOp(const char* doc, ShapeFn shape, const char* inverse,
 
 OP(SpaceToDepth) {
   return SpaceDepthOp(
-      "Blocks of an image, each as the channels of one pixel.", SpaceDepthShape<true>,
-      "DepthToSpace",
+      "Moves each block of pixels of an image into the channels of one pixel.",
+      SpaceDepthShape<true>, "DepthToSpace",
       {{.inputs = {{{{1, 4, 2, 3}}}}, .attrs = {{"block_size", 2}}},
        {.inputs = {{{{1, 3, 4, 2}}}}, .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}}});
 }
 
 OP(DepthToSpace) {
   return SpaceDepthOp(
-      "The channels of each pixel as a block of a larger image.", SpaceDepthShape<false>,
-      "SpaceToDepth",
+      "Expands the channels of each pixel into a block of pixels of a larger image.",
+      SpaceDepthShape<false>, "SpaceToDepth",
       {{.inputs = {{{{1, 2, 1, 8}}}}, .attrs = {{"block_size", 2}}},
        {.inputs = {{{{1, 8, 2, 1}}}}, .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}}});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cutting along a dimension: Split into equal parts, SplitV into parts of given sizes.
+// Split: cuts a tensor along a dimension into equal slices; SplitV: into slices of given sizes.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -19,8 +19,8 @@ StatusOr<int> SplitAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-// Output i := `sizes[i]` rows of dimension `axis`, one part after the other. REQUIRES sizes that
-// add up to that dimension.
+// Writes `sizes[i]` rows of dimension `axis` to output i, one slice after the other. REQUIRES sizes
+// that add up to that dimension.
 Status CutInto(KernelContext& ctx, const Tensor& value, int axis, absl::Span<const int64_t> sizes) {
   const Dims strides = DenseStrides(value.shape().dims());
   const int64_t rows =
@@ -67,8 +67,8 @@ class SplitKernel final : public Kernel {
   }
 };
 
-// Replaces the one -1, if any, by what the others leave of `dim`, and checks the sum. Nothing is
-// known of the sum where dim < 0.
+// Replaces the one -1 in `sizes`, if any, by the remainder of `dim`, and checks the sum. If dim <
+// 0, it is unknown and the sum is not checked.
 Status FillInSizes(int64_t dim, Dims* sizes) {
   int missing = -1;
   int64_t sum = 0;
@@ -112,7 +112,8 @@ class SplitVKernel final : public Kernel {
   }
 };
 
-// Each output as `value`, with size unknown along the axis, or of unknown sizes where even that is.
+// Sets each output's shape to that of `value` with an unknown size along the axis; if the axis is
+// unknown, to unknown sizes.
 Status AnyParts(ShapeScope& s, const PartialShape& value, int axis) {
   PartialShape part = value;
   if (value.known_rank() && axis < 0) part = PartialShape::UnknownOfRank(value.rank());
@@ -156,7 +157,7 @@ Status SplitVShape(ShapeScope& s) {
   RETURN_IF_ERROR(FillInSizes(value.dim(axis), &sizes));
   PartialShape part = value;
   for (int i = 0; i < s.num_outputs(); ++i) {
-    part.set_dim(axis, sizes[i]);  // a -1 that could not be filled in is an unknown size
+    part.set_dim(axis, sizes[i]);  // a -1 that could not be replaced: unknown
     s.set_output(i, part);
   }
   return OkStatus();
@@ -168,7 +169,7 @@ Outputs OutputGradients(const GradientScope& g) {
   return dy;
 }
 
-// ConcatV2 of at least two tensors; one alone is itself.
+// Calls ConcatV2, which needs at least two tensors; returns a single tensor unchanged.
 Output Joined(const GradientScope& g, Output axis) {
   const Outputs dy = OutputGradients(g);
   return dy.size() == 1 ? dy[0] : ConcatV2(dy, axis);
@@ -176,7 +177,7 @@ Output Joined(const GradientScope& g, Output axis) {
 
 OP(Split) {
   return {
-      .doc = "num_split equal parts of `value` along dimension split_dim.",
+      .doc = "Splits `value` into num_split equal parts along dimension split_dim.",
       .inputs = {{"split_dim", "int32"}, {"value", "T"}},
       .outputs = {{"output", Repeat("num_split", "T")}},
       .types = {{"T", kAnyType}},
@@ -192,7 +193,8 @@ OP(Split) {
 OP(SplitV) {
   return {
       .doc =
-          "Parts of `value` along dimension split_dim, of the sizes size_splits (one may be -1).",
+          "Splits `value` along dimension split_dim into parts of the sizes size_splits; "
+          "one may be -1: the rest.",
       .inputs = {{"value", "T"}, {"size_splits", "Tlen"}, {"split_dim", "int32"}},
       .outputs = {{"output", Repeat("num_split", "T")}},
       .types = {{"T", kAnyType}, {"Tlen", kIndex, DType::kInt64}},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AddTo: how elements that meet on one place add up; AddStrided: to[...] += from[...] over a box,
-// as CopyStrided walks it, except that several source elements may meet (stride 0 in the
-// destination). The few ops need it that undo a repetition: MirrorPadGrad, TileGrad.
+// AddTo: adds one element to another; AddStrided: to[...] += from[...] over the box of a
+// StridedCopy, in which several source elements may be added to one destination element (stride 0
+// in the destination). Used by ops that undo a repetition: MirrorPadGrad, TileGrad.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Numbers by sum, integers wrapping around; bools by or; strings one after the other.
+// Adds numbers (integers wrap around), ors bools, concatenates strings.
 template <class T>
 void AddTo(T& place, const T& update) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -24,7 +24,7 @@ void AddTo(T& place, const T& update) {
   }
 }
 
-// Single-threaded: places of the destination meet.
+// Single-threaded, because several additions may go to one destination element.
 template <class T>
 void AddStrided(const StridedCopy& copy, const T* from, T* to, size_t depth = 0) {
   if (depth == copy.dims.size()) {

@@ -11,20 +11,21 @@
 namespace penstock {
 namespace {
 
-constexpr int kMaxElements = 32;  // masks are 32-bit in the wire format's programs
+constexpr int kMaxElements = 32;  // the masks of some programs have only 32 bits
 constexpr int64_t kUnknown = PartialShape::kUnknown;
 
 bool Bit(int64_t mask, int64_t i) { return (mask >> i & 1) != 0; }
 
-// One dimension of the input as the expression treats it; -1 as the element: in full.
+// One dimension of the input and the element of the expression that applies to it; element -1: the
+// full dimension.
 struct Term {
   int element = -1;
   bool shrink = false;
 };
 
-// The dimension that each element speaks of, and the places of new axes: `layout` lists, in the
-// order of the result, dimensions of the input (>= 0) and new axes (-1); shrunk dimensions are not
-// in it.
+// Assigns elements to dimensions of the input and places to new axes. `layout` lists the dimensions
+// of the result: a dimension of the input (>= 0) or a new axis (-1). Shrunk dimensions are not in
+// it.
 struct Expansion {
   absl::InlinedVector<Term, 4> terms;
   absl::InlinedVector<int, 4> layout;
@@ -36,7 +37,7 @@ StatusOr<Expansion> Expand(const StridedSliceMasks& masks, int64_t count, int ra
   if (absl::popcount(static_cast<uint64_t>(masks.ellipsis)) > 1) {
     return InvalidArgument("Multiple ellipses in slice spec not allowed");
   }
-  int64_t named = 0;  // elements that stand for one dimension each
+  int64_t named = 0;  // elements that apply to one dimension each
   for (int64_t i = 0; i < count; ++i) {
     named += !Bit(ellipsis, i) && !Bit(masks.new_axis, i);
   }
@@ -75,7 +76,8 @@ StatusOr<StridedBox::Dim> SingleIndex(int64_t index, int64_t size, int dimension
   return StridedBox::Dim{.begin = at, .count = 1};
 }
 
-// begin:end:stride with Python's rules; a masked end is as far as the stride's direction goes.
+// Returns the range begin:end:stride by Python's rules. A masked begin or end is the first or last
+// position in the direction of the stride.
 StridedBox::Dim Range(const int64_t* begin, const int64_t* end, int64_t stride, int64_t size) {
   const int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? size : size - 1;
   const auto clamp = [&](int64_t x) { return std::clamp(x < 0 ? x + size : x, low, high); };

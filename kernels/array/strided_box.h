@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StridedBox: what a Python slice expression such as x[1:, ..., newaxis, ::-2, 3] means for a
-// tensor of a given shape. The vectors begin, end, strides and five bit masks spell the expression,
-// as StridedSlice and its kin carry it.
+// StridedBox: the elements that a Python slice expression such as x[1:, ..., newaxis, ::-2, 3]
+// selects from a tensor of a given shape. StridedSlice and related ops encode the expression in the
+// vectors begin, end and strides and in five bit masks.
 #pragma once
 
 #include <cstdint>
@@ -18,62 +18,63 @@
 
 namespace penstock {
 
-// Bit i of a mask speaks of element i of the vectors.
+// Bit i of a mask refers to element i of the vectors.
 struct StridedSliceMasks {
   int64_t begin = 0;        // begin[i] is left out
   int64_t end = 0;          // end[i] is left out
   int64_t ellipsis = 0;     // element i is "..."; at most one bit
   int64_t new_axis = 0;     // element i is newaxis
-  int64_t shrink_axis = 0;  // element i is a single index: the dimension goes away
+  int64_t shrink_axis = 0;  // element i is a single index: the dimension is removed
 
   Status Init(const KernelInit& node);
   static StridedSliceMasks Of(const Attrs& attrs);
-  // The five attributes, as an op declares them.
+  // Declares the five mask attributes of an op.
   static std::vector<AttrDef> AttrDefs();
-  // The five of them out of a node's attributes, for another op on the same slice.
+  // Copies the five mask attributes from a node's attributes, for another op on the same slice.
   static Attrs AttrsOf(const Attrs& attrs);
 };
 
-// The vectors, null where their values are not known yet.
+// The vectors, or null for those whose values are not known yet.
 struct StridedSliceVectors {
   const Dims* begin = nullptr;
   const Dims* end = nullptr;
   const Dims* strides = nullptr;
-  int64_t count = 0;  // how many elements each of them has
+  int64_t count = 0;  // length of each vector
 };
 
 struct StridedBox {
   struct Dim {
     int64_t begin = 0;
     int64_t stride = 1;
-    int64_t count = 0;  // kUnknown where it is
+    int64_t count = 0;  // kUnknown if not known
   };
   absl::InlinedVector<Dim, 4> dims;  // per dimension of the input
-  Dims shape;                        // of the result: without shrunk axes, with new ones
+  Dims shape;                        // of the result: without shrunk axes, with new axes
 
   Dims counts() const;
-  bool whole = true;  // every element, in order
+  bool whole = true;  // the box is the whole input, in order
 };
 
-// InvalidArgument says which element of the expression does not fit the input. REQUIRES a known
-// rank. Where vectors or dimensions are unknown, so are counts.
+// Computes the box. InvalidArgument names the element of the expression that does not fit the
+// input. REQUIRES a known rank. Counts that depend on unknown vectors or dimensions are kUnknown.
 StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks,
                                          const StridedSliceVectors& vectors,
                                          const PartialShape& input);
 
-// The same from tensors, all known.
+// Like the function above, with begin, end and strides as tensors and a fully known input shape.
 StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks, const Tensor& begin,
                                          const Tensor& end, const Tensor& strides,
                                          const Shape& input);
 
-// Adds the box's dimensions to *copy: on one side as they lie in a dense tensor of shape `whole`,
-// on the other side dense. Returns the box's first element in the tensor.
+// Adds the box's dimensions to *copy. On side `side` the strides are those of a dense tensor of
+// shape `whole`; on the other side the box itself is dense. Returns the index of the box's first
+// element in the tensor.
 enum class BoxSide { kSource, kDestination };
 int64_t WalkBox(const StridedBox& box, const Shape& whole, BoxSide side, StridedCopy* copy);
 
-// InvalidArgument unless `value` has the shape that the expression selects.
+// InvalidArgument unless the shape of `value` is the shape of the box.
 Status CheckValueOfBox(const StridedBox& box, const Tensor& value, string_view name);
-// Writes `value` into the box of `whole`. REQUIRES that the check has passed.
+// Writes `value` into the box of `whole`. REQUIRES that CheckValueOfBox has succeeded.
 void StoreInBox(const StridedBox& box, const Tensor& value, Tensor& whole, Scheduler& threads);
 
 }  // namespace penstock

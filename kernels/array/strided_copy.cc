@@ -18,13 +18,14 @@ namespace {
 using Dim = StridedCopy::Dim;
 using Loops = absl::InlinedVector<Dim, 8>;  // outermost first
 
-// Stands for every plain element, or run of elements, of its size; alignment 1.
+// A block of bytes with alignment 1 that stands for any plain element, or run of elements, of its
+// size.
 template <int kBytes>
 struct Bytes {
   unsigned char bytes[kBytes];
 };
 
-// Walks the positions of a loop nest in order, from any of them.
+// Walks the positions of a loop nest in order, starting anywhere.
 class Odometer {
  public:
   Odometer(const Loops& loops, int64_t position) : loops_(loops), index_(loops.size()) {
@@ -61,7 +62,7 @@ int64_t Positions(const Loops& loops) {
 }
 
 // Calls body(from, to, piece) for every position of `outer` and every piece < pieces, on several
-// threads if it pays. from and to are offsets in the unit of the strides.
+// threads if that is worthwhile. from and to are offsets in the unit of the strides.
 template <class Body>
 void ForEachPiece(const Loops& outer, int64_t pieces, double piece_cost_ns, Scheduler& threads,
                   const Body& body) {
@@ -78,10 +79,10 @@ void ForEachPiece(const Loops& outer, int64_t pieces, double piece_cost_ns, Sche
   });
 }
 
-// The speed of one thread, roughly, in bytes per nanosecond.
+// The approximate speed of one thread.
 constexpr double kBytesPerNano = 16;
 
-// Rows of `row` bytes each.
+// Copies rows of `row` bytes each.
 void CopyRows(int64_t row, const Loops& outer, const char* from, char* to, Scheduler& threads) {
   constexpr int64_t kPiece = 128 << 10;
   const int64_t pieces = (row + kPiece - 1) / kPiece;
@@ -92,7 +93,7 @@ void CopyRows(int64_t row, const Loops& outer, const char* from, char* to, Sched
   });
 }
 
-// Single elements, `inner` strides apart.
+// Copies single elements, `inner` strides apart.
 template <class Element>
 void CopyInner(const Dim& inner, const Loops& outer, const char* from, char* to,
                Scheduler& threads) {
@@ -115,8 +116,9 @@ void CopyInner(const Dim& inner, const Loops& outer, const char* from, char* to,
   });
 }
 
-// The source runs along `columns`, the destination along `rows`. A block is one cache line wide in
-// the source and 256 rows long: about as many pages as a TLB holds.
+// Transposes a matrix: the source is contiguous along `columns`, the destination along `rows`. A
+// block is one cache line wide in the source and 256 rows long, which touches about as many pages
+// as a TLB holds.
 template <class U>
 void CopyTransposed(const Dim& rows, const Dim& columns, const Loops& outer, const char* from,
                     char* to, Scheduler& threads) {
@@ -136,15 +138,14 @@ void CopyTransposed(const Dim& rows, const Dim& columns, const Loops& outer, con
   });
 }
 
-// Takes the last loop away.
+// Removes and returns the last loop.
 Dim TakeInner(Loops& loops) {
   const Dim inner = loops.back();
   loops.pop_back();
   return inner;
 }
 
-// The transposition hidden in a nest: the destination runs along the last loop, the source along
-// another one.
+// Transposes if the destination is contiguous along the last loop and the source along another one.
 template <class U>
 bool TryTranspose(const Loops& loops, const char* from, char* to, Scheduler& threads) {
   if (loops.back().to != sizeof(U)) return false;
@@ -170,7 +171,7 @@ void CopyPlain(Loops loops, const char* from, char* to, Scheduler& threads) {
   } else if constexpr (kBytes == 8) {
     if (TryTranspose<uint64_t>(loops, from, to, threads)) return;
   }
-  // A short inner loop costs more in bookkeeping than the worse order of memory does.
+  // With a short inner loop, loop overhead would cost more than the better order of memory saves.
   const size_t n = loops.size();
   if (n >= 2 && loops[n - 1].count < 8 && loops[n - 2].count > loops[n - 1].count) {
     std::swap(loops[n - 1], loops[n - 2]);
@@ -179,8 +180,9 @@ void CopyPlain(Loops loops, const char* from, char* to, Scheduler& threads) {
   CopyInner<Bytes<kBytes>>(inner, loops, from, to, threads);
 }
 
-// Innermost = closest together in the destination; neighbours that continue each other become one.
-// Moves `from` and `to` to the far end of dimensions that the destination walks backwards.
+// Sorts the loops so that the innermost has the smallest stride in the destination, and joins
+// neighbours that continue each other. If the destination walks a dimension backwards, reverses it
+// and moves `from` and `to` to its other end.
 Loops Simplify(const StridedCopy& copy, int64_t* from, int64_t* to) {
   Loops loops;
   for (Dim dim : copy.dims) {
@@ -239,7 +241,7 @@ void CopyStrided(DType dtype, const StridedCopy& copy, const void* from, void* t
   const int64_t size = SizeOf(dtype);
   const char* source = static_cast<const char*>(from) + from_start * size;
   char* target = static_cast<char*>(to) + to_start * size;
-  // A run that is adjacent on both sides moves as one piece.
+  // A run that is contiguous in source and destination is copied as one element.
   int64_t run = size;
   if (!loops.empty() && loops.back().from == 1 && loops.back().to == 1) {
     run *= TakeInner(loops).count;

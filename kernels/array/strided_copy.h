@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CopyStrided: the one loop nest behind the ops that rearrange elements (Transpose, Slice, Concat,
-// Tile, Pad, Reverse, SpaceToBatch, ...). An op says for each dimension how far apart neighbours
-// lie in the source and in the destination; what remains, from memcpy of long rows to blocked
-// transposition, is chosen here.
+// CopyStrided: the loop nest of the ops that rearrange elements (Transpose, Slice, Concat, Tile,
+// Pad, Reverse, SpaceToBatch, ...). An op gives the strides of each dimension in the source and in
+// the destination. CopyStrided then chooses the fastest loops, from memcpy of long rows to blocked
+// transposition.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// A box of elements. Strides count elements. In the source, 0 repeats and a negative stride walks
-// backwards; in the destination no two elements may fall on the same place.
+// A box of elements. Strides count elements. In the source, stride 0 repeats an element and a
+// negative stride walks backwards; in the destination no two elements may have the same address.
 struct StridedCopy {
   struct Dim {
     int64_t count;
@@ -27,13 +27,13 @@ struct StridedCopy {
   void Add(int64_t count, int64_t from, int64_t to) { dims.push_back({count, from, to}); }
 };
 
-// `from` and `to` are the addresses of the box's first element on either side; the two boxes must
-// not overlap. Nothing is read or written where a count is 0. REQUIRES counts >= 0 and a box that
-// lies within both buffers. Large boxes are shared out over `threads`.
+// `from` and `to` are the addresses of the box's first element in the source and in the
+// destination, which must not overlap. Reads and writes nothing if a count is 0. REQUIRES counts >=
+// 0 and that the box lies within both buffers. Large boxes are split over `threads`.
 void CopyStrided(DType dtype, const StridedCopy& copy, const void* from, void* to,
                  Scheduler& threads);
 
-// Strides, in elements, of a dense tensor with these dimensions, last dimension 1.
+// Returns the strides, in elements, of a dense tensor with these dimensions; the last stride is 1.
 Dims DenseStrides(absl::Span<const int64_t> dims);
 
 }  // namespace penstock

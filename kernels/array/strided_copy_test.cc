@@ -17,7 +17,7 @@ Scheduler& Threads() {
   return threads;
 }
 
-// The definition, element by element.
+// Copies element by element, as StridedCopy is defined.
 void CopyByDefinition(DType dtype, const StridedCopy& copy, size_t depth, const void* from,
                       void* to) {
   if (depth == copy.dims.size()) return CopyElements(dtype, from, to, 1);
@@ -34,8 +34,8 @@ struct Box {
   int64_t to_start = 0, to_elements = 1;
 };
 
-// A box in a destination that may be padded, walked backwards and permuted, read from a source
-// that may repeat, skip, go backwards, and lie in another order.
+// Returns a random box. The destination may be padded, reversed and permuted; the source may
+// repeat, skip, go backwards, and have another order of dimensions.
 Box RandomBox(std::mt19937& random, int rank, int64_t largest) {
   const auto upto = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
   std::vector<StridedCopy::Dim> dims(rank);
@@ -99,7 +99,7 @@ TEST(CopyStrided, LargeBoxesOnSeveralThreads) {
   }
 }
 
-// Blocks that are full, ragged on the right, ragged at the bottom, and on both sides.
+// Full blocks, and blocks with incomplete tiles on the right, at the bottom, and on both sides.
 TEST(CopyStrided, Transposes) {
   for (const DType dtype : {DType::kInt8, DType::kHalf, DType::kFloat, DType::kDouble,
                             DType::kComplex128, DType::kString}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Python's slicing: StridedSlice reads what an expression selects, StridedSliceGrad puts a gradient
-// back there.
+// Python's slicing: StridedSlice returns the elements that an expression selects; StridedSliceGrad
+// places a gradient at these elements of a tensor of zeros.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// True where the box is a run of rows of dimension 0, in order.
+// Returns true if the box consists of consecutive rows of dimension 0.
 bool WholeRows(const StridedBox& box, const Shape& whole) {
   for (size_t i = 1; i < box.dims.size(); ++i) {
     if (box.dims[i].stride != 1 || box.dims[i].count != whole.dim(i)) return false;
@@ -117,7 +117,9 @@ std::vector<Gradient> StridedSliceGradGradient(const GradientScope& g) {
 
 OP(StridedSlice) {
   return {
-      .doc = "What a Python slice expression selects; strides may be negative.",
+      .doc =
+          "Returns the elements that a Python slice expression selects. Strides may be "
+          "negative.",
       .inputs = {{"input", "T"}, {"begin", "Index"}, {"end", "Index"}, {"strides", "Index"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}, {"Index", kIndex}},
@@ -134,7 +136,9 @@ OP(StridedSlice) {
 
 OP(StridedSliceGrad) {
   return {
-      .doc = "Zeros of shape `shape`, with dy where StridedSlice would have read.",
+      .doc =
+          "The gradient of StridedSlice: returns zeros of shape `shape`, with dy at the "
+          "elements that StridedSlice reads.",
       .inputs = {{"shape", "Index"},
                  {"begin", "Index"},
                  {"end", "Index"},

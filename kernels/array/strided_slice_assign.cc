@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StridedSliceAssign, ResourceStridedSliceAssign: writing into a variable where a Python slice
-// expression selects.
+// StridedSliceAssign, ResourceStridedSliceAssign: write to the elements of a variable that a Python
+// slice expression selects.
 #include <utility>
 #include <vector>
 
@@ -48,7 +48,7 @@ class StridedSliceAssignKernel final : public Kernel {
   }
 
  private:
-  // The rows that the box is in.
+  // Returns the rows that contain the box.
   static Slices ChangedRows(const StridedBox& box, const Shape& shape) {
     if (shape.rank() == 0) return Slices::All();
     if (shape.num_elements() == 0) return Slices::None();
@@ -64,7 +64,8 @@ class StridedSliceAssignKernel final : public Kernel {
 OP(StridedSliceAssign) {
   return {
       .doc =
-          "Writes `value` where StridedSlice would read in the variable, and yields the variable.",
+          "Writes `value` to the elements of the variable that StridedSlice would read, and "
+          "returns the variable.",
       .inputs = {{"ref", Ref("T")},
                  {"begin", "Index"},
                  {"end", "Index"},
@@ -85,7 +86,7 @@ OP(StridedSliceAssign) {
 
 OP(ResourceStridedSliceAssign) {
   return {
-      .doc = "Writes `value` where StridedSlice would read in the variable.",
+      .doc = "Writes `value` to the elements of the variable that StridedSlice would read.",
       .inputs = {{"ref", "resource"},
                  {"begin", "Index"},
                  {"end", "Index"},

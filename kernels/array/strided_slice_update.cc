@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorStridedSliceUpdate: a tensor with what a Python slice expression selects replaced.
+// TensorStridedSliceUpdate: returns a tensor in which the elements that a Python slice expression
+// selects are replaced.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -11,8 +12,7 @@
 namespace penstock {
 namespace {
 
-// `value` repeated to the box's shape, as it broadcasts; dimensions of 1 too many in front are left
-// out.
+// Broadcasts `value` to the box's shape. Surplus leading dimensions of size 1 are dropped.
 StatusOr<Tensor> SpreadOverBox(KernelContext& ctx, const StridedBox& box, const Tensor& value) {
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(box.shape));
   if (value.shape() == shape) return value;
@@ -56,20 +56,22 @@ class TensorStridedSliceUpdateKernel final : public Kernel {
   StridedSliceMasks masks_;
 };
 
-// The value's gradient is summed over what it was repeated along.
+// Sums the value's gradient over the dimensions along which the value was broadcast.
 std::vector<Gradient> UpdateGradient(const GradientScope& g) {
   const Attrs masks = StridedSliceMasks::AttrsOf(g.attrs());
   const Output slice = Call("StridedSlice", {g.dy(), g.x(1), g.x(2), g.x(3)}, masks);
   const Output rest =
       Call("TensorStridedSliceUpdate", {g.dy(), g.x(1), g.x(2), g.x(3), ZerosLike(slice)}, masks);
-  // A value may have more dimensions than the slice, of 1 in front.
+  // A value may have more dimensions than the slice, if the surplus ones are leading and of size 1.
   const Output shape = Call("BroadcastArgs", {ShapeOf(slice), ShapeOf(g.x(4))});
   return {rest, Gradient(), Gradient(), Gradient(), SumToShapeOf(Reshape(slice, shape), g.x(4))};
 }
 
 OP(TensorStridedSliceUpdate) {
   return {
-      .doc = "`input` with `value`, which broadcasts, where StridedSlice would read.",
+      .doc =
+          "Returns `input` with the elements that StridedSlice would read replaced by "
+          "`value`, which broadcasts.",
       .inputs = {{"input", "T"},
                  {"begin", "Index"},
                  {"end", "Index"},
@@ -85,6 +87,7 @@ OP(TensorStridedSliceUpdate) {
            {.inputs = {{{{3, 4}}}, {{{2}, {1, 3}}}, {{{2}, {3, 0}}}, {{{2}, {1, -2}}}, {{{2}}}}},
            {.inputs =
                 {{{{3, 4}}}, {{{2}, {1, 3}}}, {{{2}, {3, 0}}}, {{{2}, {1, -2}}}, {{{1, 2, 1}}}}}},
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL_ANY_TYPE(TensorStridedSliceUpdate, TensorStridedSliceUpdateKernel);

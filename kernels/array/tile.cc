@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tile: a tensor repeated along its dimensions; TileGrad: the sum over the repetitions.
+// Tile: repeats a tensor along its dimensions; TileGrad: sums over the repetitions.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -71,7 +71,7 @@ Status TileShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-// dy seen as [multiples[0], shape[0], multiples[1], shape[1], ...], summed over the even
+// Reshapes dy to [multiples[0], shape[0], multiples[1], shape[1], ...] and sums it over the even
 // dimensions.
 std::vector<Gradient> TileGradient(const GradientScope& g) {
   const Output multiples = g.x(1);
@@ -79,7 +79,7 @@ std::vector<Gradient> TileGradient(const GradientScope& g) {
   const Output minus_one = g.Const(Tensor::Vector<int32_t>({-1}));
   const Output split = Reshape(Pack({multiples, shape}, 1), minus_one);
   const Output even = Range(g.Const<int32_t>(0), SizeOf(split), g.Const<int32_t>(2));
-  // The reshape keeps the shape known where inference could not see it.
+  // The reshape tells shape inference the shape.
   return {Reshape(Sum(Reshape(g.dy(), split), even), shape), Gradient()};
 }
 
@@ -129,7 +129,7 @@ Status TileGradShape(ShapeScope& s) {
 
 OP(Tile) {
   return {
-      .doc = "The input repeated multiples[i] times along dimension i.",
+      .doc = "Repeats the input multiples[i] times along dimension i.",
       .inputs = {{"input", "T"}, {"multiples", "Tmultiples"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}, {"Tmultiples", kIndex, DType::kInt32}},
@@ -141,7 +141,7 @@ OP(Tile) {
 
 OP(TileGrad) {
   return {
-      .doc = "The sum over the repetitions that Tile makes. Kept for old graphs.",
+      .doc = "The gradient of Tile: the sum over its repetitions. For old graphs only.",
       .inputs = {{"input", "T"}, {"multiples", "int32"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kNumber}},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TopK (k an attribute), TopKV2 (k an input): the k largest elements of each row and where they
-// stand. Of equal elements the one with the lower index comes first. NthElement: one alone.
+// TopK (k an attribute), TopKV2 (k an input): the k largest elements of each row and their indices.
+// Of equal elements the one with the lower index comes first. NthElement: only the n-th element in
+// order.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -15,8 +16,8 @@
 namespace penstock {
 namespace {
 
-// A number as an unsigned one that sorts alike, so that selection is compiled for two widths and
-// not for every type. NaN sorts above infinity, or below -infinity, by its sign.
+// Maps numbers to unsigned integers of the same order, so that selection is compiled for two widths
+// and not for every type. A NaN sorts above infinity, or below -infinity, depending on its sign.
 template <class Bits, bool kFloat, bool kSigned>
 Bits Sortable(Bits bits) {
   constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
@@ -27,7 +28,7 @@ Bits Sortable(Bits bits) {
   return static_cast<Bits>(kSigned ? bits ^ kSign : bits);
 }
 
-// The key that is compared: the number, then, upside down, its index.
+// The key by which elements are compared: the number, then its inverted index.
 struct Narrow {
   uint64_t bits;
   Narrow(uint64_t number, uint32_t index) : bits(number << 32 | static_cast<uint32_t>(~index)) {}
@@ -44,8 +45,8 @@ struct Wide {
   }
 };
 
-// Moves the k largest to the front. For few of many a heap of k, which most elements do not even
-// enter, beats partitioning all of them.
+// Moves the k largest entries to the front. If k is small, a heap of k entries is faster than
+// partitioning all, because most entries never enter the heap.
 template <class Entry>
 void Select(std::vector<Entry>& entries, int64_t k, bool sorted) {
   const auto larger = [](const Entry& a, const Entry& b) { return a > b; };
@@ -58,7 +59,7 @@ void Select(std::vector<Entry>& entries, int64_t k, bool sorted) {
   if (sorted) std::sort(entries.begin(), end, larger);
 }
 
-// The places of the k largest of a row of `columns`.
+// Returns the indices of the k largest elements of a row of `columns`.
 template <class Bits, bool kFloat, bool kSigned>
 void TopOfRow(const void* row, int64_t columns, int64_t k, bool sorted, int32_t* places) {
   using Entry = std::conditional_t<sizeof(Bits) <= 4, Narrow, Wide>;
@@ -103,7 +104,7 @@ TopOfRowFn TopOfRowFor(DType dtype) {
   }
 }
 
-// Indices into rows of `columns`, as numbers of the type of output 1.
+// Writes indices into rows of `columns` in the type of output 1.
 template <class T>
 Status WriteIndices(absl::Span<const int32_t> places, int64_t columns, Tensor* indices) {
   if (columns - 1 > std::numeric_limits<T>::max()) {
@@ -153,7 +154,7 @@ Status FindTop(KernelContext& ctx, int64_t k, bool sorted) {
                                            : WriteIndices<int16_t>(others, columns, indices);
 }
 
-// The n-th smallest, or largest, of each row, from 0 on.
+// Returns the n-th smallest, or largest, element of each row, counted from 0.
 class NthElementKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return node.Attr("reverse", &largest_); }
@@ -199,7 +200,7 @@ Status NthElementShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Equal elements share what comes back.
+// Splits the gradient among elements that equal the n-th.
 std::vector<Gradient> NthElementGradient(const GradientScope& g) {
   const Output last = g.Const<int32_t>(-1);
   const Output chosen = Cast(Equal(ExpandDims(g.y(), last), g.x()), g.dtype());
@@ -253,7 +254,7 @@ Status TopKV2Shape(ShapeScope& s) {
   return ShapeFor(s, k[0]);
 }
 
-// Zeros, with dy of each row where its values came from.
+// Returns zeros with each row's dy at the indices of its k largest elements.
 std::vector<Gradient> TopKGradient(const GradientScope& g) {
   const auto vector = [&](std::vector<int32_t> values) {
     return g.Const(Tensor::Vector<int32_t>(values));
@@ -265,7 +266,7 @@ std::vector<Gradient> TopKGradient(const GradientScope& g) {
   };
   const Output columns = last(g.x()), k = last(g.y(1));
   const Output total = SizeOf(g.x());
-  // Row r's places, counted over the whole tensor.
+  // Converts the indices of row r to indices into the whole tensor.
   const Output indices = g.y(1).dtype() == DType::kInt32 ? g.y(1) : Cast(g.y(1), DType::kInt32);
   const Output by_row = Reshape(indices, Pack({g.Const<int32_t>(-1), k}));
   const Output first = ExpandDims(Range(zero, total, columns), one);
@@ -281,7 +282,7 @@ const DTypes kIndexTypes = {DType::kInt16, DType::kInt32, DType::kInt64};
 
 OP(TopK) {
   return {
-      .doc = "The k largest elements along the last dimension, and their indices.",
+      .doc = "Returns the k largest elements along the last dimension, and their indices.",
       .inputs = {{"input", "T"}},
       .outputs = {{"values", "T"}, {"indices", "int32"}},
       .types = {{"T", kReal}},
@@ -294,7 +295,7 @@ OP(TopK) {
 
 OP(TopKV2) {
   return {
-      .doc = "The k largest elements along the last dimension, and their indices.",
+      .doc = "Returns the k largest elements along the last dimension, and their indices.",
       .inputs = {{"input", "T"}, {"k", "Tk"}},
       .outputs = {{"values", "T"}, {"indices", "index_type"}},
       .types = {{"T", kReal},
@@ -310,8 +311,8 @@ OP(TopKV2) {
 OP(NthElement) {
   return {
       .doc =
-          "The n-th smallest element of each row, from 0 on; the n-th largest with "
-          "reverse.",
+          "Returns the n-th smallest element of each row, counted from 0; with reverse, the "
+          "n-th largest.",
       .inputs = {{"input", "T"}, {"n", "int32"}},
       .outputs = {{"values", "T"}},
       .types = {{"T", kReal}},

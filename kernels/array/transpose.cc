@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transpose, ConjugateTranspose, InvertPermutation.
+// Transpose, ConjugateTranspose, InvertPermutation: permutations of dimensions.
 #include <complex>
 
 #include "absl/strings/str_join.h"
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// `perm` with axes counted from the front; negative ones count from the end.
+// Returns `perm` with axes counted from the front; negative ones count from the end.
 StatusOr<Dims> Permutation(absl::Span<const int64_t> perm, int rank) {
   if (static_cast<int>(perm.size()) != rank) {
     return InvalidArgument("transpose expects a vector of size ", rank,
@@ -36,7 +36,7 @@ StatusOr<Dims> Permutation(absl::Span<const int64_t> perm, int rank) {
   return axes;
 }
 
-// True where only dimensions of size 1 change places, so that the elements stay in order.
+// Returns true if only dimensions of size 1 move, so that the elements keep their order.
 bool KeepsOrder(const Shape& shape, absl::Span<const int64_t> perm) {
   int64_t last = -1;
   for (const int64_t axis : perm) {
@@ -133,7 +133,7 @@ Status InvertPermutationShape(ShapeScope& s) {
 
 OP(Transpose) {
   return {
-      .doc = "y with y.shape[i] = x.shape[perm[i]].",
+      .doc = "Permutes the dimensions of x: y.shape[i] = x.shape[perm[i]].",
       .inputs = {{"x", "T"}, {"perm", "Tperm"}},
       .outputs = {{"y", "T"}},
       .types = {{"T", kAnyType}, {"Tperm", kIndex, DType::kInt32}},
@@ -145,7 +145,7 @@ OP(Transpose) {
 
 OP(ConjugateTranspose) {
   return {
-      .doc = "Transpose, with the complex conjugate of every element.",
+      .doc = "The same as Transpose, with the complex conjugate of every element.",
       .inputs = {{"x", "T"}, {"perm", "Tperm"}},
       .outputs = {{"y", "T"}},
       .types = {{"T", kAllTypes}, {"Tperm", kIndex, DType::kInt32}},
@@ -157,7 +157,7 @@ OP(ConjugateTranspose) {
 
 OP(InvertPermutation) {
   return {
-      .doc = "y with y[x[i]] = i.",
+      .doc = "Returns the inverse of the permutation x: y[x[i]] = i.",
       .inputs = {{"x", "T"}},
       .outputs = {{"y", "T"}},
       .types = {{"T", kIndex, DType::kInt32}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures CopyStrided beside memcpy of as many bytes.
+// Compares CopyStrided with memcpy of the same number of bytes.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -58,7 +58,7 @@ BENCHMARK_CAPTURE(Transpose, half, DType::kHalf)->Apply(Shapes)->UseRealTime();
 BENCHMARK_CAPTURE(Transpose, float, DType::kFloat)->Apply(Shapes)->UseRealTime();
 BENCHMARK_CAPTURE(Transpose, double, DType::kDouble)->Apply(Shapes)->UseRealTime();
 
-// Images, channels last <-> channels first.
+// Images: channels last <-> channels first.
 void Channels(benchmark::State& state, DType dtype, bool to_first) {
   const int64_t batch = state.range(0), pixels = state.range(1), channels = state.range(2);
   StridedCopy copy;

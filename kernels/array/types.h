@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of dtypes that several ops of this folder are declared with.
+// Lists of dtypes that several ops of this folder allow.
 #pragma once
 
 #include "core/tensor/dtype.h"
@@ -12,7 +12,7 @@ inline DTypes With(DTypes types, const DTypes& more) {
   return types;
 }
 
-// What can be the key of a hash table: kernels/array/distinct.h.
+// The dtypes that can be keys of a hash table (kernels/array/distinct.h).
 inline DTypes Hashable() { return With(kReal, {DType::kBool, DType::kString}); }
 
 }  // namespace penstock

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Unique, UniqueWithCounts: the distinct elements of a vector in the order of their first
-// occurrence, where each element went, and how often it occurs. With V2: the distinct slices along
-// an axis of a tensor.
+// occurrence, the index of each element among them, and how often each occurs. V2: the distinct
+// slices along an axis of a tensor.
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,7 +16,8 @@
 namespace penstock {
 namespace {
 
-// place[i]: which distinct element element i is; first[k]: where distinct element k is met first.
+// place[i]: the index of the distinct element that equals element i; first[k]: the index at which
+// distinct element k occurs first.
 struct Distinct {
   std::vector<int64_t> place, first;
 };
@@ -48,7 +49,7 @@ Distinct DistinctOf(const Tensor& x) {
       [&](int64_t i) { return keys.is_nan(i); });
 }
 
-// A tensor seen as [outer, length, inner], the axis in the middle.
+// A view of a tensor as [outer, length, inner], with the axis in the middle.
 struct AxisView {
   AxisView(const Shape& shape, int axis) : length(shape.dim(axis)) {
     for (int d = 0; d < axis; ++d) outer *= shape.dim(d);
@@ -57,10 +58,10 @@ struct AxisView {
   int64_t outer = 1, length, inner = 1;
 };
 
-// The distinct slices along an axis: those whose elements are equal, one by one.
+// Returns the distinct slices along an axis. Slices are equal if all their elements are.
 Distinct DistinctSlices(const Tensor& x, const AxisView& view) {
   const std::vector<int64_t> element = DistinctOf(x).place;
-  std::vector<int64_t> slices;  // one after the other
+  std::vector<int64_t> slices;  // concatenated
   slices.reserve(element.size());
   for (int64_t i = 0; i < view.length; ++i) {
     for (int64_t outer = 0; outer < view.outer; ++outer) {
@@ -153,21 +154,22 @@ OpDef UniqueV2Op(const char* doc) {
   };
 }
 OpDef UniqueWithCountsV2Op() {
-  OpDef op = UniqueV2Op("As UniqueV2, and how often each distinct slice occurs.");
+  OpDef op =
+      UniqueV2Op("The same as UniqueV2, and also returns how often each distinct slice occurs.");
   op.outputs.push_back({"count", "out_idx"});
   return op;
 }
 
 OP(UniqueV2) {
   return UniqueV2Op(
-      "The distinct slices y of x along an axis (none: x is a vector), and idx: "
-      "which of them each slice of x is.");
+      "Returns the distinct slices y of x along an axis (if `axis` is empty, x must be "
+      "a vector), and idx, the index in y of each slice of x.");
 }
 
 OP(UniqueWithCountsV2) { return UniqueWithCountsV2Op(); }
 OP(Unique) {
   return {
-      .doc = "The distinct elements y of x, and idx with x[i] = y[idx[i]].",
+      .doc = "Returns the distinct elements y of x, and idx with x[i] = y[idx[i]].",
       .inputs = {{"x", "T"}},
       .outputs = {{"y", "T"}, {"idx", "out_idx"}},
       .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
@@ -178,7 +180,7 @@ OP(Unique) {
 
 OP(UniqueWithCounts) {
   return {
-      .doc = "As Unique, and how often each distinct element occurs.",
+      .doc = "The same as Unique, and also returns how often each distinct element occurs.",
       .inputs = {{"x", "T"}},
       .outputs = {{"y", "T"}, {"idx", "out_idx"}, {"count", "out_idx"}},
       .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},

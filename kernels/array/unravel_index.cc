@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnravelIndex: places in a flat tensor as coordinates in one of a shape.
+// UnravelIndex: converts flat indices to coordinates in a tensor of a given shape.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -53,7 +53,9 @@ Status UnravelIndexShape(ShapeScope& s) {
 
 OP(UnravelIndex) {
   return {
-      .doc = "The coordinates, a column each, of places `indices` in a tensor of shape dims.",
+      .doc =
+          "Converts flat indices into a tensor of shape dims to coordinates, one column for "
+          "each index.",
       .inputs = {{"indices", "Tidx"}, {"dims", "Tidx"}},
       .outputs = {{"output", "Tidx"}},
       .types = {{"Tidx", kIndex, DType::kInt32}},

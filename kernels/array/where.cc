@@ -17,8 +17,8 @@ bool NonZeroBits(const char* element, Bits sign) {
   return (bits & static_cast<Bits>(~sign)) != 0;
 }
 
-// Whether elements are non-zero, without regard to their type: zero is all bits clear, except that
-// floating-point numbers have a sign that does not matter.
+// Returns whether an element is not zero, without regard to its type: zero has all bits clear,
+// except the sign bit of floating-point numbers.
 bool NonZero(DType dtype, const char* element) {
   switch (dtype) {
     case DType::kHalf:
@@ -77,7 +77,9 @@ Status WhereShape(ShapeScope& s) {
 
 OP(Where) {
   return {
-      .doc = "The coordinates of the elements that are true, or not zero, in row-major order.",
+      .doc =
+          "Returns the coordinates of the elements that are true, or not zero, in row-major "
+          "order.",
       .inputs = {{"input", "T"}},
       .outputs = {{"index", "int64"}},
       .types = {{"T", With(kNumber, {DType::kBool}), DType::kBool}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CollectiveBcastSend and CollectiveBcastRecv, and their V2: one rank of the group sends, the
+// CollectiveBcastSend and CollectiveBcastRecv, and their V2 forms: one rank of the group sends, the
 // others receive.
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -82,8 +82,8 @@ class BroadcastReceiveKernel final : public CollectiveKernel {
 
 OP(CollectiveBcastSend) {
   OpDef op = CollectiveOp(
-      "Sends the input to the CollectiveBcastRecv of all other ranks of the group; the output is "
-      "the input.",
+      "Sends the input to the CollectiveBcastRecv of all other ranks of the group, and "
+      "returns it.",
       kBroadcast);
   op.inputs = {{"input", "T"}};
   op.attrs.push_back({"shape", Shapes{}});
@@ -93,7 +93,8 @@ OP(CollectiveBcastSend) {
 
 OP(CollectiveBcastRecv) {
   OpDef op = CollectiveOp(
-      "The tensor that the group's CollectiveBcastSend sends. `shape` must be that tensor's.",
+      "Receives the tensor that the group's CollectiveBcastSend sends. `shape` must be "
+      "the shape of that tensor.",
       kBroadcast);
   op.attrs.push_back({"shape", Shapes{}});
   op.shape = ShapeFromAttr;
@@ -101,8 +102,8 @@ OP(CollectiveBcastRecv) {
 }
 
 OP(CollectiveBcastSendV2) {
-  OpDef op = CollectiveOpV2("As CollectiveBcastSend, with the group and the instance as inputs.",
-                            kBroadcast);
+  OpDef op = CollectiveOpV2(
+      "The same as CollectiveBcastSend, with the group and the instance as inputs.", kBroadcast);
   op.inputs = {
       {"input", "T"}, {"group_size", "int32"}, {"group_key", "int32"}, {"instance_key", "int32"}};
   op.shape = SameShape;
@@ -111,7 +112,9 @@ OP(CollectiveBcastSendV2) {
 
 OP(CollectiveBcastRecvV2) {
   OpDef op = CollectiveOpV2(
-      "As CollectiveBcastRecv, with the group, the instance and the shape as inputs.", kBroadcast);
+      "The same as CollectiveBcastRecv, with the group, the instance and the shape as "
+      "inputs.",
+      kBroadcast);
   op.inputs = {{"group_size", "int32"},
                {"group_key", "int32"},
                {"instance_key", "int32"},

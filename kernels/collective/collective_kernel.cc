@@ -33,6 +33,7 @@ OpDef Common(std::string doc, DTypes types) {
           .outputs = {{"data", "T"}},
           .types = {{"T", std::move(types)}},
           .stateful = true,
+          .may_wait = true,
           .not_alone = kNotAlone};
 }
 
@@ -117,7 +118,8 @@ Status CollectiveKernel::Prepare(KernelContext& ctx, CollectiveCall* call) {
     return InvalidArgument("group_size=", call->group_size, ": must be between 1 and ", kRanksMax);
   }
   call->device = ctx.device_name();
-  // Outside of loops both are 0; inside, the frame is that of all ranks that run the same loop.
+  // Outside of loops frame and iteration are 0. Inside a loop, the frame is the same on all ranks
+  // that run it.
   call->iteration = static_cast<int64_t>(ctx.frame() * 0x9e3779b97f4a7c15u + ctx.iteration());
   call->timeout_seconds = timeout_seconds_;
   call->cancellation = ctx.step().cancellation;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CollectiveKernel: what the kernels of collective ops share: they find the step's Collectives, say
-// which group and instance they are of, and hand over what their rank brings.
+// CollectiveKernel: the base of the kernels of collective ops. It finds the step's Collectives,
+// names the group and the instance, and hands over the tensor of its rank.
 //
-// A kernel of a V1 op knows group and instance from its attributes, that of a V2 op from its
-// inputs 1 to 3 (0 to 2 where it receives a broadcast).
+// The kernel of a V1 op reads group and instance from its attributes, that of a V2 op from its
+// inputs 1 to 3 (inputs 0 to 2 if it receives a broadcast).
 #pragma once
 
 #include <memory>
@@ -23,11 +23,11 @@ class CollectiveKernel : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, Done done) final;
 
  protected:
-  // V2: the number of the input "group_size"; -1: V1.
+  // `keys_input`: for V2 ops, the index of the input "group_size"; -1 for V1 ops.
   explicit CollectiveKernel(int keys_input = -1) : keys_input_(keys_input) {}
-  // Fills in kind, input, dtype, shape and what else is the op's own.
+  // Fills in kind, input, dtype, shape and the other fields that only this op needs.
   virtual Status Fill(KernelContext& ctx, CollectiveCall* call) = 0;
-  // The rank's tensor, as input 0.
+  // Sets the call's input, dtype and shape from input 0.
   static void TakeInput(KernelContext& ctx, CollectiveCall* call);
 
  private:
@@ -38,7 +38,8 @@ class CollectiveKernel : public AsyncKernel {
   float timeout_seconds_ = 0;
 };
 
-// Those that merge what the ranks bring: "merge_op", "final_op".
+// The base of kernels that merge the tensors of the ranks. Reads the attributes "merge_op" and
+// "final_op".
 class ReducingKernel : public CollectiveKernel {
  public:
   Status Init(const KernelInit& node) override;
@@ -52,15 +53,15 @@ class ReducingKernel : public CollectiveKernel {
   bool divide_ = false;
 };
 
-// Declarations that the ops share.
+// Op definitions shared by the collective ops.
 OpDef CollectiveOp(std::string doc, DTypes types);    // V1
 OpDef CollectiveOpV2(std::string doc, DTypes types);  // V2, without its inputs
 OpDef WithMerge(OpDef op);                            // adds merge_op and final_op
-// Adds the inputs of V2: the tensor, the group, the instance and the ordering tokens.
+// Adds the inputs of V2 ops: the tensor, the group, the instance and the ordering tokens.
 OpDef WithGroupInputs(OpDef op);
-// The shape of the input, but for its first dimension.
+// Shape function: the shape of the input with an unknown first dimension.
 Status UnknownFirstDimension(ShapeScope& s);
-// The kernel for GPUs of an op with the input "input": all arguments are in the host's memory.
+// Returns the GPU kernel of an op with the input "input". All its arguments are in host memory.
 KernelDef OnGpu(std::string op, std::unique_ptr<Kernel> (*make)());
 KernelDef OnGpuV2(std::string op, std::unique_ptr<Kernel> (*make)());
 

@@ -29,8 +29,8 @@ class AllGatherKernel final : public CollectiveKernel {
 
 OP(CollectiveGather) {
   OpDef op = CollectiveOp(
-      "The tensors of all ranks, one after the other along the first dimension, in order of the "
-      "ranks' devices' names. `shape` is that of the result.",
+      "Concatenates the tensors of all ranks along the first dimension, in the order of "
+      "the names of the ranks' devices. `shape` is the shape of the result.",
       kGathered);
   op.inputs = {{"input", "T"}};
   op.attrs.push_back({"shape", Shapes{}});
@@ -39,10 +39,10 @@ OP(CollectiveGather) {
 }
 
 OP(CollectiveGatherV2) {
-  OpDef op = WithGroupInputs(CollectiveOpV2(
-      "As CollectiveGather, with the group and the instance as inputs. `is_stateless` is a hint "
-      "that changes nothing here; `ordering_token` only orders.",
-      kGathered));
+  OpDef op = WithGroupInputs(
+      CollectiveOpV2("The same as CollectiveGather, with the group and the instance as inputs. "
+                     "`is_stateless` has no effect here; `ordering_token` only orders ops.",
+                     kGathered));
   op.shape = UnknownFirstDimension;
   return op;
 }

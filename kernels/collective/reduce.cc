@@ -49,11 +49,11 @@ OpDef ReduceV2(std::string doc) {
 }
 
 OP(CollectiveReduce) {
-  OpDef op = WithMerge(CollectiveOp(
-      "The tensors of all `group_size` ranks of a group, merged element by element: each rank has "
-      "the same bits. `wait_for` and `subdiv_offsets` are hints of how to run it that change "
-      "nothing here.",
-      kReduced));
+  OpDef op = WithMerge(
+      CollectiveOp("Reduces the tensors of all `group_size` ranks of a group element by element. "
+                   "Each rank gets the same bits. `wait_for` and `subdiv_offsets` have no effect "
+                   "here.",
+                   kReduced));
   op.inputs = {{"input", "T"}};
   op.attrs.push_back({"subdiv_offsets", IntList{}});
   op.attrs.push_back({"wait_for", IntList{}, std::vector<int64_t>{}});
@@ -63,16 +63,18 @@ OP(CollectiveReduce) {
 
 OP(CollectiveReduceV2) {
   OpDef op = ReduceV2(
-      "As CollectiveReduce, with the group and the instance as inputs. `max_subdivs_per_device` "
-      "and `is_stateless` are hints that change nothing here; `ordering_token` only orders.");
+      "The same as CollectiveReduce, with the group and the instance as inputs. "
+      "`max_subdivs_per_device` and `is_stateless` have no effect here; "
+      "`ordering_token` only orders ops.");
   op.shape = SameShape;
   return op;
 }
 
 OP(CollectiveReduceScatterV2) {
   OpDef op = ReduceV2(
-      "The tensors of all ranks, merged element by element, of which each rank gets its part: the "
-      "n-th rank, in order of their devices' names, the n-th part of the first dimension.");
+      "Reduces the tensors of all ranks element by element and scatters the result "
+      "along the first dimension: the n-th rank, in the order of the names of the "
+      "ranks' devices, gets the n-th part.");
   op.shape = UnknownFirstDimension;
   return op;
 }

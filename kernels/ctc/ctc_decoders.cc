@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CTCGreedyDecoder takes the best class of each step; CTCBeamSearchDecoder looks for the label
-// sequences that are the most probable over all ways to spell them.
+// CTCGreedyDecoder takes the best class of each step; CTCBeamSearchDecoder searches for the label
+// sequences with the greatest probability, summed over all their alignments.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -63,13 +63,13 @@ double LogAdd(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
-// Log probabilities of a label sequence after some steps: of the ways that end in a blank, of those
-// that end in its last label, and of both.
+// Log probabilities of a label sequence after some steps: over alignments that end in a blank, over
+// those that end in its last label, and over both.
 struct Probability {
   double total = kLogZero, blank = kLogZero, label = kLogZero;
 };
 
-// A label sequence: a node of the tree of them all, known by its last label and what is before it.
+// A label sequence: a node of the prefix tree, with its last label and its parent.
 struct Prefix {
   Prefix* parent = nullptr;
   int64_t label = -1;
@@ -86,7 +86,7 @@ class BeamSearch {
     beam_.push_back(&all_.front());
   }
 
-  // One step; the last class is the blank. (Graves 2012, section 7.5.)
+  // Processes one step; the last class is the blank. (Graves 2012, section 7.5.)
   template <class T>
   void Step(const T* logits) {
     const std::vector<double> log_y = LogSoftmax(logits);
@@ -100,7 +100,7 @@ class BeamSearch {
     }
   }
 
-  // The `n` best, as label sequences and log probabilities; fewer where there are fewer.
+  // Returns the `n` best label sequences and their log probabilities; fewer if there are fewer.
   std::vector<std::pair<std::vector<int64_t>, double>> Best(int64_t n, bool merge) {
     Sort(&beam_);
     std::vector<std::pair<std::vector<int64_t>, double>> best;
@@ -134,7 +134,7 @@ class BeamSearch {
     return result;
   }
 
-  // The same sequence, one step later.
+  // Updates the probability that the sequence stays the same in this step.
   void Extend(Prefix* p, const std::vector<double>& log_y) {
     if (p->parent != nullptr) {
       if (p->parent->active()) {
@@ -149,7 +149,7 @@ class BeamSearch {
     Push(p);
   }
 
-  // The sequence with one more label, unless it is in the beam by itself.
+  // Adds the sequence with one more label, unless it is in the beam already.
   void Branch(Prefix* p, int64_t label, double log_y) {
     const auto found = p->children.find(label);
     if (found != p->children.end() && found->second->active()) return;
@@ -170,7 +170,7 @@ class BeamSearch {
     Push(child);
   }
 
-  // The beam is a heap with the worst in front.
+  // The beam is a heap whose front is the worst prefix.
   void Push(Prefix* p) {
     beam_.push_back(p);
     std::push_heap(beam_.begin(), beam_.end(), Better);
@@ -181,7 +181,8 @@ class BeamSearch {
   }
 
   const int64_t width_, classes_;
-  std::deque<Prefix> all_;  // as deep as there are steps: a tree of owners would be too deep to end
+  // Not a tree of owning pointers: destroying a deep one would overflow the stack.
+  std::deque<Prefix> all_;
   std::vector<Prefix*> beam_;
 };
 
@@ -239,8 +240,9 @@ const ExampleTensor kLogits = {{4, 2, 3}}, kLengths = {{2}, {4, 3}};
 OP(CTCGreedyDecoder) {
   return {
       .doc =
-          "The best class of each step, without blanks and (merge_repeated) repetitions, as a "
-          "sparse matrix; and minus the sum of their logits.",
+          "Decodes the most probable class of each step, without blanks and (with "
+          "merge_repeated) without repetitions, into a sparse matrix. Also returns the "
+          "negative sum of the logits of these classes.",
       .inputs = {{"inputs", "T"}, {"sequence_length", "int32"}},
       .outputs = {{"decoded_indices", "int64"},
                   {"decoded_values", "int64"},
@@ -258,8 +260,9 @@ KERNEL(CTCGreedyDecoder, GreedyDecoder, float, double);
 OP(CTCBeamSearchDecoder) {
   return {
       .doc =
-          "The top_paths most probable label sequences that a beam of beam_width finds, as "
-          "sparse matrices, with their log probabilities. The last class is the blank.",
+          "Decodes by a beam search of width beam_width: returns the top_paths most "
+          "probable label sequences as sparse matrices, and their log probabilities. The "
+          "last class is the blank.",
       .inputs = {{"inputs", "T"}, {"sequence_length", "int32"}},
       .outputs = {{"decoded_indices", Repeat("top_paths", "int64")},
                   {"decoded_values", Repeat("top_paths", "int64")},

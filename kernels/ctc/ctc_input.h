@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs of the CTC ops: logits [time, batch, classes] with the length of each sequence, and sparse
-// lists of labels.
+// Inputs of the CTC ops: logits [time, batch, classes] and the length of each sequence; also sparse
+// outputs of labels.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,21 @@ struct CtcInput {
   int64_t time = 0, batch = 0, classes = 0;
   std::vector<int64_t> lengths;
 
-  // From inputs `logits` and `sequence_length`. A length beyond `time` is an error of code
-  // `too_long`; one below 0 counts as 0.
+  // Reads the inputs `logits` and `sequence_length`. A length beyond `time` is an error of code
+  // `too_long`; a negative one counts as 0.
   static StatusOr<CtcInput> Of(const Tensor& logits, const Tensor& sequence_length,
                                StatusCode too_long);
-  // The first logit of one step of one sequence.
+  // Returns the index of the first logit of step t of sequence b.
   int64_t at(int64_t t, int64_t b) const { return (t * batch + b) * classes; }
 };
 
-// One label sequence for each element of the batch, as a sparse matrix: outputs `first` (indices),
+// Writes one label sequence per batch element as a sparse matrix, to the outputs `first` (indices),
 // first + stride (values) and first + 2 * stride (dense shape).
 Status OutputLabels(KernelContext& ctx, const std::vector<std::vector<int64_t>>& labels, int first,
                     int stride);
 
-// Their shapes, for `paths` such matrices; log probabilities [batch, paths] follow.
+// Shape function: sets the shapes of `paths` such sparse matrices and of the log probabilities
+// [batch, paths] that follow them.
 Status DecoderShape(ShapeScope& s, int paths);
 
 }  // namespace penstock

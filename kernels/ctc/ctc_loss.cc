@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CTCLoss: how improbable the labels are, summed over all ways in which the logits may spell them,
-// and its gradient (Graves, Fernandez, Gomez and Schmidhuber 2006), by the forward-backward
-// algorithm in logarithms and double precision.
+// CTCLoss: the negative log probability of the labels, summed over all alignments with the logits,
+// and its gradient (Graves, Fernandez, Gomez and Schmidhuber 2006). Uses the forward-backward
+// algorithm with logarithms in double precision.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,19 +25,20 @@ double LogAdd(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
-// The labels of one sequence with blanks before, between and after them.
+// The labels of one sequence with blanks before, between and after them. Its indices are the
+// states.
 using Spelling = std::vector<int64_t>;
 
 class Aligner {
  public:
   // `log_y`: [time, classes] log probabilities. `merge`: repeated labels without a blank between
-  // them are one.
+  // them count as one.
   Aligner(const Spelling& spelling, const std::vector<double>& log_y, int64_t time, int64_t classes,
           int64_t blank, bool merge)
       : l_(spelling), log_y_(log_y), time_(time), classes_(classes), blank_(blank), merge_(merge) {}
 
-  // The log probability; and `occupancy`, [time, classes]: of each class at each step, the log
-  // probability that a way leads through it.
+  // Returns the log probability of the labels. Sets `occupancy` to [time, classes]: the log
+  // probability of the alignments that have this class at this step.
   double Run(std::vector<double>* occupancy) const {
     const std::vector<double> alpha = Forward(), beta = Backward();
     const int64_t n = states();
@@ -56,13 +57,14 @@ class Aligner {
  private:
   int64_t states() const { return static_cast<int64_t>(l_.size()); }
   double LogY(int64_t t, int64_t u) const { return log_y_[t * classes_ + l_[u]]; }
-  // Whether there are steps from state u to itself, and from u - 2 to u.
+  // Returns whether an alignment may stay in state u (MayStay), or go from u - 2 to u.
   bool MayStay(int64_t u) const { return merge_ || l_[u] == blank_; }
   bool MaySkip(int64_t u) const {
     return u > 1 && l_[u] != blank_ && !(merge_ && l_[u] == l_[u - 2]);
   }
 
-  // alpha(t, u): of the first t steps that end in state u, step t's own probability included.
+  // alpha(t, u): log probability of the alignments of the first t steps that end in state u,
+  // including the probability of step t.
   std::vector<double> Forward() const {
     const int64_t n = states();
     std::vector<double> alpha(time_ * n, kLogZero);
@@ -78,7 +80,7 @@ class Aligner {
     }
     return alpha;
   }
-  // beta(t, u): of the steps after t, from state u to the end.
+  // beta(t, u): log probability of the steps after t, from state u to the end.
   std::vector<double> Backward() const {
     const int64_t n = states();
     std::vector<double> beta(time_ * n, kLogZero);
@@ -110,7 +112,7 @@ class CtcLossBase : public Kernel {
     return node.Attr("ignore_longer_outputs_than_inputs", &ignore_longer_);
   }
 
-  // The labels of each sequence. Empty if it is to be ignored.
+  // Returns the labels of each sequence; an empty list if the sequence is to be ignored.
   StatusOr<std::vector<Spelling>> Spellings(const KernelContext& ctx, const CtcInput& in) const {
     ASSIGN_OR_RETURN(const std::vector<Spelling> given, Labels(ctx, in.batch));
     std::vector<Spelling> spellings(in.batch);
@@ -136,7 +138,7 @@ class CtcLossBase : public Kernel {
   bool merge_ = true;
 
  private:
-  // The rows of the sparse matrix of labels.
+  // Reads the rows of the sparse matrix of labels.
   static StatusOr<std::vector<Spelling>> Labels(const KernelContext& ctx, int64_t batch) {
     const Tensor &indices = ctx.input(1), &values = ctx.input(2);
     if (indices.rank() != 2 || indices.dim(1) != 2 || values.rank() != 1 ||
@@ -160,7 +162,7 @@ class CtcLossBase : public Kernel {
     return labels;
   }
 
-  // Without what stands for no label, which may only come last, and without repetitions, if so.
+  // Removes trailing classes that mean "no label" and, if the attributes say so, repetitions.
   StatusOr<Spelling> Clean(const Spelling& given, int64_t b, int64_t classes) const {
     Spelling labels;
     bool ended = false;
@@ -226,7 +228,7 @@ class CtcLossKernel final : public CtcLossBase {
     }
     const double log_p =
         Aligner(spelling, log_y, time, in.classes, Blank(in.classes), merge_).Run(&occupancy);
-    // If no path spells the labels, the gradient is that of the softmax alone.
+    // If no alignment yields the labels, the gradient is that of the softmax alone.
     for (int64_t t = 0; t < time; ++t) {
       for (int64_t c = 0; c < in.classes; ++c) {
         const int64_t i = t * in.classes + c;
@@ -253,7 +255,7 @@ Status LossShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The op has computed it already; the derivative of that is nobody's.
+// The op has computed the gradient already. A second derivative is not available.
 std::vector<Gradient> LossGradient(const GradientScope& g) {
   const Output gradient = Call("PreventGradient", {g.y(1)},
                                {{"message", "the gradient of CTCLoss has no gradient of its own"}});
@@ -292,7 +294,7 @@ OP(CTCLoss) {
 }
 KERNEL(CTCLoss, CtcLossKernel, float, double);
 
-OP(CTCLossV2) { return LossDef("CTCLoss with class 0 as the blank.", "float"); }
+OP(CTCLossV2) { return LossDef("The same as CTCLoss, with class 0 as the blank.", "float"); }
 KERNEL_ANY_TYPE(CTCLossV2, CtcLossKernel<float>);
 
 }  // namespace penstock

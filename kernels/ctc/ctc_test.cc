@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The expected numbers are TensorFlow's.
+// Tests the CTC ops. The expected numbers are TensorFlow's.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -84,7 +84,7 @@ TEST(CtcLossTest, MistakesAreNamed) {
   EXPECT_THAT(Mistake(Loss({0, 1}, -1)), HasSubstr("must not be < 0"));
 }
 
-// With class 0 as the blank: classes moved on by one give the same loss.
+// With class 0 as the blank, logits whose classes are rotated by one give the same loss.
 TEST(CtcLossTest, V2HasTheBlankInFront) {
   std::vector<float> moved;
   for (int t = 0; t < 4; ++t) {

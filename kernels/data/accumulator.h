@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Accumulator: gathers gradients until there are enough, and gives their mean or sum: how several
+// Accumulator: gathers gradients until there are enough, and gives their mean or sum. So several
 // mini-batches, or several workers, make one update.
 //
-// A gradient belongs to a step; those of steps before the accumulator's are dropped in silence.
-// Each taking raises that step by one. Thread-safe.
+// Each gradient belongs to a global step. Gradients of steps before the accumulator's step are
+// dropped silently. Each Take raises the accumulator's step by one. Thread-safe.
 //
-// Actions in a StateLog: "add" {step, values}, or {step, values, indices} and perhaps the whole's
-// shape for a sparse gradient; "take" {}; "set_step" {step}.
+// Actions in a StateLog: "add" {step, values}, or for a sparse gradient {step, values, indices} and
+// optionally the shape of the full gradient; "take" {}; "set_step" {step}.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace penstock {
 
-// The properties of an accumulator, on which the nodes that share it have to agree.
+// The properties of an accumulator. Nodes that share an accumulator must agree on them.
 inline constexpr char kSparseAccumulator[] = "SparseConditionalAccumulator";
 struct AccumulatorSpec {
   const char* type = "ConditionalAccumulator";
@@ -46,16 +46,17 @@ class Accumulator final : public Blocking {
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
   Status Add(int64_t step, SummedGradient gradient, const UpdateOrigin& origin);
-  // Waits for `required` gradients, takes all there are, and hands their sum or mean to `receive`.
+  // Waits for `required` gradients, takes all gradients that have arrived, and passes their sum or
+  // mean to `receive`.
   void Take(int64_t required, Receive receive, const Caller& caller, Done done);
 
   int64_t num_accumulated() const;
-  // Sets the global step of the accumulator. Going back is allowed.
+  // Sets the global step of the accumulator, which may go back.
   void set_global_step(int64_t step, const UpdateOrigin& origin);
 
  private:
   class TakeOperation;
-  // Every change of the state.
+  // These functions make every change of the state.
   Status AddNow(int64_t step, SummedGradient gradient, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::unique_ptr<GradientSum> TakeNow(const UpdateOrigin& origin)

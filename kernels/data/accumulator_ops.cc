@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that make accumulators and those that use them. Dense ones have two forms, by reference
-// and by resource handle; sparse ones only the first.
+// The ops that create and use accumulators. Dense ones have two forms, with ref edges and with
+// resource handles; sparse ones only the first.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/array/arguments.h"
@@ -144,7 +144,7 @@ Status SparseTakeShape(ShapeScope& s) {
   s.set_output(2, PartialShape({PartialShape::kUnknown}));
   return OkStatus();
 }
-// Sets the output's shape to the one that the handle knows of the sum.
+// Sets the output's shape to the element shape in the handle.
 Status TakeShape(ShapeScope& s) {
   if (s.element(0) != nullptr) s.set_output(0, s.element(0)->shape);
   return OkStatus();
@@ -169,9 +169,10 @@ OpDef AccumulatorOp(HandleForm form, std::string doc) {
           .stateful = true};
 }
 OpDef DenseOp(HandleForm form) {
-  return AccumulatorOp(form,
-                       "Gathers gradients until enough have come, and gives their mean or sum; "
-                       "gradients of steps that are over are dropped.");
+  return AccumulatorOp(
+      form,
+      "Makes an accumulator, which collects gradients until enough have arrived, and "
+      "then returns their mean or sum. It ignores gradients of earlier steps.");
 }
 OpDef UseOp(HandleForm form, std::string doc) {
   return {.doc = std::move(doc),
@@ -181,14 +182,16 @@ OpDef UseOp(HandleForm form, std::string doc) {
           .stateful = true};
 }
 OpDef ApplyOp(HandleForm form) {
-  OpDef op = UseOp(form, "Adds a gradient, unless local_step is before the accumulator's step.");
+  OpDef op =
+      UseOp(form, "Adds a gradient; ignores it if local_step is before the accumulator's step.");
   op.inputs.push_back({"local_step", "int64"});
   op.inputs.push_back({"gradient", "dtype"});
   op.types = {{"dtype", kFloating}};
+  op.may_wait = true;
   return op;
 }
 OpDef NumOp(HandleForm form) {
-  OpDef op = UseOp(form, "How many gradients have been gathered.");
+  OpDef op = UseOp(form, "Returns the number of gradients in the accumulator.");
   op.outputs = {{"num_accumulated", "int32"}};
   op.shape = ScalarShape;
   return op;
@@ -200,32 +203,38 @@ OpDef SetStepOp(HandleForm form) {
 }
 OpDef TakeOp(HandleForm form) {
   OpDef op = UseOp(form,
-                   "Waits until num_required gradients have been gathered, and takes their mean or "
-                   "sum; the accumulator's step goes up by one.");
+                   "Waits until num_required gradients have arrived, and takes their mean or sum. "
+                   "Increases the accumulator's step by one.");
   op.inputs.push_back({"num_required", "int32"});
   op.outputs = {{"average", "dtype"}};
   op.types = {{"dtype", kFloating}};
   op.shape = form == HandleForm::kRef ? UnknownShape : TakeShape;
+  op.may_wait = true;
   return op;
 }
 OpDef SparseApplyOp() {
-  OpDef op = UseOp(HandleForm::kRef, "As AccumulatorApplyGradient, for rows of a gradient.");
+  OpDef op =
+      UseOp(HandleForm::kRef, "The same as AccumulatorApplyGradient, for rows of a gradient.");
   op.inputs.push_back({"local_step", "int64"});
   op.inputs.push_back({"gradient_indices", "int64"});
   op.inputs.push_back({"gradient_values", "dtype"});
   op.inputs.push_back({"gradient_shape", "int64"});
   op.types = {{"dtype", kFloating}};
   op.attrs = {{"has_known_shape", Bools{}}};
+  op.may_wait = true;
   return op;
 }
 OpDef SparseTakeOp() {
-  OpDef op = UseOp(HandleForm::kRef,
-                   "As AccumulatorTakeGradient: the rows that have come, by index; each row's mean "
-                   "is over the gradients that had it.");
+  OpDef op =
+      UseOp(HandleForm::kRef,
+            "The same as AccumulatorTakeGradient, for rows of gradients. Returns the rows "
+            "that arrived, sorted by index; the mean of a row is over the gradients that have "
+            "that row.");
   op.inputs.push_back({"num_required", "int32"});
   op.outputs = {{"indices", "int64"}, {"values", "dtype"}, {"shape", "int64"}};
   op.types = {{"dtype", kFloating}};
   op.shape = SparseTakeShape;
+  op.may_wait = true;
   return op;
 }
 
@@ -240,7 +249,8 @@ OP(ResourceAccumulatorSetGlobalStep) { return SetStepOp(HandleForm::kResource); 
 OP(AccumulatorTakeGradient) { return TakeOp(HandleForm::kRef); }
 OP(ResourceAccumulatorTakeGradient) { return TakeOp(HandleForm::kResource); }
 OP(SparseConditionalAccumulator) {
-  return AccumulatorOp(HandleForm::kRef, "As ConditionalAccumulator, for rows of gradients.");
+  return AccumulatorOp(HandleForm::kRef,
+                       "The same as ConditionalAccumulator, for rows of gradients.");
 }
 
 OP(SparseAccumulatorApplyGradient) { return SparseApplyOp(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Accumulators: values and errors were compared with TensorFlow 2.21.
+// Tests accumulators. Values and errors were compared with TensorFlow 2.21.
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
@@ -74,7 +74,7 @@ TEST(Accumulators, MeanOfWhatIsNotStale) {
     EXPECT_EQ(a.Num(), 2);
     EXPECT_EQ(a.Take(2), "float[2] 2 3.5");
     EXPECT_EQ(a.Num(), 0);
-    EXPECT_TRUE(a.Apply(0, V({3, 5})).ok());  // of the step that was taken
+    EXPECT_TRUE(a.Apply(0, V({3, 5})).ok());  // of the step just taken: dropped
     EXPECT_EQ(a.Num(), 0);
     EXPECT_TRUE(a.Apply(1, Tensor::Of<float>({1, 2}, {3, 5})).ok());  // the shape may be new
     EXPECT_TRUE(a.SetStep(0).ok());
@@ -96,7 +96,7 @@ TEST(Accumulators, SumsOfAllTypes) {
   sum(1.0f), sum(1.0), sum(half(1.0f)), sum(bfloat16(1.0f));
 }
 
-// The caller's tensor is not the accumulator's to write.
+// The accumulator must not write to the caller's tensor.
 TEST(Accumulators, LeaveTheirInputsAlone) {
   TestAccumulator a("", DType::kFloat, PartialShape({1}));
   const Tensor first = V({1});
@@ -114,7 +114,7 @@ TEST(Accumulators, RowsByIndex) {
   EXPECT_TRUE(a.ApplyRows(0, {0, 1}, more, {4, 2}).ok());
   EXPECT_EQ(a.Num(), 2);
   EXPECT_EQ(a.Take(2), "int64[3] 0 1 3; float[3,2] 4 4 3 3 2 2; int64[2] 4 2");
-  // In any order, and one row twice: still one gradient.
+  // Rows in any order, one of them twice, are one gradient.
   EXPECT_TRUE(a.ApplyRows(1, {3, 3}, two).ok());
   EXPECT_TRUE(a.ApplyRows(1, {3, 1}, more).ok());
   EXPECT_EQ(a.Take(2), "int64[2] 1 3; float[2,2] 5 5 3.5 3.5; int64[2] 4 2");
@@ -122,7 +122,7 @@ TEST(Accumulators, RowsByIndex) {
   EXPECT_EQ(a.Take(1), "int64[0]; float[0,2]; int64[2] 4 2");
 }
 
-// TensorFlow's SyncReplicasOptimizer declares all of them so.
+// TensorFlow's SyncReplicasOptimizer declares all sparse accumulators like this.
 TEST(Accumulators, RowsOfAScalarAreOfAnyShape) {
   TestAccumulator a("Sparse", DType::kFloat, PartialShape::Scalar());
   EXPECT_TRUE(a.ApplyRows(0, {1}, Tensor::Of<float>({1, 2}, {1, 2}), {4, 2}).ok());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Barrier: puts tuples together whose components come from different places, by key, and gives them
-// out when they are complete, the oldest first.
+// Barrier: assembles tuples by key whose components come from different steps, and returns tuples
+// when they are complete, the oldest first.
 //
-// Thread-safe. Actions in a StateLog: "insert" {component, keys, their values}, also of an
-// insertion that has failed, with those that came before; "take" {count}; "close"
+// Thread-safe. Actions in a StateLog: "insert" {component, keys, their values}, also for an
+// insertion that failed, with the keys inserted before the failure; "take" {count}; "close"
 // {drop_incomplete}.
 #pragma once
 
@@ -28,13 +28,13 @@ class Barrier final : public Blocking {
     std::vector<PartialShape> shapes;
     bool operator==(const Spec&) const = default;
   };
-  // Tuples in the form {index, key, component 0, ...}. The index is that of the insertion with
-  // which the tuple began. Insertions that begin tuples are counted, from the least int64 on; those
-  // that only add to tuples are not.
+  // Receives tuples of the form {index, key, component 0, ...}. The index is that of the insertion
+  // that began the tuple. Indices count only insertions that begin a tuple; they start at the least
+  // int64.
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
   struct TakeOptions {
-    bool allow_small_batch = false;    // once it is closed
-    bool wait_for_incomplete = false;  // before a batch is smaller
+    bool allow_small_batch = false;    // once the barrier is closed
+    bool wait_for_incomplete = false;  // before returning a smaller batch
   };
 
   Barrier(std::string name, Spec spec)
@@ -46,14 +46,15 @@ class Barrier final : public Blocking {
   std::vector<Tensor> Describe() const override;
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
-  // Gives component `c` of each key. InvalidArgument where one has it already; Cancelled for new
-  // keys of a barrier that is closed.
+  // Sets component `c` of each key. InvalidArgument if a key already has this component; Cancelled
+  // for a new key if the barrier is closed.
   Status Insert(int c, absl::Span<const std::string> keys, std::vector<Element> values,
                 const UpdateOrigin& origin);
-  // Waits for `count` complete tuples. OutOfRange where a closed barrier will never have them.
+  // Waits for `count` complete tuples. OutOfRange if a closed barrier will never have that many.
   void Take(int64_t count, const TakeOptions& options, Receive receive, const Caller& caller,
             Done done);
-  // No key is new any more. Tuples that are incomplete can still be completed, or are dropped.
+  // Stops accepting new keys. Incomplete tuples are dropped if `drop_incomplete`, else they can
+  // still be completed.
   Status Close(bool drop_incomplete, const UpdateOrigin& origin);
 
   int64_t ready_size() const;
@@ -63,13 +64,13 @@ class Barrier final : public Blocking {
   class TakeOperation;
   struct Tuple {
     int64_t index;
-    Element components;  // invalid: not there yet
+    Element components;  // an invalid tensor: not there yet
   };
   Status CheckKeys(absl::Span<const std::string> keys) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sets `*began` if the key is new.
+  // Inserts one component. Sets `*began` if the key is new.
   Status InsertOne(int c, const std::string& key, Tensor value, bool* began)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Every change of the state.
+  // These functions make every change of the state.
   Status InsertAll(int c, absl::Span<const std::string> keys, std::vector<Element> values,
                    const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Element> TakeReady(int64_t count, const UpdateOrigin& origin)

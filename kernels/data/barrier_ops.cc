@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops on barriers. There is only the form by reference.
+// The ops on barriers. They exist only in the form with ref edges.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/array/arguments.h"
@@ -168,16 +168,17 @@ OpDef SizeOp(std::string doc) {
   return op;
 }
 OpDef InsertManyOp() {
-  OpDef op = UseOp("Gives one component of the tuples of some keys.");
+  OpDef op = UseOp("Inserts one component of the tuples of the given keys.");
   op.inputs.push_back({"keys", "string"});
   op.inputs.push_back({"values", "T"});
   op.types = {{"T", kAllTypes}};
   op.attrs = {{"component_index", Ints{}}};
   op.shape = InsertManyShape;
+  op.may_wait = true;
   return op;
 }
 OpDef TakeManyOp() {
-  OpDef op = UseOp("Takes complete tuples, the oldest first; waits for them.");
+  OpDef op = UseOp("Takes complete tuples, the oldest first. Waits until there are enough.");
   op.inputs.push_back({"num_elements", "int32"});
   op.outputs = {{"indices", "int64"}, {"keys", "string"}, {"values", List("component_types")}};
   op.attrs = {{"component_types", TypeList{.min_length = 1}},
@@ -185,19 +186,23 @@ OpDef TakeManyOp() {
               {"wait_for_incomplete", false},
               {"timeout_ms", -1}};
   op.shape = TakeManyShape;
+  op.may_wait = true;
   return op;
 }
 OpDef CloseOp() {
   OpDef op = UseOp(
-      "No key is new to the barrier any more. Tuples that are incomplete can still be completed, "
-      "or are dropped.");
+      "Closes a barrier: it accepts no new keys. Incomplete tuples can still be "
+      "completed, unless cancel_pending_enqueues is set.");
   op.attrs = {{"cancel_pending_enqueues", false}};
+  op.may_wait = true;
   return op;
 }
 
 OP(Barrier) {
   return {
-      .doc = "Puts tuples together whose components come from different places, by key.",
+      .doc =
+          "Makes a barrier, which assembles tuples from components that are inserted "
+          "separately, by key.",
       .outputs = {{"handle", Ref("string")}},
       .attrs = {{"component_types", TypeList{.min_length = 1}},
                 {"shapes", ShapeList{}, std::vector<PartialShape>{}},
@@ -215,8 +220,8 @@ OP(Barrier) {
 OP(BarrierInsertMany) { return InsertManyOp(); }
 OP(BarrierTakeMany) { return TakeManyOp(); }
 OP(BarrierClose) { return CloseOp(); }
-OP(BarrierReadySize) { return SizeOp("How many tuples are complete."); }
-OP(BarrierIncompleteSize) { return SizeOp("How many tuples are not complete."); }
+OP(BarrierReadySize) { return SizeOp("Returns the number of complete tuples."); }
+OP(BarrierIncompleteSize) { return SizeOp("Returns the number of incomplete tuples."); }
 KERNEL_ANY_TYPE(Barrier, BarrierKernel);
 KERNEL_ANY_TYPE(BarrierInsertMany, InsertManyKernel);
 KERNEL_ANY_TYPE(BarrierTakeMany, TakeManyKernel);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Barriers: what comes out, and the statuses, were compared with TensorFlow 2.21.
+// Tests barriers. Outputs and statuses were compared with TensorFlow 2.21.
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
@@ -71,7 +71,7 @@ TEST(Barriers, TuplesComeOutWhenTheyAreComplete) {
   EXPECT_TRUE(b.Insert(1, {"c", "a"}, PairsOf({3, 3, 1, 1})).ok());
   EXPECT_EQ(b.Sizes(), "3 ready, 1 incomplete");
   EXPECT_EQ(b.Take(0), "; string[0]; float[0]; int32[0,2]");
-  // Those that began first come first.
+  // Tuples leave in the order in which they began.
   EXPECT_EQ(b.Take(3),
             "0 0 1 ; string[3] \"c\" \"a\" \"d\"; float[3] 3 1 4; int32[3,2] 3 3 1 1 4 4");
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocking: the engine of every resource whose operations may have to wait for one another: queues,
+// Blocking: the base of resources whose operations may have to wait for one another: queues,
 // barriers, accumulators.
 //
-// Operations wait in lines, first come, first served. One that waits holds no thread: whoever
-// changes the state carries on those at the heads of the lines, on its own thread, and calls their
-// Done without any lock. Every wait ends with the step's cancellation (which deadlines are, too) or
+// Operations wait in lines, first come, first served. A waiting operation holds no thread: the
+// thread that changes the state continues the operations at the heads of the lines, and calls their
+// Done without a lock. Every wait ends when the step is cancelled (a deadline cancels it too) or
 // when the resource is dropped. Thread-safe.
 #pragma once
 
@@ -24,12 +24,12 @@
 namespace penstock {
 
 // The caller of an operation: the cancellation that ends its wait, and the origin of its changes.
-// Both are borrowed until its Done is called.
+// Both are borrowed until the operation's Done is called.
 struct Caller {
   Caller(Cancellation* cancellation,
          const UpdateOrigin& origin = {})  // NOLINT: tests have no origin
       : cancellation(cancellation), origin(origin) {}
-  Cancellation* cancellation;  // null: nothing does
+  Cancellation* cancellation;  // null: nothing cancels it
   UpdateOrigin origin;
 };
 
@@ -38,7 +38,7 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
   class Operation;
   using Line = std::list<std::shared_ptr<Operation>>;
 
-  // One operation of one caller.
+  // An operation of one caller.
   class Operation {
    public:
     enum class Progress { kNone, kSome, kDone };
@@ -47,13 +47,14 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
         : cancellation_(caller.cancellation), origin_(caller.origin), done_(std::move(done)) {}
     virtual ~Operation() = default;
 
-    // Does as much as the state allows. kNone: the state is what it was. An error ends the
-    // operation. REQUIRES the resource's mu_, as AssertHeld says in overriding functions: the
-    // analysis does not know here which one that is.
+    // Does as much as the state allows. kNone: the state did not change. An error ends the
+    // operation. REQUIRES the resource's mu_; overriding functions call AssertHeld, because the
+    // thread-safety analysis cannot tell here which mutex that is.
     virtual StatusOr<Progress> Try() = 0;
-    // Gives back what it has taken: it will not come to an end. REQUIRES mu_ as well.
+    // Gives back what the operation has taken, because it will not complete. REQUIRES the
+    // resource's mu_.
     virtual void Undo() {}
-    // Hands over its results. Without the lock, after kDone.
+    // Passes the results to the caller, after kDone. Called without the lock.
     virtual Status Deliver() { return OkStatus(); }
     const UpdateOrigin& origin() const { return origin_; }
 
@@ -63,7 +64,7 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
     const UpdateOrigin origin_;
     Cancellation::Token token_ = 0;
     bool registered_ = false;
-    Line* line_ = nullptr;  // null: not in one, or not any more
+    Line* line_ = nullptr;  // null: not in a line
     Line::iterator position_;
     Status status_;
     Done done_;
@@ -71,29 +72,30 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
 
   const std::string& name() const { return name_; }
   const char* TypeName() const override { return type_; }
-  // Ends all that wait, and all that come later, with Cancelled.
+  // Ends all waiting and all later operations with Cancelled.
   void Shutdown() override ABSL_LOCKS_EXCLUDED(mu_);
 
  protected:
   using Ended = absl::InlinedVector<std::shared_ptr<Operation>, 4>;
 
-  // `type` lives for ever ("FIFOQueue"). Operations of earlier lines are tried first.
+  // `type` ("FIFOQueue") lives forever. Operations of earlier lines are tried first.
   Blocking(const char* type, std::string name, int lines)
       : type_(type), name_(std::move(name)), lines_(lines) {}
 
-  // Puts `operation` at the end of a line and does what can be done.
+  // Puts `operation` at the end of a line and advances the lines.
   void Start(int line, std::shared_ptr<Operation> operation) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends everything that waits in `line`, by their Undo and `why`. Then call Finish.
+  // Ends everything that waits in `line`: calls Undo, and sets the status `why`. Call Finish
+  // afterwards.
   void EndAll(int line, const Status& why, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Tries the heads of the lines until nothing changes any more. Then call Finish.
+  // Tries the heads of the lines until nothing changes any more. Call Finish afterwards.
   void Advance(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // REQUIRES that no lock is held: calls each Done.
+  // Calls the Done of each ended operation. REQUIRES that no lock is held.
   static void Finish(const Ended& ended);
 
-  // Whether anything waits.
+  // Returns the operations that wait in line i.
   const Line& line(int i) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return lines_[i]; }
 
-  mutable Mutex mu_;  // locked before a Cancellation's
+  mutable Mutex mu_;  // locked before the mutex of a Cancellation
 
  private:
   void End(const std::shared_ptr<Operation>& operation, Status status, Ended* ended)

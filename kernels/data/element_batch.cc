@@ -17,7 +17,8 @@ StatusOr<Tensor> CopyRow(const Tensor& batch, int64_t row) {
   return copy;
 }
 
-// Copies `from` to the beginning of a box of shape `box`. REQUIRES equal ranks, and that it fits.
+// Copies `from` to the beginning of a box of shape `box`. REQUIRES equal ranksand that `from` fits
+// into the box.
 void CopyIntoBox(const Tensor& from, const Shape& box, void* to) {
   const Shape& shape = from.shape();
   if (shape.num_elements() == 0) return;
@@ -34,7 +35,7 @@ void CopyIntoBox(const Tensor& from, const Shape& box, void* to) {
   }
 }
 
-// The least box that holds component c of all.
+// Returns the least box that holds component c of all elements.
 StatusOr<Shape> BoxOf(const std::vector<Element>& elements, int c, const PartialShape& shape) {
   Dims dims;
   for (const int64_t size : shape.dims()) dims.push_back(std::max<int64_t>(size, 0));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches of elements: tensors with one more dimension in front, and back. Thread-safe.
+// Stacks elements into batches (tensors with one more dimension in front) and splits batches into
+// elements. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -11,17 +12,17 @@
 
 namespace penstock {
 
-// Whether these tensors fit in `shapes` (empty: any will do), as one element or as a batch of them.
-// InvalidArgument names the component.
+// Checks that these tensors fit `shapes` (empty: any shapes), as one element or as a batch of
+// elements. InvalidArgument names the component.
 Status CheckComponents(const Element& components, const std::vector<PartialShape>& shapes,
                        bool batched);
 
-// The rows of `components`, which all have as many, as elements with memory of their own: none
-// keeps the batch that it came with alive.
+// Returns the rows of `components` as elements. Each element is a copy, so that none keeps the
+// batch alive. REQUIRES that all components have the same number of rows.
 StatusOr<std::vector<Element>> SplitBatch(absl::Span<const Tensor> components);
 
-// Component c of all `elements`, as output `output`. Each of them fills a box of the least shape
-// that holds all and fits in `shape`, from its beginning; the rest is zero.
+// Stacks component c of all `elements` into output `output`. Each element fills the beginning of a
+// box of the least shape that holds all of them and fits `shape`; the rest of the box is zero.
 Status StackElements(const std::vector<Element>& elements, int c, const PartialShape& shape,
                      KernelContext& ctx, int output);
 

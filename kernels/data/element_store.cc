@@ -27,7 +27,7 @@ class FifoStore final : public ElementStore {
   std::deque<Element> elements_;
 };
 
-// The same seeds and the same calls give TensorFlow's order.
+// Elements come in TensorFlow's order if the seeds and the calls are the same.
 class RandomStore final : public ElementStore {
  public:
   explicit RandomStore(PhiloxNumbers numbers) : numbers_(numbers) {}
@@ -67,8 +67,9 @@ class PriorityStore final : public ElementStore {
     elements_.emplace(std::pair(priority, number), std::move(element));
   }
 
-  std::map<std::pair<int64_t, int64_t>, Element> elements_;  // by priority and number
-  int64_t first_ = 0, last_ = 0;                             // numbers given out: [first_, last_)
+  std::map<std::pair<int64_t, int64_t>, Element> elements_;  // by priority and sequence number
+  // The sequence numbers in use: [first_, last_).
+  int64_t first_ = 0, last_ = 0;
 };
 
 }  // namespace

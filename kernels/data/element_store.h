@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ElementStore: in which order a queue gives back what was put in. Not thread-safe.
+// ElementStore: the elements of a queue; it decides the order in which they are taken. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +22,19 @@ class ElementStore {
   virtual ~ElementStore() = default;
   virtual int64_t size() const = 0;
   virtual void Put(Element element) = 0;
-  // The next one. REQUIRES size() > 0.
+  // Removes and returns the next element. REQUIRES size() > 0.
   virtual Element Take() = 0;
-  // Elements that were just taken, in that order, as if they had not been.
+  // Puts back the elements that were taken last, in the order in which they were taken, as if they
+  // had not been taken.
   virtual void PutBack(std::vector<Element> elements) = 0;
 };
 
-// First in, first out.
+// Returns a first-in, first-out store.
 std::unique_ptr<ElementStore> NewFifoStore();
-// Any of them with equal probability, as `numbers` decide.
+// Returns a store that takes any element with equal probability, drawn from `numbers`.
 std::unique_ptr<ElementStore> NewRandomStore(PhiloxNumbers numbers);
-// The least first: by component 0, an int64 scalar; of equal ones the first that came in.
+// Returns a store that takes the least element by component 0, an int64 scalar; of equal ones, the
+// one put in first.
 std::unique_ptr<ElementStore> NewPriorityStore();
 
 }  // namespace penstock

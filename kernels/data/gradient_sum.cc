@@ -54,7 +54,8 @@ class DenseSum final : public GradientSum {
     Tensor& values = gradient.values;
     if (!shape_.Compatible(values.shape())) return ShapeMismatch(shape_, values.shape());
     if (count_ == 0) {
-      if (values.unique() && values.buffer()->allocator() != nullptr) {  // not foreign memory
+      // Takes over the buffer unless it is another library's memory.
+      if (values.unique() && values.buffer()->allocator() != nullptr) {
         sum_ = std::move(values);
       } else {
         ASSIGN_OR_RETURN(sum_, values.TryClone());
@@ -83,7 +84,8 @@ class DenseSum final : public GradientSum {
 
 class SparseSum final : public GradientSum {
  public:
-  // Nothing sparse is a scalar: for TensorFlow's clients that shape says nothing.
+  // A sparse gradient cannot be a scalar. TensorFlow's clients declare a scalar for an unknown
+  // shape.
   explicit SparseSum(const PartialShape& shape)
       : shape_(shape.rank() == 0 ? PartialShape() : shape) {}
 
@@ -125,8 +127,8 @@ class SparseSum final : public GradientSum {
  private:
   struct Row {
     Tensor sum;
-    int64_t gradients = 0;      // that had it
-    int64_t last_gradient = 0;  // the number of the last of them
+    int64_t gradients = 0;      // that contain the row
+    int64_t last_gradient = 0;  // the number of the last gradient that contains it
   };
 
   Status Check(const SummedGradient& g) const {
@@ -146,8 +148,8 @@ class SparseSum final : public GradientSum {
     }
     return OkStatus();
   }
-  // Merges what is known of the whole gradient's shape: its rows, the accumulator's shape, and the
-  // shape that comes with it.
+  // Merges what is known of the full gradient's shape: from its rows, from the accumulator's shape,
+  // and from the shape in the gradient.
   StatusOr<PartialShape> WholeShape(const SummedGradient& g) const {
     PartialShape whole = g.values.shape();
     whole.set_dim(0, PartialShape::kUnknown);

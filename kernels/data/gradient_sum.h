@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GradientSum: gradients of one variable added up, in the order in which they come.
+// GradientSum: adds up gradients of one variable in the order in which they arrive.
 //
-// Not thread-safe. InvalidArgument if a gradient's shape does not fit, before anything changes.
+// Not thread-safe. InvalidArgument if a gradient's shape does not fit; the sum is then unchanged.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,26 @@
 
 namespace penstock {
 
-// A whole one, or some rows of one.
+// A full gradient, or some rows of one.
 struct SummedGradient {
   Tensor values;
-  Tensor indices = {};  // int64; of the rows that `values` holds. Invalid: all of them
-  Tensor shape = {};    // int64; of the whole, if there are indices
+  Tensor indices = {};  // int64; rows that `values` holds. Invalid: all rows
+  Tensor shape = {};    // int64; of the full gradient, if there are indices
 };
 
 class GradientSum {
  public:
   virtual ~GradientSum() = default;
   virtual Status Add(SummedGradient gradient) = 0;
-  // The sum, or the mean. REQUIRES that something was added; nothing more is.
+  // Returns the sum, or the mean. REQUIRES that a gradient was added. Nothing may be added
+  // afterwards.
   virtual StatusOr<SummedGradient> Finish(bool mean) = 0;
 };
 
-// Makes a sum of gradients that are given whole.
+// Returns a sum of full gradients.
 std::unique_ptr<GradientSum> NewDenseSum(const PartialShape& shape);
-// Makes a sum of gradients given by rows, which may come in any order and repeatedly. Each row's
-// mean is that over the gradients that had it. Rows come out in the order of their indices.
+// Returns a sum of gradients given as rows; a gradient's rows may be in any order and repeat. The
+// mean of a row is taken over the gradients that contain it. The result's rows are ascending.
 std::unique_ptr<GradientSum> NewSparseSum(const PartialShape& shape);
 
 }  // namespace penstock

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HandleKernel: the kernel of an op that finds or makes a resource and hands out its handle, by
-// either front (a resource handle, or a TensorFlow-1 ref edge).
+// HandleKernel: the kernel of an op that finds or creates a resource and outputs its handle, either
+// as a resource handle or as a TensorFlow 1 ref edge.
 //
-// A resource is shared by everybody who says its shared_name. Without one it is the node's own: on
-// a server, of the node in one session (core/op/private_attrs.h).
+// Nodes with the same shared_name share a resource. Without a shared_name the resource belongs to
+// the node alone; on a server, to the node in one session (core/op/private_attrs.h).
 #pragma once
 
 #include <memory>
@@ -25,10 +25,11 @@ class HandleKernel : public Kernel {
   Status Compute(KernelContext& ctx) final;
 
  protected:
-  // Returns TypeName() of the resource. Lives for ever.
+  // Returns TypeName() of the resource. The string lives forever.
   virtual const char* Type() const = 0;
   virtual StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const = 0;
-  // Whether a resource of that type, which another node may have made, is what this node says.
+  // Checks that a resource of that type, which another node may have made, fits this node's
+  // attributes.
   virtual Status Check(const Resource& resource) const { return OkStatus(); }
 
   const std::string& resource_name() const { return name_; }
@@ -40,7 +41,7 @@ class HandleKernel : public Kernel {
   Tensor handle_ ABSL_GUARDED_BY(mu_);  // of the last step
 };
 
-// The resource of handle input i as type R.
+// Returns the resource whose handle is input i, as type R.
 template <class R>
 StatusOr<std::shared_ptr<R>> ResourceInput(const KernelContext& ctx, int i) {
   const Tensor& input = ctx.input(i);
@@ -53,15 +54,15 @@ StatusOr<std::shared_ptr<R>> ResourceInput(const KernelContext& ctx, int i) {
 
 inline Caller CallerOf(const KernelContext& ctx) { return {ctx.step().cancellation, ctx.origin()}; }
 
-// Ops that wait have a timeout_ms that must be -1, here as in TensorFlow, whose error this is:
-// InvalidArgument otherwise. A step's own deadline ends its waits.
+// InvalidArgument, with TensorFlow's text, unless the node's timeout_ms is -1. A step's own
+// deadline ends its waits.
 Status RequireNoTimeout(const KernelInit& node);
 
-// Shapes of the handles themselves: a scalar, or the two strings that a ref edge stands for.
+// Shape functions of ops that output a handle: a scalar, or the two strings of a ref edge.
 Status ResourceHandleShape(ShapeScope& s);
 Status RefHandleShape(ShapeScope& s);
 
-// The two forms of one op: "resource" or Ref("string").
+// The two forms of a handle: the type "resource", or Ref("string").
 enum class HandleForm { kRef, kResource };
 ArgType HandleType(HandleForm form);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MutexV2, MutexLock, ConsumeMutexLock: critical sections of graphs. A lock is a value; the mutex
-// is free again when its last copy is gone, however the step has ended.
+// is free again when the last copy of the value is destroyed, however the step ends.
 //
-// Actions in a StateLog: "lock" {}, "unlock" {}. They change nothing when replayed: a lock belongs
-// to a step, which does not go on in the other store, and so its mutexes are free.
+// Actions in a StateLog: "lock" {}, "unlock" {}. Replay does not change the mutex: a lock belongs
+// to a step, which does not continue on the other store, so mutexes are free there.
 #include <utility>
 #include <vector>
 
@@ -38,14 +38,14 @@ class GraphMutex final : public Blocking {
   void Unlock(const UpdateOrigin& origin);
 
   bool locked_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t locked_by_ ABSL_GUARDED_BY(mu_) = 0;  // the step
+  int64_t locked_by_ ABSL_GUARDED_BY(mu_) = 0;  // the step's id
 };
 
 class GraphMutex::LockValue final : public VariantValue {
  public:
   LockValue(std::shared_ptr<GraphMutex> mutex, int64_t step_id)
       : mutex_(std::move(mutex)), step_id_(step_id) {}
-  // The node that has dropped the last copy is not known here.
+  // The origin has no node: it is not known which node dropped the last copy.
   ~LockValue() override { mutex_->Unlock({.step_id = step_id_}); }
   const char* TypeName() const override { return "MutexLock"; }
   std::string ToString() const override { return StrCat("a lock of mutex '", mutex_->name(), "'"); }
@@ -55,7 +55,7 @@ class GraphMutex::LockValue final : public VariantValue {
 
  private:
   const std::shared_ptr<GraphMutex> mutex_;
-  const int64_t step_id_;  // that has locked it
+  const int64_t step_id_;  // the step that holds the lock
 };
 
 class GraphMutex::LockOperation final : public Operation {
@@ -138,8 +138,8 @@ class MutexLockKernel final : public AsyncKernel {
   }
 
  private:
-  // The last copy of a lock may be dropped under a lock of a queue or of an executor. So the next
-  // waiter's continuation runs on the pool.
+  // The last copy of a lock may be dropped under a lock of a queue or of an executor. So the
+  // continuation of the next waiter runs on the pool.
   static Done OnPool(Scheduler& threads, Done done) {
     return Done([&threads, done = std::move(done)](Status status) mutable {
       threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {
@@ -149,7 +149,7 @@ class MutexLockKernel final : public AsyncKernel {
   }
 };
 
-// Nodes that run under the lock come before this one, by control edges.
+// Control edges make the nodes of the critical section run before this node.
 class ConsumeMutexLockKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -166,7 +166,7 @@ class ConsumeMutexLockKernel final : public Kernel {
 
 OP(MutexV2) {
   return {
-      .doc = "A mutex, which MutexLock locks.",
+      .doc = "Makes a mutex, which MutexLock locks.",
       .outputs = {{"resource", "resource"}},
       .attrs = {{"container", ""}, {"shared_name", ""}},
       .shape = ResourceHandleShape,
@@ -178,24 +178,26 @@ OP(MutexV2) {
 OP(MutexLock) {
   return {
       .doc =
-          "Waits for a mutex and locks it. The mutex is unlocked when the last copy of the output "
-          "is dropped.",
+          "Waits for a mutex and locks it. The mutex is unlocked when the last copy of the "
+          "output is released.",
       .inputs = {{"mutex", "resource"}},
       .outputs = {{"mutex_lock", "variant"}},
       .shape = ScalarShape,
       .gradient = NoGradient,
       .stateful = true,
+      .may_wait = true,
       .not_alone = "waits for another op: kernels/data has its tests",
   };
 }
 
 OP(ConsumeMutexLock) {
   return {
-      .doc = "Keeps a lock until all that comes before has run.",
+      .doc = "Holds a lock until the nodes that this node depends on have run.",
       .inputs = {{"mutex_lock", "variant"}},
       .shape = NoOutputs,
       .gradient = NoGradient,
       .stateful = true,
+      .may_wait = true,
       .not_alone = "waits for another op: kernels/data has its tests",
   };
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue: a named buffer of tuples of tensors between steps that run at the same time: what input
-// pipelines and token passing are made of.
+// Queue: a named buffer of tuples of tensors between steps that run at the same time. Input
+// pipelines and token passing use it.
 //
-// Enqueueing waits for room, dequeueing for elements. Taking many takes one at a time, as they
-// come, so that more may be asked for than the queue holds; where it does not come to an end (the
-// queue is closed, the step cancelled) they are put back. From a PriorityQueue many are taken at
-// once, when all of them are there. Thread-safe; operations are served in order.
+// Enqueue waits for room, Dequeue for elements. Dequeue takes elements one at a time as they
+// arrive, so that a step may ask for more elements than the queue holds. If it cannot complete (the
+// queue is closed, or the step cancelled) it puts them back. A PriorityQueue differs: Dequeue waits
+// until all elements are there and takes them at once. Thread-safe; operations are served in order.
 //
 // Actions in a StateLog: "enqueue" {components of the elements, one element after the other};
-// "take" {count}: so many leave for an operation that waits for more; "dequeue" {count}: so many
-// leave for one that has come to its end, with what it took before; "put_back" {}: one ends without
-// them; "close" {}. Which elements leave follows from the history.
+// "take" {count}: this many elements leave for an operation that waits for more; "dequeue" {count}:
+// this many leave for an operation that is now complete, together with those it took before;
+// "put_back" {}: an operation ends and puts its elements back; "close" {}. The history determines
+// which elements leave.
 #pragma once
 
 #include <cstdint>
@@ -29,22 +30,22 @@
 
 namespace penstock {
 
-// The elements of a queue. Nodes that share a queue have to agree on it.
+// The properties of a queue. Nodes that share a queue must agree on them.
 struct QueueSpec {
   const char* type = "FIFOQueue";
   std::vector<DType> types;
   std::vector<PartialShape> shapes;  // of the components; empty: any
   int64_t capacity = -1;             // < 0: no limit
-  int64_t min_after_dequeue = 0;     // how many stay behind while the queue is open
+  int64_t min_after_dequeue = 0;     // elements that stay while the queue is open
   int64_t seed = 0, seed2 = 0;
-  // While the queue is open, elements are taken when it is full, and only then. So which of them
-  // are drawn at random depends on their order and the seeds, not on how fast anybody is.
+  // While the queue is open, elements are taken only when it is full. So the elements drawn at
+  // random depend on their order and the seeds, not on timing.
   bool repeatable = false;
 
-  // Elements leave by priority: none of several leaves before all are there, because one that
-  // comes later may have to be the first.
+  // Returns true if elements leave by priority. Dequeue then waits until all its elements are
+  // there, because an element that comes later may have to leave first.
   bool by_priority() const { return string_view(type) == "PriorityQueue"; }
-  // How many are not taken while the queue is open.
+  // Returns the number of elements that stay in the queue while it is open.
   int64_t stay() const { return repeatable ? capacity - 1 : min_after_dequeue; }
   // InvalidArgument names the first difference.
   Status CheckSame(const QueueSpec& wanted, string_view name) const;
@@ -54,14 +55,14 @@ class Queue final : public Blocking, public ElementHolder {
  public:
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
 
-  // `seeds` are those of a store that draws at random: the spec's, or drawn if it has none.
+  // The seeds of a store that draws at random: those of the spec, or random ones if it has none.
   using Seeds = std::pair<uint64_t, uint64_t>;
   Queue(std::string name, QueueSpec spec, std::unique_ptr<ElementStore> store, Seeds seeds = {})
       : Blocking(spec.type, std::move(name), kNumLines),
         spec_(std::move(spec)),
         seeds_(seeds),
         store_(std::move(store)) {}
-  // With the store that belongs to spec.type.
+  // Makes a queue with the store for spec.type.
   static std::shared_ptr<Queue> Make(std::string name, QueueSpec spec, Seeds seeds);
 
   const QueueSpec& spec() const { return spec_; }
@@ -71,15 +72,16 @@ class Queue final : public Blocking, public ElementHolder {
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
   void EndReplay(const UpdateOrigin& origin) override;
 
-  // Puts `elements` in, one at a time as there is room. Cancelled once the queue is closed.
+  // Adds `elements`, one at a time as there is room. Cancelled once the queue is closed.
   void Enqueue(std::vector<Element> elements, const Caller& caller, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes `count` elements, or with `up_to` what is left of a queue that is closed, and hands them
-  // to `receive`, whose status is the end's. OutOfRange if a closed queue has not enough.
+  // Takes `count` elements and passes them to `receive`, whose status the operation returns. With
+  // `up_to`, takes fewer if the queue is closed and has fewer. OutOfRange if a closed queue has not
+  // enough.
   void Dequeue(int64_t count, bool up_to, Receive receive, const Caller& caller, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Nothing enters any more. Waits for the enqueues that wait already, or cancels them. Cancelled
-  // if it is closed already and nothing is to be cancelled.
+  // Closes the queue to new elements. Waits for the enqueues that are already waiting, or cancels
+  // them. Cancelled if the queue is already closed and `cancel_pending` is false.
   void Close(bool cancel_pending, const Caller& caller, Done done) ABSL_LOCKS_EXCLUDED(mu_);
 
   ElementCount element_count() const override ABSL_LOCKS_EXCLUDED(mu_);
@@ -95,10 +97,10 @@ class Queue final : public Blocking, public ElementHolder {
   static constexpr char kEnqueueAction[] = "enqueue", kTakeAction[] = "take",
                         kDequeueAction[] = "dequeue", kPutBackAction[] = "put_back",
                         kCloseAction[] = "close";
-  // Every change of the state.
+  // These functions make every change of the state.
   void Put(absl::Span<Element> elements, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Appends `count` elements to `*taken`. `last`: their operation needs no more.
+  // Appends `count` elements to `*taken`. `last`: the operation that takes them needs no more.
   void Take(int64_t count, bool last, std::vector<Element>* taken, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PutBack(std::vector<Element> taken, const UpdateOrigin& origin)
@@ -111,7 +113,7 @@ class Queue final : public Blocking, public ElementHolder {
   const Seeds seeds_;
   const std::unique_ptr<ElementStore> store_ ABSL_PT_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  // By an operation that has not come to its end.
+  // The elements taken so far by a replayed operation that has not ended.
   std::vector<Element> replayed_taken_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that use queues. All of them hold no thread while they wait.
+// The ops that use queues. None of them holds a thread while it waits.
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -31,7 +31,7 @@ class QueueUse : public AsyncKernel {
   virtual void Use(const std::shared_ptr<Queue>& queue, KernelContext& ctx, Done done) const = 0;
 };
 
-// Components of another number or type than the queue's.
+// InvalidArgument unless `types` are the types of the queue's components.
 Status CheckTypes(const Queue& queue, const std::vector<DType>& types) {
   if (types == queue.spec().types) return OkStatus();
   return InvalidArgument("Signature mismatch: queue '", queue.name(), "' holds (",
@@ -161,13 +161,13 @@ class IsClosedKernel final : public Kernel {
   }
 };
 
-// Returns the shape that the handle knows of a queue of one component.
+// Returns the shape in the handle of a queue that has one component.
 PartialShape ComponentShape(const ShapeScope& s) {
   const ResourceHandle::Element* element = s.element(0);
   return s.num_outputs() == 1 && element != nullptr ? element->shape : PartialShape();
 }
 
-// Merges the shapes of the node's own attribute, with which GraphDefs carry shapes.
+// Merges shapes from the node's attribute in which GraphDefs carry shapes.
 Status MergeStatedShapes(ShapeScope& s) {
   const auto stated = s.attrs().find(kOutputShapesAttr);
   if (stated == s.attrs().end()) return OkStatus();
@@ -213,44 +213,55 @@ OpDef EnqueueOp(HandleForm form, std::string doc) {
   OpDef op = QueueUseOp(form, std::move(doc));
   op.inputs.push_back({"components", List("Tcomponents")});
   op.attrs = {{"Tcomponents", TypeList{.min_length = 1}}, {"timeout_ms", -1}};
+  op.may_wait = true;
   return op;
 }
 OpDef EnqueueOneOp(HandleForm form) {
-  return EnqueueOp(form, "Puts one element into a queue; waits for room.");
+  return EnqueueOp(form, "Adds one element to a queue. Waits while the queue is full.");
 }
 OpDef EnqueueManyOp(HandleForm form) {
-  return EnqueueOp(form, "Puts each row of the components into a queue as an element of its own.");
+  return EnqueueOp(form,
+                   "Adds each row of the components to a queue as a separate element. Waits while "
+                   "the queue is full.");
 }
 
 OpDef DequeueOp(HandleForm form, std::string doc) {
   OpDef op = QueueUseOp(form, std::move(doc));
   op.outputs = {{"components", List("component_types")}};
   op.attrs = {{"component_types", TypeList{.min_length = 1}}, {"timeout_ms", -1}};
+  op.may_wait = true;
   return op;
 }
 OpDef DequeueOneOp(HandleForm form) {
-  OpDef op = DequeueOp(form, "Takes one element from a queue; waits for one.");
+  OpDef op = DequeueOp(form, "Takes one element from a queue. Waits while the queue is empty.");
   op.shape = DequeueShape;
   return op;
 }
 OpDef DequeueManyOp(HandleForm form) {
-  OpDef op = DequeueOp(form, "Takes n elements from a queue, as one batch; waits for them.");
+  OpDef op =
+      DequeueOp(form, "Takes n elements from a queue as one batch. Waits until there are enough.");
   op.inputs.push_back({"n", "int32"});
   op.shape = DequeueBatchShape<false>;
   return op;
 }
 OpDef DequeueUpToOp(HandleForm form) {
-  OpDef op = DequeueOp(form, "As QueueDequeueMany; of a closed queue it takes what is left.");
+  OpDef op =
+      DequeueOp(form,
+                "The same as QueueDequeueMany, but takes fewer elements if the queue is closed "
+                "and has fewer.");
   op.inputs.push_back({"n", "int32"});
   op.shape = DequeueBatchShape<true>;
   return op;
 }
 
 OpDef CloseOp(HandleForm form) {
-  OpDef op = QueueUseOp(form,
-                        "Nothing enters the queue any more; what is in it can still be taken. "
-                        "Enqueues that wait are waited for, or cancelled.");
+  OpDef op =
+      QueueUseOp(form,
+                 "Closes a queue: it accepts no new elements, but its elements can still be taken. "
+                 "Waiting enqueues still complete, or are cancelled if cancel_pending_enqueues is "
+                 "set.");
   op.attrs = {{"cancel_pending_enqueues", false}};
+  op.may_wait = true;
   return op;
 }
 OpDef ScalarOp(HandleForm form, const char* output, const char* type, std::string doc) {
@@ -260,10 +271,10 @@ OpDef ScalarOp(HandleForm form, const char* output, const char* type, std::strin
   return op;
 }
 OpDef IsClosedOp(HandleForm form) {
-  return ScalarOp(form, "is_closed", "bool", "Whether a queue has been closed.");
+  return ScalarOp(form, "is_closed", "bool", "Returns whether a queue has been closed.");
 }
 OpDef SizeOp(HandleForm form) {
-  return ScalarOp(form, "size", "int32", "How many elements a queue holds.");
+  return ScalarOp(form, "size", "int32", "Returns the number of elements of a queue.");
 }
 
 OP(QueueEnqueue) { return EnqueueOneOp(HandleForm::kRef); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue ops one by one. What waits is tested in queue_test.cc and client/run_queue_runners_test.cc.
-// Statuses and values were compared with TensorFlow 2.21.
+// Tests queue ops one by one. Waiting operations are tested in queue_test.cc and
+// client/run_queue_runners_test.cc. Statuses and values were compared with TensorFlow 2.21.
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
@@ -13,7 +13,7 @@ namespace {
 using DTypeList = std::vector<DType>;
 using ShapeListValue = std::vector<PartialShape>;
 
-// A queue that one test works on.
+// A queue for one test.
 class TestQueue {
  public:
   TestQueue(const char* op, Attrs attrs, bool v2 = true) : suffix_(v2 ? "V2" : "") {
@@ -56,7 +56,7 @@ class TestQueue {
   int32_t Size() { return (*Run("QueueSize"))[0].scalar<int32_t>(); }
   Status Close() { return Run("QueueClose").status(); }
 
-  // "int32[] 1; float[2] 1 2", or the error.
+  // Returns "int32[] 1; float[2] 1 2", or the error.
   static std::string Text(const StatusOr<std::vector<Tensor>>& tensors) {
     if (!tensors.ok()) {
       return StrCat(StatusCodeToString(tensors.status().code()), ": ", tensors.status().message());
@@ -201,7 +201,7 @@ TEST(QueueOps, BadAttributes) {
       << "it is never full";
 }
 
-// TensorFlow's order for the same seeds.
+// Elements come in TensorFlow's order for the same seeds.
 TEST(QueueOps, Shuffled) {
   TestQueue q("RandomShuffleQueue", {{"component_types", DTypeList{DType::kInt32}},
                                      {"shapes", ShapeListValue{PartialShape::Scalar()}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a queue is made from a StateLog, and applies its records.
+// Makes a queue from a StateLog, and applies the log's records to it.
 #include <utility>
 
 #include "core/base/mutex.h"
@@ -10,10 +10,10 @@
 namespace penstock {
 namespace {
 
-// Values before the types and shapes of the components.
+// The number of values before the types and shapes of the components.
 constexpr size_t kSpecValues = 9;
 
-// The types of queues, as their resources call themselves, and their stores.
+// The types of queues, by their resources' TypeName(), and their stores.
 struct QueueType {
   const char* name;
   std::unique_ptr<ElementStore> (*store)(Queue::Seeds);

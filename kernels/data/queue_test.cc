@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queues against a plain sequential model, and under many threads.
+// Compares queues with a plain sequential model, and tests them under many threads.
 #include "kernels/data/queue.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ std::ostream& operator<<(std::ostream& os, const Outcome& o) {
   return os << "]";
 }
 
-// A first-in-first-out queue as one would explain it: two lists of those who wait.
+// A simple model of a first-in, first-out queue: elements and two lists of waiting operations.
 class Model {
  public:
   explicit Model(int64_t capacity) : capacity_(capacity) {}
@@ -101,7 +101,7 @@ class Model {
     held_.insert(held_.begin(), op.outcome.taken.begin(), op.outcome.taken.end());
     op.outcome.taken.clear();
   }
-  // One elementary move; false if there is none.
+  // Does one elementary move; returns false if none is possible.
   bool Move() {
     if (!givers_.empty()) {
       Op& op = ops_[givers_.front()];
@@ -149,14 +149,14 @@ class Model {
   bool closed_ = false;
 };
 
-// The same random operations on a queue and on the model.
+// Runs the same random operations on a queue and on the model.
 void CompareWithModel(uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
   const int64_t capacity = below(6) - 1;
   const auto queue = NewQueue(NewFifoStore(), capacity);
   Model model(capacity);
-  std::deque<Outcome> outcomes;  // addresses stay
+  std::deque<Outcome> outcomes;  // a deque: addresses stay valid
   std::deque<Cancellation> cancellations;
   int64_t next = 0;
   for (int i = 0; i < 60; ++i) {
@@ -198,7 +198,7 @@ void CompareWithModel(uint64_t seed) {
     }
     for (size_t id = 0; id < outcomes.size(); ++id) {
       Outcome expected = model.outcome(id);
-      if (!expected.ended) expected.taken.clear();  // not handed over yet
+      if (!expected.ended) expected.taken.clear();  // not delivered yet
       ASSERT_EQ(outcomes[id], expected)
           << "seed " << seed << ", operation " << id << ", after " << i;
     }
@@ -215,8 +215,9 @@ TEST(Queue, DoesWhatTheModelSays) {
   }
 }
 
-// Many threads at once: every element comes out once, those of one producer in order, and
-// everything that waits wakes up. PENSTOCK_QUEUE_OPERATIONS=10000000 is the long version.
+// Runs many threads at once. Checks that every element comes out once, that those of one producer
+// come out in order, and that everything that waits wakes up. Set
+// PENSTOCK_QUEUE_OPERATIONS=10000000 for a long run.
 class Traffic {
  public:
   static constexpr int kProducers = 4, kConsumers = 4, kWindow = 16;
@@ -240,7 +241,7 @@ class Traffic {
   }
 
  private:
-  // Up to kWindow operations of one thread wait at the same time.
+  // Up to kWindow operations of one thread wait at once.
   static void Await(std::atomic<int>& waiting, int at_most) {
     while (waiting.load() > at_most) std::this_thread::yield();
   }
@@ -268,7 +269,7 @@ class Traffic {
     std::atomic<bool> end{false};
     std::mt19937_64 random(100 + c);
     while (!end) {
-      // Some are cancelled: what they took has to reach others.
+      // Some operations are cancelled; other operations must get the elements that they took.
       auto cancellation = std::make_shared<Cancellation>();
       ++waiting;
       queue_->Dequeue(
@@ -304,7 +305,7 @@ class Traffic {
 int64_t PerProducer() {
   const char* const wanted = std::getenv("PENSTOCK_QUEUE_OPERATIONS");
   const int64_t operations = wanted != nullptr ? std::atoll(wanted) : 100'000;
-  return operations / Traffic::kProducers;  // an operation moves two elements, in and out
+  return operations / Traffic::kProducers;  // each element counts as two operations, in and out
 }
 
 TEST(Queue, LosesNothingAndNobodyUnderManyThreads) {
@@ -315,7 +316,7 @@ TEST(Queue, ShuffledLosesNothingAndNobodyUnderManyThreads) {
   Traffic(NewQueue(store(), 20, 5), PerProducer(), false).Run();
 }
 
-// The order of elements does not depend on the order of the calls.
+// With `repeatable`, the order of elements does not depend on the timing of the calls.
 TEST(Queue, ARepeatableShuffleIsTheSameAtAnyPace) {
   const auto drawn = [](int64_t put_at_once, int64_t taken_at_once, bool takers_first) {
     const auto queue = std::make_shared<Queue>(
@@ -360,8 +361,8 @@ std::vector<int64_t> TakeAll(ElementStore& store) {
   return taken;
 }
 
-// TensorFlow 2.21: tf.queue.RandomShuffleQueue(20, 5, seed=7), which makes (seed, seed2) =
-// (87654321, 7), holding 0...15.
+// The reference is TensorFlow 2.21's tf.queue.RandomShuffleQueue(20, 5, seed=7), which has (seed,
+// seed2) = (87654321, 7), with the elements 0...15.
 TEST(ElementStore, ShufflesAsTensorFlow) {
   const auto store = NewRandomStore(PhiloxNumbers(Philox::FromSeeds(87654321, 7)));
   for (int64_t i = 0; i < 16; ++i) store->Put(Number(i));

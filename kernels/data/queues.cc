@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that make queues.
+// The ops that create queues.
 #include "core/base/env.h"
 #include "core/op/gradient.h"
 #include "core/op/private_attrs.h"
@@ -25,7 +25,7 @@ class QueueKernel : public HandleKernel {
  protected:
   // Adds the attributes that only this kind of queue has.
   virtual Status AddTo(const KernelInit& node, QueueSpec* spec) { return OkStatus(); }
-  // Those of a queue that draws at random.
+  // Returns the seeds of a queue that draws at random.
   virtual Queue::Seeds MakeSeeds(Env& env) const { return {}; }
   virtual bool MayPad() const { return false; }
 
@@ -82,7 +82,7 @@ class RandomQueueKernel final : public QueueKernel {
     }
     return OkStatus();
   }
-  // An attribute that programs may add to the op's own (client/input.h).
+  // Reads an attribute that clients may add to the op's own attributes (client/input.h).
   static Status AddRepeatable(const KernelInit& node, QueueSpec* spec) {
     if (!node.attrs.contains(kRepeatableAttr)) return OkStatus();
     RETURN_IF_ERROR(node.Attr(kRepeatableAttr, &spec->repeatable));
@@ -104,7 +104,7 @@ class RandomQueueKernel final : public QueueKernel {
   }
 };
 
-// The priority is one more component in front, which its attributes do not count.
+// The priority is an additional first component, which the node's attributes do not list.
 class PriorityQueueKernel final : public QueueKernel {
  private:
   Status AddTo(const KernelInit& node, QueueSpec* spec) override {
@@ -119,7 +119,7 @@ class PriorityQueueKernel final : public QueueKernel {
   }
 };
 
-// Those that take a handle may know what the queue gives, if it has one component.
+// Sets the element type and shape of the handle if the queue has one component.
 Status QueueHandleShape(ShapeScope& s) {
   const auto& types = s.attr<std::vector<EdgeType>>("component_types");
   const auto shapes = s.attrs().find("shapes");
@@ -149,26 +149,29 @@ OpDef QueueOp(HandleForm form, std::string doc, bool with_element = true) {
 }
 
 OpDef FifoQueueOp(HandleForm form) {
-  return QueueOp(form, "A queue that gives back elements in the order in which they came.");
+  return QueueOp(form,
+                 "Makes a queue that returns elements in the order in which they were added.");
 }
 OpDef PaddingQueueOp(HandleForm form) {
   return QueueOp(form,
-                 "As FIFOQueue, for components whose shapes differ: dequeueing many of them pads "
-                 "each with zeros to the largest.");
+                 "The same as FIFOQueue, for components of different shapes: dequeuing many of "
+                 "them pads each with zeros to the largest.");
 }
 OpDef RandomQueueOp(HandleForm form) {
-  OpDef op = QueueOp(form,
-                     "A queue that gives back elements in random order, and keeps "
-                     "min_after_dequeue of them as long as it is open, so that they mix.");
+  OpDef op =
+      QueueOp(form,
+              "Makes a queue that returns elements in random order. While it is open, it keeps "
+              "min_after_dequeue elements, so that they are well mixed.");
   op.attrs.insert(op.attrs.begin() + 3, {{"min_after_dequeue", 0}, {"seed", 0}, {"seed2", 0}});
   op.shuffles = true;
   return op;
 }
 OpDef PriorityQueueOp(HandleForm form) {
-  OpDef op = QueueOp(form,
-                     "A queue that gives back the elements with the least priorities first. "
-                     "Component 0, in front of those that the attributes tell, is the priority.",
-                     /*with_element=*/false);
+  OpDef op =
+      QueueOp(form,
+              "Makes a queue that returns the elements of lowest priority first. The priority "
+              "(int64) is component 0, before the components that the attributes declare.",
+              /*with_element=*/false);
   op.attrs[0] = {"component_types", TypeList{}, std::vector<DType>{}};
   op.attrs[1] = {"shapes", ShapeList{}};
   return op;
@@ -191,7 +194,7 @@ KERNEL_ANY_TYPE(RandomShuffleQueueV2, RandomQueueKernel);
 KERNEL_ANY_TYPE(PriorityQueue, PriorityQueueKernel);
 KERNEL_ANY_TYPE(PriorityQueueV2, PriorityQueueKernel);
 
-// Passes a queue on as a ref edge, to ops that know no other form.
+// Passes on the handle of a queue as a ref edge, for ops that accept only this form.
 class FakeQueueKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -204,7 +207,7 @@ class FakeQueueKernel final : public Kernel {
 };
 OP(FakeQueue) {
   return {
-      .doc = "A queue's resource handle as a reference edge.",
+      .doc = "Converts a queue's resource handle to a reference.",
       .inputs = {{"resource", "resource"}},
       .outputs = {{"handle", Ref("string")}},
       .shape = RefHandleShape,

@@ -12,7 +12,7 @@ Status StatusOf(const Cancellation* cancellation) {
   return cancellation == nullptr ? OkStatus() : cancellation->status();
 }
 
-// The name that an element of the queue holds.
+// Returns the name in a queue's element.
 StatusOr<std::string> WorkIn(const Element& element) {
   if (element.size() == 1 && element[0].dtype() == DType::kString &&
       element[0].num_elements() == 1) {

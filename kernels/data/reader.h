@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reader: reads the records of one unit of work after the other; it takes their names (file names,
-// mostly) from a queue.
+// Reader: reads the records of one unit of work after the other. It takes the names of the units
+// (mostly file names) from a queue.
 //
-// Operations take turns, in order. One that waits, for its turn or for the queue, holds no thread;
-// files are read on the threads that are there for it. Work that cannot be opened is passed over,
-// after its error. Thread-safe.
+// Operations take turns, in order. An operation that waits, for its turn or for the queue, holds no
+// thread; files are read on the scheduler's file threads. If a unit cannot be opened, the operation
+// returns the error and the next one continues with the next unit. Thread-safe.
 //
-// Action in a StateLog: "position" {EncodeReaderState}: where it stands now.
+// Action in a StateLog: "position" {EncodeReaderState}: the new position.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class Reader final : public Blocking {
   struct State {
     int64_t work_started = 0, work_finished = 0, records_produced = 0;
     std::string current_work;         // if work_started > work_finished
-    RecordSource::Position position;  // in it
+    RecordSource::Position position;  // in current_work
   };
 
   Reader(const char* type, std::string name, OpenSource open, Env& env, Scheduler& threads)
@@ -42,13 +42,13 @@ class Reader final : public Blocking {
   std::string DebugString() const override;
   const char* OpaqueReason() const override { return "it reads files outside of its store"; }
 
-  // Appends 1 to `count` records to `*records`: fewer than `count` only at the end of a unit of
-  // work. The status of `queue` if there is none left. Borrows `records` until `done`.
+  // Appends 1 to `count` records to `*records`; fewer than `count` only at the end of a unit of
+  // work. Returns the status of `queue` if no work is left. Borrows `records` until `done`.
   void Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Record>* records,
             const Caller& caller, Done done);
   // Saves the position to `state`, which is borrowed until `done`.
   void Save(State* state, const Caller& caller, Done done);
-  // Goes on from there; opens the current work.
+  // Sets the position to `state` and opens its current work.
   void Restore(State state, const Caller& caller, Done done);
 
   int64_t records_produced() const { return records_produced_.load(); }
@@ -58,13 +58,13 @@ class Reader final : public Blocking {
   class Turn;
   struct Reading;
 
-  // Calls `body` on a file thread while no other operation has its turn, which ends when the body
-  // calls its Done.
+  // Waits for a turn, then calls `body` on a file thread. The turn ends when the body calls its
+  // Done.
   void Use(const Caller& caller, absl::AnyInvocable<void(Done) &&> body, Done done);
   void EndTurn();
   std::shared_ptr<Reader> shared() { return std::static_pointer_cast<Reader>(shared_from_this()); }
 
-  // These need the turn.
+  // REQUIRE the turn.
   void ReadMore(std::unique_ptr<Reading> reading);
   Status ReadWork(Reading& reading);
   void AwaitWork(std::unique_ptr<Reading> reading);
@@ -80,12 +80,12 @@ class Reader final : public Blocking {
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
 
   std::string work_;
-  std::unique_ptr<RecordSource> source_;  // of work_; null: there is none in progress
+  std::unique_ptr<RecordSource> source_;  // of work_; null: no work in progress
   std::atomic<int64_t> work_started_{0}, work_finished_{0}, records_produced_{0};
 };
 
-// As bytes: proto/penstock/reader.proto. InvalidArgument if they are none, or contradict
-// themselves.
+// Convert a state to bytes (proto/penstock/reader.proto) and back. InvalidArgument if the bytes are
+// malformed or contradict themselves.
 std::string EncodeReaderState(const Reader::State& state);
 StatusOr<Reader::State> DecodeReaderState(const std::string& bytes);
 

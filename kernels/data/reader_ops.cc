@@ -24,7 +24,7 @@ Status SetScalar(KernelContext& ctx, T value) {
 
 class ReadKernelBase : public AsyncKernel {
  protected:
-  // Reads, and hands what was read to `receive`.
+  // Reads records and passes them to `receive`.
   static void Read(KernelContext& ctx, int64_t count,
                    Status (*receive)(KernelContext&, std::vector<Record>&), Done done) {
     auto reader = ResourceInput<Reader>(ctx, 0);
@@ -111,7 +111,7 @@ class SerializeStateKernel final : public AsyncKernel {
   }
 };
 
-// From input 1, or to the beginning.
+// Restores the state from input 1 or, with kReset, resets to the beginning.
 template <bool kReset>
 class RestoreStateKernel final : public AsyncKernel {
  public:
@@ -151,44 +151,53 @@ OpDef ReaderUseOp(HandleForm form, std::string doc, std::vector<ArgDef> outputs 
           .stateful = true};
 }
 OpDef ReadOp(HandleForm form) {
-  OpDef op = ReaderUseOp(form,
-                         "The next record. Where the current unit of work has none left, the next "
-                         "one comes from the queue.",
-                         {{"key", "string"}, {"value", "string"}});
+  OpDef op =
+      ReaderUseOp(form,
+                  "Reads the next record. If the current unit of work has no more records, takes "
+                  "the next unit from the queue.",
+                  {{"key", "string"}, {"value", "string"}});
   op.inputs.push_back({"queue_handle", HandleType(form)});
+  op.may_wait = true;
   return op;
 }
 OpDef ReadUpToOp(HandleForm form) {
   OpDef op =
-      ReaderUseOp(form, "Up to num_records records; fewer only at the end of a unit of work.",
+      ReaderUseOp(form, "Reads up to num_records records; fewer only at the end of a unit of work.",
                   {{"keys", "string"}, {"values", "string"}});
   op.inputs.push_back({"queue_handle", HandleType(form)});
   op.inputs.push_back({"num_records", "int64"});
   op.shape = ReadUpToShape;
+  op.may_wait = true;
   return op;
 }
 OpDef NumRecordsOp(HandleForm form) {
-  return ReaderUseOp(form, "How many records a reader has produced.",
+  return ReaderUseOp(form, "Returns the number of records that a reader has produced.",
                      {{"records_produced", "int64"}});
 }
 OpDef NumWorkOp(HandleForm form) {
-  return ReaderUseOp(form, "How many units of work a reader has read to the end.",
+  return ReaderUseOp(form, "Returns the number of units of work that a reader has read completely.",
                      {{"units_completed", "int64"}});
 }
 OpDef SerializeOp(HandleForm form) {
-  return ReaderUseOp(form,
-                     "Where a reader stands, as bytes for ReaderRestoreState: in which unit of "
-                     "work, and at which record of it.",
-                     {{"state", "string"}});
+  OpDef op =
+      ReaderUseOp(form,
+                  "Returns the position of a reader (the unit of work, and the record in it) as "
+                  "bytes for ReaderRestoreState.",
+                  {{"state", "string"}});
+  op.may_wait = true;  // for its turn, after a read that may wait for the queue
+  return op;
 }
 OpDef RestoreOp(HandleForm form) {
-  OpDef op = ReaderUseOp(form, "Has a reader go on from where another one stood.");
+  OpDef op = ReaderUseOp(form, "Moves a reader to a position that ReaderSerializeState returned.");
   op.inputs.push_back({"state", "string"});
   op.shape = RestoreStateShape;
+  op.may_wait = true;
   return op;
 }
 OpDef ResetOp(HandleForm form) {
-  return ReaderUseOp(form, "Makes a reader as it was when it was new.");
+  OpDef op = ReaderUseOp(form, "Resets a reader to its initial state.");
+  op.may_wait = true;
+  return op;
 }
 
 OP(ReaderRead) { return ReadOp(HandleForm::kRef); }

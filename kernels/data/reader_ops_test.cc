@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers: keys, values, counters and ends as TensorFlow 2.21 has them.
+// Tests readers: keys, values, counters and end conditions are as in TensorFlow 2.21.
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
@@ -44,7 +44,7 @@ class TestReader {
 
   const Status& made() const { return made_; }
 
-  // "key value", or the error.
+  // Returns "key value", or the error.
   std::string Read() {
     OpRunner read("ReaderRead" + suffix_, resources_);
     const auto record = read.In(handle_).In(queue_).Run();
@@ -92,7 +92,7 @@ class TestReader {
   static std::string Text(const Status& status) {
     return StrCat(StatusCodeToString(status.code()), ": ", status.message());
   }
-  // Keys without the directory.
+  // Returns a key without the directory.
   static std::string Name(const std::string& key) { return key.substr(key.rfind('/') + 1); }
 
   const std::string suffix_;
@@ -170,7 +170,7 @@ TEST(Readers, TFRecords) {
   EXPECT_TRUE(absl::StrContains(damaged.Read(), "the record at offset 0 is damaged"));
 }
 
-// A new reader of any kind goes on from the state of another one, at any position.
+// A new reader of any kind continues from the state of another one, at any position.
 TEST(Readers, AnotherOneGoesOnFromTheState) {
   const std::string a = Write("s1", "HH1\n22\n333\n4444\n"), b = Write("s2", "HH5\n66\n");
   const std::string records = testing::TempDir() + "/records";
@@ -195,7 +195,8 @@ TEST(Readers, AnotherOneGoesOnFromTheState) {
     for (size_t read = 0; read <= all.size(); ++read) {
       TestReader first(c.op, c.attrs, c.work);
       for (size_t i = 0; i < read; ++i) first.Read();
-      // The queue is saved by others: here, what the first reader has not asked for is left.
+      // A reader's state does not include the queue. Here the queue still holds what the first
+      // reader has not taken.
       const std::string state = first.State(), counts = first.Counts();
       Strings rest = first.ReadAll();
       EXPECT_EQ(rest, Strings(all.begin() + static_cast<int64_t>(read), all.end()));

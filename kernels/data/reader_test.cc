@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers whose files do what files should not.
+// Tests readers with files that fail in unusual ways.
 #include "kernels/data/reader.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// One record, and then what `next` does.
+// A source that has one record, and then does what `next` does.
 class TestSource final : public RecordSource {
  public:
   explicit TestSource(std::function<Found()> next) : next_(std::move(next)) {}
@@ -63,7 +63,7 @@ TEST(Reader, AnExceptionIsTheErrorOfTheStep) {
       Env::Real(), Scheduler::Real());
   const auto names = Names(1);
   EXPECT_TRUE(ReadOne(*reader, names).ok());
-  for (int i = 0; i < 2; ++i) {  // its turn has ended
+  for (int i = 0; i < 2; ++i) {  // twice: the first call must have ended its turn
     EXPECT_EQ(ReadOne(*reader, names).code(), StatusCode::kResourceExhausted);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that make readers.
+// The ops that create readers.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/data/handle_kernel.h"
@@ -97,24 +97,26 @@ OpDef ReaderOp(HandleForm form, std::string doc, std::vector<AttrDef> attrs = {}
           .stateful = true};
 }
 OpDef IdentityOp(HandleForm form) {
-  return ReaderOp(form, "A reader whose records are the units of work themselves.");
+  return ReaderOp(form, "Makes a reader whose records are the units of work themselves.");
 }
 OpDef WholeFileOp(HandleForm form) {
-  return ReaderOp(form, "A reader whose records are whole files, by their names.");
+  return ReaderOp(form,
+                  "Makes a reader whose records are the contents of files; the keys are their "
+                  "names.");
 }
 OpDef TextLineOp(HandleForm form) {
-  return ReaderOp(form, "A reader of the lines of text files.", {{"skip_header_lines", 0}});
+  return ReaderOp(form, "Makes a reader of the lines of text files.", {{"skip_header_lines", 0}});
 }
 OpDef TFRecordOp(HandleForm form) {
-  return ReaderOp(form, "A reader of TFRecord files.", {{"compression_type", ""}});
+  return ReaderOp(form, "Makes a reader of TFRecord files.", {{"compression_type", ""}});
 }
 OpDef FixedLengthOp(HandleForm form) {
   std::vector<AttrDef> attrs = {
       {"header_bytes", 0}, {"record_bytes", Ints{}}, {"footer_bytes", 0}, {"hop_bytes", 0}};
   if (form == HandleForm::kResource) attrs.push_back({"encoding", ""});
   OpDef op = ReaderOp(form,
-                      "A reader of records of equal length, which follow one another at every "
-                      "hop_bytes (0: at once) between a header and a footer.",
+                      "Makes a reader of records of equal length, which lie between a header and a "
+                      "footer and begin hop_bytes apart (0: without gaps).",
                       std::move(attrs));
   op.examples = {{.attrs = {{"record_bytes", 4}}}};
   return op;

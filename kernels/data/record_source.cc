@@ -13,7 +13,7 @@ namespace {
 
 using Made = StatusOr<std::unique_ptr<RecordSource>>;
 
-// One record and no more.
+// A source with exactly one record.
 class OneRecordSource final : public RecordSource {
  public:
   OneRecordSource(Env* env, std::string work) : env_(env), work_(std::move(work)) {}
@@ -42,7 +42,7 @@ class OneRecordSource final : public RecordSource {
   }
 
  private:
-  Env* const env_;  // null: the work is the value
+  Env* const env_;  // null: the value is the name of the work
   const std::string work_;
   bool done_ = false;
 };
@@ -103,7 +103,7 @@ class FixedSource final : public RecordSource {
       : stream_(std::move(stream)), format_(format), gap_(format.header) {}
 
   StatusOr<Found> Next(Record* record) override {
-    // Bytes taken for a footer are known to be one only at the end of the file.
+    // Bytes that look like the footer are known to be the footer only at the end of the file.
     RETURN_IF_ERROR(DropGap());
     const int64_t wanted = format_.record + format_.footer;
     std::string more;
@@ -124,7 +124,7 @@ class FixedSource final : public RecordSource {
 
  private:
   int64_t size() const { return static_cast<int64_t>(window_.size()); }
-  // Goes on to where the next record starts.
+  // Moves to the start of the next record.
   Status DropGap() {
     const int64_t held = std::min(gap_, size());
     window_.erase(0, held);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Skipgram: pairs of words that stand close to each other in a text file, batch after batch, for
-// training embeddings. T. Mikolov et al.: Distributed Representations of Words and Phrases and
-// their Compositionality. NIPS 2013.
+// Skipgram: pairs of nearby words of a text file, batch after batch, for training embeddings. T.
+// Mikolov et al.: Distributed Representations of Words and Phrases and their Compositionality. NIPS
+// 2013.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -21,7 +21,7 @@
 namespace penstock {
 namespace {
 
-// A text as numbers of words. Word 0 stands for all that are too rare.
+// A text as word numbers. Word 0 stands for all words that are too rare.
 struct Corpus {
   std::vector<std::string> words = {"UNK"};
   std::vector<int32_t> counts = {0};
@@ -35,7 +35,7 @@ Corpus ReadCorpus(const std::string& contents, int64_t min_count) {
     string_view text;
     int64_t count = 0;
   };
-  std::vector<Word> words;  // in order of their first places
+  std::vector<Word> words;  // in order of their first occurrence
   absl::flat_hash_map<string_view, size_t> places;
   for (const string_view word : text) {
     const auto [at, is_new] = places.try_emplace(word, words.size());
@@ -66,8 +66,8 @@ Corpus ReadCorpus(const std::string& contents, int64_t min_count) {
   return corpus;
 }
 
-// Goes through the corpus for ever. Frequent words are left out at random; of the others each is
-// paired with its neighbours, up to a distance that is drawn for it.
+// Reads the corpus repeatedly, without end. Frequent words are dropped at random; each remaining
+// word is paired with its neighbours up to a distance that is drawn for it.
 class PairReader {
  public:
   PairReader(const Corpus& corpus, int64_t window, float subsample, Philox stream)
@@ -76,11 +76,11 @@ class PairReader {
   struct Pair {
     int32_t example, label;
   };
-  // If nearly all words are left out this can take long: a cancelled step ends it.
+  // If nearly all words are dropped this can take long, so it checks for cancellation.
   StatusOr<Pair> Next(const KernelContext& ctx) {
     while (label_ >= label_end_ || label_ == word_) {
       if (label_ < label_end_) {
-        ++label_;  // a word is no neighbour of its own
+        ++label_;  // a word is not its own neighbour
         continue;
       }
       if (started_) {
@@ -117,7 +117,7 @@ class PairReader {
     return OkStatus();
   }
 
-  // Equation 5 of the paper, as its authors' program has it.
+  // Equation 5 of the paper, as in its authors' program.
   bool Keep(int32_t word) {
     if (!(subsample_ > 0)) return true;
     const double threshold = double{subsample_} * static_cast<double>(corpus_.text.size());
@@ -149,7 +149,7 @@ class SkipgramKernel : public FileKernel {
   }
 
  protected:
-  // Batches follow each other through the text: one step at a time.
+  // Batches follow each other through the text, so steps take turns.
   Status Run(KernelContext& ctx) const override {
     MutexLock lock(mu_);
     if (reader_ == nullptr) RETURN_IF_ERROR(Open(*ctx.step().env));
@@ -191,7 +191,7 @@ class SkipgramKernel : public FileKernel {
   mutable Mutex mu_;
   mutable Corpus corpus_ ABSL_GUARDED_BY(mu_);
   mutable Tensor words_ ABSL_GUARDED_BY(mu_), counts_ ABSL_GUARDED_BY(mu_);
-  mutable std::unique_ptr<PairReader> reader_ ABSL_GUARDED_BY(mu_);  // null until the file was read
+  mutable std::unique_ptr<PairReader> reader_ ABSL_GUARDED_BY(mu_);  // null until the file is read
 };
 
 Status SkipgramShape(ShapeScope& s) {
@@ -204,7 +204,7 @@ Status SkipgramShape(ShapeScope& s) {
 
 OP(Skipgram) {
   return {
-      .doc = "Batches of pairs of words that stand close to each other in a text file.",
+      .doc = "Makes batches of pairs of words that are close to each other in a text file.",
       .outputs = {{"vocab_word", "string"},
                   {"vocab_freq", "int32"},
                   {"words_per_epoch", "int64"},

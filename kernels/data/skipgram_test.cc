@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// 30 lines of twelve words and three rare ones: 363 words.
+// Writes 30 lines of twelve words, and three rare ones: 363 words.
 std::string TextFile() {
   std::string text;
   for (int i = 0; i < 30; ++i) text += "the cat sat on the mat the dog sat on the cat\n";
@@ -45,7 +45,7 @@ TEST(Skipgram, VocabularyIsTensorFlows) {
   EXPECT_EQ((*outputs)[5].shape(), Shape({8}));
 }
 
-// With a window of 1 every word meets those before and behind it, once each.
+// With a window of 1, every word is paired with the word before and the word after it, once each.
 TEST(Skipgram, PairsAreNeighbours) {
   const auto outputs = Skipgram(9, 1).Run();
   ASSERT_EQ(outputs.status(), OkStatus());
@@ -57,13 +57,14 @@ TEST(Skipgram, PairsAreNeighbours) {
   }
   EXPECT_THAT(pairs, ElementsAre("the-cat", "cat-the", "cat-sat", "sat-cat", "sat-on", "on-sat",
                                  "on-the", "the-on", "the-mat"));
-  EXPECT_EQ((*outputs)[4].scalar<int64_t>(), 4);  // words that have all their pairs
+  EXPECT_EQ((*outputs)[4].scalar<int64_t>(), 4);  // words whose pairs are complete
 }
 
 TEST(Skipgram, EpochsAreCountedAndFrequentWordsLeftOut) {
   const auto all = Skipgram(4000, 1).Run();
   ASSERT_EQ(all.status(), OkStatus());
-  // 1000 words at a time, each but the ends with two pairs: 3996 from 2000 words, 3 from two more.
+  // The file is read 1000 words at a time. Each word has two pairs, the first and last have one:
+  // 2000 words give 3996 pairs, two more words give 3.
   EXPECT_EQ((*all)[4].scalar<int64_t>(), 2002);
   EXPECT_EQ((*all)[3].scalar<int32_t>(), 3000 / 363);
   const auto some = Skipgram(4000, 1, 0.001f).Run();

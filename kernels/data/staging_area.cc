@@ -155,7 +155,7 @@ std::deque<Element> StagingArea::PopAll(const UpdateOrigin& origin) {
 }
 
 void StagingArea::Clear(const UpdateOrigin& origin) {
-  std::deque<Element> dropped;  // their memory is given back without the lock
+  std::deque<Element> dropped;  // freed without the lock
   Ended ended;
   {
     MutexLock lock(mu_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StagingArea: a first-in-first-out buffer of tuples of any tensors, limited by their number and by
-// their memory: what holds the next step's input while this step computes.
+// StagingArea: a first-in, first-out buffer of tuples of any tensors, limited by their number and
+// their memory. It holds the next step's input while the current step computes.
 //
 // Thread-safe. Actions in a StateLog: "stage" {tensors}, "unstage" {}, "clear" {}.
 #pragma once
@@ -20,7 +20,7 @@ namespace penstock {
 class StagingArea final : public Blocking {
  public:
   struct Limits {
-    int64_t elements = 0, bytes = 0;  // 0: none
+    int64_t elements = 0, bytes = 0;  // 0: no limit
     bool operator==(const Limits&) const = default;
   };
   using Types = std::vector<DType>;
@@ -35,12 +35,13 @@ class StagingArea final : public Blocking {
   std::vector<Tensor> Describe() const override;
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
-  // Waits for room. ResourceExhausted where the element alone is more than the limit.
+  // Waits for room. ResourceExhausted if the element alone exceeds the limit.
   void Stage(Element element, const Caller& caller, Done done);
-  // Waits for an element and takes the oldest one. Where that is of other types than `types`:
-  // InvalidArgument, and it stays.
+  // Waits for an element and takes the oldest one. InvalidArgument if its types are not `types`;
+  // the element then stays.
   void Unstage(Types types, Receive receive, const Caller& caller, Done done);
-  // Waits until there are more than `index` elements, and looks at that one; else as Unstage.
+  // Waits until there are more than `index` elements and returns element `index` without taking it.
+  // InvalidArgument as for Unstage.
   void Peek(int64_t index, Types types, Receive receive, const Caller& caller, Done done);
   void Clear(const UpdateOrigin& origin);
   int64_t size() const;
@@ -51,7 +52,7 @@ class StagingArea final : public Blocking {
   class UnstageOperation;
   class PeekOperation;
   Status CheckTypes(const Element& element, const Types& types) const;
-  // Every change of the state.
+  // These functions make every change of the state.
   void Push(Element element, const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Element Pop(const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::deque<Element> PopAll(const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stage, Unstage, StagePeek, StageSize, StageClear: nodes of one shared_name and container use one
-// staging area. None holds a thread while it waits.
+// Stage, Unstage, StagePeek, StageSize, StageClear: nodes with the same shared_name and container
+// use the same staging area. None holds a thread while it waits.
 #include <utility>
 
 #include "core/op/gradient.h"
@@ -58,7 +58,7 @@ class StagingKernel : public AsyncKernel {
   std::vector<DType> dtypes_;
 };
 
-// Hands over an element as the outputs.
+// Writes the components of an element to the outputs.
 StagingArea::Receive ToOutputs(KernelContext& ctx) {
   return [&ctx](Element element) {
     for (size_t i = 0; i < element.size(); ++i) {
@@ -109,7 +109,7 @@ class StageClearKernel final : public StagingKernel {
   }
 };
 
-// `min_types`: of dtypes; where the op neither takes nor gives tensors there may be none.
+// `min_types`: the least number of dtypes. It is 0 for ops that neither take nor return tensors.
 OpDef StagingOp(const char* doc, int64_t min_types) {
   return {
       .doc = doc,
@@ -125,37 +125,44 @@ OpDef StagingOp(const char* doc, int64_t min_types) {
 }
 
 OpDef StageOp() {
-  OpDef op = StagingOp("Puts a tuple of tensors into a staging area; waits for room.", 1);
+  OpDef op = StagingOp("Adds a tuple of tensors to a staging area. Waits while it is full.", 1);
   op.inputs = {{"values", List("dtypes")}};
+  op.may_wait = true;
   return op;
 }
 OpDef UnstageOp(const char* doc) {
   OpDef op = StagingOp(doc, 1);
   op.outputs = {{"values", List("dtypes")}};
   op.shape = UnknownShape;
+  op.may_wait = true;
   op.not_alone = "waits for another op: kernels/data has its tests";
   return op;
 }
 OpDef StagePeekOp() {
-  OpDef op = UnstageOp("The tuple at a place of a staging area; waits until there is one.");
+  OpDef op = UnstageOp(
+      "Returns the tuple at an index of a staging area, and keeps it there. Waits until "
+      "there is one.");
   op.inputs = {{"index", "int32"}};
   return op;
 }
 OpDef StageSizeOp() {
-  OpDef op = StagingOp("How many tuples a staging area holds.", 0);
+  OpDef op = StagingOp("Returns the number of tuples in a staging area.", 0);
   op.outputs = {{"size", "int32"}};
   op.shape = ScalarShape;
   op.examples = {{.attrs = {{"dtypes", EmptyList()}}}};
   return op;
 }
 OpDef StageClearOp() {
-  OpDef op = StagingOp("Empties a staging area.", 0);
+  OpDef op = StagingOp("Removes all tuples from a staging area.", 0);
+  op.may_wait = true;
   op.examples = {{.attrs = {{"dtypes", EmptyList()}}}};
   return op;
 }
 
 OP(Stage) { return StageOp(); }
-OP(Unstage) { return UnstageOp("Takes the oldest tuple from a staging area; waits for one."); }
+OP(Unstage) {
+  return UnstageOp("Takes the oldest tuple from a staging area. Waits while it is empty.");
+}
 OP(StagePeek) { return StagePeekOp(); }
 OP(StageSize) { return StageSizeOp(); }
 OP(StageClear) { return StageClearOp(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Staging areas and mutexes.
+// Tests staging areas and mutexes.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -86,7 +86,7 @@ TEST_F(StagingTest, MistakesAreNamed) {
   const auto other = Op("Unstage", {DType::kFloat}).Run();
   EXPECT_TRUE(absl::StrContains(other.status().message(), "types are not dtypes"))
       << other.status();
-  EXPECT_EQ(Size(), 1);  // nothing is lost by it
+  EXPECT_EQ(Size(), 1);  // the element is still there
   EXPECT_EQ(Peek(-1), "index must be >= 0, is -1");
   capacity_ = 3;
   EXPECT_TRUE(absl::StrContains(Stage(1, "a").message(), "exists already, with capacity 0"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the records that queues and the like write to a StateLog, and their replay: unfinished
-// operations, and records that do not fit.
+// Tests the records that queues and similar resources write to a StateLog, and their replay, with
+// unfinished operations and with records that do not fit.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -56,7 +56,7 @@ class QueueLog : public testing::Test {
   }
   Texts Actions() const {
     Texts texts = log_.Texts();
-    texts.erase(texts.begin());  // its creation
+    texts.erase(texts.begin());  // without the record of its creation
     return texts;
   }
 
@@ -70,7 +70,8 @@ TEST_F(QueueLog, ABatchLargerThanTheQueue) {
   Put(*queue, {1, 2});
   const auto taken = Take(*queue, 3);
   EXPECT_EQ(*taken, "waits");
-  // Were this task lost now, its steps would be, too: the elements are back in their places.
+  // If the task were lost now, its steps would be lost too: the elements that they took are back in
+  // place.
   EXPECT_EQ(*Take(*Replica(), 2), " 1 2");
   Put(*queue, {3, 4});
   EXPECT_EQ(*taken, " 1 2 3");
@@ -88,13 +89,13 @@ TEST_F(QueueLog, CancelledOperationsPutBack) {
     Put(*queue, {1, 2, 3, 4});
     Cancellation cancellation;
     const auto taken = Take(*queue, 5, &cancellation);
-    Take(*queue, 1);  // stands behind it
+    Take(*queue, 1);  // waits behind the first Take
     cancellation.Cancel(Cancelled("enough"));
     EXPECT_EQ(*taken, "enough");
     EXPECT_EQ(Actions()[2], "q 3 put_back");
     const auto replica = Replica();
     EXPECT_EQ(replica->size(), 3);
-    // The random numbers that follow are the same as well.
+    // Random numbers continue in the same way, too.
     EXPECT_EQ(*Take(*replica, 3), *Take(*queue, 3)) << type;
   }
 }
@@ -103,7 +104,7 @@ TEST_F(QueueLog, PrioritiesAndClosing) {
   const auto queue = New("PriorityQueue");
   Put(*queue, {5, 9});
   const auto taken = Take(*queue, 3);
-  Put(*queue, {1, 2});  // what comes later goes first: nothing was taken before
+  Put(*queue, {1, 2});  // a later operation goes first, as the replayed one had taken nothing
   EXPECT_EQ(*taken, " 1 2 5");
   queue->Close(true, nullptr, Done([](Status status) { CHECK_OK(status); }));
   queue->Close(true, nullptr, Done([](Status status) { CHECK_OK(status); }));
@@ -131,7 +132,7 @@ TEST_F(QueueLog, RecordsThatDoNotFit) {
   EXPECT_EQ(queue->version(), 1);
 }
 
-// The values from which each class is made, with one of them left out or of another type.
+// Tries the values from which each class is made, with one value missing or of another type.
 TEST(StateLogMakers, RefuseWhatDoesNotFit) {
   const QueueSpec queue{.types = {DType::kFloat}, .shapes = {PartialShape({2})}};
   const std::vector<std::shared_ptr<Resource>> resources = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several elements as one, with a new leading dimension: BatchDataset, BatchDatasetV2,
-// ParallelBatchDataset.
+// BatchDataset, BatchDatasetV2, ParallelBatchDataset: stack several elements into one, with a new
+// leading dimension.
 #include <memory>
 #include <utility>
 
@@ -59,7 +59,7 @@ class BatchDataset final : public Dataset {
   const bool drop_remainder_;
 };
 
-// The input that says whether to drop the remainder; 0: there is none.
+// kDropRemainder: the input that says whether to drop the remainder; 0: there is none.
 template <int kDropRemainder>
 class BatchKernel final : public DatasetKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
@@ -74,7 +74,7 @@ class BatchKernel final : public DatasetKernel {
   }
 };
 
-constexpr char kDoc[] = "Every `batch_size` elements of a dataset as one.";
+constexpr char kDoc[] = "Batches `batch_size` elements of a dataset into one element.";
 
 OP(BatchDataset) {
   return DatasetOp{.doc = kDoc, .inputs = {{"input_dataset", "variant"}, {"batch_size", "int64"}}};
@@ -87,7 +87,7 @@ OP(BatchDatasetV2) {
       .attrs = {{"parallel_copy", false}}};
 }
 
-// Batches come one after the other, in order; what makes elements in parallel is below.
+// Batches are made one at a time, in order; only the input datasets work in parallel.
 OP(ParallelBatchDataset) {
   return DatasetOp{.doc = kDoc,
                    .inputs = {{"input_dataset", "variant"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CacheDataset, CacheDatasetV2: the elements of the first whole reading, kept in memory for those
-// that follow. Caches in files are refused.
+// CacheDataset, CacheDatasetV2: keep the elements of the first complete pass in memory for later
+// passes. Caches in files are refused.
 #include <memory>
 #include <utility>
 
@@ -15,17 +15,17 @@ namespace {
 
 using Elements = std::vector<Element>;
 
-// Thread-safe. A resource, because programs may hold it.
+// Thread-safe. A resource, because a graph may hold a handle to it.
 class MemoryCache final : public Resource {
  public:
   static constexpr char kType[] = "MemoryCache";
 
-  // Null until a reading has come to its end.
+  // Returns null until a pass has reached its end.
   std::shared_ptr<const Elements> Get() const {
     MutexLock lock(mu_);
     return elements_;
   }
-  // The first one counts.
+  // Stores the elements of a complete pass; only the first call has an effect.
   void Set(Elements elements) {
     MutexLock lock(mu_);
     if (elements_ == nullptr) elements_ = std::make_shared<const Elements>(std::move(elements));
@@ -80,7 +80,7 @@ class CacheDataset final : public Dataset {
       return OkStatus();
     }
 
-    // Elements that have been read are saved, too: another process has no cache.
+    // The elements read so far are saved too, because another process does not have the cache.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       const Elements& elements = cached_ != nullptr ? *cached_ : read_;
       writer->Label("Cache");
@@ -117,7 +117,7 @@ class CacheDataset final : public Dataset {
 
    private:
     const std::shared_ptr<const CacheDataset> dataset_;
-    std::shared_ptr<const Elements> cached_;  // null: this reading fills the cache
+    std::shared_ptr<const Elements> cached_;  // null: this pass fills the cache
     IteratorPtr input_;                       // null if it is not read
     Elements read_;
     int64_t next_ = 0;
@@ -140,7 +140,7 @@ class CacheKernel final : public DatasetKernel {
     if (kResource && ctx.input(2).num_elements() == 1) {
       const auto& handle = ctx.input(2).scalar<ResourceHandle>();
       auto shared = std::dynamic_pointer_cast<MemoryCache>(handle.resource);
-      if (shared != nullptr) cache = std::move(shared);  // else a dummy
+      if (shared != nullptr) cache = std::move(shared);  // else it is a dummy resource
     }
     return std::make_shared<CacheDataset>(std::move(input), std::move(cache));
   }
@@ -161,7 +161,7 @@ class MemoryCacheKernel final : public Kernel {
   }
 };
 
-// The last handle deletes it.
+// Does nothing: the cache is deleted with its last handle.
 class DeleteKernel final : public Kernel {
  public:
   Status Compute(KernelContext&) override { return OkStatus(); }
@@ -180,24 +180,28 @@ OpDef CacheOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> o
 }
 
 OP(CacheDataset) {
-  return DatasetOp{.doc = "Keeps the elements of the first whole reading for those that follow.",
-                   .inputs = {{"input_dataset", "variant"}, {"filename", "string"}}};
+  return DatasetOp{
+      .doc = "Keeps the elements of the first complete iteration for later iterations.",
+      .inputs = {{"input_dataset", "variant"}, {"filename", "string"}}};
 }
 OP(CacheDatasetV2) {
   return DatasetOp{
-      .doc = "Keeps the elements of the first whole reading, in `cache`, for those that follow.",
+      .doc =
+          "Keeps the elements of the first complete iteration, in `cache`, for later "
+          "iterations.",
       .inputs = {{"input_dataset", "variant"}, {"filename", "string"}, {"cache", "resource"}},
       .stateful = true};
 }
 OP(AnonymousMemoryCache) {
-  return CacheOp("Memory for the elements of cached datasets, which share it.", {},
+  return CacheOp("Makes memory for the elements of cached datasets, which share it.", {},
                  {{"handle", "resource"}, {"deleter", "variant"}});
 }
 OP(DummyMemoryCache) {
-  return CacheOp("Stands for a cache where a dataset has its own.", {}, {{"handle", "resource"}});
+  return CacheOp("Takes the place of a cache if a dataset has its own.", {},
+                 {{"handle", "resource"}});
 }
 OP(DeleteMemoryCache) {
-  return CacheOp("Says that a cache is no longer used.",
+  return CacheOp("Declares that a cache is no longer used.",
                  {{"handle", "resource"}, {"deleter", "variant"}}, {});
 }
 KERNEL_ANY_TYPE(CacheDataset, CacheKernel<false>);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CancellableWait: how an iterator waits for its own threads, or for calls under way.
+// CancellableWait: lets an iterator wait for its own threads, or for calls in progress.
 #pragma once
 
 #include "core/base/mutex.h"
@@ -10,8 +10,9 @@
 
 namespace penstock {
 
-// Blocks until `ready` holds, which is called with `mu` held, or the caller's step is cancelled,
-// whose status it then returns. `changed` is notified when `ready` may have changed.
+// Blocks until `ready`, which is called with `mu` held, returns true. If the caller's step is
+// cancelled first, returns that step's status. Notify `changed` when the result of `ready` may have
+// changed.
 template <class Ready>
 Status CancellableWait(const IteratorContext& ctx, Mutex& mu, Condition& changed, Ready ready)
     ABSL_LOCKS_EXCLUDED(mu) {
@@ -21,7 +22,7 @@ Status CancellableWait(const IteratorContext& ctx, Mutex& mu, Condition& changed
   }
   Cancellation& cancellation = *ctx.cancellation;
   Cancellation::Token token = 0;
-  // Holds the mutex for a moment, so that no waiter is between its look and its sleep.
+  // Locks the mutex briefly, so that no waiter is between its test of `ready` and its sleep.
   const auto wake = [&mu, &changed](const Status&) {
     { MutexLock lock(mu); }
     changed.NotifyAll();

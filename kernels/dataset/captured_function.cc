@@ -58,7 +58,7 @@ Status FunctionAttr::Init(const KernelInit& node, const char* attr, const char* 
     RETURN_IF_ERROR(node.Attr(captured_types, &types));
     num_captured_ = static_cast<int>(types.size());
   }
-  // Absent where the graph has no such function, which Compile tells.
+  // The attribute is missing if the graph has no such function; Compile reports that.
   return node.attrs.contains(kFunctionsAttr) ? node.Attr(kFunctionsAttr, &library_) : OkStatus();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CapturedFunction: a function that an op calls for elements, with the tensors that it captured;
-// ElementCall: one iterator's calls of it. FunctionAttr: where a kernel gets it from.
+// ElementCall: one iterator's calls of such a function; FunctionAttr: the node attribute that names
+// the function.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@
 
 namespace penstock {
 
-// A value: thread-safe, immutable.
+// Immutable, thread-safe.
 class CapturedFunction {
  public:
   CapturedFunction(std::shared_ptr<const Callable> callable, std::vector<Tensor> captured)
@@ -34,13 +35,14 @@ class ElementCall {
  public:
   static StatusOr<ElementCall> New(const CapturedFunction& function);
 
-  // Captured tensors come after `args`.
+  // The function's arguments are `args`, followed by the captured tensors.
   Status Run(const IteratorContext& ctx, Element args, Element* results) const;
   void RunAsync(const IteratorContext& ctx, Element args, Callable::Ended ended) const;
-  // For functions with one result, which is a bool scalar. InvalidArgument where it is not.
+  // For functions whose only result is a bool (Test) or int64 (Number) scalar. InvalidArgument if
+  // it is not.
   StatusOr<bool> Test(const IteratorContext& ctx, Element args) const;
   StatusOr<int64_t> Number(const IteratorContext& ctx, Element args) const;
-  // For functions with one result, which is a dataset.
+  // For functions whose only result is a dataset.
   StatusOr<DatasetPtr> NewDataset(const IteratorContext& ctx, Element args) const;
   bool waits() const { return function_.callable().waits(); }
 
@@ -56,11 +58,12 @@ class ElementCall {
 // A function attribute of a node. Thread-safe once initialised.
 class FunctionAttr {
  public:
-  // `captured_types`: the attribute with the types of what the function captured; null: nothing.
+  // `captured_types` names the attribute with the types of the captured tensors; null: the function
+  // captures nothing.
   Status Init(const KernelInit& node, const char* attr, const char* captured_types);
-  // How many tensors it captured.
+  // Returns the number of captured tensors.
   int num_captured() const { return num_captured_; }
-  // Inputs `first` and on are what it captured.
+  // Returns the function with the inputs from `first` on as its captured tensors.
   StatusOr<CapturedFunction> Capture(const KernelContext& ctx, int first) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datasets that leave out elements: UniqueDataset, SamplingDataset, IgnoreErrorsDataset,
+// Datasets that drop elements: UniqueDataset, SamplingDataset, IgnoreErrorsDataset; and
 // AssertCardinalityDataset.
 #include <memory>
 #include <set>
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// A dataset that passes on those elements of its input that Chooser wants: a class with
+// A dataset of those elements of its input that a Chooser selects. A Chooser is a class with
 // Status Next(ctx, input, element, end), Save and Restore, made from the dataset's Options.
 template <class Chooser>
 class ChoosingDataset final : public Dataset {
@@ -54,7 +54,7 @@ class ChoosingDataset final : public Dataset {
   const Options options_;
 };
 
-// The first of equal elements.
+// Selects the first of equal elements.
 class UniqueChooser {
  public:
   struct Options {};
@@ -85,7 +85,7 @@ class UniqueChooser {
   }
 
  private:
-  // Equal for equal tensors only.
+  // Returns strings that are equal only for equal tensors.
   static std::string KeyOf(const Tensor& value) {
     std::string key = value.shape().ToString();
     if (value.dtype() != DType::kString) {
@@ -117,7 +117,7 @@ class UniqueKernel final : public DatasetKernel {
   }
 };
 
-// Each element with the probability `rate`.
+// Selects each element with probability `rate`.
 class SamplingChooser {
  public:
   struct Options {
@@ -151,7 +151,7 @@ class SamplingChooser {
   }
 
  private:
-  // In [0, 1), from the bits that TensorFlow takes.
+  // Returns a number in [0, 1), from the same bits as TensorFlow.
   float Number() {
     ++drawn_;
     constexpr uint32_t kMantissa = (1u << 23) - 1;
@@ -180,7 +180,7 @@ class SamplingKernel final : public DatasetKernel {
   }
 };
 
-// Those that can be made.
+// Selects the elements that can be made, and skips errors.
 class IgnoreErrorsChooser {
  public:
   struct Options {
@@ -205,7 +205,7 @@ class IgnoreErrorsChooser {
 class IgnoreErrorsKernel final : public DatasetKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    // Errors cost elements, unless there are infinitely many.
+    // The cardinality is unknown because errors drop elements, unless the input is infinite.
     const int64_t all = input->Cardinality();
     return std::make_shared<ChoosingDataset<IgnoreErrorsChooser>>(
         std::move(input),
@@ -213,7 +213,7 @@ class IgnoreErrorsKernel final : public DatasetKernel {
   }
 };
 
-// All, which must be as many as the program says.
+// Passes on all elements; an error if their number is not the one that the program states.
 class AssertedChooser {
  public:
   struct Options {
@@ -264,25 +264,26 @@ DatasetOp ChoosingOp(const char* doc, std::vector<ArgDef> more = {}, bool metada
 }
 
 DatasetOp IgnoreErrorsOp() {
-  DatasetOp op = ChoosingOp("The elements of a dataset that can be made.");
+  DatasetOp op = ChoosingOp("The elements of a dataset without those whose computation fails.");
   op.attrs = {TypesAttr("output_types", 1), {"output_shapes", ShapeList{}}, {"log_warning", false}};
   op.spec = false;
   return op;
 }
 
-constexpr char kUniqueDoc[] = "The elements of a dataset, the first of equal ones only.";
+constexpr char kUniqueDoc[] = "The distinct elements of a dataset: the first of equal ones.";
 
 OP(UniqueDataset) { return ChoosingOp(kUniqueDoc, {}, true); }
 OP(ExperimentalUniqueDataset) { return ChoosingOp(kUniqueDoc); }
 OP(SamplingDataset) {
-  return ChoosingOp("Each element of a dataset with the probability `rate`.",
+  return ChoosingOp("Samples a dataset: keeps each element with probability `rate`.",
                     {{"rate", "float"}, {"seed", "int64"}, {"seed2", "int64"}});
 }
 OP(IgnoreErrorsDataset) { return IgnoreErrorsOp(); }
 OP(ExperimentalIgnoreErrorsDataset) { return IgnoreErrorsOp(); }
 OP(AssertCardinalityDataset) {
-  return ChoosingOp("A dataset, and an error where it has not as many elements as said.",
-                    {{"cardinality", "int64"}});
+  return ChoosingOp(
+      "The same dataset; an error if the number of its elements is not `cardinality`.",
+      {{"cardinality", "int64"}});
 }
 
 KERNEL_ANY_TYPE(UniqueDataset, UniqueKernel);

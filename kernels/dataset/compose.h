@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datasets that ops are composed of.
+// Makes datasets that several ops use: the parallel map and the batch dataset.
 #pragma once
 
 #include "kernels/dataset/captured_function.h"
@@ -8,10 +8,10 @@
 
 namespace penstock {
 
-// See ParallelMapDatasetV2; `keeps_count`: its preserve_cardinality.
+// Returns the dataset of ParallelMapDatasetV2; `keeps_count` is its preserve_cardinality.
 DatasetPtr NewParallelMapDataset(ElementSpec spec, DatasetPtr input, CapturedFunction function,
                                  int64_t parallel, bool keeps_count);
-// See BatchDatasetV2. REQUIRES size > 0.
+// Returns the dataset of BatchDatasetV2. REQUIRES size > 0.
 DatasetPtr NewBatchDataset(DatasetPtr input, int64_t size, bool drop_remainder);
 
 }  // namespace penstock

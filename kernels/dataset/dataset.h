@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dataset: a sequence of elements, described but not yet read; DatasetIterator: one reading of it.
+// Dataset: describes a sequence of elements that are not read yet; DatasetIterator: one pass over
+// it.
 //
-// A Dataset is immutable and thread-safe; many iterators may read it at once. It is the value of
-// the variant tensors along which tf.data's ops hand datasets on, and stays in the process that
-// made it. An element is a list of tensors, its components.
+// A Dataset is immutable and thread-safe; many iterators may read it at once. tf.data's ops pass
+// datasets on as the values of variant tensors, which do not leave the process that made them. An
+// element is a list of tensors, its components.
 //
 // A DatasetIterator has one caller at a time, on any thread. It may have threads of its own that
-// read ahead; they end with it.
+// read ahead; its destructor ends them.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +37,13 @@ struct ElementSpec {
   std::vector<DType> types;
   std::vector<PartialShape> shapes;  // as many as types
 };
-// InvalidArgument, in TensorFlow's words, unless elements of `received` may be used where
+// InvalidArgument, with TensorFlow's text, unless elements of `received` may be used where
 // `expected` is declared.
 Status CheckTypes(const ElementSpec& expected, const ElementSpec& received);
 Status CheckShapes(const ElementSpec& expected, const ElementSpec& received);
 
-// The context of a call of an iterator. Borrowed for the time of the call, but for `threads`, `env`
-// and `resources`, which outlive the iterator. A step's deadline comes as its cancellation.
+// The context of a call of an iterator. Borrowed during the call, except that `threads`, `env` and
+// `resources` outlive the iterator. When a step's deadline passes, the step is cancelled.
 struct IteratorContext {
   Scheduler* threads = nullptr;
   Env* env = nullptr;
@@ -53,7 +54,7 @@ struct IteratorContext {
   CallPlace place() const {
     return {.resources = resources, .cancellation = cancellation, .step_id = step_id};
   }
-  // The same for work that outlives the call.
+  // Returns a copy with another cancellation, for work that outlives the call.
   IteratorContext With(Cancellation* other) const {
     IteratorContext copy = *this;
     copy.cancellation = other;
@@ -64,21 +65,21 @@ struct IteratorContext {
 class DatasetIterator {
  public:
   virtual ~DatasetIterator() = default;
-  // Replaces `*element` by the next element, or sets `*end`; at the end again and again. An error
-  // costs the element that could not be made: the next call goes on after it. Ends with the
-  // cancellation's status when cancelled.
+  // Replaces `*element` by the next element. At the end sets `*end`, and does so again in further
+  // calls. If the element cannot be made, returns the error; the next call continues with the
+  // element after it. Returns the cancellation's status if the step is cancelled.
   virtual Status GetNext(const IteratorContext& ctx, Element* element, bool* end) = 0;
-  // True if no call ever waits: neither for files nor for other threads. So it may be called on a
-  // thread of the pool.
+  // Returns true if no call ever waits, neither for files nor for other threads. Such an iterator
+  // may be called on a thread of the pool.
   virtual bool NeverWaits() const { return false; }
-  // True if the next call does not wait.
+  // Returns true if the next call does not wait.
   virtual bool ReadyNow() const { return NeverWaits(); }
 
-  // The state, for a new iterator of an equal dataset to go on from. Unimplemented if that
-  // cannot be done.
+  // Writes the state, from which a new iterator of an equal dataset can continue. Unimplemented if
+  // this iterator cannot be saved.
   virtual Status Save(const IteratorContext& ctx, StateWriter* writer) = 0;
-  // REQUIRES that GetNext has not been called. InvalidArgument if the state, which comes from
-  // outside, does not fit; the iterator is of no use then.
+  // REQUIRES that GetNext has not been called. InvalidArgument if the state, which may come from
+  // outside, does not fit; the iterator must not be used afterwards.
   virtual Status Restore(const IteratorContext& ctx, StateReader* reader) = 0;
 };
 
@@ -96,16 +97,16 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual ~Dataset() = default;
 
   virtual StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const = 0;
-  // The number of elements if it is known without reading.
+  // Returns the number of elements if it is known without reading them.
   virtual int64_t Cardinality() const { return kUnknownCardinality; }
-  // Its name in errors and states: "Batch".
+  // Returns the name for errors and states: "Batch".
   virtual const char* Name() const = 0;
 
   const ElementSpec& spec() const { return spec_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const Dataset& input(int i = 0) const { return *inputs_[i]; }
 
-  // This, as a D that lives as long as the result.
+  // Returns a pointer to `dataset` that keeps it alive.
   template <class D>
   static std::shared_ptr<const D> Self(const D* dataset) {
     return std::static_pointer_cast<const D>(dataset->shared_from_this());
@@ -135,7 +136,8 @@ class UnaryIterator : public DatasetIterator {
 // The value of a variant tensor.
 class DatasetValue final : public VariantValue {
  public:
-  // Datasets stand on each other so high and no higher: iterators call each other as deep.
+  // The largest depth of nested datasets. Their iterators call each other, so the depth is limited
+  // by the stack.
   static constexpr int kHeightMax = 1000;
 
   DatasetValue(DatasetPtr dataset, int height) : dataset_(std::move(dataset)), height_(height) {}
@@ -151,11 +153,11 @@ class DatasetValue final : public VariantValue {
   const int height_;
 };
 
-// The dataset in a scalar variant tensor. InvalidArgument if there is none.
+// Returns the dataset in a scalar variant tensor. InvalidArgument if it holds none.
 StatusOr<DatasetPtr> DatasetOf(const Tensor& tensor);
 
-// A tensor in host memory whose size may come from outside: ResourceExhausted if there is no
-// memory for it.
+// Returns a tensor in host memory whose size may come from outside. ResourceExhausted if there is
+// no memory for it.
 StatusOr<Tensor> NewTensor(DType dtype, const Shape& shape);
 
 }  // namespace penstock

@@ -22,17 +22,17 @@ class DatasetKernel : public Kernel {
 
  protected:
   virtual StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) = 0;
-  // The types and shapes that the attributes declare.
+  // Returns the types and shapes that the attributes declare.
   const ElementSpec& spec() const { return spec_; }
 
  private:
   ElementSpec spec_;
 };
 
-// Attributes output_types and output_shapes. InvalidArgument unless they are as many.
+// Reads the attributes `types` and output_shapes. InvalidArgument unless their lengths are equal.
 Status ReadSpec(const KernelInit& node, ElementSpec* spec, const char* types = "output_types");
 
-// An input that must be a scalar; InvalidArgument, which calls it `name`, if it is not.
+// Returns input i, which must be a scalar. InvalidArgument calls it `name`.
 template <class T>
 StatusOr<T> ScalarInput(const KernelContext& ctx, int i, const char* name) {
   const Tensor& input = ctx.input(i);
@@ -45,12 +45,12 @@ inline StatusOr<DatasetPtr> DatasetInput(const KernelContext& ctx, int i = 0) {
 }
 IteratorContext ContextOf(const KernelContext& ctx);
 
-// The elements of a TypeList attribute that may be of any type.
+// Returns a TypeList attribute whose elements may be of any type.
 inline AttrDef TypesAttr(const char* name, int64_t min_length) {
   return {name, TypeList{.min_length = min_length, .allowed = kAnyType}};
 }
 
-// An op with the output "handle" and the attributes that most dataset ops have.
+// The definition of an op with the output "handle" and the attributes that most dataset ops have.
 struct DatasetOp {
   const char* doc;
   std::vector<ArgDef> inputs;
@@ -58,7 +58,7 @@ struct DatasetOp {
   bool spec = true;      // has output_types and output_shapes, after `attrs`
   bool metadata = true;  // has metadata
   bool stateful = false;
-  bool acts_outside = false;  // reads files that its inputs name
+  bool acts_outside = false;  // reads files named by its inputs
   operator OpDef() const;     // NOLINT: OP(X) { return DatasetOp{...}; }
 };
 

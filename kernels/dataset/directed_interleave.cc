@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DirectedInterleaveDataset: a dataset of numbers says from which of several datasets each element
-// comes.
+// DirectedInterleaveDataset: takes each element from one of several datasets; a dataset of numbers
+// says from which.
 #include <memory>
 #include <utility>
 
@@ -94,7 +94,7 @@ class DirectedInterleaveDataset final : public Dataset {
     const std::vector<IteratorPtr> inputs_;
     const bool stops_;
     std::vector<bool> ended_;
-    int64_t open_;  // data inputs that may have more
+    int64_t open_;  // number of data inputs that may have more elements
   };
 
   const bool stops_;
@@ -125,7 +125,9 @@ class DirectedInterleaveKernel final : public DatasetKernel {
 };
 
 DatasetOp DirectedOp(bool experimental) {
-  DatasetOp op{.doc = "Elements of several datasets; a dataset of numbers says of which each is.",
+  DatasetOp op{.doc =
+                   "Interleaves several datasets; a dataset of numbers selects the dataset of each "
+                   "element.",
                .inputs = {{"selector_input_dataset", "variant"},
                           {"data_input_datasets", Repeat("N", "variant")}},
                .attrs = {TypesAttr("output_types", 1),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A dataset of elements that are there, as windows and groups are.
+// A dataset of elements that are held in memory. Windows and groups are such datasets.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace penstock {
 
 DatasetPtr NewElementsDataset(ElementSpec spec, std::vector<Element> elements);
-// The same as the value of a scalar tensor.
+// Returns such a dataset as the value of a scalar variant tensor.
 Tensor ElementsTensor(ElementSpec spec, std::vector<Element> elements);
 
 }  // namespace penstock

@@ -31,7 +31,7 @@ class FileDataset final : public Dataset {
         if (pieces_ == nullptr) {
           const std::vector<int64_t>& offsets = dataset_->offsets_;
           const Status opened = Open(*ctx.env, offsets.empty() ? 0 : offsets[file_]);
-          // A file that cannot be read is passed over by the next call.
+          // If a file cannot be opened, the next call continues with the next file.
           if (!opened.ok()) return ++file_, opened;
         }
         Tensor piece(DType::kString, Shape());

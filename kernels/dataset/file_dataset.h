@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileDataset: the pieces (lines, records) of files, one file after the other. Each kind of file
-// gives a FilePieces.
+// FileDataset: the pieces (lines, records) of files, one file after the other. Each file format has
+// its own FilePieces.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,27 @@ namespace penstock {
 class FilePieces {
  public:
   virtual ~FilePieces() = default;
-  // False: the file has ended.
+  // Reads the next piece. Returns false at the end of the file.
   virtual StatusOr<bool> Read(std::string* piece) = 0;
-  // The offset of the next piece, for the `offset` of an opener.
+  // Returns the offset of the next piece, which can be passed to OpenPieces.
   virtual int64_t offset() const = 0;
 };
 
-// Opens a file to be read from an offset that its offset() once returned, or from 0.
+// Opens a file at an offset that offset() returned before, or at 0.
 using OpenPieces = std::function<StatusOr<std::unique_ptr<FilePieces>>(
     Env& env, const std::string& path, int64_t offset)>;
 
-// A dataset of scalar strings. `offsets`: where each file is read from; empty: the beginning.
+// Returns a dataset of scalar strings. `offsets` says where to start in each file; if empty, at the
+// beginning.
 DatasetPtr NewFileDataset(const char* name, std::vector<std::string> files,
                           std::vector<int64_t> offsets, OpenPieces open);
 
-// Input `i`: paths, a scalar or a vector.
+// Returns input `i`: paths, a scalar or a vector.
 StatusOr<std::vector<std::string>> FilesInput(const KernelContext& ctx, int i);
-// Input `i`: compression_type.
+// Returns input `i`: compression_type.
 StatusOr<Compression> CompressionInput(const KernelContext& ctx, int i);
-// Input `i`: buffer_size, which is checked to be at least `min`; files are read in blocks of our
-// own size.
+// Checks that input `i`, buffer_size, is at least `min`. The value is not used: the block size of
+// reads is fixed.
 Status CheckBufferSize(const KernelContext& ctx, int i, int64_t min = 0);
 
 }  // namespace penstock

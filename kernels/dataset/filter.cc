@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements for which a function says true: FilterDataset, ParallelFilterDataset, and
-// TakeWhileDataset, which ends at the first for which it does not.
+// FilterDataset, ParallelFilterDataset: the elements for which a function returns true;
+// TakeWhileDataset: the elements before the first for which it does not.
 #include <memory>
 #include <utility>
 
@@ -86,15 +86,21 @@ DatasetOp FilterOp(const char* doc, bool metadata = true) {
           .metadata = metadata};
 }
 
-constexpr char kTakeWhileDoc[] = "A dataset's elements up to the first that a function refuses.";
+constexpr char kTakeWhileDoc[] =
+    "The elements of a dataset before the first one for which a function returns "
+    "false.";
 
-OP(FilterDataset) { return FilterOp("A dataset of the elements that a function accepts."); }
+OP(FilterDataset) {
+  return FilterOp("The elements of a dataset for which a function returns true.");
+}
 OP(TakeWhileDataset) { return FilterOp(kTakeWhileDoc); }
 OP(ExperimentalTakeWhileDataset) { return FilterOp(kTakeWhileDoc, false); }
 
-// The order is that of the input in any case: calls are made one after the other.
+// Calls are made one after the other, so the order is that of the input, whatever the attributes
+// say.
 OP(ParallelFilterDataset) {
-  DatasetOp op = FilterOp("A dataset of the elements that a function accepts, in order.");
+  DatasetOp op =
+      FilterOp("The elements of a dataset for which a function returns true, in their order.");
   op.inputs.push_back({"num_parallel_calls", "int64"});
   op.attrs = {{"predicate", Functions{}}, {"deterministic", "default"}, TypesAttr("Targuments", 0)};
   return op;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FixedLengthRecordDataset, FixedLengthRecordDatasetV2: files cut into records of equal length,
-// between a header and a footer that are left out.
+// FixedLengthRecordDataset, FixedLengthRecordDatasetV2: read records of equal length from files,
+// and skip the header and the footer.
 #include <memory>
 #include <utility>
 
@@ -16,8 +16,8 @@ struct Lengths {
   int64_t header, record, footer;
 };
 
-// Reads ahead as many bytes as the footer has, to know where it begins: the size of a compressed
-// file is not known.
+// Reads ahead by the length of the footer, to know where it begins, because the size of a
+// compressed file is not known.
 class FixedRecords final : public FilePieces {
  public:
   FixedRecords(std::unique_ptr<InputStream> stream, const Lengths& lengths)
@@ -54,7 +54,8 @@ class FixedRecords final : public FilePieces {
   std::string ahead_;
 };
 
-// Before the first record is read; the size of a compressed file is not known.
+// Checks the file's size before the first record is read. The size of a compressed file is not
+// known.
 Status CheckBody(Env& env, const std::string& path, const Lengths& lengths) {
   ASSIGN_OR_RETURN(const auto file, env.OpenFile(path));
   const int64_t body = file->size() - lengths.header - lengths.footer;
@@ -101,7 +102,7 @@ class FixedLengthKernel final : public DatasetKernel {
 };
 
 DatasetOp FixedLengthOp(bool compression) {
-  DatasetOp op{.doc = "The records of equal length of files, without headers and footers.",
+  DatasetOp op{.doc = "The records, of equal length, of files; headers and footers are skipped.",
                .inputs = {{"filenames", "string"},
                           {"header_bytes", "int64"},
                           {"record_bytes", "int64"},

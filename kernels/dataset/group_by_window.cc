@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GroupByWindowDataset: elements are gathered by a key; of every so many of one key a function
-// makes a dataset, whose elements are given.
+// GroupByWindowDataset: collects elements with equal keys in groups. When a group is full, a
+// function makes a dataset of it, whose elements are the output.
 #include <map>
 #include <memory>
 #include <utility>
@@ -46,7 +46,7 @@ class GroupByWindowDataset final : public Dataset {
           key_(std::move(key)),
           reduce_(std::move(reduce)),
           window_size_(std::move(window_size)) {}
-    // The datasets of groups may wait.
+    // Returns false because the datasets of groups may wait.
     bool NeverWaits() const override { return false; }
 
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
@@ -142,7 +142,7 @@ class GroupByWindowDataset final : public Dataset {
       return Flush(ctx, key);
     }
 
-    // Makes the dataset of a group, which is then no more.
+    // Makes the dataset of a group, and removes the group.
     Status Flush(const IteratorContext& ctx, int64_t key) {
       flushed_key_ = key;
       flushed_ = std::move(groups_[key].elements);
@@ -163,7 +163,8 @@ class GroupByWindowDataset final : public Dataset {
     const ElementCall key_, reduce_, window_size_;
     std::map<int64_t, Group> groups_;
     bool ended_ = false;
-    // The group that is given, and its dataset's iterator; null: none.
+    // The key of the group whose elements are being returned, and the iterator of its dataset; null
+    // if there is none.
     int64_t flushed_key_ = 0;
     std::vector<Element> flushed_;
     IteratorPtr current_;
@@ -201,8 +202,8 @@ class GroupByWindowKernel final : public DatasetKernel {
 DatasetOp GroupOp(bool metadata) {
   return {
       .doc =
-          "Gathers elements by key; every so many of one key become a dataset, whose "
-          "elements are given.",
+          "Groups elements by key. Each window of elements of one key becomes a dataset, "
+          "which a function reduces to another dataset, whose elements are returned.",
       .inputs = {{"input_dataset", "variant"},
                  {"key_func_other_arguments", List("Tkey_func_other_arguments")},
                  {"reduce_func_other_arguments", List("Treduce_func_other_arguments")},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that tell TensorFlow how to run a dataset, or measure it, and change none of its elements:
-// here the dataset itself. A program that asks for what would change elements is refused.
+// Ops that tell TensorFlow how to run a dataset, or measure it, without changing its elements. Here
+// they return the dataset unchanged. Attributes that would change elements are refused.
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
 
@@ -14,11 +14,12 @@ class HintKernel final : public DatasetKernel {
 
 DatasetOp HintOp(std::vector<ArgDef> inputs = {}, std::vector<AttrDef> first = {},
                  std::vector<AttrDef> last = {}, bool metadata = false) {
-  DatasetOp op{.doc = "The dataset itself: how it is run, this runtime decides.",
-               .inputs = {{"input_dataset", "variant"}},
-               .attrs = std::move(first),
-               .spec = false,
-               .metadata = metadata};
+  DatasetOp op{
+      .doc = "Returns the dataset unchanged: the runtime ignores hints about how to run it.",
+      .inputs = {{"input_dataset", "variant"}},
+      .attrs = std::move(first),
+      .spec = false,
+      .metadata = metadata};
   op.inputs.insert(op.inputs.end(), inputs.begin(), inputs.end());
   op.attrs.push_back(TypesAttr("output_types", 1));
   op.attrs.push_back({"output_shapes", ShapeList{}});

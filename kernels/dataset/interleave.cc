@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elements of datasets that a function makes of elements: FlatMapDataset one dataset after the
-// other, InterleaveDataset several in turns.
+// FlatMapDataset, InterleaveDataset: a function makes a dataset of each element; the output is the
+// elements of one such dataset after the other (FlatMap), or of several in turns (Interleave).
 #include <memory>
 #include <utility>
 
@@ -37,7 +37,7 @@ class InterleaveDataset final : public Dataset {
           dataset_(std::move(dataset)),
           call_(std::move(call)),
           cycle_(dataset_->cycle_length_) {}
-    // Nested datasets may wait.
+    // Returns false because nested datasets may wait.
     bool NeverWaits() const override { return false; }
 
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
@@ -149,7 +149,7 @@ class InterleaveKernel final : public NestingKernel {
 
 OP(FlatMapDataset) {
   return DatasetOp{
-      .doc = "The elements of the datasets that a function makes of elements, one after the other.",
+      .doc = "Maps each element to a dataset by a function, and concatenates the datasets.",
       .inputs = {{"input_dataset", "variant"}, {"other_arguments", List("Targuments")}},
       .attrs = {{"f", Functions{}}, TypesAttr("Targuments", 0)}};
 }
@@ -157,8 +157,8 @@ OP(FlatMapDataset) {
 OP(InterleaveDataset) {
   return DatasetOp{
       .doc =
-          "The elements of the datasets that a function makes of elements, `cycle_length` of "
-          "them in turns of `block_length` elements.",
+          "Maps each element to a dataset by a function, and interleaves `cycle_length` of "
+          "the datasets, taking `block_length` elements of each in turn.",
       .inputs = {{"input_dataset", "variant"},
                  {"other_arguments", List("Targuments")},
                  {"cycle_length", "int64"},

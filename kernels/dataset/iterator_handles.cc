@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that make iterators: Iterator, IteratorV2, OneShotIterator, AnonymousIterator and its later
-// versions; and their handles as strings: IteratorToStringHandle, IteratorFromStringHandle,
-// IteratorFromStringHandleV2.
+// Ops that create iterators: Iterator, IteratorV2, OneShotIterator, AnonymousIterator and its later
+// versions; and ops that convert their handles to strings and back: IteratorToStringHandle,
+// IteratorFromStringHandle, IteratorFromStringHandleV2.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -62,7 +62,7 @@ class OneShotKernel final : public IteratorHandleKernel {
   FunctionAttr factory_;
 };
 
-// No store knows it: it lives as long as its handle.
+// The resource is in no store: it lives as long as its handle.
 class AnonymousKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return ReadSpec(node, &spec_); }
@@ -84,7 +84,8 @@ class AnonymousKernel final : public Kernel {
 
 constexpr char kStringHandle[] = "penstock iterator";
 
-// "penstock iterator\nDEVICE\nCONTAINER\nNAME": names of nodes and containers have no line ends.
+// Writes "penstock iterator\nDEVICE\nCONTAINER\nNAME". Names of nodes and containers contain no
+// line ends.
 class ToStringKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -158,17 +159,17 @@ const std::vector<ArgDef> kHandle = {{"handle", "resource"}};
 const std::vector<ArgDef> kHandleAndDeleter = {{"handle", "resource"}, {"deleter", "variant"}};
 
 OP(Iterator) {
-  return HandleOp("An iterator without a dataset, by name.", {}, kHandle,
+  return HandleOp("Makes an iterator without a dataset, shared by name.", {}, kHandle,
                   Named({{"shared_name", Strings{}}, {"container", Strings{}}}));
 }
 
 OP(IteratorV2) {
-  return HandleOp("An iterator without a dataset, by name.", {}, kHandle,
+  return HandleOp("Makes an iterator without a dataset, shared by name.", {}, kHandle,
                   Named({{"shared_name", Strings{}}, {"container", Strings{}}}));
 }
 
 OP(OneShotIterator) {
-  return HandleOp("An iterator of the dataset that a function returns.", {}, kHandle,
+  return HandleOp("Makes an iterator over the dataset that a function returns.", {}, kHandle,
                   {{"dataset_factory", Functions{}},
                    TypesAttr("output_types", 1),
                    {"output_shapes", ShapeList{}},
@@ -177,25 +178,25 @@ OP(OneShotIterator) {
 }
 
 OP(AnonymousIterator) {
-  return HandleOp("An iterator that lives as long as its handle.", {}, kHandle, Named({}));
+  return HandleOp("Makes an iterator that exists as long as its handle.", {}, kHandle, Named({}));
 }
 
 OP(AnonymousIteratorV2) {
-  return HandleOp("An iterator that lives as long as its handle.", {}, kHandleAndDeleter,
+  return HandleOp("Makes an iterator that exists as long as its handle.", {}, kHandleAndDeleter,
                   Named({}));
 }
 
 OP(AnonymousIteratorV3) {
-  return HandleOp("An iterator that lives as long as its handle.", {}, kHandle, Named({}));
+  return HandleOp("Makes an iterator that exists as long as its handle.", {}, kHandle, Named({}));
 }
 
 OP(IteratorToStringHandle) {
-  return HandleOp("The handle of an iterator as a string that can be fed.",
+  return HandleOp("Converts the handle of an iterator to a string that can be fed.",
                   {{"resource_handle", "resource"}}, {{"string_handle", "string"}}, {});
 }
 
 OpDef FromStringOp() {
-  return HandleOp("The iterator that a string of IteratorToStringHandle names.",
+  return HandleOp("Returns the iterator that a string of IteratorToStringHandle names.",
                   {{"string_handle", "string"}}, {{"resource_handle", "resource"}},
                   {{"output_types", TypeList{.allowed = kAnyType}, EmptyList()},
                    {"output_shapes", ShapeList{}, EmptyList()}});

@@ -25,7 +25,7 @@ class IteratorKernel : public AsyncKernel {
         ResourceInput<IteratorResource>(ctx, HandleInput());
     if (!found.ok()) return std::move(done)(found.status());
     IteratorResource& iterator = **found;
-    // Until `done`, the iterator is kept.
+    // The iterator stays alive until `done`.
     iterator.Run(
         ContextOf(ctx),
         [this, &ctx, &iterator](const IteratorContext& context,
@@ -52,7 +52,7 @@ class MakeIteratorKernel final : public IteratorKernel {
   }
 };
 
-// The next element, checked against what the node declares.
+// Returns the next element, checked against the types and shapes that the node declares.
 class NextElementKernel : public IteratorKernel {
  public:
   Status Init(const KernelInit& node) override { return ReadSpec(node, &spec_); }
@@ -123,7 +123,7 @@ class SerializeKernel final : public IteratorKernel {
 };
 
 class DeserializeKernel final : public IteratorKernel {
-  // The dataset stays; the iterator is a new one, which goes on from the state.
+  // Keeps the dataset and makes a new iterator, which continues from the state.
   Status Work(KernelContext& ctx, const IteratorResource& iterator, const IteratorContext& context,
               IteratorResource::Content& content) const override {
     const Tensor& input = ctx.input(1);
@@ -183,39 +183,40 @@ OpDef GetNextOp(const char* doc, ArgDef output) {
 }
 
 OP(MakeIterator) {
-  return IteratorOp("Has an iterator read a dataset from its beginning.",
+  return IteratorOp("Makes an iterator read a dataset from its beginning.",
                     {{"dataset", "variant"}, {"iterator", "resource"}}, {});
 }
 
 OP(IteratorGetNext) {
-  return GetNextOp("The components of the next element; OutOfRange at the end.",
+  return GetNextOp("Returns the components of the next element; OutOfRange at the end.",
                    {"components", List("output_types")});
 }
 
 OP(IteratorGetNextSync) {
-  return GetNextOp("The components of the next element; OutOfRange at the end.",
+  return GetNextOp("Returns the components of the next element; OutOfRange at the end.",
                    {"components", List("output_types")});
 }
 
 OP(IteratorGetNextAsOptional) {
-  return GetNextOp("The next element as an optional, which is empty at the end.",
+  return GetNextOp("Returns the next element as an optional, which has no value at the end.",
                    {"optional", "variant"});
 }
 
 OP(SerializeIterator) {
-  OpDef op = IteratorOp("The state of an iterator, for DeserializeIterator.",
+  OpDef op = IteratorOp("Returns the state of an iterator, for DeserializeIterator.",
                         {{"resource_handle", "resource"}}, {{"serialized", "variant"}});
   op.attrs = {{"external_state_policy", 0}};
   return op;
 }
 
 OP(DeserializeIterator) {
-  return IteratorOp("Has an iterator of an equal dataset go on where the saved one was.",
-                    {{"resource_handle", "resource"}, {"serialized", "variant"}}, {});
+  return IteratorOp(
+      "Moves an iterator over an equal dataset to the position of the saved iterator.",
+      {{"resource_handle", "resource"}, {"serialized", "variant"}}, {});
 }
 
 OP(DeleteIterator) {
-  return IteratorOp("Ends an iterator, and whatever it reads ahead.",
+  return IteratorOp("Deletes an iterator, and stops its reading ahead.",
                     {{"handle", "resource"}, {"deleter", "variant"}}, {});
 }
 

@@ -10,15 +10,15 @@
 namespace penstock {
 namespace {
 
-// A task that waits for its turn.
+// A task that waits to run.
 struct Request {
   Request(const IteratorContext& ctx, IteratorResource::Task task, Done done)
       : ctx(ctx), task(std::move(task)), done(std::move(done)) {}
   const IteratorContext ctx;
   IteratorResource::Task task;
-  std::optional<Done> done;  // taken by whoever ends it
+  std::optional<Done> done;  // empty once another function has taken it
   Cancellation::Token token = 0;
-  Status cancelled;  // under the mutex of the queue
+  Status cancelled;  // guarded by the mutex of the queue
 
   void End(const Status& status) {
     Done taken = *std::move(done);
@@ -30,14 +30,14 @@ using RequestPtr = std::shared_ptr<Request>;
 
 }  // namespace
 
-// Shared with the thread, which may end after the resource.
+// Shared with the thread, which may outlive the resource.
 struct IteratorResource::State {
   explicit State(Scheduler& threads) : changed(threads, "the next task of an iterator") {}
 
-  // Runs on the thread.
+  // The main function of the thread.
   void Serve() {
     while (RequestPtr request = Next()) {
-      // From here on only this thread ends it: Next has taken it from the queue.
+      // Next has taken the request from the queue, so only this thread can end it now.
       request->ctx.cancellation->Deregister(request->token);
       const Status status = request->ctx.cancellation->cancelled()
                                 ? request->ctx.cancellation->status()
@@ -62,8 +62,8 @@ struct IteratorResource::State {
     return next;
   }
 
-  // The task that runs has ended. `on_thread`: the thread of the iterator has run it, and calls its
-  // Done next.
+  // Called when the running task has ended. `on_thread`: the iterator's thread ran the task, and
+  // calls its Done next.
   void Release(bool on_thread) {
     Content dropped;
     MutexLock lock(mu);
@@ -74,7 +74,7 @@ struct IteratorResource::State {
     changed.NotifyAll();
   }
 
-  // Puts a request in the queue. Not OK where it will not run: the caller ends it.
+  // Queues a request. If it returns an error, the request will not run and the caller must end it.
   Status Queue(const RequestPtr& request) {
     MutexLock lock(mu);
     if (stopped) return Cancelled("the iterator was deleted");
@@ -85,7 +85,8 @@ struct IteratorResource::State {
     return OkStatus();
   }
 
-  // The step of a request was cancelled: it ends unless it runs, which ends by itself.
+  // Called when a request's step is cancelled. Ends the request unless its task is running; a
+  // running task notices the cancellation itself.
   void Cancel(const RequestPtr& request, const Status& why) {
     {
       MutexLock lock(mu);
@@ -100,8 +101,9 @@ struct IteratorResource::State {
   Mutex mu;
   Condition changed;
   bool stopped ABSL_GUARDED_BY(mu) = false;
-  bool busy ABSL_GUARDED_BY(mu) = false;  // a task runs, and `content` is its own
-  // The thread calls the Done of a task. Meanwhile other tasks may run on their callers' threads.
+  bool busy ABSL_GUARDED_BY(mu) = false;  // a task runs and owns `content`
+  // The thread is calling the Done of a task. Meanwhile other tasks may run on their callers'
+  // threads.
   bool ending ABSL_GUARDED_BY(mu) = false;
   std::deque<RequestPtr> queue ABSL_GUARDED_BY(mu);
   std::unique_ptr<Thread> thread ABSL_GUARDED_BY(mu);
@@ -136,8 +138,8 @@ IteratorResource::~IteratorResource() {
     thread = std::move(state_->thread);
     own = state_->ending;
   }
-  // The Done of a task may drop the last reference to the resource, on its own thread, which cannot
-  // wait for its own end.
+  // Done may drop the last reference to the resource on the resource's own thread, which cannot
+  // join itself.
   if (own && thread != nullptr) threads_.Schedule([thread = std::move(thread)] {});
 }
 
@@ -181,7 +183,7 @@ Status IteratorResource::SetDataset(const IteratorContext& ctx, DatasetPtr datas
     RETURN_IF_ERROR(CheckTypes(spec_, dataset->spec()));
     RETURN_IF_ERROR(CheckShapes(spec_, dataset->spec()));
   }
-  content.iterator = nullptr;  // its threads end before others begin
+  content.iterator = nullptr;  // its threads must end before the new iterator's begin
   content.dataset = nullptr;
   ASSIGN_OR_RETURN(content.iterator, dataset->NewIterator(ctx));
   content.dataset = std::move(dataset);

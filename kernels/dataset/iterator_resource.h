@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IteratorResource: an iterator that a program names by a handle, and the dataset that it reads.
+// IteratorResource: an iterator that a graph refers to by a handle, and the dataset that it reads.
 //
-// Thread-safe. Tasks for the iterator run one at a time, in order: on the caller's thread if the
-// iterator does not wait, else on a thread of the resource, which starts with the first such task.
-// A task that has not begun ends with the cancellation of its step. Shutdown, and the destructor,
-// end whatever the iterator reads ahead.
+// Thread-safe. Tasks for the iterator run one at a time, in order. A task runs on the caller's
+// thread if the iterator does not wait, else on a thread of the resource, which starts with the
+// first such task. Cancelling the step ends a task that has not begun. Shutdown and the destructor
+// stop the iterator's reading ahead.
 #pragma once
 
 #include <functional>
@@ -24,14 +24,14 @@ class IteratorResource final : public Resource {
  public:
   static constexpr char kType[] = "Iterator";
 
-  // The iterator and its dataset, for the task that runs.
+  // The iterator and its dataset. A running task may change them.
   struct Content {
     DatasetPtr dataset;
     IteratorPtr iterator;  // null until there is a dataset
   };
   using Task = std::function<Status(const IteratorContext& ctx, Content& content)>;
 
-  // `threads` and `env` outlive it.
+  // `threads` must outlive the resource.
   IteratorResource(ElementSpec spec, Scheduler& threads);
   ~IteratorResource() override;
 
@@ -40,16 +40,17 @@ class IteratorResource final : public Resource {
   const char* OpaqueReason() const override { return "its dataset may read files and functions"; }
   void Shutdown() override;
 
-  // The types and shapes that its elements must have. Empty: any.
+  // Returns the types and shapes that the elements must have. Empty: any.
   const ElementSpec& spec() const { return spec_; }
-  // Makes the dataset when the first task comes: a function without arguments returns it.
+  // Sets the function, without arguments, that returns the dataset. It is called when the first
+  // task comes.
   void set_factory(CapturedFunction factory) { factory_ = std::move(factory); }
 
   // `done` is called on any thread. The resource must live until then.
   void Run(const IteratorContext& ctx, Task task, Done done);
-  // For a task that replaces the dataset.
+  // Replaces the dataset in `content`. Call it within a task.
   Status SetDataset(const IteratorContext& ctx, DatasetPtr dataset, Content& content) const;
-  // OK once there is an iterator.
+  // Makes the iterator if there is none yet. Returns OK once there is one.
   Status Prepare(const IteratorContext& ctx, Content& content) const;
 
  private:

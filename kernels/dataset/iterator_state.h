@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The state of an iterator as a list of tensors. Iterators write and read it in the same order,
-// inputs after themselves; each part begins with a label, so that a state of another pipeline is
-// found out.
+// each before its inputs. Each section begins with a label, so that a state of another pipeline is
+// detected.
 //
 // Single-threaded.
 #pragma once
@@ -27,7 +27,7 @@ class StateWriter {
     Int(static_cast<int64_t>(values.size()));
     for (const Tensor& value : values) Value(value);
   }
-  // An error that is to be given again.
+  // Writes an error that the restored iterator has to return.
   void Error(const Status& status) {
     Int(static_cast<int64_t>(status.code()));
     Text(std::string(status.message()));
@@ -38,17 +38,18 @@ class StateWriter {
   std::vector<Tensor> values_;
 };
 
-// Reads what may come from strangers: InvalidArgument says what was expected.
+// Reads a state that may come from outside: InvalidArgument says what was expected.
 class StateReader {
  public:
   explicit StateReader(std::vector<Tensor> values) : values_(std::move(values)) {}
   Status Label(const char* label);
-  // At least `min`, at most `max`.
+  // Reads a number that is at least `min` and at most `max`.
   StatusOr<int64_t> Int(int64_t min = 0, int64_t max = INT64_MAX);
   StatusOr<std::string> Text();
   StatusOr<Tensor> Value();
   StatusOr<std::vector<Tensor>> Values();
-  // An OK status, too, may have been written. The other result is that of reading.
+  // Reads the status that was written, which may be OK, into `*status`. Returns whether reading
+  // succeeded.
   Status Error(Status* status);
   Status AtEnd() const;
 

@@ -21,7 +21,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The context that iterators run in.
+// The context in which iterators run.
 class Place {
  public:
   IteratorContext Context() {
@@ -73,7 +73,8 @@ Tensor Window(const Tensor& input, int64_t size, int64_t shift) {
                   .Run1());
 }
 
-// f: x + 1; fails(x): 6 / x, which fails for 0; ranges: the dataset of the numbers below x.
+// Functions: f is x + 1; fails(x) is 6 / x, which fails for 0; ranges(x) is the dataset of the
+// numbers below x.
 constexpr char kLibrary[] = R"(
   function { signature { name: 'plus' input_arg { name: 'x' type: DT_INT64 }
                          output_arg { name: 'y' type: DT_INT64 } }
@@ -147,7 +148,7 @@ IteratorPtr NewIterator(Place& place, const Tensor& dataset) {
   return *std::move(iterator);
 }
 
-// The next element as text; "end"; or the error.
+// Returns the next element as text, "end", or the error.
 std::string Next(Place& place, DatasetIterator& iterator) {
   Element element;
   bool end = false;
@@ -173,7 +174,8 @@ std::vector<std::string> All(const Tensor& dataset) {
   return Rest(place, *NewIterator(place, dataset));
 }
 
-// Numbers from 0 on; waits for ever before number `stops_at`, fails instead of number `fails_at`.
+// The numbers from 0 on. Waits forever before number `stops_at`, and fails in place of number
+// `fails_at`.
 class TestDataset final : public Dataset {
  public:
   TestDataset(int64_t stops_at, int64_t fails_at)
@@ -227,7 +229,7 @@ TEST(Iterator, TheEndStays) {
 TEST(Iterator, FunctionsMapAndNest) {
   EXPECT_THAT(All(Map(Range(3), "plus")), ElementsAre("1", "2", "3", "end"));
   EXPECT_THAT(All(ParallelMap(Range(4), "plus", 2)), ElementsAre("1", "2", "3", "4", "end"));
-  // As TensorFlow 2.15: an iterator that has ended gives its turn to the next input.
+  // As in TensorFlow 2.15: when an iterator ends, the next input takes its turn.
   EXPECT_THAT(All(Interleave(Range(4), 2, 1)), ElementsAre("0", "0", "1", "0", "1", "2", "end"));
 }
 
@@ -317,7 +319,7 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
     const IteratorPtr saved = NewIterator(place, make());
     Next(place, *saved);
     std::vector<Tensor> state = Save(place, *saved);
-    // Cut short, and with each number made absurd.
+    // Cuts the state short, and replaces each number by absurd ones.
     for (size_t i = 0; i < state.size(); ++i) {
       StateReader cut({state.begin(), state.begin() + static_cast<int64_t>(i)});
       EXPECT_EQ(NewIterator(place, make())->Restore(place.Context(), &cut).code(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several datasets as one: ZipDataset side by side, ConcatenateDataset one after the other.
+// ZipDataset joins several datasets side by side, ConcatenateDataset one after the other.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -44,7 +44,7 @@ class NaryIterator : public DatasetIterator {
 
  protected:
   const std::vector<IteratorPtr> inputs_;
-  size_t current_ = 0;  // the input that is read; inputs_.size(): the end
+  size_t current_ = 0;  // index of the input being read; inputs_.size(): the end
 
  private:
   const char* const name_;
@@ -55,7 +55,7 @@ class ZipDataset final : public Dataset {
   ZipDataset(ElementSpec spec, std::vector<DatasetPtr> inputs)
       : Dataset(std::move(spec), std::move(inputs)) {}
   const char* Name() const override { return "Zip"; }
-  // The shortest decides.
+  // The shortest input determines the cardinality.
   int64_t Cardinality() const override {
     int64_t least = kInfiniteCardinality;
     bool unknown = false;
@@ -153,7 +153,7 @@ class ConcatenateKernel final : public DatasetKernel {
     }
     ElementSpec made{.types = first->spec().types};
     for (size_t i = 0; i < made.types.size(); ++i) {
-      // Keep the sizes that both agree upon.
+      // Keeps only sizes that both inputs have.
       const PartialShape &a = first->spec().shapes[i], &b = second->spec().shapes[i];
       PartialShape shape;
       if (a.known_rank() && a.rank() == b.rank()) {
@@ -170,16 +170,19 @@ class ConcatenateKernel final : public DatasetKernel {
 };
 
 OP(ZipDataset) {
-  return DatasetOp{.doc = "Elements of several datasets side by side, until one of them ends.",
-                   .inputs = {{"input_datasets", Repeat("N", "variant")}},
-                   .attrs = {TypesAttr("output_types", 1),
-                             {"output_shapes", ShapeList{}},
-                             {"N", Ints{.min = 1}}},
-                   .spec = false};
+  return DatasetOp{
+      .doc =
+          "Combines the elements of several datasets into tuples, until one of the datasets "
+          "ends.",
+      .inputs = {{"input_datasets", Repeat("N", "variant")}},
+      .attrs = {TypesAttr("output_types", 1),
+                {"output_shapes", ShapeList{}},
+                {"N", Ints{.min = 1}}},
+      .spec = false};
 }
 
 OP(ConcatenateDataset) {
-  return DatasetOp{.doc = "One dataset after the other.",
+  return DatasetOp{.doc = "Concatenates two datasets.",
                    .inputs = {{"input_dataset", "variant"}, {"another_dataset", "variant"}}};
 }
 

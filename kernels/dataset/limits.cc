@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of a dataset: TakeDataset, SkipDataset, ShardDataset.
+// TakeDataset, SkipDataset, ShardDataset: datasets of some of the input's elements.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -11,11 +11,12 @@
 namespace penstock {
 namespace {
 
-// Elements first, first + stride, ... of the input; `count` of them, or all where it is negative.
+// Selects elements first, first + stride, ... of the input; `count` of them, or all if `count` is
+// negative.
 struct Part {
   const char* name;
   int64_t first = 0, stride = 1, count = -1;
-  bool must_have_elements = false;  // a shard without any is an error
+  bool must_have_elements = false;  // an error if the shard is empty
 };
 
 int64_t CountOf(const Part& part, int64_t input) {
@@ -84,7 +85,7 @@ class PartDataset final : public Dataset {
     }
 
     const std::shared_ptr<const PartDataset> dataset_;
-    int64_t skip_;  // elements of the input to leave out before the next
+    int64_t skip_;  // elements of the input to skip before the next one
     int64_t given_ = 0;
   };
 
@@ -141,12 +142,12 @@ class ShardKernel final : public DatasetKernel {
 };
 
 OP(TakeDataset) {
-  return DatasetOp{.doc = "The first `count` elements of a dataset; all where it is -1.",
+  return DatasetOp{.doc = "The first `count` elements of a dataset (-1: all).",
                    .inputs = {{"input_dataset", "variant"}, {"count", "int64"}}};
 }
 
 OP(SkipDataset) {
-  return DatasetOp{.doc = "A dataset without its first `count` elements; none where it is -1.",
+  return DatasetOp{.doc = "A dataset without its first `count` elements (-1: an empty dataset).",
                    .inputs = {{"input_dataset", "variant"}, {"count", "int64"}}};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MapDataset: a function of each element.
+// MapDataset: applies a function to each element.
 #include "kernels/dataset/map.h"
 
 #include <memory>
@@ -71,7 +71,7 @@ class MapKernel final : public DatasetKernel {
 };
 
 DatasetOp MapOp(bool metadata) {
-  return {.doc = "A dataset of what a function makes of each element.",
+  return {.doc = "Applies a function to each element of a dataset.",
           .inputs = {{"input_dataset", "variant"}, {"other_arguments", List("Targuments")}},
           .attrs = {{"f", Functions{}},
                     TypesAttr("Targuments", 0),

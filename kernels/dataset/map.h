@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by ops that map elements by a function.
+// Code shared by ops that map elements by a function.
 #pragma once
 
 #include "core/base/status.h"
 
 namespace penstock {
 
-// The end of a call for one element. A function that runs out of range ends the dataset, unless the
-// dataset promised as many elements as its input has: then that is an error, in TensorFlow's words.
+// Returns the status of an iterator whose map function ended with `status`. OutOfRange ends the
+// dataset. If the dataset promised as many elements as its input (preserve_cardinality), OutOfRange
+// is instead an error, with TensorFlow's text.
 inline Status MapEnded(Status status, bool preserve_cardinality, bool* end) {
   *end = false;
   if (status.code() != StatusCode::kOutOfRange) return status;

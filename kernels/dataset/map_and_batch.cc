@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MapAndBatchDataset: ParallelMap, then Batch.
+// MapAndBatchDataset: a ParallelMap followed by a Batch.
 #include <memory>
 #include <utility>
 
@@ -44,7 +44,9 @@ class MapAndBatchKernel final : public DatasetKernel {
 };
 
 DatasetOp MapAndBatchOp(bool metadata) {
-  return {.doc = "What a function makes of each element, every `batch_size` of them as one.",
+  return {.doc =
+              "Applies a function to each element of a dataset, and batches `batch_size` "
+              "results into one element.",
           .inputs = {{"input_dataset", "variant"},
                      {"other_arguments", List("Targuments")},
                      {"batch_size", "int64"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PaddedBatchDataset, PaddedBatchDatasetV2: several elements as one, each padded to the largest of
-// the batch, or to a given shape.
+// PaddedBatchDataset, PaddedBatchDatasetV2: stack several elements into one. Each is padded to the
+// largest of the batch, or to a given shape.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -16,11 +16,11 @@ namespace {
 struct Padding {
   int64_t size;
   bool drop_remainder;
-  std::vector<PartialShape> shapes;  // by component; unknown dimensions: the largest
+  std::vector<PartialShape> shapes;  // by component; unknown sizes: that of the largest
   std::vector<Tensor> values;        // scalars
 };
 
-// Copies `from` into the corner of `to`, whose shape is that of a row of a batch.
+// Copies `from` into the corner of `to`, which has the shape of a batch's row.
 void CopyCorner(const Tensor& from, const Shape& row, void* to) {
   const int rank = row.rank();
   if (from.num_elements() == 0) return;
@@ -35,7 +35,7 @@ void CopyCorner(const Tensor& from, const Shape& row, void* to) {
   }
 }
 
-// The shape of each padded row of a component.
+// Returns the shape of the padded rows of a component.
 StatusOr<Shape> RowShape(const std::vector<Element>& elements, size_t component,
                          const PartialShape& wanted) {
   Dims dims(wanted.dims().begin(), wanted.dims().end());
@@ -183,8 +183,9 @@ class PaddedBatchKernel final : public DatasetKernel {
 };
 
 constexpr char kDoc[] =
-    "Every `batch_size` elements of a dataset as one, each component padded to `padded_shapes`, or "
-    "where these have -1 to the largest of the batch.";
+    "Batches `batch_size` elements of a dataset into one element. Each component is "
+    "padded to `padded_shapes`; a dimension of -1 is padded to the largest in the "
+    "batch.";
 
 DatasetOp PaddedBatchOp(bool v2) {
   DatasetOp op{.doc = kDoc,

@@ -7,9 +7,9 @@
 namespace penstock {
 namespace {
 
-// Handing a call to another thread, and waiting for it, takes about as long.
+// Handing a call to another thread and waiting for it takes about this long.
 constexpr int64_t kQuickNanos = 20'000;
-// The first calls run here, to see how long they take, unless that is very long.
+// The first calls run on this thread, to measure how long they take.
 constexpr int64_t kSamples = 8;
 constexpr int64_t kSampleNanosMax = 1'000'000;
 
@@ -44,8 +44,8 @@ void ParallelCalls::Begin(const IteratorContext& ctx, Element args) {
                        call->status = std::move(status);
                        call->results = std::move(results);
                        call->ended.store(true, std::memory_order_release);
-                       // Notified under the lock: the destructor may free the condition right
-                       // after.
+                       // Notified under the lock, because the destructor may free the condition as
+                       // soon as the lock is released.
                        MutexLock lock(mu_);
                        --running_;
                        ended_.NotifyAll();
@@ -56,7 +56,7 @@ void ParallelCalls::RunHere(const IteratorContext& ctx, Element args, Call* call
   const int64_t begin = ctx.env->NowNanos();
   call->status = function_.Run(ctx, std::move(args), &call->results);
   const int64_t nanos = ctx.env->NowNanos() - begin;
-  // The first ones are slower than the rest.
+  // The first call is slower than the others, so the estimate falls at once and rises slowly.
   nanos_ = samples_++ == 0 || nanos < nanos_ ? nanos : (7 * nanos_ + nanos) / 8;
   call->ended.store(true, std::memory_order_release);
 }

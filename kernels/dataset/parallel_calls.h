@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParallelCalls: the calls of a function for elements that an iterator has under way, in the order
-// in which they began.
+// ParallelCalls: the running calls of a function for an iterator's elements, in the order in which
+// they began.
 //
 // One caller at a time. The destructor cancels the calls and waits for their end.
 #pragma once
@@ -23,12 +23,14 @@ class ParallelCalls {
 
   bool empty() const { return calls_.empty(); }
   int64_t size() const { return static_cast<int64_t>(calls_.size()); }
-  // Begins a call. A function that is known to be quick, and does not wait, runs here at once:
-  // handing it to the pool would take longer.
+  // Begins a call. A function that is known to be quick and not to wait runs on this thread at
+  // once, because handing it to the pool would take longer.
   void Begin(const IteratorContext& ctx, Element args);
-  // REQUIRES !empty(). Cancelled, or whatever ended the step, where it waits no longer.
+  // Waits for the end of the first call. REQUIRES !empty(). Returns Cancelled, or the status that
+  // ended the step, if the wait was cut off.
   Status WaitForFirst(const IteratorContext& ctx);
-  // The status of the first call, and its results. REQUIRES that WaitForFirst has returned OK.
+  // Removes the first call; returns its status and its results. REQUIRES that WaitForFirst has
+  // returned OK.
   Status TakeFirst(Element* results);
 
   // Waits for all calls.
@@ -49,7 +51,7 @@ class ParallelCalls {
   const IteratorContext background_;
   const ElementCall function_;
   std::deque<std::shared_ptr<Call>> calls_;
-  int64_t samples_ = 0, nanos_ = 0;  // calls that ran here, and about how long one took
+  int64_t samples_ = 0, nanos_ = 0;  // calls on this thread, and about how long one takes
   Mutex mu_;
   Condition ended_;
   int64_t running_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elements of several datasets in turns, which threads of the iterator read ahead:
-// ParallelInterleaveDataset and its versions.
+// ParallelInterleaveDataset and its versions: the elements of several datasets in turns. Threads of
+// the iterator read these datasets ahead.
 //
-// A cycle has one slot for each dataset. The caller of GetNext gives slots the next elements of the
-// input, in the order in which Interleave would, and takes elements from the slots' buffers;
-// threads fill the buffers. So the order is Interleave's, unless the program gives it up: then a
-// slot whose buffer is empty is passed over.
+// A cycle has one slot for each dataset. The caller of GetNext gives the next elements of the input
+// to the slots, in the same order as Interleave would, and takes elements from the slots' buffers;
+// threads fill the buffers. So the order is Interleave's. If the program allows any order, slots
+// with empty buffers are skipped.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -50,9 +50,9 @@ class ParallelInterleaveDataset final : public Dataset {
     Element element;
   };
   struct Slot {
-    bool used = false;   // has a dataset, or an element that one is to be made of
-    bool ended = false;  // the dataset has no more than what is in `results`
-    bool busy = false;   // a thread reads it; `nested` and `args` are that thread's
+    bool used = false;   // has a dataset, or an element to make one of
+    bool ended = false;  // the dataset has no elements beyond `results`
+    bool busy = false;   // a thread reads it, and owns `nested` and `args`
     std::deque<Result> results;
     std::optional<Element> args;
     NestedIterator nested;
@@ -83,14 +83,14 @@ class ParallelInterleaveDataset final : public Dataset {
       StartThreads();
       while (true) {
         RETURN_IF_ERROR(FillSlots(ctx));
-        // `ready` looks for the slot whose turn it is, and leaves `at_` there.
+        // `ready` searches for the slot whose turn it is, and sets `at_` to it.
         RETURN_IF_ERROR(CancellableWait(
             ctx, mu_, changed_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return FindReady(); }));
         MutexLock lock(mu_);
         Slot& slot = slots_[at_];
         *end = !slot.used;
         if (*end) return std::exchange(input_error_, OkStatus());
-        if (slot.results.empty()) {  // it has ended
+        if (slot.results.empty()) {  // the slot's dataset has ended
           slot = Slot();
           Advance();
           continue;
@@ -125,7 +125,7 @@ class ParallelInterleaveDataset final : public Dataset {
     Status Restore(const IteratorContext& ctx, StateReader* reader) override;
 
    private:
-    // Gives each slot that has none an element of the input, in order of turns.
+    // Gives an element of the input to each slot without one, in the order of turns.
     Status FillSlots(const IteratorContext& ctx) {
       for (int64_t i = 0; i < cycle_.length && !input_ended_ && input_error_.ok(); ++i) {
         Slot& slot = slots_[(at_ + i) % slots_.size()];
@@ -138,7 +138,7 @@ class ParallelInterleaveDataset final : public Dataset {
         const Status status = input_->GetNext(ctx, &args, &end);
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
         if (!status.ok()) {
-          input_error_ = status;  // after the elements that are there
+          input_error_ = status;  // returned after the elements that are there
         } else if (end) {
           input_ended_ = true;
         } else {
@@ -152,7 +152,8 @@ class ParallelInterleaveDataset final : public Dataset {
       return OkStatus();
     }
 
-    // True if the slot at_ has something for the caller, an end included, or no slot is used.
+    // Returns true if slot at_ has something for the caller (an element or the end), or no slot is
+    // used.
     bool FindReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       for (int64_t i = 0; i < cycle_.length; ++i) {
         const size_t at = (at_ + i) % slots_.size();
@@ -165,7 +166,7 @@ class ParallelInterleaveDataset final : public Dataset {
         at_ = at;
         return true;
       }
-      // In order, an unused slot at at_ says that there is none.
+      // If the order counts, an unused slot at at_ means that no slot is used.
       return std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.used; });
     }
 
@@ -181,7 +182,7 @@ class ParallelInterleaveDataset final : public Dataset {
       }
     }
 
-    // Runs on each thread.
+    // The main function of each thread.
     void ReadSlots() {
       while (Slot* const slot = NextToRead()) {
         while (ReadOne(*slot)) {
@@ -194,7 +195,7 @@ class ParallelInterleaveDataset final : public Dataset {
              static_cast<int64_t>(slot.results.size()) < cycle_.buffered;
     }
 
-    // Null: the iterator ends.
+    // Returns null if the iterator ends.
     Slot* NextToRead() {
       MutexLock lock(mu_);
       Slot* next = nullptr;
@@ -210,8 +211,8 @@ class ParallelInterleaveDataset final : public Dataset {
       return next;
     }
 
-    // Reads one element of a slot that is this thread's. False: enough for now, and the slot is no
-    // longer this thread's.
+    // Reads one element for a slot that this thread owns. Returns false if the slot has enough; the
+    // thread then does not own the slot any more.
     bool ReadOne(Slot& slot) {
       Result result;
       bool end = false;
@@ -241,7 +242,7 @@ class ParallelInterleaveDataset final : public Dataset {
     const Cycle cycle_;
     Cancellation stop_;
     const IteratorContext background_;
-    const IteratorPtr input_;  // of the caller of GetNext, as the next two
+    const IteratorPtr input_;  // this and the next two: used by GetNext's caller
     bool input_ended_ = false;
     Status input_error_;
     const ElementCall call_;
@@ -249,8 +250,8 @@ class ParallelInterleaveDataset final : public Dataset {
     Condition changed_;
     bool stopped_ ABSL_GUARDED_BY(mu_) = false;
     bool paused_ ABSL_GUARDED_BY(mu_) = false;
-    std::vector<Slot> slots_;  // guarded by mu_, but for what belongs to a busy slot's thread
-    size_t at_ = 0;            // whose turn it is; changed under mu_ by the caller of GetNext
+    std::vector<Slot> slots_;  // guarded by mu_, except what a busy slot's thread owns
+    size_t at_ = 0;            // the slot whose turn it is; the caller of GetNext sets it under mu_
     int64_t given_ = 0;        // elements in this turn
     std::vector<std::unique_ptr<Thread>> threads_;  // end before what they use
   };
@@ -312,7 +313,7 @@ Status ParallelInterleaveDataset::Iterator::Restore(const IteratorContext& ctx,
   return input_->Restore(ctx, reader);
 }
 
-// Each version has other places for its inputs, and another way to say whether the order counts.
+// The versions have different inputs, and different ways to say whether the order counts.
 class ParallelInterleaveKernel : public DatasetKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -328,7 +329,7 @@ class ParallelInterleaveKernel : public DatasetKernel {
   }
 
  protected:
-  // After what the function captured.
+  // The indices of the inputs after the captured tensors.
   struct Inputs {
     int sloppy = -1, buffered = -1, parallel = -1;
   };
@@ -381,17 +382,18 @@ using V4Kernel = Version<-1, 2, 4>;
 
 DatasetOp InterleaveOp(std::vector<ArgDef> more, std::vector<AttrDef> first,
                        std::vector<AttrDef> last, bool metadata = true) {
-  DatasetOp op{.doc =
-                   "The elements of the datasets that a function makes of elements, "
-                   "`cycle_length` of them in turns of `block_length` elements; they are read "
-                   "in parallel.",
-               .inputs = {{"input_dataset", "variant"},
-                          {"other_arguments", List("Targuments")},
-                          {"cycle_length", "int64"},
-                          {"block_length", "int64"}},
-               .attrs = {{"f", Functions{}}},
-               .spec = false,
-               .metadata = metadata};
+  DatasetOp op{
+      .doc =
+          "Maps each element to a dataset by a function, and interleaves `cycle_length` of "
+          "the datasets, taking `block_length` elements of each in turn. The datasets are "
+          "read in parallel.",
+      .inputs = {{"input_dataset", "variant"},
+                 {"other_arguments", List("Targuments")},
+                 {"cycle_length", "int64"},
+                 {"block_length", "int64"}},
+      .attrs = {{"f", Functions{}}},
+      .spec = false,
+      .metadata = metadata};
   op.inputs.insert(op.inputs.end(), more.begin(), more.end());
   op.attrs.insert(op.attrs.end(), first.begin(), first.end());
   op.attrs.push_back(TypesAttr("Targuments", 0));

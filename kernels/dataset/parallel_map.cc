@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParallelMapDataset, ParallelMapDatasetV2: a function of each element, of several at a time.
+// ParallelMapDataset, ParallelMapDatasetV2: apply a function to each element, to several at a time.
 //
-// The caller of GetNext reads the input and begins calls, which run on the pool, until as many are
-// under way as may be; then it waits for the oldest, so that the order is that of the input.
+// The caller of GetNext reads the input and begins calls, which run on the pool, until the maximal
+// number is running. Then it waits for the oldest call, so that the order is that of the input.
 #include <memory>
 #include <utility>
 
@@ -76,7 +76,7 @@ class ParallelMapDataset final : public Dataset {
         const Status status = input_->GetNext(ctx, &args, &end);
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
         if (!status.ok()) {
-          input_error_ = status;  // its turn is after the calls under way
+          input_error_ = status;  // returned after the results of the running calls
         } else if (end) {
           input_ended_ = true;
         } else {
@@ -119,8 +119,8 @@ class ParallelMapKernel final : public DatasetKernel {
 };
 
 constexpr char kDoc[] =
-    "A dataset of what a function makes of each element, of up to `num_parallel_calls` at a time, "
-    "in order.";
+    "Applies a function to each element of a dataset, to up to `num_parallel_calls` "
+    "elements at the same time. The order is kept.";
 
 OP(ParallelMapDataset) {
   return DatasetOp{.doc = kDoc,

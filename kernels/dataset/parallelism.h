@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much of a dataset runs at once, as programs say it: a number, or -1 for the runtime's choice.
-// Numbers come from outside, so all of them are bounded.
+// Inputs that say how much of a dataset runs at once: a number, or -1 to let the runtime choose.
+// The numbers come from outside, so they are bounded.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,11 @@
 namespace penstock {
 
 inline constexpr int64_t kAutotune = -1;
-// Calls or datasets that are under way at once.
+// The maximal number of calls or datasets that run at once.
 inline constexpr int64_t kParallelMax = 1024;
 
-// Input `i`, num_parallel_calls, for a step on `ctx`'s threads.
+// Returns the number of calls that input `i` (num_parallel_calls) asks for; for -1, the
+// number of `ctx`'s threads.
 inline StatusOr<int64_t> ParallelCallsInput(const KernelContext& ctx, int i) {
   int64_t calls = 0;
   if (ctx.input(i).dtype() == DType::kInt32) {
@@ -27,7 +28,7 @@ inline StatusOr<int64_t> ParallelCallsInput(const KernelContext& ctx, int i) {
   return std::min(calls, kParallelMax);
 }
 
-// Input `i`, cycle_length.
+// Returns input `i`, cycle_length.
 inline StatusOr<int64_t> CycleLength(const KernelContext& ctx, int i) {
   ASSIGN_OR_RETURN(const int64_t cycle, ScalarInput<int64_t>(ctx, i, "cycle_length"));
   if (cycle == kAutotune) return std::max<int64_t>(1, ctx.threads().num_threads());

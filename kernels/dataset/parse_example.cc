@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParseExampleDataset, ParseExampleDatasetV2: the features of batches of serialized records, by the
-// kernel of ParseExampleV2.
+// ParseExampleDataset, ParseExampleDatasetV2: parse the features of batches of serialized records,
+// with the kernel of ParseExampleV2.
 #include <map>
 #include <memory>
 #include <string>
@@ -15,8 +15,8 @@
 namespace penstock {
 namespace {
 
-// The features that are parsed, and the component of an element that each becomes: components are
-// sorted by key.
+// The features to parse, and the component of an element that each becomes. Components are sorted
+// by key.
 struct Features {
   std::vector<std::string> sparse_keys, dense_keys;
   std::vector<DType> sparse_types, dense_types;
@@ -26,7 +26,7 @@ struct Features {
 
   int num_sparse() const { return static_cast<int>(sparse_keys.size()); }
 
-  // Parses one batch. The kernel takes indices, values and shapes apart.
+  // Parses one batch. The kernel returns indices, values and shapes as separate outputs.
   Status Parse(const IteratorContext& ctx, const Tensor& serialized, Element* element) const {
     std::vector<Tensor> inputs = {serialized, Tensor(DType::kString, Shape({0})),
                                   Tensor::Vector(sparse_keys), Tensor::Vector(dense_keys),
@@ -158,7 +158,8 @@ class ParseExampleKernel final : public DatasetKernel {
 
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    RETURN_IF_ERROR(ParallelCallsInput(ctx, 1).status());  // rows are parsed in parallel anyhow
+    // Only checked: rows are parsed in parallel in any case.
+    RETURN_IF_ERROR(ParallelCallsInput(ctx, 1).status());
     Features features = features_;
     for (int i = 2; i < ctx.num_inputs(); ++i) features.dense_defaults.push_back(ctx.input(i));
     return std::make_shared<ParseExampleDataset>(
@@ -174,7 +175,7 @@ const DTypes kFeatureTypes = {DType::kFloat, DType::kInt64, DType::kString};
 
 DatasetOp ParseOp(AttrDef order, bool ragged) {
   DatasetOp op{.doc =
-                   "The features of batches of serialized Examples, as components that are "
+                   "Parses batches of serialized Examples into one component for each feature, "
                    "sorted by key.",
                .inputs = {{"input_dataset", "variant"},
                           {"num_parallel_calls", "int64"},

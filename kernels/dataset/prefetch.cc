@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PrefetchDataset: a thread of the iterator reads elements before they are asked for.
+// PrefetchDataset: a thread of the iterator reads elements ahead of the calls.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Elements that are kept where the program leaves their number open.
+// The number of elements to buffer if the program leaves it open.
 constexpr int64_t kAutotuned = 16;
 constexpr int64_t kBufferMax = 100'000;
 
@@ -76,7 +76,7 @@ class PrefetchDataset final : public Dataset {
       return next.status;
     }
 
-    // While it saves, nothing is read ahead.
+    // While the state is being saved, nothing is read ahead.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       MutexLock reading(input_mu_);
       MutexLock lock(mu_);
@@ -131,7 +131,7 @@ class PrefetchDataset final : public Dataset {
       }
     }
 
-    // False: the iterator ends.
+    // Returns false if the iterator ends.
     bool WaitForRoom() {
       MutexLock lock(mu_);
       changed_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -150,7 +150,7 @@ class PrefetchDataset final : public Dataset {
     bool stopped_ ABSL_GUARDED_BY(mu_) = false;
     bool ended_ ABSL_GUARDED_BY(mu_) = false;
     std::deque<Result> buffer_ ABSL_GUARDED_BY(mu_);
-    std::unique_ptr<Thread> thread_;  // ends before what it uses
+    std::unique_ptr<Thread> thread_;  // must end before what it uses
   };
 
   const int64_t buffer_size_;
@@ -171,7 +171,8 @@ class PrefetchKernel final : public DatasetKernel {
 
 OP(PrefetchDataset) {
   return DatasetOp{
-      .doc = "Reads up to `buffer_size` elements before they are asked for; -1: as many as fit.",
+      .doc =
+          "Reads up to `buffer_size` elements ahead (-1: as many as fit into a limit of memory).",
       .inputs = {{"input_dataset", "variant"}, {"buffer_size", "int64"}},
       .attrs = {TypesAttr("output_types", 1),
                 {"output_shapes", ShapeList{}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomDataset, RandomDatasetV2: numbers at random, without an end.
+// RandomDataset, RandomDatasetV2: an infinite sequence of random numbers.
 #include <memory>
 #include <utility>
 
@@ -75,7 +75,7 @@ class RandomKernel final : public DatasetKernel {
     if (ctx.num_inputs() > 2 && ctx.input(2).num_elements() == 1) {
       const auto& handle = ctx.input(2).scalar<ResourceHandle>();
       auto shared = std::dynamic_pointer_cast<SeedGenerator>(handle.resource);
-      if (shared != nullptr) generator = std::move(shared);  // else a dummy
+      if (shared != nullptr) generator = std::move(shared);  // else it is a dummy resource
     }
     const ElementSpec made{.types = {DType::kInt64}, .shapes = {PartialShape::Scalar()}};
     RETURN_IF_ERROR(CheckTypes(spec(), made));
@@ -86,7 +86,7 @@ class RandomKernel final : public DatasetKernel {
 };
 
 DatasetOp RandomOp(bool metadata) {
-  return {.doc = "Numbers in [0, 2^32) at random, without an end.",
+  return {.doc = "An infinite dataset of random numbers in [0, 2^32).",
           .inputs = {{"seed", "int64"}, {"seed2", "int64"}},
           .metadata = metadata,
           .stateful = true};

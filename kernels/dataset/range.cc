@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RangeDataset: integers in steps.
+// RangeDataset: integers from start to stop by step.
 #include <memory>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// The numbers of a range; INT64_MAX at most.
+// Returns the number of elements of a range, at most INT64_MAX.
 int64_t CountOf(int64_t start, int64_t stop, int64_t step) {
   const auto up = [](int64_t from, int64_t to, uint64_t by) {
     if (from >= to) return int64_t{0};
@@ -99,7 +99,7 @@ class RangeKernel final : public DatasetKernel {
 
 OP(RangeDataset) {
   return DatasetOp{
-      .doc = "A dataset of the numbers from `start` to `stop`, which is left out, by `step`.",
+      .doc = "A dataset of the numbers from `start` to `stop` (excluded), in steps of `step`.",
       .inputs = {{"start", "int64"}, {"stop", "int64"}, {"step", "int64"}},
       .attrs = {TypesAttr("output_types", 1),
                 {"output_shapes", ShapeList{}},

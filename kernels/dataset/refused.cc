@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GeneratorDataset: elements that Python functions of the client make, which a server cannot call.
-// The op is there so that a graph that has it can be imported, and the rest of it run.
+// GeneratorDataset: a dataset whose elements are made by Python functions of the client, which a
+// server cannot call. The op is declared so that a graph that contains it can be imported, and the
+// rest of it run.
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
 
@@ -28,17 +29,18 @@ class GeneratorKernel final : public DatasetKernel {
 };
 
 OP(GeneratorDataset) {
-  return DatasetOp{.doc = "Elements that a Python generator of the client makes: not on a server.",
-                   .inputs = {{"init_func_other_args", List("Tinit_func_args")},
-                              {"next_func_other_args", List("Tnext_func_args")},
-                              {"finalize_func_other_args", List("Tfinalize_func_args")}},
-                   .attrs = {{"init_func", Functions{}},
-                             {"next_func", Functions{}},
-                             {"finalize_func", Functions{}},
-                             TypesAttr("Tinit_func_args", 0),
-                             TypesAttr("Tnext_func_args", 0),
-                             TypesAttr("Tfinalize_func_args", 0)},
-                   .stateful = true};
+  return DatasetOp{
+      .doc = "Elements that a Python generator of the client makes. A server cannot run it.",
+      .inputs = {{"init_func_other_args", List("Tinit_func_args")},
+                 {"next_func_other_args", List("Tnext_func_args")},
+                 {"finalize_func_other_args", List("Tfinalize_func_args")}},
+      .attrs = {{"init_func", Functions{}},
+                {"next_func", Functions{}},
+                {"finalize_func", Functions{}},
+                TypesAttr("Tinit_func_args", 0),
+                TypesAttr("Tnext_func_args", 0),
+                TypesAttr("Tfinalize_func_args", 0)},
+      .stateful = true};
 }
 KERNEL_ANY_TYPE(GeneratorDataset, GeneratorKernel);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RepeatDataset: a dataset several times over.
+// RepeatDataset: repeats a dataset.
 #include <memory>
 #include <utility>
 
@@ -40,7 +40,7 @@ class RepeatDataset final : public Dataset {
           empty_ = false;
           return OkStatus();
         }
-        // For ever would be without an end where there is nothing.
+        // Repeating an empty dataset forever would never end.
         if (count < 0 && empty_) return OkStatus();
         ++round_;
         empty_ = true;
@@ -66,7 +66,7 @@ class RepeatDataset final : public Dataset {
    private:
     const std::shared_ptr<const RepeatDataset> dataset_;
     int64_t round_ = 0;
-    bool empty_ = true;  // nothing came in this round
+    bool empty_ = true;  // no element in this round so far
   };
 
   const int64_t count_;
@@ -81,7 +81,7 @@ class RepeatKernel final : public DatasetKernel {
 };
 
 OP(RepeatDataset) {
-  return DatasetOp{.doc = "A dataset `count` times over; for ever where it is -1.",
+  return DatasetOp{.doc = "Repeats a dataset `count` times (-1: for ever).",
                    .inputs = {{"input_dataset", "variant"}, {"count", "int64"}}};
 }
 KERNEL_ANY_TYPE(RepeatDataset, RepeatKernel);

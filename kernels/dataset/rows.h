@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of tensors: out of one, and many into one. Thread-safe.
+// Copies single rows out of tensors, and stacks tensors as rows. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 
 namespace penstock {
 
-// A copy of row `index` of dimension 0, so that an element does not keep the whole tensor alive.
+// Returns a copy of row `index` of dimension 0. A copy does not keep the whole tensor alive.
 // REQUIRES rank >= 1 and a valid index.
 StatusOr<Tensor> CopyRow(const Tensor& tensor, int64_t index);
 
-// One element whose components are those of `elements`, each with a new dimension 0.
-// InvalidArgument where the shapes of a component differ. REQUIRES at least one element.
+// Stacks elements: each component of the result holds that component of all `elements`, with a new
+// dimension 0. InvalidArgument if the shapes of a component differ. REQUIRES at least one element.
 StatusOr<Element> StackElements(const std::vector<Element>& elements);
 
-// The spec of such batches. `count` is kUnknown where batches may be smaller.
+// Returns the spec of stacked elements of spec `spec`. Pass kUnknown as `count` if batches may be
+// smaller.
 ElementSpec BatchSpec(const ElementSpec& spec, int64_t count);
 
 }  // namespace penstock

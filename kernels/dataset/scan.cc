@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScanDataset: a function of a state and each element gives the next state and an element.
+// ScanDataset: a function of a state and an element returns the next state and an output element.
 #include <memory>
 #include <utility>
 
@@ -103,8 +103,8 @@ class ScanKernel final : public DatasetKernel {
 
 DatasetOp ScanOp(bool experimental) {
   DatasetOp op{.doc =
-                   "A dataset of what a function makes of a state and each element; it also "
-                   "gives the next state.",
+                   "Applies a function to a state and each element of a dataset. The function "
+                   "returns the next state and the new element.",
                .inputs = {{"input_dataset", "variant"},
                           {"initial_state", List("Tstate")},
                           {"other_arguments", List("Targuments")}},

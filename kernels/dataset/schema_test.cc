@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops of tf.data as TensorFlow 2.15 defines them: testdata/tensorflow_2.15_ops.txt has a line
-// for each. An op is here, and equal, or it is listed below.
+// Compares the ops of tf.data with TensorFlow 2.15's definitions: testdata/tensorflow_2.15_ops.txt
+// has a line for each op. Every op must be registered with an equal definition, or be in the list
+// below.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -17,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// Ops that are not here: they read other systems, belong to tf.data's service, or to eager
+// Ops that are not supported: they read other systems, belong to tf.data's service, or to eager
 // execution.
 const std::set<std::string>& NotHere() {
   static const std::set<std::string> names = {"AnonymousMultiDeviceIterator",

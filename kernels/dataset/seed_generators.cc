@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// No store knows it: it lives as long as its handle.
+// The resource is in no store: it lives as long as its handle.
 class AnonymousKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -36,7 +36,7 @@ class AnonymousKernel final : public Kernel {
   }
 };
 
-// Stands where a dataset makes a generator of its own seeds.
+// Returns a dummy, for datasets that make their own generator of seeds.
 class DummyKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -48,7 +48,7 @@ class DummyKernel final : public Kernel {
   }
 };
 
-// The last handle deletes it.
+// Does nothing: the resource is deleted with its last handle.
 class DeleteKernel final : public Kernel {
  public:
   Status Compute(KernelContext&) override { return OkStatus(); }
@@ -68,8 +68,9 @@ OpDef SeedsOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> o
 
 const std::vector<ArgDef> kOutputs = {{"handle", "resource"}, {"deleter", "variant"}};
 const std::vector<ArgDef> kDeleted = {{"handle", "resource"}, {"deleter", "variant"}};
-constexpr char kDoc[] = "The seeds of the iterators of shuffled datasets, which share them.";
-constexpr char kDeleteDoc[] = "Says that a generator of seeds is no longer used.";
+constexpr char kDoc[] =
+    "Makes a generator of seeds, which the iterators of shuffled datasets share.";
+constexpr char kDeleteDoc[] = "Declares that a generator of seeds is no longer used.";
 
 OP(AnonymousSeedGenerator) {
   return SeedsOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}, {"reshuffle", "bool"}}, kOutputs);
@@ -78,7 +79,7 @@ OP(AnonymousRandomSeedGenerator) {
   return SeedsOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}}, kOutputs);
 }
 OP(DummySeedGenerator) {
-  return SeedsOp("Stands for a generator of seeds where a dataset has its own.", {},
+  return SeedsOp("Takes the place of a generator of seeds if a dataset has its own.", {},
                  {{"handle", "resource"}});
 }
 OP(DeleteSeedGenerator) { return SeedsOp(kDeleteDoc, kDeleted, {}); }

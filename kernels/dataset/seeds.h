@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SeedGenerator: the seeds of the iterators of one shuffled dataset, in TensorFlow's order: with
-// equal seeds elements come as they do there.
+// SeedGenerator: the seeds for the iterators of one shuffled dataset, in TensorFlow's order. With
+// equal seeds, elements come in the same order as in TensorFlow.
 #pragma once
 
 #include <memory>
@@ -22,13 +22,13 @@ struct Seeds {
   }
 };
 
-// Thread-safe. A resource, because programs may hold it.
+// Thread-safe. A resource, because a graph may hold a handle to it.
 class SeedGenerator final : public Resource {
  public:
   static constexpr char kType[] = "SeedGenerator";
 
-  // Two zeros mean that the seeds are left open: they come from `env`. If it reshuffles, each
-  // iterator gets seeds of its own; else all get these.
+  // If both seeds are zero, random ones from `env` replace them. If `reshuffles`, each iterator
+  // gets seeds of its own; else all get these.
   SeedGenerator(Seeds seeds, bool reshuffles, Env& env)
       : seeds_(Chosen(seeds, env)), reshuffles_(reshuffles), numbers_(seeds_.Stream()) {}
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SerializedIterator: the state of an iterator as a value, which checkpoints keep and tasks send.
+// SerializedIterator: the state of an iterator as the value of a variant, which checkpoints save
+// and tasks send.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements in random order: ShuffleDataset and its versions, ShuffleAndRepeatDataset and its
-// second. The order for given seeds is TensorFlow's.
+// ShuffleDataset and its versions, ShuffleAndRepeatDataset and its V2: elements in random order.
+// The order for given seeds is TensorFlow's.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 
 class ShuffleDataset final : public Dataset {
  public:
-  // `count`: how often the input is read; -1: for ever.
+  // `count`: how often the input is read; -1: without end.
   ShuffleDataset(DatasetPtr input, int64_t buffer_size, int64_t count,
                  std::shared_ptr<SeedGenerator> seeds)
       : Dataset(input->spec(), {input}),
@@ -38,7 +38,7 @@ class ShuffleDataset final : public Dataset {
   }
 
  private:
-  // Elements of so many rounds of the input are in the buffer at once, and of no more.
+  // The maximal number of rounds of the input whose elements are in the buffer at once.
   static constexpr size_t kRoundsMax = 3;
 
   class Iterator final : public DatasetIterator {
@@ -77,7 +77,7 @@ class ShuffleDataset final : public Dataset {
         if (left_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
         if (!open_) {
           if (count >= 0 && round_ >= count) return OkStatus();
-          // For ever would be without an end if there is nothing.
+          // Repeating an empty input forever would never end.
           if (count < 0 && round_ > 0 && empty_) return OkStatus();
           RETURN_IF_ERROR(BeginRound(ctx));
         }
@@ -93,7 +93,8 @@ class ShuffleDataset final : public Dataset {
       return OkStatus();
     }
 
-    // The oldest round has been given out: the next one has random numbers of its own.
+    // Called when all elements of the oldest round were returned. The next round uses random
+    // numbers of its own.
     void EndRound() {
       left_.pop_front();
       seeds_ = dataset_->seeds_->Next();
@@ -118,10 +119,10 @@ class ShuffleDataset final : public Dataset {
     int64_t drawn_ = 0;  // numbers taken from numbers_
     IteratorPtr input_;
     int64_t round_ = 0;   // rounds begun
-    bool open_ = false;   // a round is under way
-    bool empty_ = false;  // it has given nothing yet
+    bool open_ = false;   // a round has begun and not ended
+    bool empty_ = false;  // the round has returned nothing yet
     std::deque<Element> buffer_;
-    std::deque<int64_t> left_;  // elements of the buffer by round; it has the oldest first
+    std::deque<int64_t> left_;  // elements in the buffer per round, the oldest first
   };
 
   const int64_t buffer_size_, count_;
@@ -198,7 +199,7 @@ class ShuffleKernel : public DatasetKernel {
   }
 
  private:
-  // The one behind the handle, or one of the given seeds.
+  // Returns the generator behind the handle, or a new one with the given seeds.
   StatusOr<std::shared_ptr<SeedGenerator>> Generator(const KernelContext& ctx,
                                                      const Inputs& inputs) const {
     if (inputs.generator >= 0) {
@@ -227,11 +228,12 @@ using RepeatV1 = Version<2, 4, -1>;
 using RepeatV2 = Version<2, 4, 5>;
 
 DatasetOp ShuffleOp(std::vector<ArgDef> inputs, std::vector<AttrDef> attrs, bool stateful) {
-  DatasetOp op{
-      .doc = "The elements of a dataset, each chosen at random from `buffer_size` of them.",
-      .inputs = {{"input_dataset", "variant"}, {"buffer_size", "int64"}},
-      .attrs = std::move(attrs),
-      .stateful = stateful};
+  DatasetOp op{.doc =
+                   "Shuffles a dataset: each element is drawn at random from a buffer of "
+                   "`buffer_size` elements.",
+               .inputs = {{"input_dataset", "variant"}, {"buffer_size", "int64"}},
+               .attrs = std::move(attrs),
+               .stateful = stateful};
   op.inputs.insert(op.inputs.end(), inputs.begin(), inputs.end());
   return op;
 }

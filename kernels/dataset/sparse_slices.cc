@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseTensorSliceDataset: the rows of a sparse tensor, each as a sparse tensor of its own:
-// indices, values, shape.
+// SparseTensorSliceDataset: the rows of a sparse tensor, each as a sparse tensor (indices, values,
+// shape).
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -56,12 +56,12 @@ class SparseSlicesDataset final : public Dataset {
    private:
     const std::shared_ptr<const SparseSlicesDataset> dataset_;
     int64_t row_ = 0;
-    int64_t next_ = 0;  // the first value that was not given
+    int64_t next_ = 0;  // the first value that was not returned
   };
 
   int64_t RowOf(int64_t value) const { return indices_.data<int64_t>()[value * indices_.dim(1)]; }
 
-  // Values [begin, end).
+  // Makes the element of the values [begin, end).
   Status MakeRow(int64_t begin, int64_t end, Element* element) const {
     const int64_t rank = indices_.dim(1) - 1, count = end - begin;
     ASSIGN_OR_RETURN(Tensor places, NewTensor(DType::kInt64, Shape({count, rank})));
@@ -119,7 +119,9 @@ class SparseSlicesKernel final : public DatasetKernel {
 
 OP(SparseTensorSliceDataset) {
   OpDef op = DatasetOp{
-      .doc = "The rows of a sparse tensor, each as a sparse tensor: indices, values and shape.",
+      .doc =
+          "A dataset of the rows of a sparse tensor, each a sparse tensor: indices, values "
+          "and shape.",
       .inputs = {{"indices", "int64"}, {"values", "Tvalues"}, {"dense_shape", "int64"}},
       .spec = false,
       .metadata = false,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datasets of tensors that are there: TensorDataset, TensorSliceDataset.
+// TensorDataset, TensorSliceDataset: datasets of tensors in memory.
 #include <memory>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// `count` elements; element i is made by MakeElement(i).
+// A dataset of `count` elements; MakeElement(i) returns element i.
 class TensorsDataset final : public Dataset {
  public:
   TensorsDataset(ElementSpec spec, Element components, bool slices)

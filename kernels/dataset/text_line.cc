@@ -39,7 +39,7 @@ class TextLineKernel final : public DatasetKernel {
 
 OP(TextLineDataset) {
   return DatasetOp{
-      .doc = "The lines of text files, without their ends.",
+      .doc = "The lines of text files, without line ends.",
       .inputs = {{"filenames", "string"}, {"compression_type", "string"}, {"buffer_size", "int64"}},
       .spec = false,
       .stateful = true,

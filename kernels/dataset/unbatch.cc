@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnbatchDataset: the rows of each element as elements.
+// UnbatchDataset: makes each row of each element an element.
 #include <memory>
 #include <utility>
 
@@ -16,7 +16,7 @@ class UnbatchDataset final : public Dataset {
   UnbatchDataset(ElementSpec spec, DatasetPtr input)
       : Dataset(std::move(spec), {std::move(input)}) {}
   const char* Name() const override { return "Unbatch"; }
-  // Rows may be as many as the spec says.
+  // The cardinality is known if the spec gives the number of rows.
   int64_t Cardinality() const override {
     const int64_t batches = input().Cardinality();
     const std::vector<PartialShape>& shapes = input().spec().shapes;
@@ -85,7 +85,7 @@ class UnbatchDataset final : public Dataset {
     }
 
     Element batch_;
-    int64_t next_ = 0;  // row of it
+    int64_t next_ = 0;  // the next row
   };
 };
 
@@ -106,7 +106,7 @@ class UnbatchKernel final : public DatasetKernel {
 };
 
 DatasetOp UnbatchOp(bool metadata) {
-  return {.doc = "The rows of each element as elements.",
+  return {.doc = "Splits each element of a dataset into its rows, which become elements.",
           .inputs = {{"input_dataset", "variant"}},
           .metadata = metadata};
 }

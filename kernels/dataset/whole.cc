@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that make tensors of a dataset: ReduceDataset and DatasetToSingleElement read it,
+// Ops that return tensors from a dataset: ReduceDataset and DatasetToSingleElement read it,
 // DatasetCardinality does not.
 #include <memory>
 #include <utility>
@@ -122,7 +122,9 @@ constexpr char kNotAlone[] = "reads a dataset: kernels/dataset has its tests";
 
 OP(ReduceDataset) {
   return {
-      .doc = "The last state that a function makes of a state and each element.",
+      .doc =
+          "Reduces a dataset: applies a function to a state and each element, and returns "
+          "the last state.",
       .inputs = {{"input_dataset", "variant"},
                  {"initial_state", List("Tstate")},
                  {"other_arguments", List("Targuments")}},
@@ -143,7 +145,7 @@ OP(ReduceDataset) {
 
 OP(DatasetToSingleElement) {
   return {
-      .doc = "The components of the one element of a dataset.",
+      .doc = "Returns the components of the only element of a dataset.",
       .inputs = {{"dataset", "variant"}},
       .outputs = {{"components", List("output_types")}},
       .attrs = {TypesAttr("output_types", 1), {"output_shapes", ShapeList{}}, {"metadata", ""}},
@@ -156,7 +158,9 @@ OP(DatasetToSingleElement) {
 
 OpDef CardinalityOp() {
   return {
-      .doc = "How many elements a dataset has: -1 for infinitely many, -2 where it is not known.",
+      .doc =
+          "Returns the number of elements of a dataset; -1 if it is infinite, -2 if it is "
+          "unknown.",
       .inputs = {{"input_dataset", "variant"}},
       .outputs = {{"cardinality", "int64"}},
       .shape = ScalarShape,

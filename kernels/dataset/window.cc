@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WindowDataset: elements that are datasets, each of several elements of the input; one for each
-// component.
+// WindowDataset: each element consists of datasets, one per component, that hold several elements
+// of the input.
 #include <deque>
 #include <memory>
 #include <utility>
@@ -17,7 +17,7 @@ struct Windows {
   int64_t size, shift, stride;
   bool drop_remainder;
 
-  // Elements from the first of a window to its last.
+  // Returns the number of input elements from a window's first to its last.
   int64_t span() const { return (size - 1) * stride + 1; }
 };
 
@@ -95,7 +95,7 @@ class WindowDataset final : public Dataset {
     }
 
    private:
-    // Leaves out what is between two windows.
+    // Skips the elements between two windows.
     Status Skip(const IteratorContext& ctx) {
       for (; skip_ > 0 && !ended_; --skip_) {
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
@@ -124,9 +124,9 @@ class WindowDataset final : public Dataset {
     }
 
     const std::shared_ptr<const WindowDataset> dataset_;
-    std::deque<Element> buffer_;  // from the first element of the next window on
+    std::deque<Element> buffer_;  // elements from the start of the next window
     bool ended_ = false;
-    int64_t skip_ = 0;  // elements before the next window
+    int64_t skip_ = 0;  // elements to skip before the next window
   };
 
   const Windows windows_;
@@ -144,7 +144,7 @@ class WindowKernel final : public DatasetKernel {
     if (windows.size <= 0) return InvalidArgument("Window size must be greater than zero.");
     if (windows.shift <= 0) return InvalidArgument("Window shift must be greater than zero.");
     if (windows.stride <= 0) return InvalidArgument("Window stride must be greater than zero.");
-    // Larger ones would never be whole; so many elements are not kept.
+    // Larger windows would never be complete; that many elements are not kept.
     windows.size = std::min(windows.size, kSpanMax);
     windows.stride = std::min(windows.stride, kSpanMax);
     return std::make_shared<WindowDataset>(std::move(input), windows);
@@ -152,12 +152,15 @@ class WindowKernel final : public DatasetKernel {
 };
 
 OP(WindowDataset) {
-  return DatasetOp{.doc = "Elements that are datasets of `size` elements of the input each.",
-                   .inputs = {{"input_dataset", "variant"},
-                              {"size", "int64"},
-                              {"shift", "int64"},
-                              {"stride", "int64"},
-                              {"drop_remainder", "bool"}}};
+  return DatasetOp{
+      .doc =
+          "Groups elements into windows: each element of the result is a dataset of `size` "
+          "elements of the input.",
+      .inputs = {{"input_dataset", "variant"},
+                 {"size", "int64"},
+                 {"shift", "int64"},
+                 {"stride", "int64"},
+                 {"drop_remainder", "bool"}}};
 }
 KERNEL_ANY_TYPE(WindowDataset, WindowKernel);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AtomicAdd for every type of number: what scattered sums are made of on the device. Integers wrap
+// AtomicAdd for every type of number, for sums by scattered additions on the device. Integers wrap
 // around. The order of the additions, and so the rounding, differs from run to run.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Numbers narrower than what the device can exchange: by way of the 32-bit word around them.
+// For numbers narrower than 32 bits: exchanges the aligned 32-bit word that contains the number.
 template <class T>
 __device__ void AtomicAddNarrow(T* to, T x) {
   const auto address = reinterpret_cast<uintptr_t>(to);
@@ -30,7 +30,7 @@ __device__ void AtomicAddNarrow(T* to, T x) {
 template <class T>
 __device__ void AtomicAdd(T* to, T x) {
   if constexpr (kIsComplex<T>) {
-    // The parts are sums of their own.
+    // The real and the imaginary part are added separately.
     auto* parts = reinterpret_cast<Real<T>*>(to);
     atomicAdd(parts, x.real());
     atomicAdd(parts + 1, x.imag());

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BroadcastPlan: how up to three operands of different shapes walk over one output (NumPy's rules),
-// with neighbouring dimensions joined where every operand goes through them in one stride.
+// BroadcastPlan: how to walk over one output and up to three operands of different shapes that
+// broadcast to it (NumPy's rules). Neighbouring dimensions are joined if every operand passes
+// through them with one stride.
 //
-// So the innermost dimension has stride 1 or 0 in each operand, and most real cases have one or two
-// dimensions left. A value; cheap to make (no memory for up to eight dimensions).
+// So the innermost dimension has stride 1 or 0 in each operand, and most plans have one or two
+// dimensions left. A value; cheap to make (allocates no memory for up to eight dimensions).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace penstock {
 
-// Rows of the innermost dimension: output elements [out, out + rows * n).
+// Consecutive rows of the innermost dimension: output elements [out, out + rows * n).
 struct BroadcastPanel {
   int64_t out;
   int64_t offset[3];    // of each operand's first element
@@ -31,18 +32,18 @@ class BroadcastPlan {
  public:
   static constexpr int kMaxOperands = 3;
 
-  // InvalidArgument names the shapes where they do not go together.
+  // InvalidArgument names the shapes if they do not broadcast.
   static StatusOr<BroadcastPlan> Make(std::initializer_list<const Shape*> operands);
 
   const Shape& output() const { return output_; }
   int num_operands() const { return num_operands_; }
-  // The joined dimensions, outermost first; none for a scalar output. REQUIRES output not empty.
+  // The joined dimensions, outermost first; a scalar output has none. REQUIRES a non-empty output.
   int rank() const { return static_cast<int>(dims_.size()); }
   int64_t dim(int d) const { return dims_[d].size; }
   int64_t stride(int operand, int d) const { return dims_[d].stride[operand]; }
 
-  // Covers the output with panels of a few thousand elements, on `threads`. How it is cut does not
-  // depend on the number of threads, so neither do results.
+  // Splits the output into panels of a few thousand elements and calls `fn` for them on `threads`.
+  // The panels, and so the results, do not depend on the number of threads.
   void ForEachPanel(Scheduler& threads, double cost_ns_per_element,
                     absl::FunctionRef<void(const BroadcastPanel&)> fn) const;
 
@@ -51,7 +52,8 @@ class BroadcastPlan {
     int64_t size;
     int64_t stride[kMaxOperands];
   };
-  // Panels for the rows [begin, end) of the innermost dimension, columns [column, column + n).
+  // Calls `fn` for panels of the rows [begin, end) of the innermost dimension, columns [column,
+  // column + n).
   void ForEachPanelOfRows(int64_t begin, int64_t end, int64_t column, int64_t n,
                           absl::FunctionRef<void(const BroadcastPanel&)> fn) const;
 
@@ -60,11 +62,11 @@ class BroadcastPlan {
   absl::InlinedVector<Dim, 8> dims_;
 };
 
-// Elements that one piece of work covers: enough to forget the cost of handing it out, few enough
-// for the first-level cache.
+// Elements of one unit of work: enough to make the cost of scheduling it small, few enough for the
+// first-level cache.
 inline constexpr int64_t kBlockElements = 4096;
 
-// fn(begin, end) over [0, n), cut at multiples of kBlockElements.
+// Calls fn(begin, end) for blocks that cover [0, n), cut at multiples of kBlockElements.
 void ForEachBlock(Scheduler& threads, int64_t n, double cost_ns_per_element,
                   absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
 

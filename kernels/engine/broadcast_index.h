@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BroadcastIndex: one element at a time, for results whose elements cost more than finding their
-// operands (strings, matrices). BroadcastPlan (broadcast.h) is for the others.
+// BroadcastIndex: maps one element of a result to an operand's element, for results whose elements
+// cost more than this mapping (strings, matrices). For other results use BroadcastPlan
+// (broadcast.h).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace penstock {
 
-// Which element of an operand of shape `own` belongs to element i of a result of shape `dims`, to
-// which it broadcasts (NumPy's rules).
+// Returns the index of the element, in an operand of shape `own`, that belongs to element i of a
+// result of shape `dims`. `own` broadcasts to `dims` (NumPy's rules).
 inline int64_t BroadcastIndex(int64_t i, absl::Span<const int64_t> dims,
                               absl::Span<const int64_t> own) {
   int64_t at = 0, stride = 1;

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// The element of an operand of `shape` that goes with element `index` of the output: by the book.
+// Returns the index of the operand's element for output element `index`, by the definition of
+// broadcasting.
 int64_t ByTheBook(const Shape& output, const Shape& shape, int64_t index) {
   int64_t offset = 0, stride = 1;
   for (int i = 1; i <= output.rank(); ++i) {
@@ -25,8 +26,8 @@ int64_t ByTheBook(const Shape& output, const Shape& shape, int64_t index) {
   return offset;
 }
 
-// Walks the plan and compares each step with the book; false where an element is missed or met
-// twice.
+// Walks the plan and compares each step with the definition; returns false if an output element is
+// missed or visited twice.
 bool Walks(std::vector<Shape> shapes) {
   ThreadPool threads("test", 2);
   const auto plan = shapes.size() == 2 ? BroadcastPlan::Make({&shapes[0], &shapes[1]})
@@ -60,7 +61,7 @@ TEST(BroadcastPlan, WalksAsTheRulesSay) {
   EXPECT_TRUE(Walks({Shape{2, 3, 4}, Shape{2, 1, 1}, Shape{1, 3, 4}}));
   EXPECT_TRUE(Walks({Shape{0, 3}, Shape{1, 3}}));
   EXPECT_TRUE(Walks({Shape{5, 1}, Shape{5, 0}}));
-  // Larger than one block, so that panels are cut in rows and in columns.
+  // Larger than one block, so that panels are cut by rows and by columns.
   EXPECT_TRUE(Walks({Shape{3, 10000}, Shape{3, 1}}));
   EXPECT_TRUE(Walks({Shape{5000, 3}, Shape{3}}));
   EXPECT_TRUE(Walks({Shape{7, 2, 1000}, Shape{7, 1, 1000}}));
@@ -80,7 +81,7 @@ TEST(BroadcastPlan, Errors) {
   EXPECT_EQ(BroadcastPlan::Make({&a, &b}).status().message(),
             "Incompatible shapes: [2,3] vs. [2,4]");
   EXPECT_FALSE(BroadcastPlan::Make({&a, &none}).ok());
-  // Each is small; together they would not be countable.
+  // Each shape is small; the number of elements of their broadcast overflows.
   Shape tall{int64_t{1} << 40, 1}, wide{1, int64_t{1} << 40};
   EXPECT_FALSE(BroadcastPlan::Make({&tall, &wide}).ok());
 }

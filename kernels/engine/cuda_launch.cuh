@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How kernels are launched on CUDA devices: grid sizes, errors, and broadcasting on the device.
-// Only nvcc compiles this.
+// Helpers to launch kernels on CUDA devices: grid sizes, errors, and broadcasting on the device.
+// Only nvcc compiles this file.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,8 +17,8 @@ namespace penstock {
 
 inline constexpr int kThreadsPerBlock = 256;
 
-// Enough blocks for n threads, up to what keeps every multiprocessor busy: kernels loop over the
-// rest (FOR_EACH_ON_DEVICE).
+// Returns enough blocks for n threads, limited to a number that keeps every multiprocessor busy.
+// Kernels loop over the remaining elements (FOR_EACH_ON_DEVICE).
 inline unsigned GridFor(int64_t n) {
   constexpr int64_t kMaxBlocks = 4096;
   return static_cast<unsigned>(
@@ -29,8 +29,8 @@ inline unsigned GridFor(int64_t n) {
   for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < (n); \
        i += int64_t{blockDim.x} * gridDim.x)
 
-// What the last launch of this thread ended with. Errors of the running kernel come later, from
-// whoever waits for the stream.
+// Returns the error of this thread's last launch, if any. Errors of the running kernel are reported
+// later, to the code that waits for the stream.
 inline Status LaunchStatus() {
   const cudaError_t error = cudaGetLastError();
   return error == cudaSuccess ? OkStatus() : Internal("CUDA launch: ", cudaGetErrorString(error));
@@ -38,7 +38,7 @@ inline Status LaunchStatus() {
 
 inline cudaStream_t CudaStream(void* stream) { return static_cast<cudaStream_t>(stream); }
 
-// How elements of type T lie in device code: as themselves, but for std::complex.
+// The type of elements of type T in device code: T itself, except for std::complex.
 template <class T>
 struct DeviceElementOf {
   using type = T;
@@ -50,7 +50,7 @@ struct DeviceElementOf<std::complex<F>> {
 template <class T>
 using DeviceElement = typename DeviceElementOf<T>::type;
 
-// A BroadcastPlan as a kernel's argument.
+// A BroadcastPlan in a form that can be passed to a device kernel.
 struct DeviceBroadcast {
   static constexpr int kMaxRank = 8;
   int rank;
@@ -70,12 +70,12 @@ struct DeviceBroadcast {
     return device;
   }
 
-  // Where the operands' elements for output element `index` are.
+  // Finds, for output element `index`, the offsets of the operands' elements.
   template <int kOperands>
   __device__ void Locate(int64_t index, int64_t (&offset)[kOperands]) const {
     for (int i = 0; i < kOperands; ++i) offset[i] = 0;
     for (int d = rank - 1; d >= 0; --d) {
-      // Division of 64-bit numbers is slow on the device.
+      // Uses 32 bits if they suffice: 64-bit division is slow on the device.
       const int64_t next = index >> 32 == 0 && dim[d] >> 32 == 0
                                ? static_cast<uint32_t>(index) / static_cast<uint32_t>(dim[d])
                                : index / dim[d];

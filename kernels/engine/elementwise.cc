@@ -62,8 +62,9 @@ void RunRows(const BinaryLoop& loop, const BinaryRows& rows) {
   IsFloat16(loop.in) ? RunFloat16(loop, rows) : loop.run(rows);
 }
 
-// Short rows that all meet the same row of the other side (a bias): that row is written out as
-// often as fits into a block, so that the inner loop runs over many rows at once.
+// Handles short rows of one operand that all combine with the same row of the other operand (a
+// bias). Copies that row as often as fits into a block, so that the inner loop covers many rows at
+// once.
 void RunPanel(const BinaryLoop& loop, size_t size, const BinaryRows& rows) {
   constexpr int64_t kBlock = 512;
   const bool x_same = !rows.x_repeats && rows.x_step == 0,
@@ -171,7 +172,7 @@ void BinaryKernel::RunFlat(KernelContext& ctx, Tensor* z) const {
   const Tensor& x = ctx.input(0);
   const Tensor& y = ctx.input(1);
   const int64_t n = z->num_elements();
-  // A side with one element goes with everything on the other.
+  // A scalar operand repeats for all elements of the other one.
   const bool x_repeats = x.rank() == 0 && n > 1;
   const bool y_repeats = y.rank() == 0 && n > 1;
   ForEachBlock(ctx.threads(), n, loop_.nanos, [&](int64_t begin, int64_t end) {

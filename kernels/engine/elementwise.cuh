@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device side of elementwise.h: the same functors in CUDA kernels.
+// The device code of elementwise.h: runs the same functors in CUDA kernels.
 #pragma once
 
 #include "kernels/engine/cuda_launch.cuh"
@@ -12,7 +12,7 @@ __global__ void UnaryOnDevice(const X* x, Y* y, int64_t n) {
   FOR_EACH_ON_DEVICE(i, n) y[i] = static_cast<Y>(Fn()(static_cast<T>(x[i])));
 }
 
-// Strides are 0 or 1: equal shapes and scalars.
+// The operands' strides are 0 (a scalar) or 1 (the shape of the result).
 template <class Fn, class T, class X, class Z>
 __global__ void BinaryOnDevice(const X* x, int x_stride, const X* y, int y_stride, Z* z,
                                int64_t n) {
@@ -67,7 +67,7 @@ constexpr void SetLoops(UnaryLoop* loop) {
   loop->launch = LaunchUnary<Fn, T>;
 }
 
-// `invalid` stays null: the operand is not where the CPU could look at it.
+// `invalid` stays null, because the CPU cannot read an operand in device memory.
 template <class Fn, class T>
 constexpr void SetLoops(BinaryLoop* loop) {
   loop->launch = LaunchBinary<Fn, T>;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels made of one functor each (functor.h): y = fn(x) and z = fn(x, y) with NumPy broadcasting.
+// Kernels made from one functor each (functor.h): y = fn(x) and z = fn(x, y) with NumPy
+// broadcasting.
 //
 //   KERNEL(Exp, UnaryElementwise<ExpFn>::Kernel, half, bfloat16, float, double);
-//   KERNEL(Less, BinaryElementwise<LessFn>::Kernel, float, int32_t);  // output: what the functor
-//   gives
+//   KERNEL(Less, BinaryElementwise<LessFn>::Kernel, float, int32_t);
 //
-// Only the inner loops are templates. All else (shapes, buffers, broadcasting, splitting over
-// threads, 16-bit floats) is in UnaryKernel and BinaryKernel, which are compiled once.
-// An input's buffer is written in place where types and sizes match and nobody else holds it.
+// The functor's result type is the type of the output. Only the inner loops are templates.
+// Everything else (shapes, buffers, broadcasting, splitting over threads, 16-bit floats) is in
+// UnaryKernel and BinaryKernel, which are compiled once. The result is written into an input's
+// buffer if the sizes match and no other tensor shares the buffer.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,13 @@
 
 namespace penstock {
 
-// What a unary kernel needs to know of its functor and types.
+// The functions that run a unary functor for one pair of types.
 struct UnaryLoop {
   DType in, out;
   double nanos;  // per element, memory traffic included
-  // CPU: n elements. 16-bit floats come as floats.
+  // On the CPU, computes n elements. 16-bit floats are passed as floats.
   void (*run)(const void* x, void* y, int64_t n) = nullptr;
-  // Other devices instead: n elements on `stream`, without waiting.
+  // On other devices, used instead of `run`: computes n elements on `stream`, without waiting.
   Status (*launch)(void* stream, const void* x, void* y, int64_t n) = nullptr;
 };
 
@@ -41,7 +42,7 @@ class UnaryKernel : public Kernel {
   const size_t x_size_, y_size_;
 };
 
-// Operands of a binary inner loop: `rows` rows of `n` elements, the output without gaps.
+// The operands of a binary inner loop: `rows` rows of `n` elements. The output is contiguous.
 struct BinaryRows {
   const void* x;
   const void* y;
@@ -57,7 +58,8 @@ struct BinaryLoop {
   void (*run)(const BinaryRows& rows) = nullptr;
   Status (*launch)(void* stream, const BroadcastPlan& plan, const void* x, const void* y,
                    void* z) = nullptr;
-  // Null, or what is wrong with one of n right operands (division by zero).
+  // If not null, returns an error text if one of the n right operands is not allowed (zero
+  // divisor), else null.
   const char* (*invalid)(const void* y, int64_t n) = nullptr;
 };
 
@@ -76,7 +78,7 @@ class BinaryKernel : public Kernel {
   const size_t in_size_, out_size_;
 };
 
-// Memory traffic of one element, in nanoseconds.
+// Nanoseconds of memory traffic for one element.
 constexpr double TrafficNanos(size_t bytes) { return 0.04 * bytes; }
 
 #if defined(PENSTOCK_CUDA_DEVICE)
@@ -94,7 +96,7 @@ void RunUnary(const void* in, void* out, int64_t n) {
   const T* x = static_cast<const T*>(in);
   Y* y = static_cast<Y*>(out);
   const Fn fn;
-  // In place or apart, never overlapping otherwise: no iteration needs another's result.
+  // Input and output are the same buffer or do not overlap, so no iteration needs another's result.
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = fn(x[i]);
 }

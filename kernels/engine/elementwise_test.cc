@@ -29,7 +29,7 @@ struct NegFn {
   }
 };
 
-// Runs a kernel on tensors that it alone holds.
+// Runs a kernel on tensors that no other tensor shares.
 class Result {
  public:
   Result(Kernel&& kernel, DType out, std::vector<Tensor>& inputs) {
@@ -76,7 +76,7 @@ TEST(Elementwise, WritesOverAnInputThatNobodyElseHolds) {
       std::vector<Tensor> two;
       two.push_back(Iota<float>(n, 7));
       two.push_back(Iota<float>(n, 3));
-      const Tensor shared = two[1 - taken];  // the other one has another reader
+      const Tensor shared = two[1 - taken];  // the other output has another reader
       const void* buffer = two[taken].raw_data();
       Result sub(Sub(), DType::kFloat, two);
       EXPECT_EQ(sub.output.raw_data(), buffer);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs of half and bfloat16 numbers to float and back, on the CPU: kernels for them compute in
-// float, a block at a time, with the float loops.
+// Converts runs of half and bfloat16 numbers to float and back, on the CPU. Kernels for these types
+// convert a block at a time and compute it with the float loops.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace penstock {
 
-// Elements that kernels convert at once: the floats stay in the first-level cache.
+// Elements that a kernel converts at once. The floats of a block stay in the first-level cache.
 inline constexpr int64_t kFloat16Block = 1024;
 
 inline bool IsFloat16(DType dtype) { return dtype == DType::kHalf || dtype == DType::kBfloat16; }
 
-// REQUIRES IsFloat16(dtype). Rounds to nearest even. The float side must not overlap the other.
+// REQUIRES IsFloat16(dtype). Rounds to nearest even. `from` and `to` must not overlap.
 void Float16ToFloat(DType dtype, const void* from, float* to, int64_t n);
 void FloatToFloat16(DType dtype, const float* from, void* to, int64_t n);
 

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Every 16-bit pattern survives the way to float and back; NaN stays NaN.
+// Tests that every 16-bit pattern is unchanged after conversion to float and back; NaN stays NaN.
 template <class T>
 void RoundTrip(DType dtype) {
   std::vector<T> all(65536), back(65536);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What functors of elementwise ops are written with: DEVICE_FN, which lets them run on both kinds
-// of processor, and the types that inner loops compute in.
+// For functors of elementwise ops: DEVICE_FN, which makes a function callable on CPUs and GPUs, and
+// the types that inner loops compute in.
 //
 //   struct Log1pFn {
 //     template <class T> DEVICE_FN T operator()(T x) const {
@@ -10,7 +10,7 @@
 //     }
 //   };
 //
-// A functor is a stateless type with one templated operator(). It may say more about itself:
+// A functor is a stateless type with one templated operator(). It may have these members:
 //   static constexpr double kNanos = 2;       // of one call, beyond reading and writing memory
 //   template <class T>                        // null, or what is wrong with the right operand of
 //   static const char* Invalid(const T& y);   // an integer op: it is asked before the loops start
@@ -33,15 +33,16 @@
 #define DEVICE_FN
 #define PENSTOCK_PASS host_pass
 #endif
-// A file that is compiled twice makes two kernels of one functor. What differs between them stands
-// in `inline namespace PENSTOCK_PASS`, so that it has two names for the linker, too.
+// A file that is compiled twice, for CPU and GPU, makes two kernels of one functor. Code that
+// differs between the two stands in `inline namespace PENSTOCK_PASS`, so that the linker sees two
+// names.
 
 namespace penstock {
 
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
-// std::complex is not for device code.
+// std::complex does not work in device code.
 #if defined(PENSTOCK_CUDA_DEVICE)
 template <class F>
 using LoopComplex = cuda::std::complex<F>;
@@ -59,8 +60,8 @@ template <class F>
 inline constexpr bool kIsComplex<cuda::std::complex<F>> = true;
 #endif
 
-// LoopType<T>: what elements of type T are computed in. The 16-bit floats compute in float, so no
-// functor ever sees them; complex numbers in what the device has.
+// LoopType<T>: the type in which loops compute elements of type T. 16-bit floats are computed in
+// float, so functors never see them; complex numbers in the type that the device supports.
 template <class T>
 struct LoopTypeOf {
   using type = T;
@@ -80,7 +81,8 @@ struct LoopTypeOf<std::complex<F>> {
 template <class T>
 using LoopType = typename LoopTypeOf<T>::type;
 
-// The way back: the type of tensor elements that hold a result of loops over T.
+// ElementType<T, Result>: the inverse of LoopType, the tensor element type for results of loops
+// over T.
 template <class T, class Result>
 struct ElementTypeOf {
   using type = std::conditional_t<std::is_same_v<Result, LoopType<T>>, T, Result>;
@@ -103,8 +105,9 @@ struct RealOf<LoopComplex<F>> {
 template <class T>
 using Real = typename RealOf<T>::type;
 
-// Signed integers wrap around, as unsigned ones do, instead of being undefined. (At least 32 bits
-// wide, or the promotion to int brings the trouble back.)
+// Arithmetic on this unsigned type makes signed integers wrap around instead of overflowing, which
+// is undefined. It has at least 32 bits, because narrower types are promoted to int, which
+// overflows.
 template <class T>
 using Wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
 

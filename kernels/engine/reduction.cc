@@ -9,13 +9,13 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kTile = 1024;  // accumulators of one piece of work: 16 KiB at most
+constexpr int64_t kTile = 1024;  // accumulators of one unit of work: at most 16 KiB
 constexpr int64_t kMaxAccumulatorBytes = 16;
-constexpr int64_t kSplitElements = 64 << 10;  // a piece worth being handed out
+constexpr int64_t kSplitElements = 64 << 10;  // a piece worth scheduling
 constexpr int64_t kMaxPieces = 256;
 constexpr double kNanosPerElement = 0.12;
 
-// The work of one reduction, cut into tiles of outputs, and each tile's elements into pieces.
+// One reduction, split into tiles of outputs; the elements of each tile are split into pieces.
 class Reducing {
  public:
   Reducing(const ReductionLoop& loop, const ReductionPlan& plan, const void* x, void* y)
@@ -62,7 +62,7 @@ class Reducing {
   }
 
  private:
-  // Outputs that are made together. Along rows fewer will do where they are long.
+  // Returns how many outputs a tile holds. Reductions over long rows use smaller tiles.
   static int64_t TileSize(const ReductionPlan& plan) {
     const int64_t most = plan.reduced.stride == 1
                              ? std::max<int64_t>(1, kSplitElements / (plan.num_reduced + 1))
@@ -70,12 +70,12 @@ class Reducing {
     return std::min({plan.kept.size, most, kTile});
   }
 
-  // Outputs of a tile: the last one of a row may be narrower.
+  // Returns the number of outputs of a tile: the last tile of a row may be narrower.
   int64_t Width(int64_t tile) const {
     return std::min(tile_, plan_.kept.size - tile % tiles_per_row_ * tile_);
   }
 
-  // Elements [begin, end) of what makes up each output of the tile.
+  // Accumulates elements [begin, end) of each output of the tile.
   void Accumulate(int64_t tile, int64_t begin, int64_t end, void* accumulators) const {
     const int64_t n = Width(tile);
     const int64_t origin = ReductionPlan::Offset(plan_.outer_kept, tile / tiles_per_row_) +
@@ -100,7 +100,7 @@ class Reducing {
     }
   }
 
-  // Row by row through a block of floats.
+  // Converts each row to floats, a block at a time, and accumulates these.
   void AddFloat16(const char* x, int64_t n, int64_t length, char* accumulators) const {
     float block[kTile];
     if (!across_) {
@@ -134,7 +134,7 @@ class Reducing {
   const char* x_;
   char* y_;
   const size_t size_;
-  const bool across_;  // elements of one output lie side by side
+  const bool across_;  // the elements of one output are adjacent
   const int64_t tile_, tiles_per_row_, tiles_;
   int64_t pieces_;
 };
@@ -155,7 +155,7 @@ Status ReductionKernel::Init(const KernelInit& node) {
 
 Status ReductionKernel::Compute(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  // Of any shape: [[0], [1]] says the same as [0, 1].
+  // The axes may have any shape: [[0], [1]] means the same as [0, 1].
   const Tensor indices = ctx.input(1).Reshaped({ctx.input(1).num_elements()});
   ASSIGN_OR_RETURN(const auto axes, AxisValues(indices, "reduction_indices"));
   ASSIGN_OR_RETURN(const ReductionPlan plan, ReductionPlan::Make(x.shape(), axes, keep_dims_));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device side of reduction.h. Where the elements of one output lie side by side and are many, a
-// block of threads folds them together; else each thread makes outputs of its own, neighbours
-// reading neighbours. Long folds of few outputs are cut into pieces that are merged afterwards.
+// The device code of reduction.h. If one output is computed from many adjacent elements, a block of
+// threads reduces them together. Otherwise each thread computes outputs of its own, and
+// neighbouring threads read neighbouring elements. A long reduction to few outputs is split into
+// pieces, which are merged afterwards.
 #pragma once
 
 #include "kernels/engine/cuda_launch.cuh"
@@ -16,7 +17,7 @@ struct DeviceDims {
   int64_t size[kMaxRank];
   int64_t stride[kMaxRank];
 
-  // `inner` goes behind `outer`.
+  // Appends `inner` to `outer`.
   static StatusOr<DeviceDims> Make(const ReductionPlan::Dims& outer, ReductionPlan::Dim inner) {
     if (outer.size() >= kMaxRank) {
       return Unimplemented("reductions with more than ", kMaxRank,
@@ -50,7 +51,8 @@ struct DeviceReduction {
   int64_t num_outputs, num_reduced, pieces;
 };
 
-// Exactly one of `y` (final) and `partial` (one accumulator per output and piece) is given.
+// Exactly one of `y` (the final results) and `partial` (one accumulator per output and piece) is
+// not null.
 template <class R, class L, class A, class X>
 __device__ void StoreReduced(A a, int64_t output, const DeviceReduction& plan, A* partial, X* y) {
   if (y != nullptr) {
@@ -115,7 +117,7 @@ Status LaunchReduction(KernelContext& ctx, const ReductionPlan& plan, const void
   using L = LoopType<T>;
   using X = DeviceElement<T>;
   using A = typename R::template Accumulator<L>;
-  constexpr int64_t kLong = 4096;  // elements per output that make pieces worth merging
+  constexpr int64_t kLong = 4096;  // elements per output from which pieces pay
   constexpr int64_t kManyThreads = 1 << 17;
 
   DeviceReduction device = {.num_outputs = plan.num_outputs, .num_reduced = plan.num_reduced};

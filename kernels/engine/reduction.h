@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that fold a tensor along axes, each made of one reducer:
+// Kernels that reduce a tensor along axes, each made from one reducer:
 //
 //   KERNEL_HOST_ARGS(("reduction_indices"), Sum, Reduction<SumReducer>::Kernel, float, double);
 //
-// A reducer is a stateless type whose functions run on both kinds of processor:
-//   template <class T> using Accumulator = ...;            // what elements of T add up in
+// A reducer is a stateless type whose functions run on CPUs and GPUs:
+//   template <class T> using Accumulator = ...;            // type in which T is accumulated
 //   template <class A> static A Identity();
-//   template <class A, class T> static A Add(A a, T x);    // one element
+//   template <class A, class T> static A Add(A a, T x);    // adds one element
 //   template <class A> static A Merge(A a, A b);
 //   template <class T, class A> static T Finish(A a, int64_t count);
-//   static constexpr bool kOneIsItself;                    // of one element the result is that
-//   element
+//   static constexpr bool kOneIsItself;  // the result of one element is the element
 // T is the type that loops compute in (functor.h): float for 16-bit floats.
 //
-// Only the inner loops are templates. Inputs: data, axes (in host memory); attribute keep_dims.
-// The way the work is cut, and so the result, does not depend on the number of threads.
+// Only the inner loops are templates. Inputs: data, axes (in host memory); attribute keep_dims. How
+// the work is split, and so the result, does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +30,17 @@ struct ReductionLoop {
   DType type;
   size_t accumulator_bytes;
   bool one_is_itself;
-  // All on the CPU, n accumulators:
+  // The next five functions run on the CPU. Each works on n accumulators.
   void (*reset)(void* accumulators, int64_t n) = nullptr;
-  // accumulators[i] += x[i * step + k] for k < length: along rows.
+  // accumulators[i] += x[i * step + k] for k < length: each output is a row of x.
   void (*across)(const void* x, int64_t n, int64_t step, int64_t length,
                  void* accumulators) = nullptr;
-  // accumulators[i] += x[i + k * step] for k < length: down columns.
+  // accumulators[i] += x[i + k * step] for k < length: each output is a column of x.
   void (*down)(const void* x, int64_t n, int64_t step, int64_t length,
                void* accumulators) = nullptr;
   void (*merge)(const void* from, int64_t n, void* accumulators) = nullptr;
   void (*finish)(const void* accumulators, int64_t count, int64_t n, void* y) = nullptr;
-  // Other devices instead.
+  // On other devices, used instead of the functions above.
   Status (*launch)(KernelContext& ctx, const ReductionPlan& plan, const void* x, void* y) = nullptr;
 };
 
@@ -56,11 +55,12 @@ class ReductionKernel : public Kernel {
   bool keep_dims_ = false;
 };
 
-// Folds x into y as the plan says; on the CPU.
+// Reduces x into y as the plan says, on the CPU.
 void Reduce(Scheduler& threads, const ReductionLoop& loop, const ReductionPlan& plan, const void* x,
             void* y);
 
-// Where elements of T add up without losing much: floats in double, integers modulo 2^32 or 2^64.
+// The type in which sums of T lose little: double for floats, unsigned integers of 32 or 64 bits
+// for integers.
 template <class T>
 struct WideOf {
   using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
@@ -97,7 +97,7 @@ struct ReductionLoops {
     for (int64_t i = 0; i < n; ++i) static_cast<A*>(accumulators)[i] = R::template Identity<A>();
   }
 
-  // Many partial results side by side: they fill vector registers, and each adds up few elements.
+  // Keeps many partial results: they fill vector registers, and each accumulates few elements.
   static A Fold(const T* x, int64_t n) {
     constexpr int kLanes = 256 / sizeof(A);
     A lanes[kLanes];
@@ -131,7 +131,7 @@ struct ReductionLoops {
     const T* x = static_cast<const T*>(data);
     A* a = static_cast<A*>(accumulators);
     int64_t k = 0;
-    // Four rows at once read and write the accumulators a quarter as often.
+    // Four rows at once: reads and writes the accumulators a quarter as often.
     for (; k + 4 <= length; k += 4, x += 4 * step) {
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) {

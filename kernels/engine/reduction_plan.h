@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReductionPlan: how a reduction over any set of axes walks through its input, with neighbouring
-// dimensions of the same kind joined and those of size one dropped. A value.
+// ReductionPlan: how a reduction over any set of axes walks through its input. Neighbouring
+// dimensions that are both kept or both reduced are joined, those of size one dropped. A value.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,25 @@ struct ReductionPlan {
   };
   using Dims = absl::InlinedVector<Dim, 4>;
 
-  // InvalidArgument where an axis is out of range or named twice. Negative axes count from the end.
+  // InvalidArgument if an axis is out of range or named twice. Negative axes count from the end.
   static StatusOr<ReductionPlan> Make(const Shape& input, absl::Span<const int64_t> axes,
                                       bool keep_dims);
 
   Shape output;
-  // Outermost first, with the innermost of each kind held apart: the inner loops run over those.
+  // Outermost first. The innermost kept and the innermost reduced dimension are stored separately,
+  // because the inner loops run over them.
   Dims outer_kept, outer_reduced;
   Dim kept, reduced;
   int64_t num_outputs = 1;  // elements
-  int64_t num_reduced = 1;  // elements that make up each output
+  int64_t num_reduced = 1;  // input elements of each output
 
-  // Where element `index` of the dimensions lies.
+  // Returns the input offset of element `index` of the dimensions.
   static int64_t Offset(const Dims& dims, int64_t index);
 };
 
-// The values of an int32 or int64 scalar or vector, as ops take axes. InvalidArgument names `what`.
+// Returns the values of an int32 or int64 scalar or vector of axes. InvalidArgument names `what`.
 StatusOr<absl::InlinedVector<int64_t, 4>> AxisValues(const Tensor& axes, string_view what);
-// One axis, from a scalar or a vector of one; negative ones count from the end.
+// Returns one axis, from a scalar or a vector of one; negative ones count from the end.
 StatusOr<int> AxisValue(const Tensor& axis, int rank, string_view what);
 
 }  // namespace penstock

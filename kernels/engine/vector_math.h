@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells the compiler that glibc's libmvec has forms of these functions for whole vector registers
-// (at most 4 ulp off), so that plain loops over std::exp and the like are vectorised.
+// Declares that glibc's libmvec has vector versions of these functions (at most 4 ulp off), so that
+// the compiler vectorises plain loops over std::exp and the like.
 //
-// Elsewhere (other libraries, other compilers, nvcc) the loops call the scalar functions.
+// With other libraries or compilers, and with nvcc, the loops call the scalar functions.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The vector forms of maths functions against long double: within a few units in the last place,
-// and right in the special cases.
+// Compares the vector versions of math functions with long double: within a few units in the last
+// place, and correct in the special cases.
 #include "kernels/engine/vector_math.h"
 
 #include <gtest/gtest.h>

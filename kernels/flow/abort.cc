@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Abort ends the process that runs it, as it says: programs use it to try how others bear that.
+// Abort: ends the process that runs it. Programs use it to test how other tasks react.
 #include <cstdio>
 #include <cstdlib>
 
@@ -21,7 +21,7 @@ class AbortKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     std::fprintf(stderr, "Abort '%s': %s\n", ctx.node_name().c_str(), message_.c_str());
     std::fflush(nullptr);
-    // Without running destructors: other threads are at work.
+    // Exits without running destructors, because other threads are still running.
     if (exits_) std::_Exit(0);
     std::abort();
   }
@@ -34,7 +34,7 @@ class AbortKernel final : public Kernel {
 OP(Abort) {
   return {
       .doc =
-          "Ends the process that runs it with SIGABRT or, if `exit_without_error`, with "
+          "Ends the process that runs it: by SIGABRT or, with `exit_without_error`, with "
           "exit status 0.",
       .attrs = {{"error_msg", ""}, {"exit_without_error", false}},
       .shape = NoOutputs,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Assert: ends the step where a condition does not hold, showing some tensors.
+// Assert: ends the step with an error if a condition is false, and shows some tensors.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -35,7 +35,9 @@ Status AssertShape(ShapeScope& s) { return s.WithRank(0, 0).status(); }
 
 OP(Assert) {
   return {
-      .doc = "Fails, showing `summarize` elements of each of `data`, unless `condition` is true.",
+      .doc =
+          "Fails with InvalidArgument unless `condition` is true. The error shows "
+          "`summarize` elements of each tensor of `data`.",
       .inputs = {{"condition", "bool"}, {"data", List("T")}},
       .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAllTypes}}, {"summarize", 3}},
       .shape = AssertShape,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of what is in the client's process or known to its function library only: PyFunc and its
-// kin, SymbolicGradient. They are here so that a graph that has them can be imported, and the rest
-// of it run; running one is an error that says what to do instead.
+// PyFunc and similar ops, SymbolicGradient: calls of functions that only the client's process or
+// its function library has. They are declared so that a graph that contains them can be imported,
+// and the rest of it run. Running one returns an error that says what to do instead.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -58,16 +58,18 @@ OpDef PyFuncOp(const char* doc) {
 }
 
 OpDef EagerPyFuncOp() {
-  OpDef op = PyFuncOp("Calls a Python function of the client on eager tensors: not on a server.");
+  OpDef op =
+      PyFuncOp("Calls a Python function of the client on eager tensors. A server cannot run it.");
   op.attrs.push_back({"is_async", false});
   return op;
 }
 
 }  // namespace
 
-OP(PyFunc) { return PyFuncOp("Calls a Python function of the client: not on a server."); }
+OP(PyFunc) { return PyFuncOp("Calls a Python function of the client. A server cannot run it."); }
 OP(PyFuncStateless) {
-  return PyFuncOp("PyFunc of a function without side effects: not on a server.");
+  return PyFuncOp(
+      "The same as PyFunc, for a function without side effects. A server cannot run it.");
 }
 
 OP(EagerPyFunc) { return EagerPyFuncOp(); }
@@ -77,7 +79,7 @@ KERNEL_ANY_TYPE(EagerPyFunc, PyFuncKernel);
 
 OP(SymbolicGradient) {
   return {
-      .doc = "The gradient of a function of the library for its inputs: not yet.",
+      .doc = "The gradient of a function of the library for its inputs. It cannot be run yet.",
       .inputs = {{"input", List("Tin")}},
       .outputs = {{"output", List("Tout")}},
       .attrs = {{"Tin", TypeList{.min_length = 1}},

@@ -23,7 +23,7 @@ class ConstKernel : public Kernel {
     return InvalidArgument("node '", node.name, "': attribute dtype is ", Name(dtype),
                            ", attribute value is ", Name(value_.dtype()));
   }
-  // Shared with every step: whoever wants to write it copies it first.
+  // The output shares the buffer in every step; a kernel that wants to write it copies it first.
   Status Compute(KernelContext& ctx) override {
     ctx.SetOutput(0, value_);
     return OkStatus();
@@ -41,7 +41,7 @@ Status ConstShape(ShapeScope& s) {
 
 OP(Const) {
   return {
-      .doc = "The tensor `value`.",
+      .doc = "Returns the tensor `value`.",
       .outputs = {{"output", "dtype"}},
       .types = {{"dtype", kAnyType}},
       .attrs = {{"value", Tensors{}}},
@@ -54,8 +54,8 @@ OP(Const) {
 KERNEL_ANY_TYPE(Const, ConstKernel);
 
 #if defined(PENSTOCK_CUDA)
-// Copied to the device once, by the first step, and then shared like the host's. Small integers
-// are sizes and axes, which kernels read on the host; so int32 stays there.
+// The first step copies the value to the device; later steps share that copy. int32 stays on the
+// host, because small integers are sizes and axes, which kernels read on the host.
 class ConstOnGpu final : public ConstKernel {
  public:
   Status Compute(KernelContext& ctx) override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Const, _FilledConst, Placeholder, PlaceholderV2, PlaceholderWithDefault.
+// Tests Const, _FilledConst, Placeholder, PlaceholderV2, PlaceholderWithDefault.
 #include <gtest/gtest.h>
 
 #include <complex>

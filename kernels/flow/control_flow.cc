@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Switch, Merge and the ops of loops. The executor runs them itself: which of their outputs are
-// alive, and in which iteration, is not for a kernel to say.
+// Switch, Merge and the ops of loops. The executor runs them itself, because a kernel cannot decide
+// which outputs are alive, and in which iteration.
 #include <algorithm>
 #include <utility>
 
@@ -37,9 +37,9 @@ Status LoopCondShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns what is known of the handle that all inputs hold. For a resource the first input tells:
-// all hold the same one. A variant is another value each time, and a loop-carried value is not
-// known yet.
+// Returns the element type and shape in the output's handle, or null if they are not known. For a
+// resource they are those of the first input, because all inputs hold the same handle. For a
+// variant all inputs must agree; those of a loop-carried input are not known yet.
 const ResourceHandle::Element* CommonElement(const ShapeScope& s) {
   const ResourceHandle::Element* const first = s.element(0);
   if (first == nullptr || s.attr<EdgeType>("T").dtype != DType::kVariant) return first;
@@ -52,7 +52,8 @@ const ResourceHandle::Element* CommonElement(const ShapeScope& s) {
   return first;
 }
 
-// Gives the output the shape that all inputs have in common: any of them may be taken.
+// Sets the output's shape to what the shapes of all inputs have in common: each of them may become
+// the output.
 Status MergeShape(ShapeScope& s) {
   PartialShape common = s.input(0);
   const ResourceHandle::Element* element = CommonElement(s);
@@ -77,8 +78,8 @@ Status MergeShape(ShapeScope& s) {
 OpDef SwitchOp(bool ref) {
   const ArgType data = ref ? Ref("T") : ArgType("T");
   return {.doc =
-              "Passes `data` on to one of its outputs, by `pred`; what follows the other is "
-              "dead: it does not run.",
+              "Passes `data` to output_true if `pred` is true, else to output_false. The other "
+              "output is dead: nodes that depend on it do not run.",
           .inputs = {{"data", data}, {"pred", "bool"}},
           .outputs = {{"output_false", data}, {"output_true", data}},
           .types = {{"T", kAnyType}},
@@ -90,7 +91,7 @@ OpDef SwitchOp(bool ref) {
 
 OpDef MergeOp(bool ref) {
   const ArgType data = ref ? Ref("T") : ArgType("T");
-  return {.doc = "The first of its inputs that comes alive, and which one that was.",
+  return {.doc = "Returns the first input that is not dead, and its index.",
           .inputs = {{"inputs", Repeat("N", data)}},
           .outputs = {{"output", data}, {"value_index", "int32"}},
           .types = {{"T", kAnyType}},
@@ -111,8 +112,8 @@ OpDef PassOp(const char* doc, FlowOp flow, bool ref) {
 
 OpDef EnterOp(bool ref) {
   OpDef op = PassOp(
-      "Passes its input on into the loop `frame_name`: to its first iteration or, "
-      "if `is_constant`, to all.",
+      "Passes its input into the loop `frame_name`: to the first iteration or, if "
+      "`is_constant`, to every iteration.",
       FlowOp::kEnter, ref);
   op.attrs = {{"frame_name", Strings{}},
               {"is_constant", false},
@@ -121,16 +122,16 @@ OpDef EnterOp(bool ref) {
   return op;
 }
 
-constexpr char kExitDoc[] = "Passes its input on to what is around the loop.";
-constexpr char kNextDoc[] = "Passes its input on to the next iteration of the loop.";
+constexpr char kExitDoc[] = "Passes its input out of the loop.";
+constexpr char kNextDoc[] = "Passes its input to the next iteration of the loop.";
 
 OP(Switch) { return SwitchOp(false); }
 OP(RefSwitch) { return SwitchOp(true); }
 OP(_SwitchN) {
   return {
       .doc =
-          "Passes `data` on to the output `output_index`, or to the last one if "
-          "there is none of that number.",
+          "Passes `data` to the output `output_index`; to the last output if there is no "
+          "such output.",
       .inputs = {{"data", "T"}, {"output_index", "int32"}},
       .outputs = {{"outputs", Repeat("num_outs", "T")}},
       .types = {{"T", kAnyType}},
@@ -150,7 +151,7 @@ OP(NextIteration) { return PassOp(kNextDoc, FlowOp::kNextIteration, false); }
 OP(RefNextIteration) { return PassOp(kNextDoc, FlowOp::kNextIteration, true); }
 OP(LoopCond) {
   return {
-      .doc = "Says whether a loop goes on: what its Switches go by.",
+      .doc = "Returns its input, the condition that decides whether a loop continues.",
       .inputs = {{"input", "bool"}},
       .outputs = {{"output", "bool"}},
       .shape = LoopCondShape,

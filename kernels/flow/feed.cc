@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// _Feed and _Fetch: where tensors enter and leave a step. Both are in the host's memory.
+// _Feed and _Fetch: where tensors enter and leave a step. Both work on host memory.
 #include <utility>
 
 #include "core/op/gradient.h"
@@ -56,7 +56,7 @@ class FetchKernel final : public Kernel {
 
 OP(_Feed) {
   return {
-      .doc = "The tensor that the step is fed at `index`.",
+      .doc = "Returns the tensor that is fed to the step at `index`.",
       .outputs = {{"value", "T"}},
       .types = {{"T", kAnyType}},
       .attrs = {{"index", Ints{.min = 0}}},
@@ -69,7 +69,7 @@ OP(_Feed) {
 
 OP(_Fetch) {
   return {
-      .doc = "Gives its input back to who runs the step, at `index`.",
+      .doc = "Returns its input to the caller of the step, at `index`.",
       .inputs = {{"value", "T"}},
       .types = {{"T", kAnyType}},
       .attrs = {{"index", Ints{.min = 0}}},

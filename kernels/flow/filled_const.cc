@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// _FilledConst: a large constant of one value (core/graph/graph_proto.cc). It is made anew in each
-// step, and takes no memory between steps: at 16 MiB and more that costs about what reading it
-// does.
+// _FilledConst: a large constant of one value (core/graph/graph_proto.cc). Each step fills it
+// again, so it takes no memory between steps. From 16 MiB on, filling costs about as much as
+// reading.
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -77,7 +77,7 @@ class FilledConst : public Kernel {
 
 OP(_FilledConst) {
   return {
-      .doc = "A tensor of `shape`, all of whose elements are `value`.",
+      .doc = "Returns a tensor of `shape` in which every element is `value`.",
       .outputs = {{"output", "dtype"}},
       .types = {{"dtype", kAnyType}},
       .attrs = {{"value", Tensors{}}, {"shape", Shapes{}}},
@@ -102,7 +102,8 @@ class FilledConstOnGpu final : public FilledConst {
     const auto stream = static_cast<cudaStream_t>(ctx.stream());
     cudaError_t error = cudaMemcpyAsync(out->mutable_raw_data(), on_host.raw_data(),
                                         on_host.bytes(), cudaMemcpyHostToDevice, stream);
-    if (error == cudaSuccess) error = cudaStreamSynchronize(stream);  // before on_host is freed
+    // Waits, because on_host must live until the copy ends.
+    if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
     if (error == cudaSuccess) return OkStatus();
     return Internal("copying a constant to the GPU: ", cudaGetErrorString(error));
   }
@@ -112,7 +113,7 @@ std::vector<KernelDef> GpuFilledConstKernels() {
   std::vector<KernelDef> kernels;
   for (const DType dtype : kAnyType) {
     KernelDef def{.op = "_FilledConst", .device = "GPU", .types = {{"dtype", dtype}}};
-    const bool on_host = dtype == DType::kInt32 || !IsPlain(dtype);  // as Const
+    const bool on_host = dtype == DType::kInt32 || !IsPlain(dtype);  // as for Const
     if (on_host) def.host_args = {"output"};
     def.make = on_host ? Make<FilledConst> : Make<FilledConstOnGpu>;
     kernels.push_back(def);

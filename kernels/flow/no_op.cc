@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that only give an order to others. The executor does not run them: their edges are all there
-// is to them.
+// Ops without effect that only order other nodes by control edges. The executor does not run them.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -16,7 +15,7 @@ class NoOpKernel final : public Kernel {
 
 OP(NoOp) {
   return {
-      .doc = "Does nothing: a place for control edges to meet.",
+      .doc = "Does nothing; joins control edges.",
       .shape = NoOutputs,
       .gradient = NoGradient,
       .only_orders = true,
@@ -25,7 +24,7 @@ OP(NoOp) {
 
 OP(ControlTrigger) {
   return {
-      .doc = "Does nothing, also where some of its control inputs are dead.",
+      .doc = "Does nothing; runs even if some of its control inputs are dead.",
       .shape = NoOutputs,
       .gradient = NoGradient,
       .only_orders = true,

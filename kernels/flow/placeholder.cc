@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Placeholder, PlaceholderV2: values that every step must be fed with; PlaceholderWithDefault: one
-// that it may be fed with.
+// Placeholder, PlaceholderV2: values that every step must feed; PlaceholderWithDefault: a value
+// that a step may feed.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Runs only where the value was not fed.
+// Runs only if the value was not fed, and returns an error.
 class PlaceholderKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -28,14 +28,14 @@ class PlaceholderKernel final : public Kernel {
   PartialShape shape_;
 };
 
-// Early clients wrote [] where they meant that the shape is unknown.
+// Early clients wrote [] for an unknown shape.
 Status PlaceholderShape(ShapeScope& s) {
   const PartialShape& shape = s.attr<PartialShape>("shape");
   s.set_output(0, shape.rank() == 0 ? PartialShape() : shape);
   return OkStatus();
 }
 
-// Passes its input on; the attribute `shape` says which values may be fed instead.
+// Passes its input on; the attribute `shape` restricts the values that may be fed instead.
 class PlaceholderWithDefaultKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return node.Attr("shape", &shape_); }
@@ -64,7 +64,7 @@ Status PlaceholderWithDefaultShape(ShapeScope& s) {
 
 OP(Placeholder) {
   return {
-      .doc = "A value that each step must be fed with.",
+      .doc = "A value that must be fed in each step.",
       .outputs = {{"output", "dtype"}},
       .types = {{"dtype", kAnyType}},
       .attrs = {{"shape", PartialShape()}},
@@ -77,7 +77,7 @@ OP(Placeholder) {
 
 OP(PlaceholderV2) {
   return {
-      .doc = "A value of shape `shape` that each step must be fed with.",
+      .doc = "A value of shape `shape` that must be fed in each step.",
       .outputs = {{"output", "dtype"}},
       .types = {{"dtype", kAnyType}},
       .attrs = {{"shape", Shapes{}}},
@@ -90,7 +90,7 @@ OP(PlaceholderV2) {
 
 OP(PlaceholderWithDefault) {
   return {
-      .doc = "The input, where a step is not fed with another value.",
+      .doc = "Returns the input, unless another value is fed in its place.",
       .inputs = {{"input", "dtype"}},
       .outputs = {{"output", "dtype"}},
       .types = {{"dtype", kAnyType}},
@@ -99,6 +99,7 @@ OP(PlaceholderWithDefault) {
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.raw_dy()}; },
       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
       .is_placeholder = true,
+      .is_view = true,
   };
 }
 
@@ -106,7 +107,7 @@ KERNEL_ANY_TYPE(Placeholder, PlaceholderKernel);
 KERNEL_ANY_TYPE(PlaceholderV2, PlaceholderKernel);
 KERNEL_ANY_TYPE(PlaceholderWithDefault, PlaceholderWithDefaultKernel);
 
-// On the GPU as well: no element is touched.
+// Also on the GPU, because no element is accessed.
 KERNEL_DEF({.op = "Placeholder", .device = "GPU", .make = Make<PlaceholderKernel>});
 KERNEL_DEF({.op = "PlaceholderV2", .device = "GPU", .make = Make<PlaceholderKernel>});
 KERNEL_DEF({.op = "PlaceholderWithDefault",

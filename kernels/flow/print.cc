@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Print and PrintV2: text on the standard streams of the task that the node is on.
+// Print and PrintV2: write text to the standard streams of the node's task.
 #include <atomic>
 #include <cstdio>
 
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// One write, so that lines of several threads do not mix.
+// Writes the text with one call, so that lines of several threads do not mix.
 void Write(std::FILE* stream, const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stream);
   std::fflush(stream);
@@ -42,7 +42,7 @@ class PrintKernel final : public Kernel {
  private:
   std::string message_;
   int64_t first_n_ = -1, summarize_ = 3;
-  std::atomic<int64_t> printed_{0};  // over all steps: "the first n times"
+  std::atomic<int64_t> printed_{0};  // calls over all steps, for "the first n times"
 };
 
 class PrintV2Kernel final : public Kernel {
@@ -92,7 +92,7 @@ Status PrintShape(ShapeScope& s) {
 
 OP(Print) {
   return {
-      .doc = "The input; prints `message` and `data` on the standard error stream on the way.",
+      .doc = "Returns the input, and prints `message` and `data` on standard error.",
       .inputs = {{"input", "T"}, {"data", List("U")}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}},
@@ -103,13 +103,14 @@ OP(Print) {
       .shape = PrintShape,
       .gradient = PassOn,
       .stateful = true,
+      .is_view = true,
       .acts_outside = true,
   };
 }
 
 OP(PrintV2) {
   return {
-      .doc = "Prints a string.",
+      .doc = "Prints a string to the stream or file `output_stream`.",
       .inputs = {{"input", "string"}},
       .attrs = {{"output_stream", "stderr"}, {"end", "\n"}},
       .shape = TextShape,

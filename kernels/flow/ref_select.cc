@@ -35,7 +35,7 @@ Status RefSelectShape(ShapeScope& s) {
 
 OP(RefSelect) {
   return {
-      .doc = "The variable of `inputs` that `index` says.",
+      .doc = "Returns the variable number `index` of `inputs`.",
       .inputs = {{"index", "int32"}, {"inputs", Repeat("N", Ref("T"))}},
       .outputs = {{"output", Ref("T")}},
       .types = {{"T", kAllTypes}},

@@ -13,7 +13,8 @@
 namespace penstock {
 namespace {
 
-// The usual digits where they say the number exactly, else enough to tell it from its neighbours.
+// Uses digits10 digits (6 for float) if they give the number exactly, else enough digits to
+// distinguish it from its neighbours.
 template <class T>
 std::string Decimal(T value) {
   constexpr int kDigits = std::numeric_limits<T>::digits10;
@@ -38,11 +39,11 @@ std::string ElementText(const T& value) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "1" : "0";
   } else if constexpr (std::is_integral_v<T>) {
-    return StrCat(+value);  // bytes as numbers too
+    return StrCat(+value);  // prints bytes as numbers
   } else if constexpr (requires { value.real(); }) {
     return StrCat("(", Decimal(value.real()), ",", Decimal(value.imag()), ")");
   } else {
-    return StrCat(+value.value);  // quantized
+    return StrCat(+value.value);  // a quantized type
   }
 }
 
@@ -62,8 +63,8 @@ class Summary {
   }
 
  private:
-  // Every dimension but the outermost stands in brackets; those that would be empty for lack of
-  // room are left out.
+  // Puts every dimension but the outermost in brackets. Leaves out brackets that would be empty
+  // because the limit of elements is reached.
   void AddDimension(int dim) {
     const int64_t size = shape_.dim(dim);
     const bool innermost = dim + 1 == shape_.rank();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// _Send, _Recv and their host variants: the two ends of a cut edge. Both ends are in the host's
-// memory; on a GPU the executor copies at either side. Waiting for a value ends with the step: the
-// executor aborts the rendezvous when the step is cancelled.
+// _Send, _Recv and their host variants: the two ends of a cut edge. Both work on host memory; on a
+// GPU the executor copies to and from the device. When the step is cancelled, the executor aborts
+// the rendezvous, which ends the wait for a value.
 #include <optional>
 #include <utility>
 
@@ -64,7 +64,7 @@ class RecvKernel final : public AsyncKernel {
     if (rendezvous == nullptr) return std::move(done)(NoRendezvous());
     rendezvous->Recv(KeyHere(*key_, ctx), [&ctx, done = std::move(done)](
                                               Status status, Tensor value, bool is_dead) mutable {
-      // A dead value is an output left empty.
+      // An output that is not set is a dead value.
       if (status.ok() && !is_dead) ctx.SetOutput(0, std::move(value));
       std::move(done)(std::move(status));
     });
@@ -101,9 +101,11 @@ OP(_Send) {
   return TransferOp("Sends a tensor to the _Recv of the same name on another device.", true);
 }
 
-OP(_Recv) { return TransferOp("The tensor that the _Send of the same name sends.", false); }
-OP(_HostSend) { return TransferOp("As _Send, from the host's memory on every device.", true); }
-OP(_HostRecv) { return TransferOp("As _Recv, into the host's memory on every device.", false); }
+OP(_Recv) {
+  return TransferOp("Receives the tensor that the _Send of the same name sends.", false);
+}
+OP(_HostSend) { return TransferOp("The same as _Send, from host memory on every device.", true); }
+OP(_HostRecv) { return TransferOp("The same as _Recv, into host memory on every device.", false); }
 KERNEL_ANY_TYPE(_Send, SendKernel);
 KERNEL_ANY_TYPE(_Recv, RecvKernel);
 KERNEL_ANY_TYPE(_HostSend, SendKernel);

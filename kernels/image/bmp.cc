@@ -25,7 +25,7 @@ ImageFormat FormatOf(string_view data) {
 }
 
 Status DecodeBmp(string_view data, int channels, PixelSink sink) {
-  constexpr size_t kHeader = 32;  // what we look at of it
+  constexpr size_t kHeader = 32;  // the part of the header that is read
   if (data.size() < kHeader) {
     return InvalidArgument("Incomplete bmp content, requires at least ", kHeader, " bytes, has ",
                            data.size());
@@ -36,7 +36,7 @@ Status DecodeBmp(string_view data, int channels, PixelSink sink) {
     return n;
   };
   const int64_t offset = static_cast<uint32_t>(number(10));
-  const int64_t width = number(18), height = number(22);  // negative: the top row comes first
+  const int64_t width = number(18), height = number(22);  // negative: the first row is the top one
   uint16_t bits;
   std::memcpy(&bits, data.data() + 28, sizeof bits);
   if (bits != 8 && bits != 24 && bits != 32) {
@@ -61,7 +61,7 @@ Status DecodeBmp(string_view data, int channels, PixelSink sink) {
     const auto* line = reinterpret_cast<const uint8_t*>(data.data()) + from;
     for (int64_t i = 0; i < width; ++i, to += size.channels, line += stored) {
       for (int64_t c = 0; c < std::min<int64_t>(size.channels, 3); ++c) {
-        to[c] = line[stored == 1 ? 0 : 2 - c];  // blue comes first
+        to[c] = line[stored == 1 ? 0 : 2 - c];  // the file has blue first
       }
       if (size.channels == 4) to[3] = stored == 4 ? line[3] : 255;
     }

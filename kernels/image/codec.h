@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codecs: compressed images to pixels and back, over libpng, libjpeg-turbo and giflib.
+// Codecs: decode compressed images to pixels and encode pixels, by libpng, libjpeg-turbo and
+// giflib.
 //
-// The data is foreign: whatever it holds ends in pixels or in InvalidArgument, and no more memory
-// is taken than the pixels need, of which there are at most kPixelsMax (times channels and frames).
-// Thread-safe. Data is borrowed for the time of the call.
+// The data is untrusted: decoding any data ends with pixels or with InvalidArgument. It takes no
+// more memory than the pixels need; there are at most kPixelsMax pixels (times channels and
+// frames). Thread-safe. Data is borrowed during the call.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +21,29 @@ inline constexpr int64_t kPixelsMax = int64_t{1} << 29;
 struct ImageSize {
   int64_t frames = 1, height = 0, width = 0, channels = 0;
   int64_t elements() const { return frames * height * width * channels; }
-  // InvalidArgument if there are none, or too many.
+  // InvalidArgument if there are no pixels, or too many.
   Status Check(const char* format) const;
 };
 
-// Returns memory for the pixels; called once, when the size is known.
+// Returns memory for the pixels. Called once, when the size is known.
 using PixelSink = absl::FunctionRef<StatusOr<void*>(const ImageSize&)>;
 
-// `channels`: 1 grey, 2 with alpha, 3 RGB, 4 with alpha; 0: what there is in the file. Pixels are
+// `channels`: 1 grey, 2 grey with alpha, 3 RGB, 4 RGB with alpha; 0: as in the file. Pixels are
 // uint8, or uint16 if `wide`.
 Status DecodePng(string_view data, int channels, bool wide, PixelSink sink);
 Status EncodePng(const void* pixels, const ImageSize& size, bool wide, int compression,
                  std::string* png);
 
 struct JpegDecoding {
-  int channels = 0;  // 1, 3 or 0
+  int channels = 0;  // 1, 3 or 0 (as in the file)
   int ratio = 1;     // downscaling while decoding: 1, 2, 4 or 8
   bool fancy_upscaling = true;
-  bool recover_truncated = false;  // if at least this fraction of the rows is there:
+  bool recover_truncated = false;  // accept data with this fraction of the rows:
   float acceptable_fraction = 1;
   bool accurate = false;  // the slower inverse cosine transform
 };
 Status DecodeJpeg(string_view data, const JpegDecoding& options, PixelSink sink);
-// Size and components from the header alone.
+// Returns the size and the number of components, reading only the header.
 StatusOr<ImageSize> JpegSize(string_view data);
 
 struct JpegEncoding {
@@ -56,10 +57,10 @@ struct JpegEncoding {
 Status EncodeJpeg(const uint8_t* pixels, const ImageSize& size, const JpegEncoding& options,
                   std::string* jpeg);
 
-// Frames as they are shown one after the other, in RGB. `first_only`: the others are not decoded.
+// Decodes the frames in RGB, each as it is shown. `first_only`: decodes only the first one.
 Status DecodeGif(string_view data, bool first_only, PixelSink sink);
 
-// Uncompressed, of 8, 24 or 32 bits; `channels` 3, 4 or 0.
+// Decodes an uncompressed BMP of 8, 24 or 32 bits; `channels` is 3, 4 or 0 (as in the file).
 Status DecodeBmp(string_view data, int channels, PixelSink sink);
 
 enum class ImageFormat { kUnknown, kPng, kJpeg, kGif, kBmp };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Image files to pixels and back; and data that is no image, cut short, or has bits flipped, of
-// which no byte may end in anything but pixels or InvalidArgument.
+// Tests decoding and encoding of images, and decoding of data that is not an image, is truncated,
+// or has flipped bits: all of it must end with pixels or InvalidArgument.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ std::string Mistake(const char* op, const std::string& data, const Attrs& attrs 
   return std::string(Decode(op, data, attrs).status().message());
 }
 
-// A smooth image, which JPEG keeps well.
+// Returns a smooth image, which JPEG changes little.
 Tensor Gradient(int64_t height, int64_t width, int64_t channels) {
   Tensor t(DType::kUint8, Shape({height, width, channels}));
   for (int64_t i = 0; i < t.num_elements(); ++i) {
@@ -44,7 +44,8 @@ Tensor Gradient(int64_t height, int64_t width, int64_t channels) {
   return t;
 }
 
-// Two frames of 3 x 2 pixels; the second covers a part, with a transparent pixel.
+// Returns a GIF of two frames of 3 x 2 pixels; the second covers a part of the image and has a
+// transparent pixel.
 const std::string& Animation() {
   static const char bytes[] =
       "\x47\x49\x46\x38\x39\x61\x03\x00\x02\x00\x81\x00\x00\x00\x00\x00\xff\x00\x00\x00\xff\x00\x0a"
@@ -53,13 +54,13 @@ const std::string& Animation() {
   static const std::string& data = *new std::string(bytes, sizeof bytes - 1);
   return data;
 }
-// A frame of one color of Gif(): 0 red, 1 green, 2 blue, 3 grey (9, 9, 9).
+// A frame of one color for Gif(): 0 red, 1 green, 2 blue, 3 grey (9, 9, 9).
 struct GifFrame {
   char left, top, width, height, color;
 };
 
-// A screen of 2 x 2 pixels, which frames need not keep to. Codes have three bits and are never
-// shortened: a Clear (4) stands before each pixel, 5 ends.
+// Returns a GIF with a screen of 2 x 2 pixels; frames may be larger. It is not compressed: all
+// codes have three bits, with a Clear code (4) before each pixel; 5 is the end.
 std::string Gif(const std::vector<GifFrame>& frames) {
   std::string gif("GIF89a\2\0\2\0\x81\0\0\xff\0\0\0\xff\0\0\0\xff\x09\x09\x09", 25);
   for (const GifFrame& frame : frames) {
@@ -80,7 +81,7 @@ std::string Gif(const std::vector<GifFrame>& frames) {
   return gif + ';';
 }
 
-// One row of two pixels, blue first, padded to four bytes.
+// Returns a BMP of one row of two pixels, blue first, padded to four bytes.
 const std::string& Bitmap() {
   static const char bytes[] =
       "BM\x3e\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0\1\0\0\0\1\0\x18\0\0\0\0\0\x08\0\0\0"
@@ -177,7 +178,7 @@ TEST(JpegTest, CropsAWindow) {
   EXPECT_THAT(std::string(outside.status().message()), HasSubstr("crop window"));
 }
 
-// As TensorFlow decodes it.
+// The expected pixels are those that TensorFlow decodes.
 TEST(GifTest, FramesCoverWhatWasThereBefore) {
   const auto image = Decode("DecodeGif", Animation());
   ASSERT_TRUE(image.ok()) << image.status();
@@ -193,14 +194,15 @@ TEST(GifTest, FramesCoverWhatWasThereBefore) {
             Shape({1, 2, 2, 3}));
 }
 
-// As TensorFlow decodes it: the canvas is as wide as the widest frame and as high as the highest.
+// The expected pixels are those that TensorFlow decodes: the canvas has the width of the widest
+// frame and the height of the highest.
 TEST(GifTest, FramesOfDifferentSize) {
   const std::string wide_then_high =
       Gif({{0, 0, 1, 1, 0}, {0, 0, 3, 1, 1}, {0, 0, 1, 2, 2}, {2, 1, 2, 2, 3}, {9, 9, 1, 1, 0}});
   const auto image = Decode("DecodeGif", wide_then_high);
   ASSERT_TRUE(image.ok()) << image.status();
   ASSERT_EQ(image->shape(), Shape({5, 2, 3, 3}));
-  std::string colors;  // by their first letter; a dot for black
+  std::string colors;  // first letters of the colors; a dot for black
   for (int64_t i = 0; i < image->num_elements(); i += 3) {
     const uint8_t* rgb = image->data<uint8_t>() + i;
     colors += rgb[0] == 255 ? 'r' : rgb[1] == 255 ? 'g' : rgb[2] == 255 ? 'b' : rgb[0] ? '9' : '.';
@@ -243,13 +245,13 @@ TEST(HostileTest, CutShortOrDamagedDataIsAnErrorAtMost) {
   for (const std::string& image : images) {
     ASSERT_TRUE(Decode("DecodeImage", image).ok());
     for (size_t n = 0; n < image.size(); n += 3) {
-      // A picture may be whole before its trailer is.
+      // A truncated image may decode if only its trailer is missing.
       (void)Decode("DecodeImage", image.substr(0, n)).ok();
     }
     for (size_t i = 0; i < image.size() * 8; i += 5) {
       std::string damaged = image;
       damaged[i / 8] = static_cast<char>(damaged[i / 8] ^ 1 << i % 8);
-      // Sizes of some gigabytes are legal; this test has no memory for them.
+      // Sizes of some gigabytes are legal, but this test does not have the memory for them.
       if (i / 8 >= 4 && i / 8 < 32 && damaged[i / 8] != image[i / 8] && i % 8 > 3) continue;
       const auto result = Decode("DecodeImage", damaged);
       if (!result.ok()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RGBToHSV, HSVToRGB, AdjustHue, AdjustSaturation, AdjustContrast, AdjustContrastv2.
+// Ops on colors: RGBToHSV, HSVToRGB, AdjustHue, AdjustSaturation, AdjustContrast, AdjustContrastv2.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -41,7 +41,7 @@ void ToRgb(const Hsv<F>& x, F* rgb) {
   }
 }
 
-// Calls map(in, out) for each pixel of three numbers, in F.
+// Calls map(in, out) for each pixel (three numbers of type F).
 template <class F, class Map>
 void MapPixels(KernelContext& ctx, const Tensor& images, Tensor* out, const Map& map) {
   constexpr int64_t kBlock = 256;  // pixels converted at once
@@ -142,8 +142,8 @@ class AdjustSaturationKernel final : public Kernel {
   }
 };
 
-// Multiplies the distance of each pixel from the mean of its channel in its image; `limit` has the
-// last word on each number.
+// Multiplies the distance of each pixel from the mean of its channel in its image; `limit` is
+// applied to each result.
 template <class Limit>
 Status StretchContrast(KernelContext& ctx, const Limit& limit) {
   const Tensor& images = ctx.input(0);
@@ -182,7 +182,7 @@ class AdjustContrastKernel final : public Kernel {
   }
 };
 
-// The first version takes images of any type and gives floats within limits.
+// The first version takes images of any type, and returns floats within limits.
 class ClampedContrastKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     for (int i : {2, 3}) {
@@ -220,8 +220,8 @@ OpDef AdjustDef(const char* doc, const char* amount) {
           .examples = {{.inputs = {{kColors}, {{{}, {0.3}}}}}}};
 }
 
-// The derivative of the conversion as graph maths. Which of the three colors is the largest and
-// which the smallest says which formula holds; of equal ones the first is taken.
+// The derivative of the conversion, as a graph. The formula depends on which color is the largest
+// and which the smallest; of equal colors the first counts.
 std::vector<Gradient> HsvGradient(const GradientScope& g) {
   const DType type = g.dtype();
   const Output axis = g.Const<int32_t>(-1);
@@ -231,10 +231,10 @@ std::vector<Gradient> HsvGradient(const GradientScope& g) {
   const Output max = hsv[2], min = Call("Min", {g.x(), axis}, {{"keep_dims", true}});
   const Output range = max - min;
   const Output colored = number(Greater(range, ZerosLike(range)));
-  const Output safe = range + (1.0 - colored);  // no division by zero where all are equal
+  const Output safe = range + (1.0 - colored);  // avoids division by zero if all are equal
   const Output positive = number(Greater(max, ZerosLike(max)));
   const Output safe_max = max + (1.0 - positive);
-  // One for the color that is the largest, and for the one that is the smallest.
+  // Masks: one for the color that is the extremum, zero for the other colors.
   const auto first_of = [&](Output extremum) {
     Outputs is(3);
     is[0] = number(Equal(rgb[0], extremum));
@@ -248,7 +248,7 @@ std::vector<Gradient> HsvGradient(const GradientScope& g) {
     const int next = (c + 1) % 3, last = (c + 2) % 3;
     // Saturation is 1 - min / max; value is max.
     const Output saturation = (largest[c] * min / safe_max - smallest[c]) / safe_max * positive;
-    // Hue is (difference of the two others) / (6 * range) beside a constant.
+    // Hue is (difference of the two other channels) / (6 * range) plus a constant.
     const Output sign = largest[last] - largest[next];
     const Output difference = largest[0] * (rgb[1] - rgb[2]) + largest[1] * (rgb[2] - rgb[0]) +
                               largest[2] * (rgb[0] - rgb[1]);
@@ -263,7 +263,9 @@ std::vector<Gradient> HsvGradient(const GradientScope& g) {
 
 OP(RGBToHSV) {
   return {
-      .doc = "Hue, saturation and value, all in [0, 1], of colors in the last dimension.",
+      .doc =
+          "Converts RGB colors in the last dimension to hue, saturation and value, all in "
+          "[0, 1].",
       .inputs = {{"images", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kFloating, DType::kFloat}},
@@ -276,7 +278,7 @@ KERNEL(RGBToHSV, RgbToHsv, half, bfloat16, float, double);
 
 OP(HSVToRGB) {
   return {
-      .doc = "The colors of hue, saturation and value in the last dimension.",
+      .doc = "Converts hue, saturation and value in the last dimension to RGB colors.",
       .inputs = {{"images", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kFloating, DType::kFloat}},
@@ -288,7 +290,7 @@ OP(HSVToRGB) {
 KERNEL(HSVToRGB, HsvToRgb, half, bfloat16, float, double);
 
 OP(AdjustHue) {
-  return AdjustDef("Turns the hue of images by delta, a full circle being 1.", "delta");
+  return AdjustDef("Rotates the hue of images by delta; 1 is a full circle.", "delta");
 }
 KERNEL(AdjustHue, AdjustHueKernel, half, float);
 OP(AdjustSaturation) { return AdjustDef("Multiplies the saturation of images by scale.", "scale"); }
@@ -304,7 +306,8 @@ KERNEL(AdjustContrastv2, AdjustContrastKernel, half, float);
 OP(AdjustContrast) {
   return {
       .doc =
-          "What AdjustContrastv2 does, of images of any type, limited to [min_value, max_value].",
+          "The same as AdjustContrastv2, for images of any type; the result is limited to "
+          "[min_value, max_value].",
       .inputs = {{"images", "T"},
                  {"contrast_factor", "float"},
                  {"min_value", "float"},

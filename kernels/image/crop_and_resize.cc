@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CropAndResize and its gradients: boxes of images, each resized to the same size.
+// CropAndResize and its gradients: cut boxes out of images and resize all of them to the same size.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -13,13 +13,14 @@
 namespace penstock {
 namespace {
 
-// One dimension of one crop: where position i of `crop` lies between the elements of an image.
+// One dimension of one crop: maps position i of the crop to a position between elements of the
+// image.
 struct Axis {
   int64_t in = 0, crop = 0;
-  float begin = 0, end = 0;  // of the box, 0 and 1 being the first and last element
+  float begin = 0, end = 0;  // of the box; 0 and 1 are the first and the last element
 
   float last() const { return static_cast<float>(in - 1); }
-  // Steps of the image per step of the crop, for a box that is all of it.
+  // Returns the step in the image per step in the crop, for a box that covers the image.
   float ratio() const { return crop > 1 ? last() / static_cast<float>(crop - 1) : 0; }
   float Position(int64_t i) const {
     return crop > 1 ? begin * last() + static_cast<float>(i) * ((end - begin) * ratio())
@@ -27,9 +28,9 @@ struct Axis {
   }
   struct Neighbours {
     int64_t low, high;
-    float fraction;  // of the way from low to high
+    float fraction;  // position between low and high, from 0 to 1
   };
-  // False outside of the image.
+  // Returns false if the position is outside of the image.
   bool At(int64_t i, bool nearest, Neighbours* n) const {
     const float position = Position(i);
     if (!(position >= 0 && position <= last())) return false;
@@ -49,7 +50,7 @@ class CropKernel : public Kernel {
     return OkStatus();
   }
 
-  // Checks boxes [n, 4] and box_ind [n], which choose among `batch` images.
+  // Checks boxes [n, 4] and box_ind [n], the index of each box's image among `batch` images.
   static Status CheckBoxes(const Tensor& boxes, const Tensor& box_ind, int64_t batch) {
     if (boxes.rank() != 2 || boxes.dim(1) != 4) {
       return InvalidArgument("boxes must have shape [num_boxes, 4], have ",
@@ -96,7 +97,7 @@ class CropKernel : public Kernel {
   bool nearest_ = false;
 };
 
-// The four pixels around a position of an image.
+// The four pixels around a position in an image.
 struct Corners {
   const float *top_left, *top_right, *bottom_left, *bottom_right;
   Corners(const float* image, const ImageBatch& b, const Axis::Neighbours& r,
@@ -107,7 +108,8 @@ struct Corners {
         bottom_right(image + r.high * b.row() + c.high * b.channels) {}
 };
 
-// All images as floats. Crops of few boxes convert more than they need; they are rare.
+// Converts all images to floats. With few boxes this converts more than needed, but that case is
+// rare.
 std::vector<float> Floats(const Tensor& t) {
   std::vector<float> values(t.num_elements());
   ToFloats(t, 0, values.data(), t.num_elements());
@@ -176,7 +178,7 @@ class CropGradImage final : public CropKernel {
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
     std::vector<float> sums(shape.num_elements());
-    // In order: boxes may overlap.
+    // Boxes may overlap, so they are added one after the other.
     for (int64_t box = 0; box < crops.batch; ++box) {
       float* image = sums.data() + ctx.input(2).data<int32_t>()[box] * to.image();
       const float* grads = ctx.input(0).data<float>() + box * crops.image();
@@ -228,7 +230,7 @@ class CropGradBoxes final : public CropKernel {
             [&](int64_t y, int64_t x, const auto& r, const auto& c) {
               const Corners p(image, in, r, c);
               const float* g = grads + y * crops.row() + x * crops.channels;
-              float dy = 0, dx = 0;  // how the sum moves with the position
+              float dy = 0, dx = 0;  // derivatives of the sum by the position
               for (int64_t i = 0; i < in.channels; ++i) {
                 dy += g[i] * ((1 - c.fraction) * (p.bottom_left[i] - p.top_left[i]) +
                               c.fraction * (p.bottom_right[i] - p.top_right[i]));
@@ -244,7 +246,7 @@ class CropGradBoxes final : public CropKernel {
     return OkStatus();
   }
 
-  // And the position with the ends of the box.
+  // Adds the derivatives of the position by the ends of the box.
   static void Add(const Axis& axis, int64_t i, float slope, float* begin, float* end) {
     const float to_end = axis.crop > 1 ? static_cast<float>(i) * axis.ratio() : 0.5f * axis.last();
     *begin += slope * (axis.last() - to_end);
@@ -303,8 +305,9 @@ const ExampleTensor kIndices = {{2}, {1, 0}};
 OP(CropAndResize) {
   return {
       .doc =
-          "Cuts boxes [y1, x1, y2, x2], in fractions of the size, out of the images box_ind and "
-          "resizes them to crop_size; outside of the image is extrapolation_value.",
+          "Crops boxes [y1, x1, y2, x2], in fractions of the image size, from the images "
+          "box_ind, and resizes them to crop_size. Outside an image, pixels have "
+          "extrapolation_value.",
       .inputs = {{"image", "T"}, {"boxes", "float"}, {"box_ind", "int32"}, {"crop_size", "int32"}},
       .outputs = {{"crops", "float"}},
       .types = {{"T", kPixelTypes}},
@@ -312,7 +315,7 @@ OP(CropAndResize) {
       .shape = CropShape,
       .gradient = CropGradient,
       .examples = {{.inputs = {{kImage}, {kBoxes}, {kIndices}, {{{2}, {2, 3}}}},
-                    .check_gradient = false}},  // results are floats
+                    .check_gradient = false}},  // the results are floats
   };
 }
 KERNEL_ANY_TYPE(CropAndResize, CropAndResize);

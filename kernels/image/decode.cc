@@ -2,8 +2,8 @@
 //
 // DecodePng, DecodeJpeg, DecodeGif, DecodeBmp, DecodeImage, DecodeAndCropJpeg, ExtractJpegShape.
 //
-// The ops named after PNG, JPEG and GIF take any of the three: data decides, the name only says
-// what shape comes out.
+// The ops named after PNG, JPEG and GIF decode all three formats: the data determines the format,
+// the op only the shape of the output.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -67,7 +67,7 @@ class DecodeKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const string_view data, Contents(ctx.input(0)));
     const ImageFormat format = FormatOf(data);
-    // In the type that the decoder makes; the output where that is what is asked for.
+    // Decodes in the decoder's type; directly into the output if that is the requested type.
     const bool wide = format == ImageFormat::kPng && dtype_ != DType::kUint8;
     const DType made = wide ? DType::kUint16 : DType::kUint8;
     Tensor pixels;
@@ -123,7 +123,7 @@ class DecodeKernel final : public Kernel {
     return Shape::Make(Dims{size.height, size.width, size.channels});
   }
 
-  // Fills the output from `pixels` of a narrower type: floats lie in [0, 1].
+  // Converts `pixels` to the wider type of the output: floats are in [0, 1].
   Status Widen(KernelContext& ctx, const Tensor& pixels) const {
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, pixels.shape(), &out));
@@ -204,7 +204,7 @@ class ExtractJpegShapeKernel final : public Kernel {
   }
 };
 
-// [height, width, channels]
+// Sets the output's shape to [height, width, channels], as far as known.
 Status ImageShape(ShapeScope& s) {
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   const int64_t channels = s.attr<int64_t>("channels");
@@ -254,7 +254,7 @@ KERNEL_ANY_TYPE(DecodeJpeg, DecodeKernel);
 
 OP(DecodeAndCropJpeg) {
   return {
-      .doc = "Decodes the part [y, x, height, width] of a JPEG.",
+      .doc = "Decodes the window [y, x, height, width] of a JPEG.",
       .inputs = {{"contents", "string"}, {"crop_window", "int32"}},
       .outputs = {{"image", "uint8"}},
       .attrs = JpegAttrs(),
@@ -297,8 +297,9 @@ KERNEL_ANY_TYPE(DecodeBmp, DecodeKernel);
 OP(DecodeImage) {
   return {
       .doc =
-          "Decodes a PNG, JPEG, GIF or BMP. An animation gives a dimension of frames in front, "
-          "or only its first frame without expand_animations. Floats lie in [0, 1].",
+          "Decodes a PNG, JPEG, GIF or BMP. An animation has a leading dimension of frames; "
+          "without expand_animations only its first frame is returned. Float results are in "
+          "[0, 1].",
       .inputs = {{"contents", "string"}},
       .outputs = {{"image", "dtype"}},
       .types = {{"dtype", {DType::kUint8, DType::kUint16, DType::kFloat}, DType::kUint8}},
@@ -316,7 +317,7 @@ KERNEL_ANY_TYPE(DecodeImage, DecodeKernel);
 
 OP(ExtractJpegShape) {
   return {
-      .doc = "Height, width and channels of a JPEG, from its header.",
+      .doc = "Returns height, width and channels of a JPEG, from its header.",
       .inputs = {{"contents", "string"}},
       .outputs = {{"image_shape", "output_type"}},
       .types = {{"output_type", kIndex, DType::kInt32}},

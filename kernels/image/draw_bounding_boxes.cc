@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DrawBoundingBoxes, with colors of its own, and V2, with given ones.
+// DrawBoundingBoxes, which chooses the colors, and V2, which has an input for the colors.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -18,7 +18,7 @@ constexpr Color kColors[] = {
     {1, 1, 0, 1},       {0, 0, 1, 1},    {1, 0, 0, 1},    {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
     {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
 
-// The side of a box along one dimension: first and last pixel, as far as they lie inside.
+// The extent of a box along one dimension: the first and the last pixel within the image.
 struct Side {
   int64_t first, last, size;
   Side(float from, float to, int64_t size)
@@ -100,8 +100,8 @@ class DrawBoxes final : public Kernel {
 
 OpDef DrawDef(bool v2) {
   OpDef def{.doc =
-                "Draws the outlines of boxes [y1, x1, y2, x2], in fractions of the size, into "
-                "copies of images.",
+                "Draws the outlines of boxes [y1, x1, y2, x2], in fractions of the image size, "
+                "into copies of images.",
             .inputs = {{"images", "T"}, {"boxes", "float"}},
             .outputs = {{"output", "T"}},
             .types = {{"T", {DType::kFloat, DType::kHalf}, DType::kFloat}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EncodePng, EncodeJpeg, EncodeJpegVariableQuality.
+// EncodePng, EncodeJpeg, EncodeJpegVariableQuality: encode images.
 #include <cstdint>
 #include <string>
 
@@ -19,7 +19,7 @@ class EncodePngKernel final : public Kernel {
     return InvalidArgument("compression should be in [-1,9], got ", compression_);
   }
 
-  // [..., height, width, channels]
+  // The input is [..., height, width, channels].
   Status Compute(KernelContext& ctx) override {
     const Tensor& image = ctx.input(0);
     const int rank = image.rank();

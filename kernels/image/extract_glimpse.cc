@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExtractGlimpse, in two versions: a window of each image around a point; what lies outside of the
-// image is noise.
+// ExtractGlimpse, in two versions: cuts a window around a point out of each image; pixels outside
+// of the image are noise.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -61,8 +61,8 @@ class ExtractGlimpse final : public Kernel {
     return OkStatus();
   }
 
-  // The first pixel under a window of `size` pixels. The versions differ in when the offset is that
-  // of the window's middle.
+  // Returns the first pixel under a window of `size` pixels. The versions differ in when the offset
+  // refers to the window's centre.
   int64_t First(float offset, int64_t in, int64_t size) const {
     const auto extent = static_cast<float>(in), window = static_cast<float>(size);
     if (normalized_) offset *= extent;
@@ -72,11 +72,11 @@ class ExtractGlimpse final : public Kernel {
     } else if (centered_) {
       offset = normalized_ ? offset / 2 + extent / 2 - window / 2 : offset + extent / 2;
     }
-    constexpr float kFar = 1e9f;  // outside of any image; NaN as well
+    constexpr float kFar = 1e9f;  // outside of any image, as is NaN
     return static_cast<int64_t>(offset > -kFar && offset < kFar ? offset : kFar);
   }
 
-  // Uniform in [0, 1), or normal, with the extent of the input's values.
+  // The noise is uniform in [0, 1), or normal, with the range of the input's values.
   void FillWithNoise(Env& env, const Tensor& input, float* to, int64_t n) const {
     std::fill_n(to, n, 0.f);
     const int64_t count = input.num_elements();
@@ -107,9 +107,9 @@ class ExtractGlimpse final : public Kernel {
 
 OpDef GlimpseDef() {
   return {.doc =
-              "A window of `size` of each image, at `offsets`: in fractions of the size "
-              "(normalized), from the middle of the image (centered). What lies outside is "
-              "noise.",
+              "Extracts a window of `size` from each image, at `offsets`: in fractions of the "
+              "image size if `normalized`, relative to the center of the image if `centered`. "
+              "Pixels outside the image are noise.",
           .inputs = {{"input", "float"}, {"size", "int32"}, {"offsets", "float"}},
           .outputs = {{"glimpse", "float"}},
           .attrs = {{"centered", true},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records are read one by one, and sizes checked before anything is decoded: giflib's own reader of
-// whole files takes whatever memory a header asks for.
+// Decodes GIFs record by record, and checks sizes before it decodes anything: giflib's own function
+// for whole files allocates any amount of memory that a header asks for.
 #include <gif_lib.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Close {
 
 using GifFile = std::unique_ptr<GifFileType, Close>;
 
-// Null if the header is wrong. Reads from `*data`, which shrinks.
+// Returns null if the header is malformed. Reads from `*data` and removes from it what was read.
 GifFile Open(string_view* data) {
   int error = 0;
   return GifFile(DGifOpen(data, ReadBytes, &error));
@@ -42,8 +42,8 @@ Status Invalid(const GifFileType& gif) {
   return InvalidArgument("Invalid GIF data: ", why == nullptr ? "unknown error" : why);
 }
 
-// Finds the size of the canvas: that of the widest and of the highest frame. Stops at a defect;
-// frames behind it do not count.
+// Finds the size of the canvas: the width of the widest frame and the height of the highest. Stops
+// at a malformed frame; later frames do not count.
 class GifMeasure {
  public:
   explicit GifMeasure(GifFileType& gif) : gif_(gif) {}
@@ -86,7 +86,7 @@ class GifMeasure {
 
 class GifReader {
  public:
-  // `canvas` says how large each frame becomes.
+  // `canvas` is the size to which each frame is extended.
   GifReader(GifFileType& gif, const ImageSize& canvas) : gif_(gif), size_(canvas) {}
 
   // Appends the frames to *pixels.
@@ -105,7 +105,7 @@ class GifReader {
       }
     }
   }
-  // The size of the complete frames.
+  // Returns the size of the frames that are complete.
   ImageSize size() const {
     ImageSize size = size_;
     size.frames = complete_;
@@ -116,7 +116,7 @@ class GifReader {
  private:
   Status ReadExtension() {
     int code;
-    GifByteType* block;  // a length, and as many bytes
+    GifByteType* block;  // its length, followed by its bytes
     if (DGifGetExtension(&gif_, &code, &block) == GIF_ERROR) return Invalid(gif_);
     while (block != nullptr) {
       GraphicsControlBlock control;
@@ -140,7 +140,7 @@ class GifReader {
     RETURN_IF_ERROR(size_.Check("GIF"));
     const size_t one = size_.height * size_.width * 3, begin = pixels_.size();
     pixels_.resize(begin + one);
-    // Pixels that a frame does not cover stay as they were.
+    // Pixels that a frame does not cover keep their values.
     if (!first) std::copy_n(pixels_.data() + begin - one, one, pixels_.data() + begin);
     return DrawFrame(frame, pixels_.data() + begin);
   }
@@ -148,7 +148,8 @@ class GifReader {
   Status DrawFrame(const GifImageDesc& frame, uint8_t* canvas) {
     const ColorMapObject* colors = frame.ColorMap != nullptr ? frame.ColorMap : gif_.SColorMap;
     if (colors == nullptr) return InvalidArgument("Invalid GIF data: a frame without colors");
-    constexpr int kFirst[] = {0, 4, 2, 1}, kStep[] = {8, 8, 4, 2};  // of interlaced rows
+    // The first row and the step of each interlaced pass.
+    constexpr int kFirst[] = {0, 4, 2, 1}, kStep[] = {8, 8, 4, 2};
     std::vector<GifPixelType> line(frame.Width);
     for (int pass = 0; pass < (frame.Interlace ? 4 : 1); ++pass) {
       for (int r = frame.Interlace ? kFirst[pass] : 0; r < frame.Height;
@@ -193,7 +194,7 @@ Status DecodeGif(string_view data, bool first_only, PixelSink sink) {
   if (twin == nullptr || gif == nullptr) return InvalidArgument("Invalid GIF header");
   GifReader reader(*gif, GifMeasure(*twin).Measure());
   const Status read = reader.Read(first_only);
-  // Frames in front of a defect are good.
+  // Frames before a malformed one are returned.
   if (!read.ok() && reader.size().frames == 0) return read;
   const ImageSize size = reader.size();
   RETURN_IF_ERROR(size.Check("GIF"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resizing, crops, boxes and colors. The expected numbers are TensorFlow's.
+// Tests resizing, crops, boxes and colors. The expected numbers are TensorFlow's.
 #include <string>
 #include <vector>
 
@@ -171,7 +171,7 @@ TEST(ColorTest, AgreesWithTensorFlow) {
               Near({-.075, .55, 1.1, 1.325, -.25, .3, .525, .55, .5, .125, .95, .1}));
 }
 
-// The numbers are those of TensorFlow 2.21.
+// The expected numbers are those of TensorFlow 2.21.
 TEST(ColorTest, ContrastWithinLimits) {
   const auto contrast = [](Tensor images, float factor, float low, float high) {
     return RunOne("AdjustContrast", {std::move(images), Tensor::Scalar(factor), Tensor::Scalar(low),
@@ -187,7 +187,7 @@ TEST(ColorTest, ContrastWithinLimits) {
               Near({3, 3, 3.015, 22.005, 31.005, 40.005, 58.995, 67.995, 70.5, 70.5, 70.5, 70.5}));
   EXPECT_THAT(contrast(Tensor::Of<int32_t>({1, 2, 2, 3}, ints), -2.3f, -30, 50),
               Near({50, 50, 50, 31.55, 40.55, 49.55, -30, -21.55, -12.55, -30, -30, -30}));
-  // Limits the wrong way round: the lower one has the last word.
+  // If the limits are reversed, the lower one wins.
   EXPECT_THAT(contrast(Tensor::Of<int32_t>({1, 2, 2, 3}, ints), 1.37f, 50, -50),
               Near(std::vector<float>(12, 50)));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libjpeg reports errors through a handler that must not return: ours jumps. What stands between
-// setjmp and the calls that may fail has no destructors, and lives in an object that outlasts it.
+// JPEG by libjpeg. It reports errors through a handler that must not return, so ours jumps. Between
+// setjmp and the calls that may fail, there are only objects without destructors, owned by an
+// object that outlives the jump.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
@@ -10,7 +11,7 @@
 
 #include "kernels/image/codec.h"
 
-// After <cstdio>, which it needs.
+// Included after <cstdio>, on which it depends.
 #include <jpeglib.h>
 
 namespace penstock {
@@ -33,7 +34,7 @@ struct JpegError {
   }
 };
 
-// Reads from memory and says whether the data ended before the image did.
+// Reads from memory and records whether the data ended before the image did.
 struct MemorySource {
   jpeg_source_mgr manager;
   bool truncated = false;
@@ -106,8 +107,7 @@ class JpegReader {
   }
   const ImageSize& size() const { return size_; }
 
-  // Rows that are missing become what libjpeg makes of them. `line` holds a row of the file's
-  // components.
+  // Missing rows get the pixels that libjpeg fills in. `line` holds a row of the file's components.
   bool ReadRows(unsigned char* pixels, unsigned char* line) {
     if (setjmp(error_.jump) != 0) return false;
     jpeg_start_decompress(&info_);
@@ -127,7 +127,8 @@ class JpegReader {
   const char* error() const { return error_.message; }
 
  private:
-  // Adobe's programs store the inks inverted, and nearly all such files are theirs.
+  // Assumes inverted inks, because Adobe's programs write nearly all CMYK files and store them
+  // inverted.
   void ToRgb(const unsigned char* cmyk, unsigned char* rgb) const {
     for (int64_t i = 0; i < size_.width; ++i) {
       const int k = cmyk[4 * i + 3];
@@ -236,7 +237,7 @@ StatusOr<ImageSize> JpegSize(string_view data) {
 
 Status EncodeJpeg(const uint8_t* pixels, const ImageSize& size, const JpegEncoding& options,
                   std::string* jpeg) {
-  constexpr int64_t kMax = 65500;  // of the format
+  constexpr int64_t kMax = 65500;  // limit of the format
   if (size.height < 1 || size.width < 1 || size.height > kMax || size.width > kMax) {
     return InvalidArgument("a JPEG has 1 to ", kMax, " rows and columns, not ", size.height, " x ",
                            size.width);

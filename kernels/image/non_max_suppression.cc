@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NonMaxSuppression in its versions: boxes in order of their scores, without those that overlap a
-// better one too much.
+// The versions of NonMaxSuppression: select boxes in order of their scores, without those that
+// overlap a better one too much.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,17 +25,17 @@ struct Selection {
 struct Thresholds {
   float overlap = 0.5f;
   float score = std::numeric_limits<float>::lowest();
-  float soft_sigma = 0;  // above 0 overlapping lowers scores, and drops nothing by itself
+  float soft_sigma = 0;  // above 0, overlap lowers scores but does not drop boxes
 };
 
-// Greedily, the best first. `overlap(i, j)` of two boxes.
+// Selects greedily, the best first. `overlap(i, j)` returns the overlap of two boxes.
 template <class Overlap>
 Selection Select(const std::vector<float>& scores, int64_t max_size, const Thresholds& t,
                  const Overlap& overlap) {
   struct Candidate {
     int32_t box;
     float score;
-    size_t compared = 0;  // with so many of the selected
+    size_t compared = 0;  // the number of selected boxes it was compared with
     bool operator<(const Candidate& o) const {
       return score == o.score ? box > o.box : score < o.score;
     }
@@ -63,13 +63,13 @@ Selection Select(const std::vector<float>& scores, int64_t max_size, const Thres
       selected.indices.push_back(next.box);
       selected.scores.push_back(next.score);
     } else if (next.score > t.score) {
-      queue.push(next);  // its turn comes later
+      queue.push(next);  // it is compared again later
     }
   }
   return selected;
 }
 
-// Intersection over union of boxes [y1, x1, y2, x2], any two opposite corners.
+// Intersection over union of boxes [y1, x1, y2, x2]: any two opposite corners.
 struct BoxOverlap {
   const float* boxes;
   struct Box {
@@ -90,8 +90,8 @@ struct BoxOverlap {
   }
 };
 
-// V1 has its threshold as an attribute; the others have inputs, as many as the version has; the one
-// WithOverlaps takes a matrix of overlaps in place of boxes.
+// V1 has its threshold as an attribute; later versions have inputs. The op WithOverlaps takes a
+// matrix of overlaps instead of boxes.
 class NonMaxSuppression final : public Kernel {
   Status Init(const KernelInit& node) override {
     overlaps_ = node.op.name == "NonMaxSuppressionWithOverlaps";
@@ -144,7 +144,8 @@ class NonMaxSuppression final : public Kernel {
     return OkStatus();
   }
 
-  // Indices; of V5 scores; of V4 and V5 how many there are, the others being zeros.
+  // Writes the indices; for V5 also the scores; for V4 and V5 also the number of selected boxes. If
+  // pad_, the remaining elements are zeros.
   Status Output(KernelContext& ctx, const Selection& selected, int64_t max_size) const {
     const auto count = static_cast<int64_t>(selected.indices.size());
     const Shape shape({pad_ ? max_size : count});
@@ -191,14 +192,14 @@ Status SuppressionShape(ShapeScope& s) {
 const DTypes kBoxTypes = {DType::kHalf, DType::kFloat};
 
 constexpr char kDoc[] =
-    "Indices of boxes, the best scores first, of which none overlaps a better one by more than "
-    "iou_threshold (intersection over union); at most max_output_size, and only scores above "
-    "score_threshold.";
+    "Selects up to max_output_size boxes with scores above score_threshold, the best "
+    "first, such that no box overlaps a better one by more than iou_threshold "
+    "(intersection over union). Returns their indices.";
 
 const ExampleTensor kBoxes = {{3, 4}, {0, 0, 1, 1, 0, 0.1, 1, 1.1, 0, 2, 1, 3}};
 const ExampleTensor kScores = {{3}, {0.9, 0.75, 0.6}}, kCount = {{}, {3}}, kHalf = {{}, {0.5}};
 
-// V2 to V5: with more thresholds and outputs.
+// Defines V2 to V5, which have more thresholds and outputs.
 OpDef SuppressionDef(int version) {
   const char* threshold = version == 5 ? "T" : "T_threshold";
   OpDef def{.doc = kDoc,
@@ -249,7 +250,9 @@ OP(NonMaxSuppressionV4) { return SuppressionDef(4); }
 OP(NonMaxSuppressionV5) { return SuppressionDef(5); }
 OP(NonMaxSuppressionWithOverlaps) {
   return {
-      .doc = "NonMaxSuppression with the overlaps of all pairs given as a matrix.",
+      .doc =
+          "The same as NonMaxSuppression, with the overlaps of all pairs of boxes given as "
+          "a matrix.",
       .inputs = {{"overlaps", "float"},
                  {"scores", "float"},
                  {"max_output_size", "int32"},

@@ -61,7 +61,7 @@ StatusOr<ImageBatch> ImageBatch::Of(const char* what, const Shape& shape) {
     return InvalidArgument(what, " must be 4-dimensional, has shape ", shape.ToString());
   }
   const ImageBatch b{shape.dim(0), shape.dim(1), shape.dim(2), shape.dim(3)};
-  constexpr int64_t kMax = int64_t{1} << 24;  // indices are computed in float, as everywhere
+  constexpr int64_t kMax = int64_t{1} << 24;  // indices are computed in float
   if (b.height < 1 || b.width < 1 || b.channels < 1 || b.height > kMax || b.width > kMax) {
     return InvalidArgument(what, " must have between 1 and ", kMax,
                            " rows and columns and at least a channel, has shape ",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by image ops: pixels of any type as floats, and the sizes of batches of images.
+// Shared by image ops: converts pixels of any type to floats and back, and reads the sizes of
+// batches of images.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +13,24 @@
 
 namespace penstock {
 
-// Converts n elements of a real type that start at element `first` of `from`.
+// Converts n elements of a real type, from element `first` of `from` on, to floats.
 void ToFloats(const Tensor& from, int64_t first, float* to, int64_t n);
-// And back, if `to` is of a floating type.
+// Converts n floats to the elements of `to` from `first` on, if `to` is of a floating type.
 void FromFloats(const float* from, Tensor* to, int64_t first, int64_t n);
 
 // A batch of images [batch, height, width, channels].
 struct ImageBatch {
   int64_t batch = 0, height = 0, width = 0, channels = 0;
-  // Checks the rank and that images have pixels. InvalidArgument names `what`.
+  // Checks the rank and that the images have pixels. InvalidArgument names `what`.
   static StatusOr<ImageBatch> Of(const char* what, const Shape& shape);
   int64_t row() const { return width * channels; }
   int64_t image() const { return height * row(); }
 };
 
-// Height and width from a vector of two positive int32.
+// Returns height and width from a vector of two positive int32.
 StatusOr<std::vector<int64_t>> SizeInput(const char* what, const Tensor& size);
-// For shape functions: [batch, height, width, channels] of input 0 with the size of input `i`.
+// For shape functions: sets the output's shape to that of input 0, [batch, height, width,
+// channels], with height and width from input `i`.
 Status SizedShape(ShapeScope& s, int i);
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libpng reports errors by longjmp: what stands between setjmp and the calls that may fail has no
-// destructors, and lives in an object that outlasts it.
+// PNG by libpng, which reports errors by longjmp. Between setjmp and the calls that may fail, there
+// are only objects without destructors, owned by an object that outlives the jump.
 #include <png.h>
 
 #include <bit>
@@ -35,7 +35,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  // Reads the header and settles on the conversions.
+  // Reads the header and chooses the conversions.
   bool ReadHeader(int channels, bool wide) {
     if (png_ == nullptr || info_ == nullptr) return false;
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
@@ -77,7 +77,7 @@ class PngReader {
   ImageSize size() const {
     return {1, png_get_image_height(png_, info_), png_get_image_width(png_, info_), channels_};
   }
-  // Returns the bytes that libpng is going to write into a row.
+  // Returns the number of bytes that libpng writes per row.
   size_t row_bytes() const { return png_get_rowbytes(png_, info_); }
 
   bool ReadRows(unsigned char* pixels, int64_t height) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleDistortedBoundingBox, in two versions, and RandomCrop: random parts of images, drawn from
+// SampleDistortedBoundingBox, in two versions, and RandomCrop: random crops of images, drawn from
 // TensorFlow's streams in TensorFlow's order.
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,7 @@ struct Rectangle {
   }
 };
 
-// Uniform in [0, n), n >= 1, without a preference for small numbers.
+// Returns a uniform number in [0, n), n >= 1, without bias.
 int64_t Below(int64_t n, PhiloxNumbers& random) {
   const auto limit = static_cast<uint32_t>(n);
   if ((limit & (limit - 1)) == 0) return random() & (limit - 1);
@@ -41,7 +41,8 @@ int64_t Below(int64_t n, PhiloxNumbers& random) {
   return number % limit;
 }
 
-// A crop of the given aspect ratio with an area between two bounds, if there is one.
+// Returns a crop of the given aspect ratio with an area between two bounds, or nullopt if there is
+// none.
 std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float max_area,
                                   float ratio, PhiloxNumbers& random) {
   const auto width_for = [ratio](int64_t height) {
@@ -50,7 +51,7 @@ std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float 
   int64_t height = std::lrint(std::sqrt(min_area / ratio));
   int64_t max_height = std::lrint(std::sqrt(max_area / ratio));
   if (width_for(max_height) > image.width()) {
-    // The largest height whose width, rounded, still fits.
+    // Computes the largest height whose rounded width still fits.
     constexpr float kAlmost = 0.5f - 0.0000001f;
     max_height = static_cast<int64_t>((static_cast<float>(image.width()) + kAlmost) / ratio);
     if (width_for(max_height) > image.width()) --max_height;
@@ -64,7 +65,7 @@ std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float 
     height += change;
     width = width_for(height);
   };
-  // Rounding may have made it too small or too large: by a row.
+  // After rounding, the area may be too small or too large: adjusts it by one row.
   if (area() < min_area) resize(+1);
   if (area() > max_area) resize(-1);
   if (area() < min_area || area() > max_area || width > image.width() || height > image.height() ||
@@ -152,7 +153,7 @@ class SampleBox final : public Kernel {
         "you wish to not provide any bounding boxes.");
   }
 
-  // The first crop drawn that covers enough of a box; the whole image if none does.
+  // Returns the first drawn crop that covers enough of a box, or the whole image if none does.
   Rectangle Draw(const Rectangle& image, const std::vector<Rectangle>& boxes, float covered,
                  PhiloxNumbers& random) const {
     const float area = image.area();
@@ -245,9 +246,10 @@ Status CropShape(ShapeScope& s) {
 OpDef BoxDef(bool v2) {
   OpDef def{
       .doc =
-          "A random part of an image (begin and size for Slice, and as fractions) whose aspect "
-          "ratio and area lie in the ranges given and that covers at least "
-          "min_object_covered of one of the boxes; all of it where max_attempts find none.",
+          "Draws a random window of an image whose aspect ratio and area are in the given "
+          "ranges and that covers at least min_object_covered of one of the boxes; the "
+          "complete image if max_attempts attempts find none. Returns begin and size for "
+          "Slice, and the window as fractions.",
       .inputs = {{"image_size", "T"}, {"bounding_boxes", "float"}},
       .outputs = {{"begin", "T"}, {"size", "T"}, {"bboxes", "float"}},
       .types = {{"T", {DType::kUint8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64}}},
@@ -279,7 +281,9 @@ KERNEL(SampleDistortedBoundingBoxV2, SampleBox, uint8_t, int8_t, int16_t, int32_
 
 OP(RandomCrop) {
   return {
-      .doc = "A part of an image [height, width, channels] of the given size, anywhere.",
+      .doc =
+          "Crops a window of the given size, at a random position, from an image [height, "
+          "width, channels].",
       .inputs = {{"image", "T"}, {"size", "int64"}},
       .outputs = {{"output", "T"}},
       .types = {{"T",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResizeBilinear, ResizeBicubic and ResizeArea, with gradients: columns first, then rows, each by a
-// table of taps.
+// ResizeBilinear, ResizeBicubic and ResizeArea, with gradients. They resize columns first, then
+// rows, each by a table of taps.
 #include <algorithm>
 #include <vector>
 
@@ -14,11 +14,11 @@
 namespace penstock {
 namespace {
 
-// to[o, c] = the weighted sum of from[tap, c], for pixels of `n` numbers.
+// to[o, c] = the weighted sum of from[tap, c]; pixels have `n` numbers.
 void Combine(const Taps& taps, int64_t o, const float* from, int64_t n, float* to) {
   const int32_t* index = taps.index.data() + o * taps.count;
   const float* weight = taps.weight.data() + o * taps.count;
-  if (taps.count == 2) {  // in this form what is constant stays exactly what it was
+  if (taps.count == 2) {  // this formula keeps constant images exactly constant
     const float *a = from + index[0] * n, *b = from + index[1] * n;
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) to[i] = a[i] + (b[i] - a[i]) * weight[1];
@@ -32,7 +32,7 @@ void Combine(const Taps& taps, int64_t o, const float* from, int64_t n, float* t
   }
 }
 
-// The transpose: to[tap, c] += weight * from[c].
+// The transpose of Combine: to[tap, c] += weight * from[c].
 void Scatter(const Taps& taps, int64_t o, const float* from, int64_t n, float* to) {
   for (int64_t k = o * taps.count; k < (o + 1) * taps.count; ++k) {
     float* row = to + taps.index[k] * n;
@@ -70,7 +70,7 @@ class Resize final : public ResizeBase {
     RETURN_IF_ERROR(CheckedProduct(scratch).status());
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape(wanted), &out));
-    if (out->num_elements() == 0) return OkStatus();  // however high or wide
+    if (out->num_elements() == 0) return OkStatus();  // height or width may be huge
     const Taps rows = kTaps(Grid(in.height, size[0])), columns = kTaps(Grid(in.width, size[1]));
     const int64_t width = size[1] * in.channels;
     std::vector<char> needed(in.height);
@@ -100,7 +100,7 @@ class Resize final : public ResizeBase {
   }
 };
 
-// Inputs: grads, and the images, which matter only by their shape.
+// Inputs: grads, and the images, of which only the shape is used.
 template <MakeTaps kTaps>
 class ResizeGradient final : public ResizeBase {
   Status Compute(KernelContext& ctx) override {
@@ -114,7 +114,7 @@ class ResizeGradient final : public ResizeBase {
     }
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, ctx.input(1).shape(), &out));
-    if (grads.num_elements() == 0 || out->num_elements() == 0) {  // however high or wide
+    if (grads.num_elements() == 0 || out->num_elements() == 0) {  // height or width may be huge
       ZeroElements(out->dtype(), out->mutable_raw_data(), out->num_elements());
       return OkStatus();
     }
@@ -169,7 +169,7 @@ std::vector<Gradient> ResizedBack(const GradientScope& g, const char* op) {
   if (!IsFloating(g.dtype())) return {Gradient(), Gradient()};
   return {Call(op, {g.dy(), g.x(0)}, GridAttributes(g)), Gradient()};
 }
-// The gradient of a gradient for its first input is the op itself.
+// The gradient of a gradient op for its first input is the forward op.
 std::vector<Gradient> ResizedAgain(const GradientScope& g, const char* op) {
   const Output size = Call("Slice", {ShapeOf(g.x(0)), g.Const(Tensor::Vector<int32_t>({1})),
                                      g.Const(Tensor::Vector<int32_t>({2}))});
@@ -187,7 +187,8 @@ std::vector<AttrDef> GridAttrs() {
 }
 
 OpDef ResizeDef(const char* doc) {
-  // Results are floats, in which central differences of the size that suits doubles drown.
+  // The results are floats: differences with the small steps that suit doubles would be lost in
+  // rounding.
   return {.doc = doc,
           .inputs = {{"images", "T"}, {"size", "int32"}},
           .outputs = {{"resized_images", "float"}},
@@ -214,7 +215,8 @@ OpDef GradientDef(const char* doc, const char* op, DTypes types) {
           .examples = {{.inputs = {{{{1, 5, 2, 2}}}, {{{1, 3, 4, 2}}}}, .check_gradient = false}}};
 }
 OpDef AreaDef() {
-  OpDef def = ResizeDef("Resizes images; an output pixel is the mean of what it covers.");
+  OpDef def =
+      ResizeDef("Resizes images. Each output pixel is the mean of the area that it covers.");
   def.attrs = {{"align_corners", false}};
   def.examples.pop_back();
   return def;

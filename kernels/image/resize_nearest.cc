@@ -44,7 +44,7 @@ class ResizeNearest final : public NearestBase {
     ASSIGN_OR_RETURN(const Shape shape, Resized(in, size));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
-    if (shape.num_elements() == 0) return OkStatus();  // however high or wide
+    if (shape.num_elements() == 0) return OkStatus();  // height or width may be huge
     const std::vector<int64_t> rows = Nearest(in.height, size[0]),
                                columns = Nearest(in.width, size[1]);
     const DType dtype = images.dtype();
@@ -121,7 +121,7 @@ const DTypes kGradTypes = {DType::kUint8, DType::kInt8,   DType::kInt32,   DType
 
 OP(ResizeNearestNeighbor) {
   return {
-      .doc = "Resizes images; an output pixel is the nearest one.",
+      .doc = "Resizes images. Each output pixel is the nearest input pixel.",
       .inputs = {{"images", "T"}, {"size", "int32"}},
       .outputs = {{"resized_images", "T"}},
       .types = {{"T", kTypes}},

@@ -12,7 +12,7 @@ int32_t Inside(int64_t i, const ResizeGrid& grid) {
   return static_cast<int32_t>(std::clamp<int64_t>(i, 0, grid.in - 1));
 }
 
-// Cubic convolution (Keys 1981) at distance x in [0, 1] and [1, 2].
+// The cubic convolution kernels (Keys 1981) for a distance x in [0, 1] and in [1, 2].
 float Near(float a, float x) { return ((a + 2) * x - (a + 3)) * x * x + 1; }
 float Far(float a, float x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; }
 
@@ -38,8 +38,9 @@ Taps BilinearTaps(const ResizeGrid& grid) {
 }
 
 Taps BicubicTaps(const ResizeGrid& grid) {
-  // With half pixel centers taps outside of the image are left out, else its border is repeated;
-  // and the kernels differ. Distances are rounded to 1/1024, as in TensorFlow's table of weights.
+  // With half_pixel_centers, taps outside of the image are left out; without, the border is
+  // repeated. The kernels differ too. Distances are rounded to 1/1024, as in TensorFlow's table of
+  // weights.
   const bool keys = grid.half_pixel_centers;
   const float a = keys ? -0.5f : -0.75f;
   constexpr float kSteps = 1024;
@@ -72,7 +73,7 @@ Taps AreaTaps(const ResizeGrid& grid) {
       const auto left = static_cast<float>(i), right = static_cast<float>(i + 1);
       const float covered = i < last ? std::min(right, end) - std::max(left, begin) : 0;
       taps.index.push_back(Inside(i, grid));
-      // Corners aligned, one pixel to many: each output is that pixel.
+      // With aligned corners and one input pixel, each output is that pixel.
       taps.weight.push_back(scale > 0 ? std::max(covered, 0.f) / scale : k == 0 ? 1 : 0);
     }
   }

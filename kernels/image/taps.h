@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taps: which input elements, with which weights, make each output element when one dimension of an
-// image is resized. Every method of resizing is such a table for the rows and one for the columns.
+// Taps: the input elements, and their weights, from which each output element is computed when one
+// dimension of an image is resized. Every resizing method has one such table for the rows and one
+// for the columns.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace penstock {
 
 struct Taps {
-  // Output o takes taps [o * count, (o + 1) * count).
+  // Output o has the taps [o * count, (o + 1) * count).
   int64_t count = 0;
   std::vector<int32_t> index;
   std::vector<float> weight;
@@ -30,15 +31,16 @@ struct ResizeGrid {
     return half_pixel_centers ? (static_cast<float>(o) + 0.5f) * Scale() - 0.5f
                               : static_cast<float>(o) * Scale();
   }
-  // The input element that output o takes when it takes just one.
+  // Returns the input element for output o when output elements are copies of single input
+  // elements.
   int64_t Nearest(int64_t o) const;
 };
 
-// Two taps: the neighbours, weighted by their distance.
+// Returns two taps per output: the neighbours, weighted by their distance.
 Taps BilinearTaps(const ResizeGrid& grid);
-// Four taps of a cubic kernel.
+// Returns four taps per output, weighted by a cubic kernel.
 Taps BicubicTaps(const ResizeGrid& grid);
-// The input pixels that the output pixel covers, each weighted by the part covered.
+// Returns the input pixels that the output pixel covers, each weighted by the fraction covered.
 Taps AreaTaps(const ResizeGrid& grid);
 
 }  // namespace penstock

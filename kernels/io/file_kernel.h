@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileKernel: a kernel that waits for files. It runs on Scheduler::files(), so that a slow disk
-// never keeps the computing threads from their work.
+// FileKernel: the base of kernels that wait for files. It runs on Scheduler::files(), so that a
+// slow disk does not block the computing threads.
 #pragma once
 
 #include <string>
@@ -16,16 +16,17 @@ class FileKernel : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, Done done) final;
 
  protected:
-  // Like Compute: must not change the object. Long ones look at the step's cancellation at times.
+  // Like Kernel::Compute, must not change the object. Long runs should check the step's
+  // cancellation now and then.
   virtual Status Run(KernelContext& ctx) const = 0;
 };
 
-// OK, or the status that the step was cancelled with.
+// Returns OK, or the status with which the step was cancelled.
 Status CheckNotCancelled(const KernelContext& ctx);
 
-// Input i, which must be one string. `name` is what the error calls it.
+// Returns input i, which must be one string. Errors call it `name`.
 StatusOr<std::string> StringInput(const KernelContext& ctx, int i, const char* name);
-// Input i, which must be a vector of strings.
+// Returns input i, which must be a vector of strings.
 StatusOr<absl::Span<const std::string>> StringsInput(const KernelContext& ctx, int i,
                                                      const char* name);
 

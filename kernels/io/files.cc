@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading, writing and finding whole files.
+// Ops that read, write and find files.
 #include <algorithm>
 #include <set>
 
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The characters of strings are in no account.
+// The memory for strings is not accounted for.
 Status CheckMemoryFor(const std::string& filename, int64_t bytes) {
   const int64_t available = MemoryAccount::Task().available();
   if (bytes <= available) return OkStatus();
@@ -91,7 +91,7 @@ Status MatchingFilesShape(ShapeScope& s) {
 
 OP(ReadFile) {
   return {
-      .doc = "The contents of a file.",
+      .doc = "Returns the contents of a file.",
       .inputs = {{"filename", "string"}},
       .outputs = {{"contents", "string"}},
       .shape = ReadFileShape,
@@ -105,7 +105,7 @@ KERNEL_ANY_TYPE(ReadFile, ReadFileKernel);
 
 OP(WriteFile) {
   return {
-      .doc = "Writes a file, making its directory where there is none.",
+      .doc = "Writes a file, and creates its directory if needed.",
       .inputs = {{"filename", "string"}, {"contents", "string"}},
       .shape = WriteFileShape,
       .gradient = NoGradient,
@@ -118,7 +118,7 @@ KERNEL_ANY_TYPE(WriteFile, WriteFileKernel);
 
 OP(MatchingFiles) {
   return {
-      .doc = "The files whose paths match a pattern of *, ? and [...], sorted.",
+      .doc = "Returns the sorted paths of the files that match a pattern with *, ? and [...].",
       .inputs = {{"pattern", "string"}},
       .outputs = {{"filenames", "string"}},
       .shape = MatchingFilesShape,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ImmutableConst: a constant whose bytes stand in a file, which must be readable on the task that
-// runs the op.
+// ImmutableConst: a constant whose bytes are in a file that the op's task can read.
 
 #include "core/base/env.h"
 #include "core/base/mutex.h"
@@ -30,7 +29,8 @@ class ImmutableConstKernel : public FileKernel {
   }
 
  protected:
-  // Read by the first step and shared with all: whoever wants to write it copies it first.
+  // The first step reads the file; all steps share the value. A kernel that wants to write it
+  // copies it first.
   Status Run(KernelContext& ctx) const override {
     MutexLock lock(mu_);
     if (!value_.valid()) {
@@ -52,7 +52,7 @@ class ImmutableConstKernel : public FileKernel {
     ASSIGN_OR_RETURN(Tensor value, Tensor::Make(CpuAllocator(), dtype_, shape_));
     RETURN_IF_ERROR(file->Read(0, *bytes, static_cast<char*>(value.mutable_raw_data())));
     if (dtype_ == DType::kBool) {
-      // A byte that is neither 0 nor 1 must not get into a bool.
+      // Makes every byte 0 or 1: a bool must not have any other value.
       auto* const flags = static_cast<uint8_t*>(value.mutable_raw_data());
       for (int64_t i = 0; i < value.num_elements(); ++i) flags[i] = flags[i] != 0;
     }
@@ -63,12 +63,12 @@ class ImmutableConstKernel : public FileKernel {
   Shape shape_;
   std::string path_;
   mutable Mutex mu_;
-  mutable Tensor value_ ABSL_GUARDED_BY(mu_);  // invalid until the file was read
+  mutable Tensor value_ ABSL_GUARDED_BY(mu_);  // invalid until the file is read
 };
 
 OP(ImmutableConst) {
   return {
-      .doc = "A tensor whose bytes stand in the file memory_region_name.",
+      .doc = "Returns a tensor whose bytes are read from the file memory_region_name.",
       .outputs = {{"tensor", "dtype"}},
       .types = {{"dtype", kAllTypes}},
       .attrs = {{"shape", Shapes{}}, {"memory_region_name", Strings{}}},

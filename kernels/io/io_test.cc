@@ -13,7 +13,7 @@ namespace {
 using Strings = std::vector<std::string>;
 
 std::string Path(const std::string& name) {
-  return StrCat(testing::TempDir(),  // it ends in a slash
+  return StrCat(testing::TempDir(),  // the directory ends in a slash
                 testing::UnitTest::GetInstance()->current_test_info()->name(), "/", name);
 }
 Tensor Text(const std::string& text) { return Tensor::Scalar(text); }
@@ -74,11 +74,11 @@ TEST(SaveRestore, ErrorsNameTheTensor) {
                "has shape [2], is given as [3]");
   EXPECT_ERROR(Save(Path("x"), {"w", "w"}, {"", ""}, {Counting<float>({3}), Counting<float>({3})}),
                kInvalidArgument, "saved twice");
-  // A write that failed left nothing behind.
+  // A failed write leaves no files.
   EXPECT_EQ(Env::Real().ListDirectory(Path("."))->size(), 2);
 }
 
-// Two tasks save their parts of a variable; a later run with three tasks restores its own.
+// Two tasks save their slices of a variable; a later run with three tasks restores other slices.
 TEST(SaveRestore, ShardsAreMergedAndCutAnew) {
   Strings parts;
   for (int task = 0; task < 2; ++task) {
@@ -110,7 +110,7 @@ TEST(SaveRestore, ShardsAreMergedAndCutAnew) {
   EXPECT_EQ((*restored)[4].scalar<int32_t>(), 1);
 }
 
-// As programs of the first year do: one op saves all, one op restores each.
+// Programs of the first year use one op to save all tensors and an op for each to restore it.
 TEST(V1, RoundTrips) {
   const std::string path = Path("v1");
   ASSERT_EQ(Env::Real().CreateDirectories(Path("")), OkStatus());
@@ -137,7 +137,7 @@ TEST(V1, RoundTrips) {
                         .Run1();
   ASSERT_EQ(part.status(), OkStatus());
   EXPECT_TRUE(SameTensor(*part, Tensor::Of<float>({2, 1}, {2, 4})));
-  // RestoreV2 takes it as well.
+  // RestoreV2 also reads the V1 format.
   const auto restored =
       Restore(path, {"w", "names"}, {"3 2 0,1:-", ""}, {DType::kFloat, DType::kString});
   ASSERT_EQ(restored.status(), OkStatus());
@@ -247,7 +247,7 @@ TEST(Files, AreWrittenReadAndFound) {
   }
 }
 
-// Nothing could end the wait for the other end of the FIFO.
+// Opening a FIFO would wait for its other end, and the wait could not be cancelled.
 TEST(Files, AFifoIsRefused) {
   ASSERT_EQ(Env::Real().CreateDirectories(Path("")), OkStatus());
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saving tensors to checkpoints, restoring them, and merging what several tasks have saved.
+// Ops that save tensors to checkpoints, restore them, and merge the checkpoints of several tasks.
 
 #include "core/base/env.h"
 #include "core/base/mutex.h"
@@ -59,7 +59,7 @@ class RestoreKernel : public FileKernel {
     ASSIGN_OR_RETURN(const auto reader, OpenCheckpoint(*ctx.step().env, request.file));
     Mutex mu;
     Status status;
-    // 100 us: about what opening, reading and checking a few hundred KB takes.
+    // 100 us is about the time to open, read and check a few hundred KB.
     ctx.threads().files().ParallelFor(count, 100'000, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Status restored = Restore(ctx, *reader, request, static_cast<int>(i));
@@ -104,7 +104,7 @@ class MergeKernel : public FileKernel {
   MergeOptions options_;
 };
 
-// A scalar and two vectors come first.
+// Checks the shapes of the first three inputs: a scalar and two vectors.
 Status CheckRequestShapes(const ShapeScope& s) {
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   RETURN_IF_ERROR(s.WithRank(1, 1).status());
@@ -157,7 +157,7 @@ KERNEL_ANY_TYPE(RestoreV2, RestoreKernel);
 
 OP(MergeV2Checkpoints) {
   return {
-      .doc = "Makes one checkpoint of several, which are gone afterwards.",
+      .doc = "Merges several checkpoints into one. The old ones no longer exist afterwards.",
       .inputs = {{"checkpoint_prefixes", "string"}, {"destination_prefix", "string"}},
       .attrs = {{"delete_old_dirs", true}, {"allow_missing_files", false}},
       .shape = MergeShape,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints of TensorFlow's first format, which programs of its first year ask for: one op
+// Ops for checkpoints of TensorFlow's first format, which programs of its first year use: one op
 // restores one tensor.
 #include "core/base/env.h"
 #include "core/checkpoint/finished_checkpoints.h"
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Save (whole tensors) and SaveSlices, which has one input more.
+// Save (full tensors) and SaveSlices, which has one more input.
 template <bool kSlices>
 class SaveV1Kernel : public FileKernel {
  protected:
@@ -51,7 +51,8 @@ class RestoreV1Kernel : public FileKernel {
       ASSIGN_OR_RETURN(slice, StringInput(ctx, 2, "shape_and_slice"));
     }
     StatusOr<Tensor> tensor = Read(ctx, pattern, preferred_file_, name, slice);
-    // The preference only spares opening the other files.
+    // The preferred shard is only an optimisation: if the tensor is not in it, search the other
+    // files.
     if (tensor.status().code() == StatusCode::kNotFound && preferred_file_ >= 0) {
       tensor = Read(ctx, pattern, V1Reader::kAllFiles, name, slice);
     }
@@ -80,7 +81,7 @@ Status SaveSlicesShape(ShapeScope& s) {
   return s.WithRank(2, 1).status();
 }
 
-// The pattern, the name and perhaps the slice.
+// Checks the inputs: the pattern, the name and, with slices, the slice.
 Status RestoreShape(ShapeScope& s) {
   for (int i = 0; i < s.num_inputs(); ++i) RETURN_IF_ERROR(s.WithRank(i, 0).status());
   return s.num_inputs() == 3 ? RestoredShapes(s) : OkStatus();

@@ -9,19 +9,19 @@
 
 namespace penstock {
 
-// The first inputs of saving and restoring several tensors. Valid as long as the inputs are.
+// The first inputs of ops that save or restore several tensors. Borrows the inputs.
 struct SliceRequest {
-  std::string file;  // a prefix, in the V2 format
+  std::string file;  // in the V2 format, a prefix
   absl::Span<const std::string> names;
-  absl::Span<const std::string> slices;  // "" for a whole tensor
+  absl::Span<const std::string> slices;  // "" for a full tensor
 
-  // REQUIRES of the file one string, one name and, if `has_slices`, one slice for each of `count`
-  // tensors; else InvalidArgument.
+  // InvalidArgument unless the inputs hold one file name and, for each of `count` tensors, one
+  // tensor name and, if `has_slices`, one slice.
   static StatusOr<SliceRequest> Parse(const KernelContext& ctx, int count, bool has_slices = true);
 };
 
-// States what is known of the tensors that are restored: input 2 says of each which part of which
-// shape is wanted. It need not be constant.
+// Shape function: sets the shapes of restored tensors as far as they are known. Input 2 gives shape
+// and slice of each tensor; it need not be constant.
 Status RestoredShapes(ShapeScope& s);
 
 }  // namespace penstock

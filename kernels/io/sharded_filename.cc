@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of the files that several tasks write together.
+// ShardedFilename, ShardedFilespec: the names of files that several tasks write together.
 #include "absl/strings/str_format.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
@@ -52,7 +52,7 @@ Status AllScalars(ShapeScope& s) {
 
 OP(ShardedFilename) {
   return {
-      .doc = "The name of one file of a set: basename-00001-of-00004.",
+      .doc = "Returns the name of one file of a set, such as basename-00001-of-00004.",
       .inputs = {{"basename", "string"}, {"shard", "int32"}, {"num_shards", "int32"}},
       .outputs = {{"filename", "string"}},
       .shape = AllScalars,
@@ -64,7 +64,7 @@ KERNEL_ANY_TYPE(ShardedFilename, ShardedFilenameKernel);
 
 OP(ShardedFilespec) {
   return {
-      .doc = "The pattern of all files of a set.",
+      .doc = "Returns a pattern that matches all files of a set.",
       .inputs = {{"basename", "string"}, {"num_shards", "int32"}},
       .outputs = {{"filename", "string"}},
       .shape = AllScalars,

@@ -11,9 +11,9 @@
 namespace penstock {
 namespace {
 
-// How much is copied under a variable's lock at a time: at 5 GB/s an update waits 0.2 ms for it.
+// Bytes copied under a variable's lock at a time: at 5 GB/s an update waits 0.2 ms for it.
 constexpr int64_t kPieceBytes = 1 << 20;
-// Smaller values are shared. Copying one of 1 MiB takes an update 0.2 ms.
+// Smaller values are shared: an update copies 1 MiB in 0.2 ms.
 constexpr int64_t kCopiedBytesMin = 1 << 20;
 
 bool IsOnHost(const Tensor& value) {
@@ -28,14 +28,15 @@ void CopyBytes(const Tensor& from, Tensor& to, int64_t begin, int64_t end) {
 
 }  // namespace
 
-// Nothing if the variable's value is better shared.
+// Returns nullopt if the variable's value is better shared.
 StatusOr<std::optional<Snapshot::Part>> Snapshot::Begin(std::shared_ptr<Variable> variable) {
   Shape shape;
   std::unique_ptr<ChangeWatch> watch;
   RETURN_IF_ERROR(variable->Inspect([&](const Tensor& value) {
     const auto bytes = static_cast<int64_t>(value.bytes());
     if (bytes < kCopiedBytesMin || !IsPlain(value.dtype()) || !IsOnHost(value)) return OkStatus();
-    // Under the same lock: an assignment of another shape marks everything, however early it comes.
+    // Under the same lock as the start of the watch, so that a later assignment of another shape
+    // marks everything as changed.
     shape = value.shape();
     watch = std::make_unique<ChangeWatch>(*variable, bytes);
     return OkStatus();
@@ -50,7 +51,7 @@ Status Snapshot::Copy(Part& part, Check check) {
   for (int64_t begin = 0; begin < bytes && !part.watch->all(); begin += kPieceBytes) {
     RETURN_IF_ERROR(check());
     RETURN_IF_ERROR(part.variable->Inspect([&](const Tensor& value) {
-      // An assignment may have changed the shape, too.
+      // The variable was assigned, and may have another shape.
       if (part.watch->all()) return OkStatus();
       CopyBytes(value, part.copy, begin, std::min(bytes, begin + kPieceBytes));
       return OkStatus();
@@ -59,7 +60,8 @@ Status Snapshot::Copy(Part& part, Check check) {
   return CopyChanges(part, check);
 }
 
-// Copies again what has changed meanwhile, so that little is left for the moment of the snapshot.
+// Copies again what has changed since the first copy, so that little is left for the moment of the
+// snapshot.
 Status Snapshot::CopyChanges(Part& part, Check check) {
   std::vector<std::pair<int64_t, int64_t>> changes;
   part.watch->Take([&](int64_t begin, int64_t end) { changes.emplace_back(begin, end); });
@@ -99,7 +101,7 @@ Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, 
     kept_.reset();
   }
   if (!again) {
-    parts.clear();  // before there are new ones: they are large
+    parts.clear();  // freed before new copies are made: they are large
     ASSIGN_OR_RETURN(parts, CopyWhole(variables, check));
   } else {
     for (Part& part : parts) RETURN_IF_ERROR(CopyChanges(part, check));
@@ -109,7 +111,7 @@ Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, 
   return OkStatus();
 }
 
-// Copies what has changed since it was copied. REQUIRES the variable's lock.
+// Copies the ranges that have changed since they were copied. REQUIRES the variable's lock.
 void Snapshot::BringUpToDate(Part& part, const Tensor& value) {
   part.watch->Take([&](int64_t begin, int64_t end) { CopyBytes(value, part.copy, begin, end); });
 }

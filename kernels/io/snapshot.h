@@ -3,14 +3,14 @@
 // Snapshot: the values of many variables at one moment, kept from the step that takes them to the
 // step that writes them.
 //
-// A value that is shared makes the next update of its variable copy it whole: for a large table, of
-// which an update changes a few rows, a long pause. So large variables are copied ahead, piece by
-// piece, while updates go on; at the moment of the snapshot only what has changed meanwhile is
-// copied again (ChangeWatch). A variable that an update changes as a whole is shared: its update
-// reads and writes all of it anyway.
+// If a snapshot shares a variable's buffer, the next update copies the whole buffer. For a large
+// table, of which an update changes a few rows, that is a long pause. So large variables are copied
+// ahead, piece by piece, while updates go on; at the moment of the snapshot only the rows changed
+// since then are copied again (ChangeWatch). Variables whose updates change all elements are
+// shared, because such an update reads and writes the whole buffer anyway.
 //
-// Each call names the save that it is for: those of one save come in order; a later save takes the
-// place of one that was given up. Thread-safe. Never waits.
+// Each call names its save. The calls of one save come in order; a new save replaces one that was
+// given up. Thread-safe. Never waits.
 #pragma once
 
 #include <memory>
@@ -29,23 +29,24 @@ namespace penstock {
 class Snapshot final : public Resource {
  public:
   using Variables = std::vector<std::shared_ptr<Variable>>;
-  // Not OK: the copying ends with this.
+  // If it returns an error, the copying stops with it.
   using Check = absl::FunctionRef<Status()>;
 
   const char* TypeName() const override { return "Snapshot"; }
   std::string DebugString() const override { return "Snapshot of variables"; }
-  // An empty one is as good in another store: the save is begun again there.
+  // A snapshot need not be replayed: on another store the save starts again with an empty one.
   const char* OpaqueReason() const override { return nullptr; }
 
-  // Copies the variables' values while updates go on; called again for the same save, what has
-  // changed since. Asks `check` before each piece.
+  // Copies the variables' values while updates go on. Called again for the same save, copies the
+  // rows that have changed since. Calls `check` before each piece.
   Status CopyAhead(const std::string& save, const Variables& variables, Check check);
-  // Returns the values of `variables` as they are now: copies of those that were copied ahead.
+  // Returns the current values of `variables`: those that were copied ahead as copies, the others
+  // shared.
   StatusOr<std::vector<Tensor>> Cut(const std::string& save, const Variables& variables);
-  // Keeps what was cut.
+  // Stores the values until Take.
   void Keep(const std::string& save, std::vector<Tensor> values);
-  // Hands over what was kept. FailedPrecondition if nothing was for this save, or another save has
-  // come after it.
+  // Returns the values that Keep stored. FailedPrecondition if Keep was not called for this save,
+  // or another save has started since.
   StatusOr<std::vector<Tensor>> Take(const std::string& save);
 
  private:

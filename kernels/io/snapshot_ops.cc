@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SnapshotCopyAhead, SnapshotCut with SnapshotKeep, SnapshotTake: the three steps of a save that
-// does not stop updates (client/saver.h). Nodes of one shared_name share a Snapshot; `save` says
-// which save they are for.
+// does not stop updates (client/saver.h). Nodes with the same shared_name share a Snapshot; the
+// input `save` names the save.
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// On the threads for files, since copying ahead takes as long as reading a file.
+// Runs on the file threads, because copying ahead takes as long as reading a file.
 class SnapshotKernel : public FileKernel {
  public:
   Status Init(const KernelInit& node) override { return node.Attr("shared_name", &name_); }
@@ -34,7 +34,7 @@ class SnapshotKernel : public FileKernel {
   std::string name_;
 };
 
-// Inputs [1, 1 + count), which are handles.
+// Returns the variables of the inputs [1, 1 + count), which are handles.
 StatusOr<Snapshot::Variables> VariablesOf(const KernelContext& ctx, int count) {
   Snapshot::Variables variables;
   for (int i = 1; i <= count; ++i) {
@@ -47,7 +47,7 @@ StatusOr<Snapshot::Variables> VariablesOf(const KernelContext& ctx, int count) {
   return variables;
 }
 
-// InvalidArgument if the values are not of the types that the node declares.
+// InvalidArgument if the values do not have the types that the node declares.
 Status SetOutputs(KernelContext& ctx, std::vector<Tensor> values) {
   if (static_cast<int>(values.size()) != ctx.num_outputs()) {
     return InvalidArgument("the snapshot has ", values.size(), " values, not ", ctx.num_outputs());
@@ -124,7 +124,7 @@ OP(SnapshotCopyAhead) {
   return op;
 }
 OP(SnapshotCut) {
-  OpDef op = SnapshotOp("The values of variables at this moment, for a snapshot.");
+  OpDef op = SnapshotOp("Returns the current values of variables, for a snapshot.");
   op.inputs.push_back({"variables", Repeat("N", "resource")});
   op.outputs = {{"values", List("dtypes")}};
   op.attrs.push_back({"N", Ints{.min = 1}});
@@ -133,13 +133,13 @@ OP(SnapshotCut) {
   return op;
 }
 OP(SnapshotKeep) {
-  OpDef op = SnapshotOp("Keeps the values of a snapshot until they are taken.");
+  OpDef op = SnapshotOp("Stores the values of a snapshot until they are taken.");
   op.inputs.push_back({"values", List("dtypes")});
   op.attrs.push_back({"dtypes", TypeList{.min_length = 1}});
   return op;
 }
 OP(SnapshotTake) {
-  OpDef op = SnapshotOp("Hands over the values of a snapshot.");
+  OpDef op = SnapshotOp("Returns the values of a snapshot, and releases them.");
   op.outputs = {{"values", List("dtypes")}};
   op.attrs.push_back({"dtypes", TypeList{.min_length = 1}});
   op.shape = UnknownShape;
@@ -149,7 +149,7 @@ KERNEL_ANY_TYPE(SnapshotCopyAhead, CopyAheadKernel);
 KERNEL_ANY_TYPE(SnapshotCut, CutKernel);
 KERNEL_ANY_TYPE(SnapshotKeep, KeepKernel);
 KERNEL_ANY_TYPE(SnapshotTake, TakeKernel);
-// Beside variables on a GPU, whose values are shared, and copied to the host by the step.
+// Also for variables on a GPU: their values are shared, and the step copies them to the host.
 KERNEL_DEF({.op = "SnapshotCopyAhead",
             .device = "GPU",
             .host_args = {"save", "variables"},

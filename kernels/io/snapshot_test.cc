@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The three steps of a save that does not stop updates.
+// Tests the three steps of a save that does not stop updates.
 #include "kernels/io/snapshot.h"
 
 #include <atomic>
@@ -114,7 +114,7 @@ TEST_F(SnapshotTest, BelongsToOneSave) {
   ASSERT_EQ(CopyAhead("a"), OkStatus());
   AddToRow(1);
   ASSERT_EQ(CopyAhead("b"), OkStatus());
-  const auto cut = Cut("a");  // given up by its saver, as far as "b" knows
+  const auto cut = Cut("a");  // save "b" takes it as given up
   ASSERT_TRUE(cut.ok()) << cut.status();
   EXPECT_EQ(At((*cut)[0], 1), 2);
   ASSERT_EQ(Keep("a", *cut), OkStatus());
@@ -123,13 +123,13 @@ TEST_F(SnapshotTest, BelongsToOneSave) {
   EXPECT_EQ(Take("a").status().code(), StatusCode::kFailedPrecondition) << "it is handed over once";
 }
 
-// Every row gets updates in order while the table is being copied: in a snapshot of one moment, no
-// row is ahead of one that was updated before it.
+// Each round updates the rows in order while the table is being copied. So in a snapshot of one
+// moment, no row may be ahead of a row before it.
 TEST_F(SnapshotTest, UpdatesDuringTheCopyingAreAllThereOrAllNot) {
   int copied = 0;
   for (int round = 0; round < 5; ++round) {
     const std::string save = StrCat("s", round);
-    const void* const place = TestVariables::Value(table_).raw_data();  // updates keep it
+    const void* const place = TestVariables::Value(table_).raw_data();  // updates keep the buffer
     std::atomic<bool> end{false}, updated{false};
     auto updates = Scheduler::Real().StartThread("updates", [&] {
       for (int64_t row = 0; !end; row = (row + 1) % kRows) {
@@ -160,7 +160,7 @@ TEST_F(SnapshotTest, UpdatesDuringTheCopyingAreAllThereOrAllNot) {
   EXPECT_GT(copied, 0) << "no table was copied ahead";
 }
 
-// Another shape, between the copying of the first and the second piece.
+// The variable gets another shape between the copying of the first and the second piece.
 TEST_F(SnapshotTest, ATableThatGetsAnotherShapeIsShared) {
   for (const int64_t rows : {kRows / 4, kRows * 2}) {
     Variable table("table", DType::kFloat, PartialShape({-1, kLength}));
@@ -182,7 +182,7 @@ TEST_F(SnapshotTest, ATableThatGetsAnotherShapeIsShared) {
   }
 }
 
-// Shapes that come and go at any time: what is cut is always one of the values.
+// Shapes change at random times; each cut must be one of the assigned values.
 TEST_F(SnapshotTest, EachCutHasTheShapeOfItsValue) {
   Variable table("table", DType::kFloat, PartialShape({-1, kLength}));
   const auto filled = [](int64_t n) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BandedTriangularSolve: systems of triangular matrices given by their diagonals.
+// BandedTriangularSolve: solves systems with triangular matrices that are given by their diagonals.
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/forms.h"
 #include "kernels/linalg/matrices.h"
@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// The rows of the input are the diagonals, the uppermost first: those of a lower triangle lie at
-// the right end of their rows, those of an upper one at the left.
+// The rows of the input are the diagonals, the uppermost first. Diagonals of a lower triangle are
+// aligned right in their rows, those of an upper one left.
 template <class T>
 class BandedTriangularSolveKernel final : public MatrixKernel<T> {
  public:
@@ -31,7 +31,7 @@ class BandedTriangularSolveKernel final : public MatrixKernel<T> {
     const auto& bands = in[0];
     auto& x = out[0];
     const int64_t n = bands.cols(), reach = std::min<int64_t>(bands.rows(), n) - 1;
-    const bool down = lower_ != adjoint_;  // each number follows from those before it
+    const bool down = lower_ != adjoint_;  // forward: each unknown depends on those before it
     x = in[1];
     for (int64_t step = 0; step < n; ++step) {
       const int64_t i = down ? step : n - 1 - step;
@@ -47,7 +47,7 @@ class BandedTriangularSolveKernel final : public MatrixKernel<T> {
   }
 
  private:
-  // In row `row` of the matrix, d places from the diagonal; of the adjoint its conjugate.
+  // Returns the element of row `row`, d places from the diagonal; for the adjoint, its conjugate.
   T At(const Eigen::Map<const RowMajor<T>>& bands, int64_t d, int64_t row) const {
     const T element = bands(lower_ ? d : bands.rows() - 1 - d, row);
     return adjoint_ ? Eigen::numext::conj(element) : element;
@@ -68,7 +68,8 @@ Status BandedShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The batch of the full matrices, and the last two dimensions of `a`: one diagonal has a row too.
+// Returns the shape of the bands: the batch of the full matrices, and the last two dimensions of
+// `a`. A single diagonal also has a row dimension.
 Output ShapeOfBands(Output a, Output full) {
   const auto list = [&](int32_t n) { return Constant(*a.sink, Tensor::Vector<int32_t>({n})); };
   const Output batch = Call("Slice", {ShapeOf(full), list(0), Pack(Outputs{RankOf(full) - 2.0})});
@@ -93,8 +94,9 @@ Gradients BandedGradient(const GradientScope& g) {
 OP(BandedTriangularSolve) {
   return {
       .doc =
-          "The solution x of matrix x = rhs, or of its adjoint, where the rows of `matrix` are "
-          "the diagonals of a lower (or upper) triangle, the uppermost first.",
+          "Solves matrix * x = rhs, or the same with the adjoint, for a lower (or upper) "
+          "triangular band matrix. The rows of `matrix` are its diagonals, the uppermost "
+          "first.",
       .inputs = {{"matrix", "T"}, {"rhs", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kMatrixTypes}},

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// NaN in the lower triangle where the matrix is not positive definite.
+// Writes NaN to the lower triangle if the matrix is not positive definite.
 template <class T>
 class CholeskyKernel final : public MatrixKernel<T> {
  protected:
@@ -38,7 +38,7 @@ class CholeskyKernel final : public MatrixKernel<T> {
   }
 };
 
-// L^-H P L^-1, made symmetric, where P is the lower half of L^H dL.
+// The gradient is L^-H P L^-1, made symmetric, where P is the lower half of L^H dL.
 template <class T>
 class CholeskyGradKernel final : public MatrixKernel<T> {
  public:
@@ -85,14 +85,14 @@ Gradients CholeskyGradient(const GradientScope& g) {
 OpDef CholeskyOp(const DTypes& types) {
   return {
       .doc =
-          "The lower triangular matrix L with L L^H = input, for each positive definite matrix; "
-          "only its lower triangle is read.",
+          "Returns, for each positive definite matrix, the lower triangular matrix L with L "
+          "* L^H = input. Reads only the lower triangle of the input.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", types}},
       .shape = SquareShape,
       .gradient = CholeskyGradient,
-      // Only the lower triangle is read, while the gradient is that for symmetric matrices.
+      // Only the lower triangle is read, but the gradient is that for symmetric matrices.
       .examples = {{.inputs = {{{{2, 2, 2}, {4, 1, 1, 3, 2, 0.5, 0.5, 1}}}},
                     .check_gradient = false}},
   };
@@ -100,7 +100,9 @@ OpDef CholeskyOp(const DTypes& types) {
 
 OpDef CholeskyGradOp(const DTypes& types) {
   return {
-      .doc = "The gradient of Cholesky for its input, from its output l and the gradient of that.",
+      .doc =
+          "Returns the gradient of Cholesky for its input, computed from its output `l` and "
+          "the gradient of that output.",
       .inputs = {{"l", "T"}, {"grad", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", types}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eig: eigenvalues and eigenvectors of matrices that need not be symmetric.
+// Eig: eigenvalues and eigenvectors of general matrices.
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/eigenvalues.h"
 #include "kernels/linalg/forms.h"
@@ -13,7 +13,7 @@ namespace {
 template <class T>
 using ComplexOf = std::complex<typename Eigen::NumTraits<T>::Real>;
 
-// The outputs are complex, whatever the input is.
+// The outputs are complex for every input type.
 template <class T>
 class EigKernel final : public MatrixKernelBase {
  public:
@@ -26,7 +26,7 @@ class EigKernel final : public MatrixKernelBase {
  protected:
   Status Outputs(const MatrixSizes& in, OutputDims* out) const override {
     const int64_t n = in[0].rows;
-    // If no vectors are wanted, there are none for any matrix.
+    // Without vectors, that output is empty for every matrix.
     *out = {{n}, vectors_ ? Dims{n, n} : Dims{0}};
     if (n > kMaxLapackDim) return InvalidArgument("matrices with 2^31 or more rows");
     return CheckSquare(in[0]);
@@ -73,7 +73,7 @@ Status EigShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// For eigenvalues that are all different; vectors have length 1.
+// Assumes that all eigenvalues differ; the eigenvectors have length 1.
 Gradients EigGradient(const GradientScope& g) {
   const bool vectors = g.attr<bool>("compute_v");
   const Output e = g.y(0);
@@ -97,8 +97,8 @@ Gradients EigGradient(const GradientScope& g) {
 OP(Eig) {
   return {
       .doc =
-          "The eigenvalues e and, with compute_v, the eigenvectors v (columns of length "
-          "1) of each matrix, in no particular order.",
+          "Returns the eigenvalues e of each matrix and, with compute_v, the eigenvectors v "
+          "(columns of length 1), in no particular order.",
       .inputs = {{"input", "T"}},
       .outputs = {{"e", "Tout"}, {"v", "Tout"}},
       .types = {{"T", kMatrixTypes}, {"Tout", {DType::kComplex64, DType::kComplex128}}},

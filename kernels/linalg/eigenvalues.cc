@@ -12,7 +12,7 @@
 
 extern "C" {
 
-// Fortran's interface: everything by address, int of 32 bits.
+// The Fortran interface: all arguments are addresses, and int has 32 bits.
 void sgeev_(const char* left, const char* right, const int* n, float* a, const int* lda,
             float* real, float* imaginary, float* vl, const int* ldvl, float* vr, const int* ldvr,
             float* work, const int* lwork, int* info);
@@ -56,7 +56,8 @@ void Geev(const char* job, int n, std::complex<R>* a, std::complex<R>* values, s
   }
 }
 
-// Calls run(work, lwork) for the size of the work space, and again with as much.
+// Calls run(work, lwork) first to get the size of the work space, then with a work space of that
+// size.
 template <class T, class Run>
 void WithWork(Run run) {
   std::vector<T> work(1);
@@ -65,8 +66,7 @@ void WithWork(Run run) {
   run(work.data(), static_cast<int>(work.size()));
 }
 
-// LAPACK gives the vectors of a pair of conjugates as one column of real and one of imaginary
-// parts.
+// LAPACK returns the vectors of a conjugate pair as a column of real and one of imaginary parts.
 template <class R>
 void Unpack(int64_t n, const std::vector<R>& imaginary, const std::vector<R>& columns,
             std::complex<R>* vectors) {
@@ -89,7 +89,7 @@ void Unpack(int64_t n, const std::vector<R>& imaginary, const std::vector<R>& co
 
 template <class T, class C>
 bool Eigenvalues(int64_t size, T* a, C* values, C* vectors) {
-  openblas_set_num_threads(1);  // our threads are the runtime's
+  openblas_set_num_threads(1);  // kernels run on the runtime's threads
   CHECK(size >= 1 && size <= kMaxLapackDim);
   const int n = static_cast<int>(size);
   const char job = vectors != nullptr ? 'V' : 'N';

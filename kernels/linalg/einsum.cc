@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Einsum: products of tensors summed over dimensions, as an equation of labels says.
+// Einsum: sums products of tensors over dimensions, as an equation of labels says.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -53,7 +53,7 @@ Output AxisOf(const std::string& subscripts, char label, Output x) {
   return RankOf(x) - static_cast<double>(static_cast<int32_t>(subscripts.size()) - at);
 }
 
-// The sizes of the dimensions that the ellipsis of `subscripts` stands for in x.
+// Returns the sizes of the dimensions of x for which the ellipsis of `subscripts` stands.
 Output EllipsisSizes(const std::string& subscripts, Output x) {
   const auto before = static_cast<int32_t>(subscripts.find(kEllipsis));
   const auto named = static_cast<int32_t>(subscripts.size() - kEllipsisSize);
@@ -61,7 +61,7 @@ Output EllipsisSizes(const std::string& subscripts, Output x) {
   return Call("Slice", {ShapeOf(x), begin, Pack(Outputs{RankOf(x) - static_cast<double>(named)})});
 }
 
-// The gradient of input i: an einsum of dy and, if there are two inputs, the other one.
+// The gradient of input i: an einsum of dy and, if there are two inputs, of the other input.
 class InputGradient {
  public:
   InputGradient(const GradientScope& g, const EinsumEquation& equation, int i)
@@ -94,7 +94,7 @@ class InputGradient {
                       StrCat(equation_.output, ",", Other(), "->", subscripts));
   }
 
-  // Ones for the dimensions that were summed away, which have the same gradient everywhere.
+  // Returns ones for the dimensions that were summed away: the gradient is constant along them.
   Output Ones() const {
     Outputs axes;
     for (const char label : lost_) axes.push_back(AxisOf(own_, label, g_.x(i_)));
@@ -102,7 +102,8 @@ class InputGradient {
     return Fill(dims, Cast(g_.Const(1.0), g_.dtype()));
   }
 
-  // True unless the ellipsis is known to stand for the same dimensions in x as in the output.
+  // Returns true unless the ellipsis is known to stand for the same dimensions in x as in the
+  // output.
   bool Broadcasts() const {
     if (g_.num_inputs() == 1 || !HasEllipsis(equation_.output)) return false;
     if (!HasEllipsis(Other())) return false;
@@ -119,7 +120,8 @@ class InputGradient {
     return SubShape(shape, before, shape.rank() - after);
   }
 
-  // `dx`, with the ellipsis in front, as far as x was broadcast.
+  // Sums `dx`, whose ellipsis dimensions come first, over the dimensions along which x was
+  // broadcast.
   Output SumOverBroadcast(Output dx) const {
     const Output x = g_.x(i_), zero = Int(x, 0);
     Outputs sizes = {g_.Const(Tensor::Vector<int32_t>({}))};
@@ -136,7 +138,7 @@ class InputGradient {
   const EinsumEquation& equation_;
   const int i_;
   const std::string& own_;
-  std::string found_, lost_;  // labels that dy or the other input has, and that neither has
+  std::string found_, lost_;  // labels in dy or the other input; labels in neither
 };
 
 std::vector<Gradient> EinsumGradient(const GradientScope& g) {
@@ -160,9 +162,10 @@ Example ExampleOf(const char* equation, std::vector<ExampleTensor> inputs) {
 OP(Einsum) {
   return {
       .doc =
-          "The product of one or two tensors, summed over the dimensions whose labels the "
-          "output lacks: the equation \"ij,jk->ik\" is a matrix product. A label repeated "
-          "in one tensor stands for its diagonal; \"...\" for dimensions that broadcast.",
+          "Multiplies one or two tensors and sums over the dimensions whose labels are not "
+          "in the output: the equation \"ij,jk->ik\" is a matrix product. A label repeated "
+          "in one tensor selects its diagonal; \"...\" stands for dimensions that "
+          "broadcast.",
       .inputs = {{"inputs", Repeat("N", "T")}},
       .outputs = {{"output", "T"}},
       .types = {{"T", TypesOf<EINSUM_TYPES>()}},

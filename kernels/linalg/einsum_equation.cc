@@ -23,7 +23,7 @@ Status CheckSubscripts(string_view subscripts, string_view equation) {
                          "' must be letters and at most one '...'");
 }
 
-// `ellipsis` is how many dimensions "..." stands for.
+// `ellipsis` is the number of dimensions for which "..." stands.
 Labels LabelsOf(string_view subscripts, int ellipsis) {
   Labels labels;
   for (size_t i = 0; i < subscripts.size(); ++i) {
@@ -45,7 +45,7 @@ StatusOr<int> EllipsisDims(string_view subscripts, int input, const PartialShape
                          "', has shape ", shape.ToString());
 }
 
-// Merges the sizes that two tensors have for one dimension. Those of an ellipsis broadcast.
+// Merges the sizes that two tensors have for one dimension. Dimensions of an ellipsis broadcast.
 bool MergeSize(int label, int64_t other, int64_t* size) {
   if (*size == other || other == kUnknown) {
     if (label >= kEllipsisLabel && other == kUnknown && *size == 1) *size = kUnknown;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The equation of Einsum, parsed: "ij,jk->ik", with letters for the dimensions of one or two inputs
-// and of the output, and "..." for dimensions that broadcast.
+// EinsumEquation: the parsed equation of an Einsum, like "ij,jk->ik". Letters stand for dimensions
+// of the one or two inputs and of the output, "..." for dimensions that broadcast.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ inline bool HasEllipsis(string_view subscripts) {
   return subscripts.find(kEllipsis) != string_view::npos;
 }
 
-// A label per dimension of a tensor: a letter, or, of the dimensions that the ellipsis stands for,
-// kEllipsisLabel + how far from its last.
+// One label per dimension of a tensor: a letter, or for a dimension of the ellipsis kEllipsisLabel
+// + its distance from the ellipsis's last dimension.
 using Labels = absl::InlinedVector<int, 8>;
 inline constexpr int kEllipsisLabel = 256;
 
 struct EinsumLabels {
   std::vector<Labels> inputs;
   Labels output;
-  std::map<int, int64_t> sizes;  // -1: unknown
+  std::map<int, int64_t> sizes;  // by label; -1: unknown
 
   // InvalidArgument if the shapes do not fit the equation. REQUIRES known ranks.
   static StatusOr<EinsumLabels> Of(const EinsumEquation& equation,

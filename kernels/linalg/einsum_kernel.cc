@@ -15,8 +15,8 @@ bool Holds(const Labels& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
-// How far apart neighbours along each of `labels` lie in a dense tensor of dimensions `dims` that
-// are labelled `own`: of a repeated label along its diagonal, of one that it lacks 0.
+// Returns the strides along `labels` in a dense tensor of dimensions `dims` with the labels `own`.
+// A repeated label means the diagonal; a label that is not in `own` has stride 0.
 Dims StridesAlong(const Labels& labels, const Labels& own, const Dims& dims) {
   const Dims dense = DenseStrides(dims);
   Dims strides;
@@ -27,7 +27,7 @@ Dims StridesAlong(const Labels& labels, const Labels& own, const Dims& dims) {
   return strides;
 }
 
-// The part of `labels` that is in `other` and in the output, or is in only one of them.
+// Returns the labels that are in `other` if `in_other`, else not in it; likewise for the output.
 Labels Select(const Labels& labels, const Labels& other, bool in_other, const Labels& output,
               bool in_output) {
   Labels chosen;
@@ -39,7 +39,7 @@ Labels Select(const Labels& labels, const Labels& other, bool in_other, const La
   return chosen;
 }
 
-// Each label of the output that `x` has, once, in the output's order.
+// Returns each label of the output that `x` has, once, in the output's order.
 Labels InOrderOf(const Labels& output, const Labels& x) {
   Labels ordered;
   for (const int label : output) {
@@ -59,8 +59,8 @@ int64_t CountOf(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Copies `value`, labelled `own`, into `to`, a dense tensor labelled `wanted`. One of the two has
-// each label once; places of `to` that no element of `value` falls on are left alone.
+// Copies `value`, labelled `own`, into `to`, a dense tensor labelled `wanted`. One of the two must
+// have each label only once. Elements of `to` that correspond to none of `value` are not changed.
 void Rearrange(const EinsumLabels& all, const Tensor& value, const Labels& own,
                const Labels& wanted, Tensor* to, Scheduler& threads) {
   Labels walked;
@@ -95,7 +95,8 @@ Status EinsumKernel::Init(const KernelInit& node) {
   return OkStatus();
 }
 
-// The diagonals of labels that repeat. Dimensions of 1 go away: what broadcasts is what lacks them.
+// Takes the diagonals of repeated labels. Removes dimensions of size 1: an operand broadcasts along
+// labels that it does not have.
 StatusOr<EinsumKernel::Operand> EinsumKernel::WithoutRepeats(KernelContext& ctx,
                                                              const Tensor& value,
                                                              const Labels& labels,
@@ -127,7 +128,7 @@ StatusOr<EinsumKernel::Operand> EinsumKernel::SumAway(KernelContext& ctx, Operan
   return x;
 }
 
-// Input i without what only it has.
+// Returns input i, summed over the labels that only it has.
 StatusOr<EinsumKernel::Operand> EinsumKernel::Input(KernelContext& ctx, const EinsumLabels& all,
                                                     int i) const {
   ASSIGN_OR_RETURN(Operand x, WithoutRepeats(ctx, ctx.input(i), all.inputs[i], all));
@@ -181,7 +182,7 @@ Status EinsumKernel::Compute(KernelContext& ctx) {
   ASSIGN_OR_RETURN(Operand y, Input(ctx, all, 0));
   if (ctx.num_inputs() == 2) {
     ASSIGN_OR_RETURN(const Operand b, Input(ctx, all, 1));
-    // The one whose dimensions come first in the output makes its rows.
+    // The operand whose dimensions come first in the output becomes the left one of the product.
     const Labels order = InOrderOf(all.output, Joined(y.labels, b.labels, {}));
     const auto alone = std::find_if(order.begin(), order.end(), [&](int label) {
       return Holds(y.labels, label) != Holds(b.labels, label);

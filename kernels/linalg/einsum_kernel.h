@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Einsum without the arithmetic. Dimensions that no other tensor has are summed away first; what is
-// left of two inputs is brought into the order of a batch of matrix products, and their result into
-// the order of the output. Nothing is copied where the order is right already.
+// The base of the Einsum kernels: everything but the arithmetic. It sums away dimensions that only
+// one tensor has, transposes two inputs to the form of a batched matrix product, and transposes the
+// product to the order of the output. Nothing is copied if the order is right already.
 #pragma once
 
 #include "core/op/kernel.h"
@@ -19,7 +19,7 @@ class EinsumKernel : public Kernel {
   Status Compute(KernelContext& ctx) override;
 
  private:
-  // A dense tensor, each of whose dimensions has a label of its own and is not 1.
+  // A dense tensor. Its dimensions have distinct labels, and none is of size 1.
   struct Operand {
     Tensor value;
     Labels labels;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Einsum. The expected numbers are those of TensorFlow 2.21, of inputs that count from 1.
+// Tests Einsum. The expected numbers are those of TensorFlow 2.21; the inputs count from 1.
 #include "kernels/array/golden.h"
 
 namespace penstock {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shared by complex and real Fourier transforms: transforms of lines, one dimension after the
-// other, by Eigen's FFT; and pieces of gradients.
+// other, by Eigen's FFT; and helpers for gradients.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace penstock {
 
 enum class FftDirection { kForward, kInverse };
 
-// FftLines of `length` elements, `inner` apart, in a tensor [outer, length, inner].
+// The lines of `length` elements, with stride `inner`, in a tensor [outer, length, inner].
 struct FftLines {
   int64_t outer = 1, length = 1, inner = 1;
 };
@@ -29,7 +29,8 @@ inline FftLines LinesAlong(absl::Span<const int64_t> dims, int axis) {
   return lines;
 }
 
-// Calls fn(fft, outer, inner) for each line; each piece of work has a plan of its own.
+// Calls fn(fft, outer, inner) for each line. Each range of lines that runs on one thread has an FFT
+// plan of its own.
 template <class F, class Fn>
 void ForEachLine(Scheduler& threads, const FftLines& lines, Fn fn) {
   const double nanos = 10.0 * lines.length * (1 + std::log2(1.0 + lines.length));
@@ -52,7 +53,7 @@ void TransformLine(Eigen::FFT<F>& fft, FftDirection direction,
   }
 }
 
-// In place along one dimension.
+// Transforms all lines along one dimension, in place.
 template <class F>
 void Transform(Scheduler& threads, FftDirection direction, absl::Span<const int64_t> dims, int axis,
                std::complex<F>* x) {
@@ -75,12 +76,12 @@ inline Status CheckFftRank(const Tensor& input, int rank) {
 
 inline const DTypes kComplexTypes = {DType::kComplex64, DType::kComplex128};
 
-// "FFT", "FFT2D", "FFT3D"
+// Returns "FFT", "FFT2D" or "FFT3D" for prefix "FFT".
 inline std::string FftName(const char* prefix, int rank) {
   return rank == 1 ? prefix : StrCat(prefix, rank, "D");
 }
 
-// The last `rank` sizes of x.
+// Returns the last `rank` sizes of x.
 inline Output LastSizes(Output x, int rank) {
   const Output begin = Reshape(RankOf(x) - static_cast<double>(rank),
                                Constant(*x.sink, Tensor::Vector<int32_t>({1})));
@@ -88,7 +89,7 @@ inline Output LastSizes(Output x, int rank) {
   return Call("Slice", {ShapeOf(x), begin, size});
 }
 
-// How many numbers one transform of the sizes `lengths` has, as `type`.
+// Returns the number of elements of one transform of sizes `lengths`, as `type`.
 inline Output FftSize(Output lengths, DType type) {
   return Cast(Call("Prod", {lengths, Constant(*lengths.sink, Tensor::Scalar<int32_t>(0))}), type);
 }

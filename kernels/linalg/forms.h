@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the definitions of the linear algebra ops: types, shape functions, and the matrix
-// algebra that their gradients are written in.
+// Shared by the definitions of the linear algebra ops: types, shape functions, and matrix algebra
+// for gradients.
 #pragma once
 
 #include <vector>
@@ -14,37 +14,39 @@ namespace penstock {
 
 using Gradients = std::vector<Gradient>;
 
-// The types that Eigen decomposes. The batch names of old allow the real ones only.
+// The types that Eigen decomposes. The old BatchMatrix ops allow only the real ones.
 extern const DTypes kMatrixTypes;
 extern const DTypes kRealMatrixTypes;
 #define REAL_MATRIX_TYPES float, double
 #define MATRIX_TYPES float, double, std::complex<float>, std::complex<double>
 
-// The shape of input `i`, of rank 2 or more, and the dimensions of its matrices (-1: unknown).
+// Holds the shape of input `i`, of rank 2 or more, and the dimensions of its matrices (-1:
+// unknown).
 struct MatrixShape {
   PartialShape batch;  // of unknown rank if the input is
   int64_t rows = -1, cols = -1;
   static StatusOr<MatrixShape> Of(const ShapeScope& s, int i);
   // batch + dims
   PartialShape With(std::initializer_list<int64_t> dims) const;
-  // Returns the side of a square matrix.
+  // Returns returns the side of a square matrix.
   StatusOr<int64_t> Side() const;
 };
 Status SquareShape(ShapeScope& s);  // output 0 = input 0 = square matrices
 
-// Matrices a b, each replaced by its adjoint first if the flag says so. Batches broadcast.
+// Returns the product a b; each matrix is first replaced by its adjoint if its flag is set. Batches
+// broadcast.
 Output Product(Output a, Output b, bool adjoint_a = false, bool adjoint_b = false);
 Output Adjoint(Output x);
-// Zeros but for `below` diagonals below and `above` above the main one; -1 means all.
+// Zeroes x except for `below` diagonals below and `above` above the main one; -1 means all.
 Output Band(Output x, int64_t below, int64_t above);
 Output DiagonalOf(Output x);
 Output DiagonalMatrix(Output x);
 Output WithDiagonal(Output x, Output diagonal);
-// The lower half of x with the diagonal halved.
+// Returns the lower half of x with the diagonal halved.
 Output LowerHalf(Output x);
-// The two last dimensions of size one that make numbers, one per matrix, broadcast over it.
+// Appends two dimensions of size one, so that numbers (one per matrix) broadcast over matrices.
 Output PerMatrix(Output numbers);
-// 1 / x, but 0 if x is 0.
+// Returns 1 / x, or 0 if x is 0.
 Output SafeReciprocal(Output x);
 Output RowVectors(Output x);     // [..., n] -> [..., 1, n]
 Output ColumnVectors(Output x);  // [..., n] -> [..., n, 1]

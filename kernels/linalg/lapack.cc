@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The routines that work in place.
+// The LAPACK and BLAS routines that work in place.
 #include "kernels/linalg/lapack.h"
 
 #include "kernels/linalg/lapack_call.h"
 
 extern "C" {
 
-// Fortran's interface: everything by address, int of 32 bits.
+// The Fortran interface: all arguments are addresses, and int has 32 bits.
 void spotrf_(const char* triangle, const int* n, float* a, const int* lda, int* info);
 void sgetrf_(const int* m, const int* n, float* a, const int* lda, int* pivots, int* info);
 void sgetrs_(const char* trans, const int* n, const int* columns, const float* a, const int* lda,
@@ -34,7 +34,7 @@ namespace penstock {
 template <class T>
 bool CholeskyFactor(int64_t size, T* a) {
   OneThread();
-  // In column order this is the transposed matrix; its upper triangle is our lower one.
+  // In column-major order this is the transposed matrix; its upper triangle is our lower one.
   const char triangle = 'U';
   const int n = LapackInt(size);
   int info;
@@ -64,7 +64,7 @@ void LuFactor(int64_t size, T* a, int* pivots) {
   } else {
     zgetrf_(&n, &n, a, &n, pivots, &info);
   }
-  Succeeded(info);  // a zero on the diagonal is for the caller to see
+  Succeeded(info);  // the caller must look for zeros on the diagonal
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts sizes for calls of LAPACK and BLAS, keeps them on one thread, and checks their results.
+// Helpers for calls of LAPACK and BLAS: convert sizes, limit the calls to one thread, and check
+// their results.
 #pragma once
 
 #include <cblas.h>
@@ -17,7 +18,7 @@ inline int LapackInt(int64_t n) {
   return static_cast<int>(n);
 }
 
-// Our threads are the runtime's: OpenBLAS must not start its own.
+// Stops OpenBLAS from starting threads: the kernels already run on the runtime's threads.
 inline void OneThread() {
   [[maybe_unused]] static const bool once = (openblas_set_num_threads(1), true);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The routines that ask how much work space they want.
+// The LAPACK routines that need work space and tell its size.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -9,7 +9,7 @@
 
 extern "C" {
 
-// Fortran's interface: everything by address, int of 32 bits.
+// The Fortran interface: all arguments are addresses, and int has 32 bits.
 void sgesdd_(const char* job, const int* m, const int* n, float* a, const int* lda, float* s,
              float* u, const int* ldu, float* vt, const int* ldvt, float* work, const int* lwork,
              int* iwork, int* info);
@@ -85,13 +85,13 @@ using Real = typename RealOf<T>::type;
 template <class T>
 inline constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 
-// The size that a routine asked for in work[0], in a query with lwork = -1.
+// Returns the size that a routine asked for in work[0], in a query with lwork = -1.
 template <class T>
 int WorkSize(T asked) {
   return std::max(1, static_cast<int>(std::real(asked)));
 }
 
-// Work space of the three kinds, for a query (sizes -1) or for the call.
+// The three kinds of work space, for a query (sizes -1) or for the call.
 template <class T>
 struct Work {
   std::vector<T> main = std::vector<T>(1);

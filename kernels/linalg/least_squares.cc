@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatrixSolveLs, also as BatchMatrixSolveLs: least squares, and least norm where there are fewer
-// equations than unknowns.
+// MatrixSolveLs, also as BatchMatrixSolveLs: solves least squares problems; with fewer equations
+// than unknowns, finds the solution of least norm.
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/forms.h"
 #include "kernels/linalg/lapack.h"
@@ -10,8 +10,9 @@
 namespace penstock {
 namespace {
 
-// `fast`: by the normal equations, with the regularizer on their diagonal. Otherwise by a complete
-// orthogonal decomposition, which stands matrices of any rank and ignores the regularizer.
+// If `fast`, solves the normal equations, with the regularizer added to their diagonal. Otherwise
+// uses a complete orthogonal decomposition, which works for matrices of any rank and ignores the
+// regularizer.
 template <class T>
 class MatrixSolveLsKernel final : public MatrixKernel<T> {
  public:
@@ -47,7 +48,7 @@ class MatrixSolveLsKernel final : public MatrixKernel<T> {
       return OkStatus();
     }
     if (!fast_) return AnyRank(a, b, x);
-    // (a^H a) x = a^H b, or x = a^H y with (a a^H) y = b.
+    // Solves (a^H a) x = a^H b, or x = a^H y with (a a^H) y = b.
     const bool over = a.rows() >= a.cols();
     const int64_t n = std::min(a.rows(), a.cols()), most = std::max(a.rows(), a.cols());
     RowMajor<T> gramian(n, n), y(n, b.cols());
@@ -104,7 +105,7 @@ Status LeastSquaresShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The solution of gramian x = b, a positive definite system.
+// Returns the solution of gramian x = b, a positive definite system.
 Output SolveGramian(Output factor, Output b) {
   const auto solve = [factor](Output x, bool adjoint) {
     return Call("MatrixTriangularSolve", {factor, x}, {{"lower", true}, {"adjoint", adjoint}});
@@ -156,15 +157,15 @@ Gradients LeastSquaresGradient(const GradientScope& g) {
 OpDef LeastSquaresOp(const DTypes& types) {
   return {
       .doc =
-          "The x that makes |matrix x - rhs|^2 + l2_regularizer |x|^2 least; the shortest where "
-          "there are fewer rows than columns.",
+          "Returns the x that minimizes |matrix * x - rhs|^2 + l2_regularizer * |x|^2; the "
+          "x of least norm if the matrix has fewer rows than columns.",
       .inputs = {{"matrix", "T"}, {"rhs", "T"}, {"l2_regularizer", "double"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", types}},
       .attrs = {{"fast", AttrValue(true)}},
       .shape = LeastSquaresShape,
       .gradient = LeastSquaresGradient,
-      // No gradient for the regularizer.
+      // The regularizer has no gradient.
       .examples = {{.inputs = {{{{3, 2}}}, {{{3, 2}}}, {{{}, {0.1}}}}, .check_gradient = false},
                    {.inputs = {{{{2, 3}}}, {{{2, 1}}}, {{{}, {0}}}}, .check_gradient = false}},
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decompositions and what is solved by them. The expected numbers are those of TensorFlow 2.21.
+// Tests decompositions and solvers. The expected numbers are those of TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {
@@ -8,14 +8,14 @@ namespace {
 
 using namespace golden;  // NOLINT: the tables below are made of it
 
-// The first output: values. The vectors are left out.
+// Compares only the first output, the values. Vectors are not unique.
 void ExpectFirst(const OpCall& call, const Tensor& expected) {
   EXPECT_TRUE(NearTensor(call.Run()[0], expected, 1e-12)) << call.op;
 }
 
 using Complex = std::complex<double>;
 
-// a b, or a b^H.
+// Returns a b, or a b^H.
 Tensor Multiply(const Tensor& a, const Tensor& b, bool adjoint = false) {
   const int64_t m = a.dim(0), k = a.dim(1), n = b.dim(adjoint ? 0 : 1);
   Tensor c(DType::kComplex128, Shape{m, n});
@@ -40,8 +40,8 @@ Tensor Diagonal(const Tensor& d) {
   return m;
 }
 
-// Factors are told apart by their signs only: multiplied, they are the input, and the unitary ones
-// are unitary.
+// Factors are unique only up to signs. So checks that their product is the input, and that the
+// unitary factors are unitary.
 TEST(Linalg, FactorsMultiplyToTheInput) {
   const auto expect_unitary = [](const Tensor& u) {
     Tensor ones(DType::kComplex128, Shape{u.dim(1)});
@@ -86,7 +86,7 @@ TEST(Linalg, Cholesky) {
                 {Z({2, 2}, {{2, 0}, {0, 0}, {0.5, 1}, {1.9364916731037085, 0}})}, 1e-12);
   ExpectOutputs({"Cholesky", {F({0, 2, 2}, {})}}, {F({0, 2, 2}, {})});
   ExpectOutputs({"Cholesky", {F({0, 0}, {})}}, {F({0, 0}, {})});
-  // Not positive definite.
+  // The matrix is not positive definite.
   ExpectOutputs({"Cholesky", {D({2, 2}, {0.999, 1.999, 1.999, 3.999})}},
                 {D({2, 2}, {NAN, 0, NAN, NAN})});
   OpCall{"Cholesky", {D({3, 2}, {1, 2, 3, 4, 5, 7})}}.ExpectError("Input matrix must be square");

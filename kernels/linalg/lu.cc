@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lu: the triangular factors of matrices whose rows were exchanged.
+// Lu: the triangular factors of matrices with exchanged rows.
 #include <numeric>
 
 #include "core/op/shape_scope.h"
@@ -47,7 +47,7 @@ class LuKernel final : public MatrixKernelBase {
   }
 
  private:
-  // Fills in, for each row i, the row of the input that became it.
+  // Sets element i to the row of the input that was moved to row i.
   template <class Index>
   static void Permute(const std::vector<int>& pivots, Index* rows) {
     std::iota(rows, rows + pivots.size(), Index{0});
@@ -68,9 +68,9 @@ Status LuShape(ShapeScope& s) {
 OP(Lu) {
   return {
       .doc =
-          "The factors of each matrix with its rows exchanged: row i of the product of the "
-          "lower triangle of lu, with ones on the diagonal, and its upper triangle is row "
-          "p[i] of the input.",
+          "Factorizes each matrix, with its rows permuted, into a lower triangular factor "
+          "with ones on the diagonal and an upper triangular factor, both stored in `lu`. "
+          "Row i of their product is row p[i] of the input.",
       .inputs = {{"input", "T"}},
       .outputs = {{"lu", "T"}, {"p", "output_idx_type"}},
       .types = {{"T", kMatrixTypes}, {"output_idx_type", kIndex, DType::kInt32}},

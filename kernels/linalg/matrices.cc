@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// The dimensions of the batch: all but the last two.
+// Returns the dimensions of the batch: all but the last two.
 absl::Span<const int64_t> BatchOf(const Shape& shape) {
   return shape.dims().subspan(0, shape.rank() - 2);
 }

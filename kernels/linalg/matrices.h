@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine of the linear algebra ops: batches of matrices in the last two dimensions, each
-// handled on its own by Eigen, side by side on the thread pool.
+// The base of the linear algebra kernels: batches of matrices in the last two dimensions. Eigen
+// computes each matrix on its own; the thread pool computes several at once.
 //
-// An op states the shapes of its outputs for one matrix and what becomes of it:
+// An op states the shapes of its outputs for one matrix, and how to compute them:
 //   template <class T>
 //   struct MatrixInverse final : MatrixKernel<T> {
 //     Status Outputs(const MatrixSizes& in, OutputDims* out) const override;
@@ -25,14 +25,15 @@ struct MatrixSize {
   bool square() const { return rows == cols; }
 };
 using MatrixSizes = std::vector<MatrixSize>;
-// The dimensions of each output after those of the batch: a matrix, a vector or nothing.
+// For each output, its dimensions after those of the batch: two for a matrix, one for a vector,
+// none for a scalar.
 using OutputDims = std::vector<Dims>;
 
 template <class T>
 using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 template <class T>
 using MatrixInputs = std::vector<Eigen::Map<const RowMajor<T>>>;
-// A vector is a matrix of one column.
+// A vector is passed as a matrix of one column.
 template <class T>
 using MatrixOutputs = std::vector<Eigen::Map<RowMajor<T>>>;
 
@@ -44,7 +45,7 @@ class MatrixKernelBase : public Kernel {
   Status Compute(KernelContext& ctx) final;
 
  protected:
-  // Reads the input after the matrices, if there is one; once for the whole batch.
+  // Reads the input after the matrices, if there is one. Called once for the whole batch.
   virtual Status ReadScalar(const KernelContext& ctx, double* scalar) const { return OkStatus(); }
   virtual Status Outputs(const MatrixSizes& in, OutputDims* out) const = 0;
   virtual Status ComputeRaw(const std::vector<const void*>& in, const MatrixSizes& in_sizes,
@@ -82,7 +83,7 @@ class MatrixKernel : public MatrixKernelBase {
   }
 };
 
-// For Outputs: one square matrix, InvalidArgument in TensorFlow's words otherwise.
+// For Outputs: InvalidArgument, with TensorFlow's text, unless the matrix is square.
 Status CheckSquare(const MatrixSize& size);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of square matrices, which commute with a change of basis: MatrixSquareRoot,
+// Functions of square matrices that commute with a change of basis: MatrixSquareRoot,
 // MatrixExponential, MatrixLogarithm.
 #include <limits>
 
@@ -13,7 +13,8 @@
 namespace penstock {
 namespace {
 
-// NaN everywhere where there is no such matrix. Of a real matrix it must be real.
+// The result is NaN everywhere if there is no such matrix, or if the input is real and the result
+// is not.
 template <class T, ComplexMatrix (*kFunction)(const ComplexMatrix&)>
 class MatrixFunctionKernel : public MatrixKernel<T> {
   Status Outputs(const MatrixSizes& in, OutputDims* out) const override {
@@ -32,7 +33,7 @@ class MatrixFunctionKernel : public MatrixKernel<T> {
     if constexpr (Eigen::NumTraits<T>::IsComplex) {
       out[0] = y.template cast<T>();
     } else {
-      // Rounding leaves imaginary parts far below this.
+      // Imaginary parts from rounding are far below this.
       constexpr double kRealTolerance = 1e-6;
       const double size = y.cwiseAbs().maxCoeff();
       if (y.imag().cwiseAbs().maxCoeff() <= kRealTolerance * size) {
@@ -50,8 +51,8 @@ using MatrixExponentialKernel = MatrixFunctionKernel<T, ExponentialOf>;
 template <class T>
 using MatrixLogarithmKernel = MatrixFunctionKernel<T, LogarithmOf>;
 
-// From dy = dx y + y dx: a system of n^2 equations for the gradient dx of the input, whose rows
-// stand one after the other.
+// From dy = dx y + y dx follows a system of n^2 equations for the gradient dx of the input. Its
+// unknowns are the rows of dx, concatenated.
 Gradients SquareRootGradient(const GradientScope& g) {
   const Output root = Adjoint(g.y()), ones = DiagonalMatrix(OnesLike(DiagonalOf(root)));
   const auto number = [&](int32_t n) { return g.Const<int32_t>(n); };
@@ -85,20 +86,22 @@ OpDef MatrixFunctionOp(const char* doc, const DTypes& types, GradientFn gradient
 }  // namespace
 
 OP(MatrixSquareRoot) {
-  return MatrixFunctionOp("The matrix whose square is the input, for each of them.", kMatrixTypes,
-                          SquareRootGradient);
+  return MatrixFunctionOp(
+      "Returns the square root of each matrix: the matrix whose square is the input.", kMatrixTypes,
+      SquareRootGradient);
 }
 KERNEL(MatrixSquareRoot, MatrixSquareRootKernel, MATRIX_TYPES);
 
 OP(MatrixExponential) {
-  return MatrixFunctionOp("The exponential of each matrix, I + X + X^2 / 2! + ....", kMatrixTypes,
-                          nullptr);
+  return MatrixFunctionOp("Returns the exponential of each matrix, I + X + X^2 / 2! + ....",
+                          kMatrixTypes, nullptr);
 }
 KERNEL(MatrixExponential, MatrixExponentialKernel, MATRIX_TYPES);
 
 OP(MatrixLogarithm) {
-  return MatrixFunctionOp("The matrix whose exponential is the input, for each of them.",
-                          {DType::kComplex64, DType::kComplex128}, nullptr);
+  return MatrixFunctionOp(
+      "Returns the logarithm of each matrix: the matrix whose exponential is the input.",
+      {DType::kComplex64, DType::kComplex128}, nullptr);
 }
 KERNEL(MatrixLogarithm, MatrixLogarithmKernel, std::complex<float>, std::complex<double>);
 

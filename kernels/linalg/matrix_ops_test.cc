@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eig, Lu, functions of matrices, banded systems. The expected numbers are those of TensorFlow
-// 2.21.
+// Tests Eig, Lu, functions of matrices, and banded systems. The expected numbers are those of
+// TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {

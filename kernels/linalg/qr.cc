@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qr.
+// Qr: the QR decomposition of matrices.
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/forms.h"
 #include "kernels/linalg/lapack.h"
@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// input = q r by Householder's reflections.
+// Computes input = q r by Householder reflections.
 template <class T>
 class QrKernel final : public MatrixKernel<T> {
  public:
@@ -51,15 +51,15 @@ Status QrShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// x r^-H.
+// Returns x r^-H.
 Output SolveRight(Output x, Output r) {
   return Adjoint(
       Call("MatrixTriangularSolve", {r, Adjoint(x)}, {{"lower", false}, {"adjoint", false}}));
 }
 
-// For a with no fewer rows than columns.
-// S. F. Walter, L. Lehmann, R. Lamour: On evaluating higher-order derivatives of the QR
-// decomposition of tall matrices with full column rank. 2012.
+// For matrices with at least as many rows as columns. S. F. Walter, L. Lehmann, R. Lamour: On
+// evaluating higher-order derivatives of the QR decomposition of tall matrices with full column
+// rank. 2012.
 Output TallGradient(Output q, Output r, Output dq, Output dr) {
   const Output qdq = Product(q, dq, true), rdr = Product(r, dr, false, true);
   const Output skew = qdq - Adjoint(qdq) + rdr - Adjoint(rdr);
@@ -84,7 +84,8 @@ Gradients QrGradient(const GradientScope& g) {
   if (g.attr<bool>("full_matrices") && m > n) return fail("with full_matrices");
   const Output q = g.y(0), r = g.y(1), dq = g.dy(0), dr = g.dy(1);
   if (m >= n) return {TallGradient(q, r, dq, dr)};
-  // The square part on the left is decomposed; the rest only turned.
+  // Only the square matrix of the first columns is decomposed; the remaining columns are multiplied
+  // by q^H.
   const auto left_and_right = [&](Output x) {
     return CallN(
         "SplitV",
@@ -103,8 +104,9 @@ Gradients QrGradient(const GradientScope& g) {
 OP(Qr) {
   return {
       .doc =
-          "input = q r, q with orthonormal columns and r upper triangular; of q, without "
-          "full_matrices, only the columns that matter.",
+          "Factorizes each matrix as q * r: q has orthonormal columns, r is upper "
+          "triangular. Without full_matrices, q has only the first min(rows, columns) "
+          "columns.",
       .inputs = {{"input", "T"}},
       .outputs = {{"q", "T"}, {"r", "T"}},
       .types = {{"T", kMatrixTypes}},

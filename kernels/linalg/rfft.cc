@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// fft_length, one of each of the last `rank` dimensions.
+// Returns fft_length, one length for each of the last `rank` dimensions.
 StatusOr<Dims> FftLength(const Tensor& lengths, int rank) {
   if (lengths.rank() != 1 || lengths.dim(0) != rank) {
     return InvalidArgument("fft_length must have shape [", rank, "], has ",
@@ -28,10 +28,9 @@ StatusOr<Dims> FftLength(const Tensor& lengths, int rank) {
 
 int64_t HalfLength(int64_t n) { return n == 0 ? 0 : n / 2 + 1; }
 
-// The shapes of a real transform: what the input must at least have, and what comes out, in the
-// last dimensions.
+// The shapes of a real transform.
 struct RealTransform {
-  Dims needed;  // of the input
+  Dims needed;  // least sizes of the input's last dimensions
   Shape work;   // the complex half: [batch..., fft_length..., n / 2 + 1]
   Shape output;
 
@@ -62,8 +61,8 @@ struct RealTransform {
   }
 };
 
-// Calls fn(from, to) with the offsets of the lines along the last dimension of a tensor of the
-// shape `to`, and of their counterparts in the (larger) shape `from`.
+// Calls fn(from, to) with the offsets of the lines along the last dimension of a tensor of shape
+// `to`, and of the corresponding lines in the larger shape `from`.
 template <class Fn>
 void ForEachPair(const Shape& from, const Shape& to, Fn fn) {
   const int rank = to.rank();
@@ -95,7 +94,8 @@ class RfftKernel final : public Kernel {
       std::fill_n(y, t.output.num_elements(), C(0));
       return OkStatus();
     }
-    // Along the last dimension the half that matters; then the others.
+    // Transforms along the last dimension, keeping only the first half; then along the other
+    // dimensions.
     const int64_t n = t.needed[kRank - 1], half = HalfLength(n);
     std::vector<std::pair<int64_t, int64_t>> lines;
     ForEachPair(input.shape(), t.output,
@@ -142,7 +142,7 @@ class IrfftKernel final : public Kernel {
     for (int axis = t.work.rank() - kRank; axis < t.work.rank() - 1; ++axis) {
       Transform(ctx.threads(), FftDirection::kInverse, t.work.dims(), axis, w);
     }
-    // The half that is not there is the conjugate of the other, backwards.
+    // The second half is the conjugate of the first half in reverse order.
     ForEachLine<F>(ctx.threads(), {.outer = t.work.num_elements() / half, .length = n},
                    [&](Eigen::FFT<F>& fft, int64_t line, int64_t) {
                      std::vector<C> in(n), out(n);
@@ -187,14 +187,14 @@ Status RealFftShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The last `rank` of 2, 3, 5: lengths for examples.
+// Returns the last `rank` of 2, 3, 5, lengths for examples.
 ExampleTensor ExampleLengths(int rank) {
   std::vector<double> lengths = {2, 3, 5};
   lengths.erase(lengths.begin(), lengths.end() - rank);
   return {{rank}, lengths};
 }
 
-// Zeros behind the elements of x, up to `sizes` in its last dimensions.
+// Appends zeros to x, up to `sizes` in its last dimensions.
 Output PadTo(Output x, Output sizes, int rank) {
   const Output missing = sizes - LastSizes(x, rank);
   const Output others = Fill(Reshape(RankOf(x) - static_cast<double>(rank),
@@ -204,8 +204,8 @@ Output PadTo(Output x, Output sizes, int rank) {
   return Call("Pad", {x, Pack({ZerosLike(behind), behind}, 1)});
 }
 
-// The op computed the first half of the transform of all of x: its gradient is that of the whole,
-// to which the other half gives nothing.
+// The op returns the first half of the full transform of x. So its gradient is that of the full
+// transform, with zeros as the gradient of the second half.
 Gradients RfftGradient(const GradientScope& g, int rank) {
   const Output lengths = g.x(1), n = FftSize(lengths, g.dy().dtype());
   const Output whole = Call(FftName("IFFT", rank), {PadTo(g.dy(), lengths, rank)}) * n;
@@ -213,7 +213,8 @@ Gradients RfftGradient(const GradientScope& g, int rank) {
   return {PadTo(real, LastSizes(g.x(), rank), rank), Gradient()};
 }
 
-// All numbers but the first and (for even lengths) the last one stand for their conjugates, too.
+// Each number except the first and (for even lengths) the last one also stands for its conjugate,
+// so its gradient counts twice.
 Gradients IrfftGradient(const GradientScope& g, int rank) {
   const Output lengths = g.x(1), one = g.Const<int32_t>(1), zero = g.Const<int32_t>(0);
   const Output dx = Call(FftName("RFFT", rank), {g.dy(), lengths}, {{"Tcomplex", g.dtype()}});

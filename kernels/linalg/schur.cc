@@ -30,7 +30,7 @@ Matrix Times(const Matrix& a, const Matrix& b, bool adjoint_b = false) {
 
 double Norm(const Matrix& a) { return a.cwiseAbs().colwise().sum().maxCoeff(); }
 
-// a = q t q^H, where t is an upper triangle. Not finite if LAPACK did not converge.
+// The Schur form a = q t q^H, where t is upper triangular. Not finite if LAPACK did not converge.
 struct Schur {
   Matrix t, q;
 
@@ -41,7 +41,7 @@ struct Schur {
     std::vector<double> rwork(n);
     const int lwork = static_cast<int>(work.size());
     int sdim, info;
-    // Column-major memory is the transposed matrix: so it goes in, and so it comes out.
+    // LAPACK is column-major, so it takes and returns the transposed matrices.
     zgees_(&vectors, &sort, nullptr, &n, t.data(), &n, &sdim, values.data(), q.data(), &n,
            work.data(), &lwork, rwork.data(), nullptr, &info);
     CHECK(info >= 0, "LAPACK: argument ", -info, " is wrong");
@@ -52,7 +52,7 @@ struct Schur {
   Matrix Back(const Matrix& f) const { return Times(Times(q, f), q, /*adjoint_b=*/true); }
 };
 
-// Column by column: what a product of triangles gives, solved for the last unknown.
+// Computes the root column by column: each equation of r r = t is solved for its last unknown.
 Matrix RootOfTriangle(const Matrix& t) {
   const Eigen::Index n = t.rows();
   Matrix r = Matrix::Zero(n, n);
@@ -61,15 +61,15 @@ Matrix RootOfTriangle(const Matrix& t) {
     for (Eigen::Index i = j - 1; i >= 0; --i) {
       Complex rest = t(i, j);
       for (Eigen::Index k = i + 1; k < j; ++k) rest -= r(i, k) * r(k, j);
-      // Two roots that are zero: what is above them must be zero as well.
+      // If both roots are zero, the element above them must be zero too.
       if (rest != 0.0) r(i, j) = rest / (r(i, i) + r(j, j));
     }
   }
   return r;
 }
 
-// log(1 + x) as the integral of x / (1 + s x) over s from 0 to 1, by Gauss's rule of seven points:
-// exact to double precision where x is below a quarter.
+// Computes log(1 + x) as the integral of x / (1 + s x) over s from 0 to 1, by Gauss's rule of seven
+// points: exact to double precision if the norm of x is below a quarter.
 Matrix LogarithmNearOne(const Matrix& x) {
   constexpr double kNodes[] = {0.0, 0.405845151377397166906606412076961,
                                0.741531185599394439863864773280788,
@@ -89,7 +89,7 @@ Matrix LogarithmNearOne(const Matrix& x) {
   return sum;
 }
 
-// b = a^-1 b
+// Computes b = a^-1 b.
 void SolveInPlace(const Matrix& a, Matrix* b) {
   const int64_t n = a.rows();
   Matrix lu = a.transpose(), right = b->transpose();  // column-major
@@ -111,7 +111,8 @@ Matrix LogarithmOf(const Matrix& a) {
   const Matrix one = Matrix::Identity(a.rows(), a.cols());
   Matrix t = schur.t;
   double scale = 1;
-  // Each root halves the logarithm; a zero on the diagonal has none and stays away from one.
+  // Each square root halves the logarithm. A zero on the diagonal has no logarithm and never comes
+  // close to one.
   constexpr int kRootsMax = 64;
   int roots = 0;
   for (; roots < kRootsMax && Norm(t - one) > 0.25; ++roots, scale *= 2) t = RootOfTriangle(t);
@@ -121,8 +122,8 @@ Matrix LogarithmOf(const Matrix& a) {
   return schur.Back(scale * LogarithmNearOne(t - one));
 }
 
-// Computes the exponential of a / 2^k by a quotient of polynomials of degree 13 (good to double
-// precision where the norm is below 5.37), squared k times.
+// Computes the exponential of a / 2^k by a quotient of polynomials of degree 13 (exact to double
+// precision if the norm is below 5.37), and squares it k times.
 Matrix ExponentialOf(const Matrix& a) {
   constexpr double kNormMax = 5.37;
   constexpr double kB[] = {64764752532480000.,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of one square matrix, by way of its Schur form; all in double precision. Thread-safe.
+// Functions of one square matrix, computed from its Schur form in double precision. Thread-safe.
 #pragma once
 
 #include <Eigen/Core>
@@ -11,10 +11,10 @@ namespace penstock {
 using ComplexMatrix =
     Eigen::Matrix<std::complex<double>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// REQUIRES finite numbers in 1 to kMaxLapackDim rows. Not finite where there is none, or where
-// LAPACK did not converge.
-ComplexMatrix SquareRootOf(const ComplexMatrix& a);  // of the two roots that to the right of 0
-ComplexMatrix LogarithmOf(const ComplexMatrix& a);   // imaginary parts within pi
+// REQUIRES finite numbers in 1 to kMaxLapackDim rows. The result is not finite if the function is
+// not defined for `a`, or if LAPACK did not converge.
+ComplexMatrix SquareRootOf(const ComplexMatrix& a);  // eigenvalues with real part >= 0
+ComplexMatrix LogarithmOf(const ComplexMatrix& a);   // imaginary parts of eigenvalues within pi
 ComplexMatrix ExponentialOf(const ComplexMatrix& a);
 
 }  // namespace penstock

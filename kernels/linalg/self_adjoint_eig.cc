@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SelfAdjointEigV2 and its elder form SelfAdjointEig, also under their old Batch names.
+// SelfAdjointEigV2 and its older form SelfAdjointEig, also under their old Batch names.
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/forms.h"
 #include "kernels/linalg/lapack.h"
@@ -14,7 +14,7 @@ using RealVector = Eigen::Matrix<typename Eigen::NumTraits<T>::Real, Eigen::Dyna
 template <class T>
 using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 
-// The columns of `vectors` become the eigenvectors, if they are wanted.
+// If vectors are wanted, the columns of `vectors` become the eigenvectors.
 template <class T>
 Status Decompose(const Eigen::Map<const RowMajor<T>>& matrix, bool wanted, RealVector<T>* values,
                  Columns<T>* vectors) {
@@ -33,7 +33,7 @@ Status CheckSide(const MatrixSize& size) {
   return CheckSquare(size);
 }
 
-// Eigenvalues, ascending, and eigenvectors as columns.
+// Returns the eigenvalues, ascending, and the eigenvectors as columns.
 template <class T>
 class SelfAdjointEigV2Kernel final : public MatrixKernel<T> {
  public:
@@ -42,7 +42,7 @@ class SelfAdjointEigV2Kernel final : public MatrixKernel<T> {
  protected:
   Status Outputs(const MatrixSizes& in, OutputDims* out) const override {
     const int64_t n = in[0].rows;
-    // If no vectors are wanted, there are none for any matrix.
+    // Without vectors, that output is empty for every matrix.
     *out = {{n}, vectors_ ? Dims{n, n} : Dims{0}};
     return CheckSide(in[0]);
   }
@@ -60,7 +60,7 @@ class SelfAdjointEigV2Kernel final : public MatrixKernel<T> {
   bool vectors_ = true;
 };
 
-// One matrix: the eigenvalues as its first row, the vectors below.
+// The output is one matrix: the eigenvalues are its first row, the vectors the rows below.
 template <class T>
 class SelfAdjointEigKernel final : public MatrixKernel<T> {
  protected:
@@ -94,8 +94,8 @@ Status EigShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Only the lower triangle is read: the gradient is that triangle, with what belongs to the other
-// one folded in.
+// Only the lower triangle is read. So the gradient is a lower triangle, to which the gradient of
+// the upper triangle is added.
 Gradients EigV2Gradient(const GradientScope& g) {
   Output da;
   if (g.attr<bool>("compute_v")) {
@@ -114,8 +114,8 @@ Gradients EigV2Gradient(const GradientScope& g) {
 OpDef EigV2Op(const DTypes& types) {
   return {
       .doc =
-          "Eigenvalues, ascending, and eigenvectors (as columns) of self-adjoint matrices, of "
-          "which only the lower triangle is read.",
+          "Returns the eigenvalues, ascending, and the eigenvectors (as columns) of self- "
+          "adjoint matrices. Reads only the lower triangle.",
       .inputs = {{"input", "T"}},
       .outputs = {{"e", "T"}, {"v", "T"}},
       .types = {{"T", types}},
@@ -130,8 +130,8 @@ OpDef EigV2Op(const DTypes& types) {
 OpDef EigOp() {
   return {
       .doc =
-          "Eigenvalues of self-adjoint matrices, as the first row of the output, and their "
-          "eigenvectors, as the columns below. Use SelfAdjointEigV2.",
+          "Returns the eigenvalues of self-adjoint matrices as the first row of the output, "
+          "and the eigenvectors as the columns below it. Use SelfAdjointEigV2.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kRealMatrixTypes}},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatrixInverse, MatrixSolve, MatrixTriangularSolve, also under their old Batch names.
+// MatrixInverse, MatrixSolve, MatrixTriangularSolve, also under their old Batch names: solve linear
+// equations.
 #include "core/op/shape_scope.h"
 #include "kernels/linalg/forms.h"
 #include "kernels/linalg/lapack.h"
@@ -9,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// The solution of a x = b, or of a^H x = b. NaN is not invertible either.
+// Computes the solution of a x = b, or of a^H x = b. A matrix with NaN counts as not invertible.
 template <class T>
 Status Solve(const Eigen::Map<const RowMajor<T>>& a, bool adjoint, const RowMajor<T>& b,
              Eigen::Map<RowMajor<T>>& x) {
@@ -83,7 +84,7 @@ class MatrixSolveKernel final : public MatrixKernel<T> {
   bool adjoint_ = false;
 };
 
-// A zero on the diagonal divides by zero: infinities and NaN.
+// A zero on the diagonal gives infinities and NaN.
 template <class T>
 class TriangularSolveKernel final : public MatrixKernel<T> {
  public:
@@ -128,7 +129,7 @@ Gradients InverseGradient(const GradientScope& g) {
   return {-Product(y, Product(g.dy(), y, adjoint, !adjoint), !adjoint, false)};
 }
 
-// -b x^H, or its adjoint, is what `a` gets.
+// Returns the gradient of `a`: -b x^H, or its adjoint.
 Output OuterProduct(bool adjoint, Output db, Output x) {
   return adjoint ? -Product(x, db, false, true) : -Product(db, x, false, true);
 }
@@ -152,7 +153,7 @@ const ExampleTensor kSquare = {{2, 2, 2}, {4, 1, 2, 3, 2, 0.5, -1, 1}};
 
 OpDef InverseOp(const DTypes& types) {
   return {
-      .doc = "The inverse of each matrix, or of its adjoint.",
+      .doc = "Returns the inverse of each matrix, or of its adjoint.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", types}},
@@ -165,7 +166,7 @@ OpDef InverseOp(const DTypes& types) {
 
 OpDef SolveOp(const DTypes& types) {
   return {
-      .doc = "The solution x of matrix x = rhs, or of its adjoint.",
+      .doc = "Solves matrix * x = rhs, or the same with the adjoint of the matrix.",
       .inputs = {{"matrix", "T"}, {"rhs", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", types}},
@@ -180,8 +181,8 @@ OpDef SolveOp(const DTypes& types) {
 OpDef TriangularSolveOp(const DTypes& types) {
   return {
       .doc =
-          "The solution x of matrix x = rhs, or of its adjoint, where only the lower (or upper) "
-          "triangle of the matrix is read.",
+          "Solves matrix * x = rhs, or the same with the adjoint, for a triangular matrix. "
+          "Reads only its lower (or upper) triangle.",
       .inputs = {{"matrix", "T"}, {"rhs", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", types}},

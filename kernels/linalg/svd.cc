@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Svd, also as BatchSvd.
+// Svd, also as BatchSvd: the singular value decomposition.
 #include <limits>
 
 #include "core/op/shape_scope.h"
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// input = u diag(s) v^H, s descending; NaN if the input is not finite.
+// Computes input = u diag(s) v^H, s descending; NaN if the input is not finite.
 template <class T>
 class SvdKernel final : public MatrixKernel<T> {
  public:
@@ -37,8 +37,8 @@ class SvdKernel final : public MatrixKernel<T> {
       for (auto& o : out) o.setConstant(T(std::numeric_limits<float>::quiet_NaN()));
       return OkStatus();
     }
-    // In LAPACK's column order our memory is the transposed matrix: a^T = conj(v) diag(s) u^T. So
-    // its u, read by rows, is v^H, and its vh, read by rows, is u.
+    // LAPACK is column-major, so it sees the transposed matrix: a^T = conj(v) diag(s) u^T. Its u,
+    // read in row-major order, is v^H, and its vh, read so, is u.
     RowMajor<T> a = in[0];
     const int64_t m = a.rows(), n = a.cols(), p = std::min(m, n);
     Eigen::Matrix<typename Eigen::NumTraits<T>::Real, Eigen::Dynamic, 1> values(p);
@@ -72,8 +72,8 @@ Status SvdShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// J. Townsend: Differentiating the Singular Value Decomposition, 2016. For a with no more rows than
-// columns; the other case is the one of its adjoint, with u and v exchanged.
+// J. Townsend: Differentiating the Singular Value Decomposition, 2016. For matrices with at most as
+// many rows as columns; others are treated as their adjoints, with u and v exchanged.
 Output WideGradient(Output s, Output u, Output v, Output ds, Output du, Output dv, bool square) {
   const Output s2 = Square(s);
   const Output f = WithDiagonal(SafeReciprocal(RowVectors(s2) - ColumnVectors(s2)), ZerosLike(s));
@@ -82,7 +82,7 @@ Output WideGradient(Output s, Output u, Output v, Output ds, Output du, Output d
                        ColumnVectors(s) * (fv + Adjoint(fv));
   const Output da = Product(u, Product(inner, v, false, true));
   if (square) return da;
-  // The part of dv that moves v out of the space that it spans.
+  // The component of dv that is orthogonal to the columns of v.
   const Output dvt = Adjoint(dv);
   const Output out = dvt - Product(Product(dvt, v), v, false, true);
   return da + Product(u * RowVectors(SafeReciprocal(s)), out);
@@ -118,8 +118,9 @@ OpDef SvdOp() {
   const ExampleTensor square = {{2, 2}, {4, 1, 2, 3}};
   return {
       .doc =
-          "The singular values s, descending, and the singular vectors of each matrix: input = u "
-          "diag(s) v^H. Without full_matrices only the columns of u and v that s has.",
+          "Returns the singular values s, descending, and the singular vectors of each "
+          "matrix: input = u * diag(s) * v^H. Without full_matrices, u and v have one "
+          "column for each singular value.",
       .inputs = {{"input", "T"}},
       .outputs = {{"s", "T"}, {"u", "T"}, {"v", "T"}},
       .types = {{"T", kMatrixTypes}},

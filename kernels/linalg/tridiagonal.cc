@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TridiagonalSolve, TridiagonalMatMul: matrices given by three rows, the diagonals above, on and
-// below the main one. Row i of the matrix is at place i of each: the last number of the first row
-// and the first of the third one are not read.
+// TridiagonalSolve, TridiagonalMatMul: for tridiagonal matrices given by three rows: the diagonals
+// above, on and below the main one. Element i of each belongs to row i of the matrix. The last
+// element of the first row and the first element of the third are not read.
 #include <limits>
 
 #include "core/op/shape_scope.h"
@@ -15,8 +15,8 @@ namespace {
 template <class T>
 using RowVector = Eigen::Array<T, 1, Eigen::Dynamic>;
 
-// Elimination from the top; with `pivoting`, by the greater of two neighbouring rows. What a zero
-// pivot is replaced by is `perturbation`; if that is zero too there is no solution.
+// Eliminates from the top. With `pivoting`, uses the row with the greater pivot of two neighbours.
+// `perturbation` replaces a zero pivot; if it is zero too, there is no solution.
 template <class T>
 class Elimination {
  public:
@@ -30,7 +30,7 @@ class Elimination {
     u_(1, n_ - 1) = T(0);
   }
 
-  // x holds the right sides and becomes the solutions. False if there are none.
+  // Replaces the right sides x by the solutions. Returns false if there are none.
   bool Solve(Eigen::Map<RowMajor<T>>& x) {
     for (int64_t i = 0; i < n_; ++i) {
       if (i + 1 < n_) Eliminate(i, x);
@@ -46,7 +46,8 @@ class Elimination {
   }
 
  private:
-  // Takes a multiple of row i from row i + 1, after exchanging them if that one is greater.
+  // Subtracts a multiple of row i from row i + 1, after exchanging them if row i + 1 has the
+  // greater pivot.
   void Eliminate(int64_t i, Eigen::Map<RowMajor<T>>& x) {
     T pivot = u_(0, i), next = below_(i + 1);
     if (pivoting_ && std::abs(next) > std::abs(pivot)) {
@@ -67,11 +68,11 @@ class Elimination {
   const bool pivoting_;
   const T perturbation_;
   const int64_t n_;
-  RowMajor<T> u_;  // the main diagonal of the upper triangle and the two above
+  RowMajor<T> u_;  // main diagonal of the upper triangle, two above it
   RowVector<T> below_;
 };
 
-// NaN if a matrix is singular.
+// The result is NaN if a matrix is singular.
 template <class T>
 class TridiagonalSolveKernel final : public MatrixKernel<T> {
  public:
@@ -142,15 +143,15 @@ Output Int(Output like, int32_t value) {
 Output Multiply(Output above, Output main, Output below, Output x) {
   return Call("TridiagonalMatMul", {above, main, below, x});
 }
-// Row i of the result is row i + 1, or i - 1, of x; zero if there is none.
+// Returns rows with row i + 1, or i - 1, of x at row i; zero if there is none.
 Output RowsBelow(Output row, Output x) {
   return Multiply(OnesLike(row), ZerosLike(row), ZerosLike(row), x);
 }
 Output RowsAbove(Output row, Output x) {
   return Multiply(ZerosLike(row), ZerosLike(row), OnesLike(row), x);
 }
-// The diagonal beside the main one, as that of the transposed matrix. The element that wraps around
-// is not read.
+// Returns the diagonal next to the main one as the transposed matrix has it. The element that wraps
+// around is not read.
 Output Turned(Output row, int shift) {
   return Call("Roll", {Conj(row), Int(row, shift), Int(row, -1)});
 }
@@ -184,8 +185,8 @@ Gradients MatMulGradient(const GradientScope& g) {
 OP(TridiagonalSolve) {
   return {
       .doc =
-          "The solutions x of matrix x = rhs, where the rows of `diagonals` are the diagonals "
-          "above, on and below the main one.",
+          "Solves matrix * x = rhs for tridiagonal matrices. The rows of `diagonals` are "
+          "the diagonal above the main one, the main one, and the one below it.",
       .inputs = {{"diagonals", "T"}, {"rhs", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kMatrixTypes}},
@@ -207,9 +208,7 @@ KERNEL(TridiagonalSolve, TridiagonalSolveKernel, MATRIX_TYPES);
 
 OP(TridiagonalMatMul) {
   return {
-      .doc =
-          "The product of a matrix that has numbers only above, on and below its main diagonal "
-          "with rhs.",
+      .doc = "Multiplies a tridiagonal matrix, given by its three diagonals, with rhs.",
       .inputs = {{"superdiag", "T"}, {"maindiag", "T"}, {"subdiag", "T"}, {"rhs", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kMatrixTypes}},

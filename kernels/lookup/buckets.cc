@@ -14,7 +14,7 @@ void Buckets::Reset(int64_t count) {
 int64_t Buckets::Take(uint64_t hash, int64_t new_row) {
   const uint64_t mask = static_cast<uint64_t>(count_) - 1;
   uint64_t bucket = hash & mask;
-  // Steps of 1, 2, 3, ... reach every one of 2^n buckets.
+  // Probing with steps of 1, 2, 3, ... reaches every one of 2^n buckets.
   for (uint64_t step = 1;; ++step) {
     const auto [it, free] = row_of_.try_emplace(static_cast<int64_t>(bucket), new_row);
     if (free || removed_.erase(it->second) > 0) return it->second;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buckets: which bucket each row of a dense table is in. TensorFlow exports such tables bucket by
-// bucket, so this follows its rules: quadratic probing, a number of buckets that is a power of two
-// and doubles when too many are taken. A bucket whose row was removed stays taken until a new row
-// gets it, or the number grows. Not thread-safe.
+// Buckets: the bucket of each row of a dense table. TensorFlow exports such tables bucket by
+// bucket, so this class follows TensorFlow's rules: quadratic probing; the number of buckets is a
+// power of two and doubles when too many are taken. The bucket of a removed row stays taken until a
+// new row reuses it, or the number of buckets grows. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,22 @@ class Buckets {
     bool removed;
   };
 
-  // REQUIRES a power of two, and 0 < max_load < 1.
+  // REQUIRES that `count` is a power of two and 0 < max_load < 1.
   Buckets(int64_t count, float max_load) : count_(count), max_load_(max_load) {}
 
   int64_t count() const { return count_; }
-  // Returns true if a table of `rows` rows has the right number of buckets or more.
+  // Returns true if the number of buckets suffices for a table of `rows` rows.
   bool HasRoomFor(int64_t rows) const {
     return static_cast<float>(rows) <= static_cast<float>(count_) * max_load_;
   }
   // Frees all buckets. REQUIRES that `count` is a power of two.
   void Reset(int64_t count);
 
-  // Takes a bucket for a key that no row has, and returns its row: `new_row`, or a row that was
-  // removed and whose place it takes. REQUIRES HasRoomFor(all rows that are not removed).
+  // Takes a bucket for a new key. Returns the key's row: a removed row whose place it takes, else
+  // `new_row`. REQUIRES HasRoomFor(all rows that are not removed).
   int64_t Take(uint64_t hash, int64_t new_row);
   void Remove(int64_t row) { removed_.insert(row); }
-  // In order of buckets.
+  // Returns the taken buckets in order.
   std::vector<Taken> All() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that debuggers put into graphs: Copy, CopyHost, DebugIdentity, DebugNanCount.
+// Ops that debuggers add to graphs: Copy, CopyHost, DebugIdentity, DebugNanCount.
 #include <cmath>
 
 #include "core/op/gradient.h"
@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Refuses debug_urls: a debugger is not told of tensors.
+// Refuses nodes with debug_urls, because no tensors are sent to a debugger.
 class DebugKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -60,7 +60,7 @@ class NanCountKernel final : public DebugKernel {
       case DType::kBfloat16:
         count = CountNan<bfloat16>(x);
         break;
-      default:  // nothing else can be NaN
+      default:  // other types have no NaN
         break;
     }
     ctx.SetOutput(0, Tensor::Vector<int64_t>({count}));
@@ -77,6 +77,7 @@ OpDef DebugOp(const char* doc, std::vector<AttrDef> attrs) {
       .attrs = std::move(attrs),
       .shape = SameShape,
       .allows_uninitialized_input = true,
+      .is_view = true,
   };
 }
 
@@ -92,8 +93,10 @@ std::vector<AttrDef> WatchAttrs() {
 }
 
 OpDef NanCountOp() {
-  OpDef op = DebugOp("How many elements are NaN, as a vector of one.", WatchAttrs());
+  OpDef op =
+      DebugOp("Counts the elements that are NaN; the count is a vector of length 1.", WatchAttrs());
   op.outputs = {{"output", "int64"}};
+  op.is_view = false;
   op.shape = [](ShapeScope& s) -> Status {
     s.set_output(0, PartialShape{1});
     return OkStatus();
@@ -103,12 +106,15 @@ OpDef NanCountOp() {
 
 }  // namespace
 
-OP(Copy) { return DebugOp("The input, for a debugger to look at.", CopyAttrs()); }
+OP(Copy) { return DebugOp("Returns the input, which a debugger can inspect.", CopyAttrs()); }
 OP(CopyHost) {
-  return DebugOp("The input, for a debugger to look at, in host memory.", CopyAttrs());
+  return DebugOp("Returns the input, copied to host memory, where a debugger can inspect it.",
+                 CopyAttrs());
 }
 
-OP(DebugIdentity) { return DebugOp("The input, for a debugger to fetch.", WatchAttrs()); }
+OP(DebugIdentity) {
+  return DebugOp("Returns the input, which a debugger can fetch.", WatchAttrs());
+}
 OP(DebugNanCount) { return NanCountOp(); }
 KERNEL_ANY_TYPE(Copy, CopyKernel);
 KERNEL_ANY_TYPE(CopyHost, CopyKernel);

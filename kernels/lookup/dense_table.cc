@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dense tables have, beyond other tables, buckets, which TensorFlow shows in exports.
+// The functions of LookupTable for dense tables, which also have buckets, visible in exports as in
+// TensorFlow.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -18,7 +19,8 @@ uint64_t NumberAt(const std::string& key, int64_t i) {
   return static_cast<uint64_t>(number);
 }
 
-// REQUIRES a type that keys have, but for strings. Negative numbers keep their sign.
+// Returns element i of a key as a number. REQUIRES a key type other than string. Negative numbers
+// are sign-extended.
 uint64_t NumberAt(DType dtype, const std::string& key, int64_t i) {
   switch (dtype) {
     case DType::kInt8:
@@ -51,7 +53,7 @@ bool IsFlattened(const Tensor& rows, const Shape& row) {
 
 }  // namespace
 
-// TensorFlow's.
+// Returns TensorFlow's hash.
 uint64_t LookupTable::HashOf(const std::string& key) const {
   if (spec_.key == DType::kString) return Murmur64(key);
   const int64_t n = spec_.key_shape.num_elements();
@@ -74,7 +76,8 @@ void LookupTable::MakeRoomFor(int64_t rows) {
       keys.push_back(keys_[taken.row]);
     }
   }
-  // From the last on, so that the row that takes another one's place is never a removed one.
+  // From the last row on, so that the row that replaces a removed one is never itself a removed
+  // one.
   std::sort(removed.begin(), removed.end(), std::greater<>());
   for (const int64_t row : removed) DropRow(row);
   do {
@@ -99,8 +102,8 @@ Status LookupTable::ExportBuckets(Tensor* keys, Tensor* values, Allocator& alloc
   ASSIGN_OR_RETURN(*values, Tensor::Make(allocator, spec_.value, values_shape));
   if (spec_.value != DType::kString) std::memset(values->mutable_raw_data(), 0, values->bytes());
   const std::string empty = KeyAt(spec_.empty_key, 0);
-  const std::string deleted =
-      spec_.deleted_key.valid() ? KeyAt(spec_.deleted_key, 0) : empty;  // the first version's
+  // The V1 op has no deleted_key.
+  const std::string deleted = spec_.deleted_key.valid() ? KeyAt(spec_.deleted_key, 0) : empty;
   for (int64_t i = 0; i < count; ++i) CopyKey(empty, keys, i);
   for (const Buckets::Taken& taken : buckets_.All()) {
     CopyKey(taken.removed ? deleted : keys_[taken.row], keys, taken.bucket);

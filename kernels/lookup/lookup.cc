@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ops that use tables: LookupTableFind, Insert, Remove, Size, Export, Import, InitializeTable,
-// of both fronts.
+// with ref edges and with resource handles.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/data/handle_kernel.h"
@@ -82,28 +82,30 @@ OpDef UseOp(const char* doc, HandleForm form, const std::vector<ArgDef>& inputs,
 }
 
 OpDef FindOp(HandleForm form) {
-  return UseOp("The values of keys; default_value (one, or one for each key) where there is none.",
-               form, {{"keys", "Tin"}, {"default_value", "Tout"}}, {{"values", "Tout"}},
-               {"Tin", "Tout"});
+  return UseOp(
+      "Returns the values of keys, and default_value (a single value, or one for each "
+      "key) for a key that the table does not have.",
+      form, {{"keys", "Tin"}, {"default_value", "Tout"}}, {{"values", "Tout"}}, {"Tin", "Tout"});
 }
 OpDef WriteOp(const char* doc, HandleForm form) {
   return UseOp(doc, form, {{"keys", "Tin"}, {"values", "Tout"}}, {}, {"Tin", "Tout"});
 }
 OpDef InitializeOp(HandleForm form) {
-  return UseOp("Fills a table that is filled once.", form, {{"keys", "Tkey"}, {"values", "Tval"}},
-               {}, {"Tkey", "Tval"});
+  return UseOp("Fills a table that can be filled only once.", form,
+               {{"keys", "Tkey"}, {"values", "Tval"}}, {}, {"Tkey", "Tval"});
 }
 OpDef SizeOp(HandleForm form) {
-  OpDef op = UseOp("The number of entries of a table.", form, {}, {{"size", "int64"}}, {});
+  OpDef op = UseOp("Returns the number of entries of a table.", form, {}, {{"size", "int64"}}, {});
   op.shape = ScalarShape;
   return op;
 }
 OpDef ExportOp(HandleForm form) {
-  return UseOp("All entries of a table.", form, {}, {{"keys", "Tkeys"}, {"values", "Tvalues"}},
-               {"Tkeys", "Tvalues"});
+  return UseOp("Returns all keys and values of a table.", form, {},
+               {{"keys", "Tkeys"}, {"values", "Tvalues"}}, {"Tkeys", "Tvalues"});
 }
 
-constexpr char kInsertDoc[] = "Sets the values of keys, which may be there already.";
+constexpr char kInsertDoc[] =
+    "Sets the values of keys; adds the keys that the table does not have.";
 constexpr char kImportDoc[] = "Replaces all entries of a table.";
 
 }  // namespace
@@ -126,8 +128,8 @@ TABLE_OPS(, HandleForm::kRef);
 TABLE_OPS(V2, HandleForm::kResource);
 
 OP(LookupTableRemoveV2) {
-  return UseOp("Removes keys; those that are not there are passed over.", HandleForm::kResource,
-               {{"keys", "Tin"}}, {}, {"Tin"});
+  return UseOp("Removes keys; ignores the keys that the table does not have.",
+               HandleForm::kResource, {{"keys", "Tin"}}, {}, {"Tin"});
 }
 KERNEL_ANY_TYPE(LookupTableRemoveV2, RemoveKernel);
 

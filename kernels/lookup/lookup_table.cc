@@ -18,7 +18,7 @@ bool StartsWith(const Shape& whole, const Shape& end) {
          whole.dims().subspan(whole.rank() - end.rank()) == end.dims();
 }
 
-// The dimensions before those of one key.
+// Removes the dimensions of one key from the shape of all keys.
 Shape KeysShape(const Shape& whole, const Shape& one) {
   return Shape(whole.dims().subspan(0, whole.rank() - one.rank()));
 }
@@ -294,7 +294,7 @@ Status LookupTable::Import(const Tensor& exported_keys, const Tensor& exported_v
   for (int64_t i = 0; i < count; ++i) entries += is_entry(i) ? 1 : 0;
   WriterMutexLock lock(mu_);
   Clear();
-  // The buckets of a dense table that was exported are its rows.
+  // The rows of an exported dense table are its buckets, so their number is that of the buckets.
   if (count > 0 && (count & (count - 1)) == 0) buckets_.Reset(count);
   MakeRoomFor(entries);
   for (int64_t i = 0; i < count; ++i) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LookupTable: the one table behind all the lookup ops: a hash map from keys to rows of values.
+// LookupTable: the table behind all lookup ops, a hash map from keys to rows of values.
 //
-// Its kind says what may be done: a kHash table is filled once (Initialize) and then only read;
-// kMutable ones change; a kDense table's keys may be small vectors, and two of them are reserved.
-// Thread-safe: many may read while nobody writes. Every call checks types and shapes; nothing is
-// changed if that fails.
+// The kind determines the allowed operations. A kHash table is filled once (Initialize) and then
+// only read; kMutable tables change; the keys of a kDense table may be small vectors, and two keys
+// are reserved. Thread-safe: many threads may read while none writes. Every call checks types and
+// shapes; if a check fails, nothing is changed.
 //
 // Actions in a StateLog: "insert" {keys, values}, "erase" {keys}, "import" {keys, values},
 // "initialize" {keys, values}.
@@ -30,15 +30,15 @@ class LookupTable final : public Resource {
   struct Spec {
     Kind kind = Kind::kHash;
     DType key = DType::kInvalid, value = DType::kInvalid;
-    Shape key_shape = {}, value_shape = {};   // of one
+    Shape key_shape = {}, value_shape = {};   // of one key, of one value
     Tensor empty_key = {}, deleted_key = {};  // kDense: not allowed as keys; may be invalid
-    // kDense: how many buckets an export shows at first, a power of two, and which part of them may
-    // be taken before they are doubled.
+    // kDense: the number of buckets that an export shows at first, a power of two, and the fraction
+    // of them that may be taken before their number doubles.
     int64_t initial_buckets = 131072;
     float max_load = 0.8f;
   };
 
-  // InvalidArgument if no table can be like that.
+  // InvalidArgument if the spec is not valid.
   static StatusOr<std::shared_ptr<LookupTable>> Make(std::string name, Spec spec);
   LookupTable(std::string name, Spec spec) : name_(std::move(name)), spec_(std::move(spec)) {}
 
@@ -51,42 +51,44 @@ class LookupTable final : public Resource {
   const Spec& spec() const { return spec_; }
   const std::string& name() const { return name_; }
 
-  // The values of `keys`; `default_value` (one value, or one for each key) for those not there.
+  // Returns the values of `keys`; for keys that are not in the table, `default_value` (one value,
+  // or one for each key).
   StatusOr<Tensor> Find(const Tensor& keys, const Tensor& default_value, Allocator& allocator) const
       ABSL_LOCKS_EXCLUDED(mu_);
   Status Insert(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Keys that are not there are passed over.
+  // Ignores keys that are not in the table.
   Status Remove(const Tensor& keys, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
-  // Replaces everything (in a kHash table: once). Takes what Export gives.
+  // Replaces all entries by those that Export returned (in a kHash table only once).
   Status Import(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // kHash only; a second time only if it brings as many entries, and then it changes nothing.
+  // kHash only. A second call must have as many entries as the first one, and changes nothing.
   Status Initialize(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
   int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
-  // All entries. Of a kDense table, as in TensorFlow, all buckets: matrices with one row for each;
-  // empty_key stands for those that are free, deleted_key for those whose entry was removed.
+  // Returns all entries. For a kDense table, as in TensorFlow, returns all buckets: matrices with
+  // one row per bucket, with empty_key for free buckets and deleted_key for those of removed
+  // entries.
   Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // How many keys a tensor holds, or what is wrong with it.
+  // Returns the number of keys in a tensor. InvalidArgument if it does not fit the table.
   StatusOr<int64_t> CountKeys(const Tensor& keys) const;
   Status CheckValues(const Tensor& keys, const Tensor& values) const;
-  // Those that are reserved.
+  // InvalidArgument for reserved keys.
   Status CheckAllowed(const std::string& key) const;
   bool Reserved(const std::string& key) const;
-  // A key as bytes: a string itself, the elements of all else.
+  // Returns a key as bytes: the string, or the bytes of the elements.
   std::string KeyAt(const Tensor& keys, int64_t i) const;
   void Put(const Tensor& keys, int64_t i, const Tensor& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Erase(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Drops a row of the storage: the last row takes its place.
+  // Removes a row of the storage: the last row takes its place.
   void DropRow(int64_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CopyRow(int64_t row, Tensor* values, int64_t i) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void CopyKey(const std::string& key, Tensor* keys, int64_t i) const;
 
-  // For kDense tables (dense_table.cc).
+  // These functions are for kDense tables (dense_table.cc).
   uint64_t HashOf(const std::string& key) const;
   void MakeRoomFor(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FlattenedToRows(Tensor* keys, Tensor* values) const;
@@ -100,7 +102,7 @@ class LookupTable final : public Resource {
   absl::flat_hash_map<std::string, int64_t> rows_ ABSL_GUARDED_BY(mu_);
   Buckets buckets_ ABSL_GUARDED_BY(mu_){spec_.initial_buckets, spec_.max_load};  // kDense
   std::vector<std::string> keys_ ABSL_GUARDED_BY(mu_);                           // of each row
-  // Values row by row: strings, or the bytes of all else.
+  // Values row by row: strings, or the bytes of other types.
   std::vector<std::string> strings_ ABSL_GUARDED_BY(mu_);
   std::string bytes_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables from the first entry to the last, through the ops of both fronts; tensors kept in a
-// session. What is expected, and the words of errors, are TensorFlow 2.21's.
+// Tests tables through the ops with ref edges and with resource handles, and tensors kept in a
+// session. Expected values and error texts are TensorFlow 2.21's.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 using namespace golden;  // NOLINT
 using testing::HasSubstr;
 
-// One table, and ops on it.
+// A table for one test, and ops on it.
 class Table {
  public:
   Table(std::string op, DType key, DType value, Attrs attrs = {}, std::vector<Tensor> inputs = {},
@@ -77,7 +77,7 @@ TEST_P(BothFronts, AHashTableIsFilledOnce) {
   EXPECT_EQ(table.Size(), 2);
   EXPECT_TRUE(
       SameTensor(table.Find(S({1, 3}, {"b", "z", "a"}), L({}, {-1})), L({1, 3}, {2, -1, 1})));
-  // Again with as many entries: nothing happens. With more: an error.
+  // Initializing again with the same number of entries does nothing; with more it is an error.
   EXPECT_TRUE(table.Do("InitializeTable", {S({2}, {"a", "c"}), L({2}, {8, 9})}).ok());
   EXPECT_TRUE(SameTensor(table.Find(S({}, {"a"}), L({}, {-1})), L({}, {1})));
   EXPECT_THAT(Message(table.Do("InitializeTable", {S({1}, {"q"}), L({1}, {8})})),
@@ -150,7 +150,7 @@ TEST(Lookup, DenseTablesReserveTwoKeys) {
               HasSubstr("Using the empty_key as a table key is not allowed"));
   EXPECT_THAT(Message(table.Do("LookupTableFind", {L({1, 2}, {1, 1}), F({2}, {1, 2})})),
               HasSubstr("Using the deleted_key as a table key is not allowed"));
-  // As TensorFlow's exports have them, reserved keys stand for free places.
+  // Reserved keys mark free buckets, as in TensorFlow's exports.
   ASSERT_TRUE(
       table.Do("LookupTableImport", {L({2, 2}, {0, 0, 5, 6}), F({2, 2}, {0, 0, 7, 8})}).ok());
   EXPECT_EQ(table.Size(), 1);
@@ -165,7 +165,7 @@ TEST(Lookup, DenseTablesReserveTwoKeys) {
   EXPECT_THAT(make(L({}, {0}), L({}, {1}), 3), HasSubstr("must be a power of 2, got: 3"));
 }
 
-// Compared with TensorFlow 2.21.
+// Expected values are those of TensorFlow 2.21.
 TEST(Lookup, DenseTablesExportTheirBuckets) {
   Table table("MutableDenseHashTableV2", DType::kInt64, DType::kInt64, {{"initial_num_buckets", 8}},
               {L({}, {-1}), L({}, {-2})});
@@ -180,7 +180,8 @@ TEST(Lookup, DenseTablesExportTheirBuckets) {
   EXPECT_TRUE(SameTensor(exported()[1], L({8, 1}, {0, 0, 0, 110, 0, 50, 60, 0})));
   ASSERT_TRUE(table.Do("LookupTableInsert", {L({1}, {14}), L({1}, {140})}).ok());
   EXPECT_TRUE(SameTensor(exported()[0], L({8, 1}, {-1, -1, -1, 11, -1, 5, 14, -1})));
-  // Twelve would be more than 8 * 0.8, also if some of them are there already.
+  // The table grows if its entries and the inserted keys together exceed 8 * 0.8, even if some of
+  // the keys are in the table already.
   const std::vector<int64_t> nine = {0, 1, 2, 3, 4, 5, 6, 7, 8};
   ASSERT_TRUE(table.Do("LookupTableInsert", {L({9}, nine), L({9}, nine)}).ok());
   EXPECT_EQ(table.Size(), 11);

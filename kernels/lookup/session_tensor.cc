@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GetSessionHandle, GetSessionHandleV2, GetSessionTensor, DeleteSessionTensor: tensors that stay
-// where they are between the steps of a session, behind a name that the client keeps.
+// GetSessionHandle, GetSessionHandleV2, GetSessionTensor, DeleteSessionTensor: tensors that stay on
+// their device between the steps of a session, under a name that the client keeps.
 #include <atomic>
 #include <vector>
 
@@ -33,8 +33,8 @@ StatusOr<std::shared_ptr<Resource>> MakeSessionTensor(const std::string& name,
 }
 const ResourceMakerDeclaration maker(kTypeName, MakeSessionTensor);
 
-// The container of the session's own, which ends with it; where sessions have stores of their own,
-// any will do.
+// The container of the session, which is dropped with it. If sessions have stores of their own, any
+// container works.
 class SessionKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -53,7 +53,7 @@ class SessionKernel : public Kernel {
   std::string container_ = "session_tensors";
 };
 
-// The handle is "node;number;device", as clients that take it apart expect.
+// The handle is "node;number;device", because some clients parse it.
 template <bool kResource>
 class GetSessionHandleKernel final : public SessionKernel {
  public:
@@ -109,7 +109,9 @@ class DeleteSessionTensorKernel final : public SessionKernel {
 
 OpDef HandleOp(const char* type) {
   return {
-      .doc = "Keeps a tensor for later steps of the session; the handle is its name.",
+      .doc =
+          "Keeps a tensor for later steps of the session, and returns a handle that names "
+          "it.",
       .inputs = {{"value", "T"}},
       .outputs = {{"handle", type}},
       .types = {{"T", kAllTypes}},
@@ -129,7 +131,7 @@ KERNEL_ANY_TYPE(GetSessionHandleV2, GetSessionHandleKernel<true>);
 
 OP(GetSessionTensor) {
   return {
-      .doc = "The tensor that GetSessionHandle kept.",
+      .doc = "Returns a tensor that GetSessionHandle kept.",
       .inputs = {{"handle", "string"}},
       .outputs = {{"value", "dtype"}},
       .types = {{"dtype", kAllTypes}},
@@ -144,7 +146,7 @@ KERNEL_ANY_TYPE(GetSessionTensor, GetSessionTensorKernel);
 
 OP(DeleteSessionTensor) {
   return {
-      .doc = "Drops a tensor that GetSessionHandle kept.",
+      .doc = "Deletes a tensor that GetSessionHandle kept.",
       .inputs = {{"handle", "string"}},
       .shape = NoOutputs,
       .gradient = NoGradient,

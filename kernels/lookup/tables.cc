@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that make tables, of both fronts: HashTable, MutableHashTable, MutableHashTableOfTensors,
-// MutableDenseHashTable, and their V2 forms.
+// The ops that create tables, with ref edges and with resource handles: HashTable,
+// MutableHashTable, MutableHashTableOfTensors, MutableDenseHashTable, and their V2 forms.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/data/handle_kernel.h"
@@ -100,8 +100,8 @@ OpDef TableOp(const char* doc, HandleForm form, bool value_shape = false) {
 
 OpDef DenseTableOp(HandleForm form) {
   OpDef op = TableOp(
-      "A hash table that is written and read, whose keys may be vectors. empty_key "
-      "and deleted_key are no keys of it.",
+      "Makes a mutable hash table whose keys may be vectors. empty_key and deleted_key "
+      "cannot be used as keys.",
       form, true);
   op.inputs = {{"empty_key", "key_dtype"}};
   op.examples[0].inputs = {{{{}, {1}}}};
@@ -116,9 +116,9 @@ OpDef DenseTableOp(HandleForm form) {
 
 }  // namespace
 
-constexpr char kHashDoc[] = "A hash table that is filled once.";
-constexpr char kMutableDoc[] = "A hash table from keys to numbers or strings, written and read.";
-constexpr char kOfTensorsDoc[] = "A hash table from keys to vectors, written and read.";
+constexpr char kHashDoc[] = "Makes a hash table that can be filled only once.";
+constexpr char kMutableDoc[] = "Makes a mutable hash table from keys to numbers or strings.";
+constexpr char kOfTensorsDoc[] = "Makes a mutable hash table from keys to vectors.";
 
 OP(HashTable) { return TableOp(kHashDoc, HandleForm::kRef); }
 OP(HashTableV2) { return TableOp(kHashDoc, HandleForm::kResource); }

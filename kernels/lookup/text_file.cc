@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InitializeTableFromTextFile, of both fronts: a table filled with the lines of a file.
+// InitializeTableFromTextFile, with a ref edge and with a resource handle: fills a table with the
+// lines of a file.
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "core/base/env.h"
@@ -12,7 +13,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kWholeLine = -2, kLineNumber = -1;  // else: the number of a column
+constexpr int64_t kWholeLine = -2, kLineNumber = -1;  // else: a column
 
 struct Column {
   const char* what;  // "Key" or "Value"
@@ -43,7 +44,7 @@ bool ParseNumber(string_view text, T* value) {
   }
 }
 
-// Sets element `i` of `to` to what `field` says.
+// Parses `field` into element `i` of `to`.
 Status SetElement(string_view field, int64_t line, Tensor* to, int64_t i) {
   bool valid = true;
   switch (to->dtype()) {
@@ -141,8 +142,8 @@ class TextFileKernel final : public Kernel {
 OpDef TextFileOp(HandleForm form) {
   return {
       .doc =
-          "Fills a table from the lines of a file. Keys and values are each a column, the whole "
-          "line (-2), or the line's number (-1) plus offset.",
+          "Fills a table from the lines of a file. Keys and values each come from a column, "
+          "from the complete line (-2), or from the line number plus offset (-1).",
       .inputs = {{"table_handle", HandleType(form)}, {"filename", "string"}},
       .attrs = {{"key_index", Ints{.min = -2}},
                 {"value_index", Ints{.min = -2}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addition, as Add, AddN and whoever else accumulates does it: integers wrap around.
+// The functor of addition, for Add, AddN and other sums: integers wrap around.
 #pragma once
 
 #include "kernels/engine/functor.h"
@@ -13,7 +13,7 @@ struct AddFn {
     if constexpr (std::is_integral_v<T>) {
       return static_cast<T>(static_cast<Wrapping<T>>(x) + static_cast<Wrapping<T>>(y));
     } else {
-      return x + y;  // strings are joined
+      return x + y;  // strings are concatenated
     }
   }
 };

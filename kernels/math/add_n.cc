@@ -33,7 +33,7 @@ class AddVariantsKernel final : public Kernel {
 };
 #endif
 
-// Block by block, so that a partial sum never leaves the first-level cache.
+// Adds block by block, so that partial sums stay in the first-level cache.
 class AddNKernel : public Kernel {
  public:
   explicit AddNKernel(const BinaryLoop& add) : add_(add), size_(SizeOf(add.in)) {}
@@ -72,7 +72,7 @@ class AddNKernel : public Kernel {
       }
       return;
     }
-    // Rounded once, at the end.
+    // The sum is rounded once, at the end.
     float total[kFloat16Block], term[kFloat16Block];
     Float16ToFloat(add_.in, InputAt(ctx, 0, first), total, n);
     for (int i = 1; i < ctx.num_inputs(); ++i) {
@@ -124,12 +124,13 @@ OpDef SumOf(const char* doc, const DTypes& types) {
       },
       .commutative = true,
       .aggregate = true,
+      .reuses = Reuse::kFirst,
   };
 }
 
-// `shape` is what the inputs' shapes say again.
+// `shape` repeats what the inputs' shapes say.
 OpDef AccumulateNOp() {
-  OpDef op = SumOf("The sum of tensors of one shape.", TypesOf<NUMBER_TYPES>());
+  OpDef op = SumOf("Adds tensors of equal shapes.", TypesOf<NUMBER_TYPES>());
   op.attrs.push_back({"shape", Shapes{}});
   op.examples = {{.inputs = {{{{2, 3}}, {{2, 3}}}}, .attrs = {{"shape", PartialShape({2, 3})}}}};
   return op;
@@ -137,7 +138,7 @@ OpDef AccumulateNOp() {
 
 }  // namespace
 
-OP(AddN) { return SumOf("The sum of tensors of one shape.", TypesOf<NUMBER_TYPES, Variant>()); }
+OP(AddN) { return SumOf("Adds tensors of equal shapes.", TypesOf<NUMBER_TYPES, Variant>()); }
 OP(AccumulateNV2) { return AccumulateNOp(); }
 KERNEL(AddN, AddNOf, NUMBER_TYPES);
 KERNEL(AccumulateNV2, AddNOf, NUMBER_TYPES);

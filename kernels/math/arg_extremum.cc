@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ArgMax and ArgMin: where along an axis the extremum stands; the first place where it stands at
-// several. What is not a number is passed over.
+// ArgMax and ArgMin: the index of the extremum along an axis; the first index if several elements
+// are equal. NaN is ignored.
 #include <limits>
 
 #include "core/op/shape_scope.h"
@@ -63,10 +63,10 @@ __global__ void FindOnDevice(AxisView view, const X* x, Index* y) {
 
 #else
 
-// Places fit in 32 bits: the axis is walked in pieces of at most this length.
+// Indices within a piece fit in 32 bits: the axis is split into pieces of at most this length.
 constexpr int64_t kPiece = 1 << 30;
 
-// The best of n elements side by side, many candidates at a time.
+// Finds the best of n adjacent elements, with many candidates at a time.
 template <class Order, class T>
 int64_t FindInRow(const T* x, int64_t n) {
   constexpr int kLanes = 32;
@@ -103,7 +103,7 @@ int64_t FindInRow(const T* x, int64_t n) {
   return at;
 }
 
-// The same for every one of `n` columns of `length` elements, a row at a time.
+// Finds the best element of each of `n` columns of `length` elements, a row at a time.
 template <class Order, class T>
 void FindInColumns(const T* x, int64_t length, int64_t step, int64_t n, int64_t* places) {
   constexpr int64_t kWidth = 256;
@@ -236,9 +236,9 @@ OpDef ArgOp(const char* doc) {
 
 }  // namespace
 
-OP(ArgMax) { return ArgOp("The place of the largest element along an axis."); }
+OP(ArgMax) { return ArgOp("Returns the index of the largest element along an axis."); }
 KERNEL_HOST_ARGS(("dimension"), ArgMax, ArgExtremum<ArgMaxOrder>::Kernel, REAL_TYPES, bool);
-OP(ArgMin) { return ArgOp("The place of the smallest element along an axis."); }
+OP(ArgMin) { return ArgOp("Returns the index of the smallest element along an axis."); }
 KERNEL_HOST_ARGS(("dimension"), ArgMin, ArgExtremum<ArgMinOrder>::Kernel, REAL_TYPES, bool);
 
 }  // namespace penstock

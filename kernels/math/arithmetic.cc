@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Add, AddV2, Sub, Mul, MulNoNan, SquaredDifference. Integers wrap around.
+// The ops Add, AddV2, Sub, Mul, MulNoNan, SquaredDifference. Integers wrap around.
 #include <string>
 
 #include "core/op/shape_scope.h"
@@ -68,12 +68,13 @@ OP(AddV2) {
       .gradient = AddGradient,
       .commutative = true,
       .aggregate = true,
+      .reuses = Reuse::kAny,
   };
 }
 KERNEL(AddV2, BinaryElementwise<AddFn>::Kernel, NUMBER_TYPES);
 
 OP(Add) {
-  return BinaryOp("z = x + y; strings are joined.", TypesOf<NUMBER_TYPES, std::string>(),
+  return BinaryOp("z = x + y; strings are concatenated.", TypesOf<NUMBER_TYPES, std::string>(),
                   AddGradient);
 }
 KERNEL(Add, BinaryElementwise<AddFn>::Kernel, NUMBER_TYPES);
@@ -96,7 +97,7 @@ OP(Mul) {
 KERNEL(Mul, BinaryElementwise<MulFn>::Kernel, NUMBER_TYPES);
 
 OP(MulNoNan) {
-  return BinaryOp("z = x * y, and zero where y is, even if x is infinite or not a number.",
+  return BinaryOp("z = x * y, but zero wherever y is zero, even if x is infinite or NaN.",
                   kFloatingOrComplex, [](const GradientScope& g) -> Gradients {
                     return SumToInputs(g, Call("MulNoNan", {g.dy(), Conj(g.x(1))}),
                                        Call("MulNoNan", {Conj(g.x(0)), g.dy()}));

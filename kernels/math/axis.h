@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ops along one axis have in common (ArgMax, Cumsum, ...): the tensor seen as
-// [outer, length, inner], and a shape function's look at the axis.
+// Shared by ops along one axis (ArgMax, Cumsum, ...): a view of the tensor as [outer, length,
+// inner], and the axis for shape functions.
 #pragma once
 
 #include "core/op/shape_scope.h"
@@ -20,7 +20,7 @@ inline AxisView ViewAlong(const Shape& shape, int axis) {
   return view;
 }
 
-// The axis of input `i` for input 0, where both are known; -1 where not.
+// Returns the axis of input 0 that input `i` names, or -1 if the axis or the rank is not known.
 inline StatusOr<int> KnownAxis(const ShapeScope& s, int i) {
   if (!s.input(0).known_rank() || s.constant(i) == nullptr) return -1;
   return AxisValue(*s.constant(i), s.input(0).rank(), "axis");

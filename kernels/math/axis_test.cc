@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops along one axis: ArgMax, ArgMin, Cumsum, Cumprod; and UnsortedSegmentSum.
+// Tests ops along one axis: ArgMax, ArgMin, Cumsum, Cumprod; and UnsortedSegmentSum.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ Tensor Scrambled(const Shape& shape) {
   return x;
 }
 
-// Visits each line along `axis` as (first element, step, number of elements, number of the line).
+// Visits each line along `axis` as (first element, step, number of elements, index of the line).
 template <class F>
 void ForEachLine(const Shape& shape, int axis, F visit) {
   int64_t inner = 1, outer = 1;
@@ -74,7 +74,7 @@ TEST(ArgExtremum, CornerCases) {
   EXPECT_EQ(arg(Tensor::Vector<float>({-INFINITY, -INFINITY})), 0);
   EXPECT_EQ(arg(Tensor::Vector<bool>({false, true, true})), 1);
   std::vector<float> tie(100, 0);
-  tie[40] = tie[72] = 5;  // in one lane after the other of the inner loop
+  tie[40] = tie[72] = 5;  // in different lanes of the inner loop
   tie[41] = 5;
   EXPECT_EQ(arg(Tensor::Vector<float>(tie)), 40);
   EXPECT_EQ(OpRunner("ArgMax")

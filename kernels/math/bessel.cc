@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bessel functions of orders zero and one: of the first kind (J), the second (Y), and modified (I,
-// K), these also scaled by e^-|x| or e^x (I0e ...). The functions are Eigen's.
+// K), the modified ones also scaled by e^-|x| or e^x (I0e ...). The functions are Eigen's.
 #include <unsupported/Eigen/SpecialFunctions>
 
 #include "core/tensor/type_lists.h"
@@ -23,7 +23,7 @@ namespace {
 
 Output Of(const char* op, const GradientScope& g) { return Call(op, {g.x()}); }
 
-// The derivatives of order one have a term f(x) / x, which goes to 1/2 at zero.
+// Derivatives of order one have a term f(x) / x, whose limit at zero is 1/2.
 Output HalfAtZero(const GradientScope& g, Output derivative) {
   const Output zero = ZerosLike(g.x());
   return Call("SelectV2", {Equal(g.x(), zero), zero + 0.5, derivative});

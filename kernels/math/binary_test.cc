@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise ops of two operands: values, broadcasting, integer corner cases, mistakes.
+// Tests elementwise ops of two operands: values, broadcasting, integer corner cases, errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -59,8 +59,8 @@ const Case kFloatingCases[] = {
     {"InvGrad", [](double y, double dy) { return -dy * y * y; }},
 };
 
-// All values are small multiples of 1/4, exact in every type, so that only the op's own rounding
-// remains.
+// All values are small multiples of 1/4, which are exact in every type, so that only the op's own
+// rounding remains.
 template <class T>
 Tensor Quarters(const Shape& shape, int step, int modulus, int first) {
   Tensor t(kDTypeOf<T>, shape);
@@ -69,7 +69,8 @@ Tensor Quarters(const Shape& shape, int step, int modulus, int first) {
   return t;
 }
 
-// The operands of output element `index`, where shapes are those of kShapes.
+// Returns the index of the operand's element for output element `index`; shapes are those of
+// kShapes.
 int64_t Source(const Shape& shape, const Shape& output, int64_t index) {
   int64_t offset = 0, stride = 1;
   for (int i = 1; i <= output.rank(); ++i) {
@@ -148,7 +149,7 @@ void RunIntegerCases() {
     const auto z = OpRunner(op).In(Tensor::Vector<T>({1, 2})).In(Tensor::Vector<T>({1, 0})).Run1();
     EXPECT_EQ(z.status().code(), StatusCode::kInvalidArgument);
     EXPECT_EQ(z.status().message(), "Integer division by zero") << op;
-    // Nothing is divided, so nothing is wrong.
+    // Without elements nothing is divided, so a divisor of zero is no error.
     EXPECT_TRUE(OpRunner(op).In(Tensor::Vector<T>({})).In(Tensor::Vector<T>({0})).Run1().ok());
   }
 }
@@ -288,7 +289,7 @@ TEST(Binary, IncompatibleShapes) {
   EXPECT_EQ(z.status().code(), StatusCode::kInvalidArgument) << z.status();
 }
 
-// As in TensorFlow, and as x * log(y) computed by two ops: the logarithm is rounded, too.
+// The logarithm is rounded too, as in TensorFlow and as when two ops compute x * log(y).
 template <class T>
 void ExpectLogarithmsRounded() {
   std::vector<T> x, y;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Broadcasting of shapes rather than tensors: BroadcastArgs, the shape that comes out, and
-// BroadcastGradientArgs, the dimensions along which each side was repeated.
+// Broadcasting of shapes: BroadcastArgs returns the resulting shape, BroadcastGradientArgs the
+// dimensions along which each operand was repeated.
 #include <algorithm>
 
 #include "core/op/shape_scope.h"
@@ -25,7 +25,7 @@ Status ReadShapes(KernelContext& ctx, DimList* s0, DimList* s1) {
   return OkStatus();
 }
 
-// Dimension i from the left of the result; shorter shapes are filled up with ones.
+// Returns dimension i of `shape` extended to rank `rank` by leading ones.
 int64_t DimOf(const DimList& shape, int rank, int i) {
   const int own = i - (rank - static_cast<int>(shape.size()));
   return own < 0 ? 1 : shape[own];
@@ -76,7 +76,8 @@ class BroadcastGradientArgsKernel final : public Kernel {
     for (int i = 0; i < rank && s0 != s1; ++i) {
       const int64_t a = DimOf(s0, rank, i), b = DimOf(s1, rank, i);
       if (a != b && a != 1 && b != 1) return Incompatible(s0, s1);
-      // A dimension of one on both sides may be missing on either: summing over it is harmless.
+      // If a dimension is 1 in both operands, it may be in both lists: summing over it does no
+      // harm.
       if (a == 1) r0.push_back(i);
       if (b == 1) r1.push_back(i);
     }
@@ -96,7 +97,7 @@ Status VectorShapes(ShapeScope& s) {
 
 OP(BroadcastArgs) {
   return {
-      .doc = "The shape of the broadcast of tensors of shapes s0 and s1.",
+      .doc = "Returns the shape that tensors of shapes s0 and s1 broadcast to.",
       .inputs = {{"s0", "T"}, {"s1", "T"}},
       .outputs = {{"r0", "T"}},
       .types = {{"T", kIndex, DType::kInt32}},
@@ -108,7 +109,9 @@ OP(BroadcastArgs) {
 
 OP(BroadcastGradientArgs) {
   return {
-      .doc = "The dimensions to sum over in the gradients of operands of shapes s0 and s1.",
+      .doc =
+          "Returns the dimensions to sum over in the gradients of operands of shapes s0 and "
+          "s1.",
       .inputs = {{"s0", "T"}, {"s1", "T"}},
       .outputs = {{"r0", "T"}, {"r1", "T"}},
       .types = {{"T", kIndex, DType::kInt32}},
@@ -118,7 +121,7 @@ OP(BroadcastGradientArgs) {
   };
 }
 
-// Shapes live on the host, whatever the device.
+// Shapes are in host memory on every device.
 KERNEL_DEF({.op = "BroadcastArgs",
             .host_args = {"s0", "s1", "r0"},
             .make = Make<BroadcastArgsKernel>});

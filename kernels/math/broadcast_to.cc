@@ -101,7 +101,9 @@ Status BroadcastToShape(ShapeScope& s) {
 
 OP(BroadcastTo) {
   return {
-      .doc = "The input, repeated along dimensions of one and added ones to fill `shape`.",
+      .doc =
+          "Broadcasts the input to `shape`: repeats it along its dimensions of size 1 and "
+          "along added leading dimensions.",
       .inputs = {{"input", "T"}, {"shape", "Tidx"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", TypesOf<PLAIN_TYPES, std::string, ResourceHandle, Variant>()},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cast, between all numbers and truth values.
+// Cast: converts between all numeric types and bool.
 #include "kernels/math/cast.h"
 
 #include "core/op/shape_scope.h"
@@ -41,7 +41,7 @@ void Loop(const void* x, void* y, int64_t n) {
   RunUnary<CastFn<To>, From>(x, y, n);
 }
 using CastLoop = void (*)(const void*, void*, int64_t);
-// 16-bit floats come and go as floats.
+// On the CPU, 16-bit floats are converted by way of float, so this list omits them.
 #define ALL_TYPES CASTABLE_TYPES
 
 #endif
@@ -60,7 +60,7 @@ CastLoop Find(DType from, DType to) {
   return loop;
 }
 
-// Quantized numbers are cast as the integers that they are stored in.
+// Quantized types are cast as the integers in which they are stored.
 DType StorageType(DType dtype) {
   switch (dtype) {
     case DType::kQint8:
@@ -78,7 +78,7 @@ DType StorageType(DType dtype) {
   }
 }
 
-// Bits of the fraction that a float of type `to` has fewer than one of type `from`.
+// Returns how many bits shorter the fraction of type `to` is than that of type `from`.
 int LostBits(DType from, DType to) {
   const auto bits = [](DType dtype) {
     switch (dtype) {
@@ -99,7 +99,7 @@ int LostBits(DType from, DType to) {
   return bits(from) == 0 || bits(to) == 0 ? 0 : std::max(0, bits(from) - bits(to));
 }
 
-// Clears the lowest bits of the fraction; infinities and NaN stay what they are.
+// Clears the lowest bits of the fraction; infinities and NaN are unchanged.
 template <class Bits, int kFractionBits>
 DEVICE_FN Bits Truncated(Bits x, int lost) {
   const Bits fraction = (Bits{1} << kFractionBits) - 1;
@@ -214,7 +214,9 @@ DTypes CastableTypes() { return TypesOf<PLAIN_TYPES>(); }
 
 OP(Cast) {
   return {
-      .doc = "x in another type. Truncate says that fractions of floats are cut, not rounded.",
+      .doc =
+          "Converts x to another type. With Truncate, a conversion to a float type of fewer "
+          "bits cuts the mantissa instead of rounding it.",
       .inputs = {{"x", "SrcT"}},
       .outputs = {{"y", "DstT"}},
       .types = {{"SrcT", CastableTypes()}, {"DstT", CastableTypes()}},

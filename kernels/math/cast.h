@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One number of any type as one of any other, as Cast does it. Floats that do not fit an integer
-// give what x86-64 gives (wrapped for narrow types, the least number for wide ones), on every
-// device and at every place of a tensor.
+// Converts one number of any type to any other type, for Cast. A float that does not fit an integer
+// type becomes what x86-64 makes of it: narrow types wrap, wide ones get the least number. The
+// result is the same on every device and for every element of a tensor.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ DEVICE_FN To CastTo(From x) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // By way of the narrowest signed integer that the processor converts to: the type itself may
-    // take another way in vector code than in the rest of a loop.
+    // Converts through the narrowest signed integer type to which the processor converts. A direct
+    // conversion could give other results in vectorised code than in the rest of a loop.
     using Via = std::conditional_t<(sizeof(To) < 4), int32_t,
                                    std::conditional_t<std::is_same_v<To, uint32_t>, int64_t, To>>;
     return static_cast<To>(static_cast<Via>(x));

@@ -28,7 +28,7 @@ Tensor Of(std::initializer_list<double> values) {
 template <class... Ts>
 struct Types {};
 
-// 0, 1, 2 and 7 are the same number in every type but bool.
+// 0, 1, 2 and 7 are exact in every type but bool.
 template <class From, class To>
 void CheckPair() {
   EXPECT_TRUE(Same(CastOf(Of<From>({0, 1, 2, 7}), kDTypeOf<To>), Of<To>({0, 1, 2, 7})))
@@ -64,7 +64,7 @@ TEST(Cast, RoundsTowardsZero) {
   EXPECT_TRUE(Same(CastOf(x, DType::kInt64), Tensor::Vector<int64_t>({1, -1, 0, 0})));
 }
 
-// The same answer wherever the element stands: in the vector part of a loop or in the rest.
+// The result must be the same for every element, in the vectorised loop and in its remainder.
 TEST(Cast, WhatDoesNotFitWrapsAlike) {
   for (const auto& [value, as_uint8, as_int16] :
        {std::tuple<float, uint8_t, int16_t>{-1, 255, -1}, {300, 44, 300}, {65540, 4, 4}}) {
@@ -97,7 +97,7 @@ TEST(Cast, ComplexNumbers) {
 }
 
 TEST(Cast, Truncates) {
-  // 1 + 2^-8 + 2^-9 lies nearer to the next bfloat16 above.
+  // 1 + 2^-8 + 2^-9 is nearer to the next greater bfloat16.
   const Tensor x = Tensor::Vector<float>({1 + 0x1p-8f + 0x1p-9f, -1 - 0x1p-8f - 0x1p-9f, INFINITY});
   EXPECT_TRUE(Same(CastOf(x, DType::kBfloat16), Of<bfloat16>({1.0078125, -1.0078125, INFINITY})));
   EXPECT_TRUE(Same(CastOf(x, DType::kBfloat16, true), Of<bfloat16>({1, -1, INFINITY})));

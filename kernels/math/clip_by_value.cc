@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// NaN stays; where the bounds contradict each other the lower one holds.
+// NaN stays NaN; if the lower bound exceeds the upper one, the lower one wins.
 template <class L>
 DEVICE_FN L Clipped(L x, L low, L high) {
   const L lowered = x > high ? high : x;
@@ -95,7 +95,7 @@ class ClipByValueKernel final : public Kernel {
   }
 };
 
-// The gradient goes to whichever of the three the result is.
+// The gradient goes to the operand that equals the result.
 Gradients ClipGradient(const GradientScope& g) {
   const Output x = g.x(0), dy = g.dy(), zero = ZerosLike(dy);
   const Output below = Less(x, g.x(1)), above = Greater(x, g.x(2));
@@ -108,13 +108,16 @@ Gradients ClipGradient(const GradientScope& g) {
 
 OP(ClipByValue) {
   return {
-      .doc = "t, lowered to at most clip_value_max, then raised to at least clip_value_min.",
+      .doc =
+          "Limits the elements of t: first to at most clip_value_max, then to at least "
+          "clip_value_min.",
       .inputs = {{"t", "T"}, {"clip_value_min", "T"}, {"clip_value_max", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kReal}},
       .shape = SameShape,
       .gradient = ClipGradient,
       .examples = {{.inputs = {{{{4}, {0, 1, 2, 4}}}, {{{}, {1.5}}}, {{{}, {3}}}}}},
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL(ClipByValue, ClipByValueKernel, REAL_TYPES);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Less, LessEqual, Greater, GreaterEqual, Maximum, Minimum.
+// The ops Less, LessEqual, Greater, GreaterEqual, Maximum, Minimum.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
@@ -36,7 +36,7 @@ struct GreaterEqualFn {
   }
 };
 
-// NaN wins.
+// The result is NaN if an operand is.
 struct MaximumFn {
   template <class T>
   DEVICE_FN T operator()(T x, T y) const {
@@ -51,7 +51,7 @@ struct MinimumFn {
   }
 };
 
-// All goes to the side that was taken; to the left one if both are equal.
+// The gradient goes to the operand that was chosen; to the left one if both are equal.
 Gradients PickedGradient(const GradientScope& g, Output left_taken) {
   const Output zero = ZerosLike(g.dy());
   return SumToInputs(g, Select(left_taken, g.dy(), zero), Select(left_taken, zero, g.dy()));
@@ -69,7 +69,7 @@ OP(GreaterEqual) { return Comparison("True where x >= y.", kReal); }
 KERNEL(GreaterEqual, BinaryElementwise<GreaterEqualFn>::Kernel, REAL_TYPES);
 
 OP(Maximum) {
-  return CommutativeOp("The larger of x and y; not a number where one of them is not.", kReal,
+  return CommutativeOp("The larger of x and y; NaN if either is NaN.", kReal,
                        [](const GradientScope& g) -> Gradients {
                          return PickedGradient(g, GreaterEqual(g.x(0), g.x(1)));
                        });
@@ -77,7 +77,7 @@ OP(Maximum) {
 KERNEL(Maximum, BinaryElementwise<MaximumFn>::Kernel, REAL_TYPES);
 
 OP(Minimum) {
-  return CommutativeOp("The smaller of x and y; not a number where one of them is not.", kReal,
+  return CommutativeOp("The smaller of x and y; NaN if either is NaN.", kReal,
                        [](const GradientScope& g) -> Gradients {
                          return PickedGradient(g, LessEqual(g.x(0), g.x(1)));
                        });

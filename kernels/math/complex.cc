@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Complex numbers and their parts: Complex, Real, Imag, ComplexAbs, Angle, Conj.
+// Complex, Real, Imag, ComplexAbs, Angle, Conj: complex numbers and their components.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
@@ -62,7 +62,7 @@ Output PartOf(const char* op, Output x) {
   return Call(op, {x}, {{"Tout", type}});
 }
 
-// The two ways in which complex and real types go together.
+// Examples for both pairs of a complex and a real type.
 std::vector<Example> BothPrecisions(int num_inputs) {
   const std::vector<std::vector<ExampleTensor>> inputs(num_inputs, {{.shape = {2, 3}}});
   const bool from_real = num_inputs == 2;
@@ -153,6 +153,7 @@ OP(Conj) {
       .types = {{"T", kComplex, DType::kComplex64}},
       .shape = SameShape,
       .gradient = [](const GradientScope& g) -> Gradients { return {Conj(g.dy())}; },
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL(Conj, UnaryElementwise<ConjFn>::Kernel, COMPLEX_TYPES);

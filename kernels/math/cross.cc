@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cross: products of vectors of three elements.
+// Cross: the cross product of vectors of three elements.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/functor.h"
@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// a * b - c * d, as integers wrap.
+// Returns a * b - c * d; integers wrap around.
 template <class L>
 L Difference(L a, L b, L c, L d) {
   if constexpr (std::is_integral_v<L>) {
@@ -76,7 +76,7 @@ Status CrossShape(ShapeScope& s) {
 
 OP(Cross) {
   return {
-      .doc = "The cross products of the vectors of three in the last dimension.",
+      .doc = "The cross products of vectors of length 3, which are in the last dimension.",
       .inputs = {{"a", "T"}, {"b", "T"}},
       .outputs = {{"product", "T"}},
       .types = {{"T", kReal}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Div, RealDiv, FloorDiv, TruncateDiv, DivNoNan.
+// The ops Div, RealDiv, FloorDiv, TruncateDiv, DivNoNan.
 #include "kernels/math/division.h"
 
 #include "core/tensor/type_lists.h"
@@ -27,7 +27,7 @@ struct FloorDivFn : ChecksDivisor {
   DEVICE_FN T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
       const T quotient = TruncatedQuotient(x, y);
-      // If the signs differ and something is left, one further down.
+      // If the signs differ and the remainder is not zero, subtract one to round down.
       const bool down = (x < 0) != (y < 0) && TruncatedRemainder(x, y) != 0;
       return static_cast<T>(quotient - down);
     } else {
@@ -68,7 +68,7 @@ OP(RealDiv) { return BinaryOp("z = x / y.", kFloatingOrComplex, DivGradient); }
 KERNEL(RealDiv, BinaryElementwise<DivFn>::Kernel, FLOATING_OR_COMPLEX_TYPES);
 
 OP(Div) {
-  return BinaryOp("z = x / y; of integers, rounded towards zero.", kNumber,
+  return BinaryOp("z = x / y; for integers, rounded towards zero.", kNumber,
                   [](const GradientScope& g) -> Gradients {
                     return IsInteger(g.dtype()) ? NoGradient(g) : DivGradient(g);
                   });
@@ -82,7 +82,7 @@ OP(TruncateDiv) { return BinaryOp("z = x / y, rounded towards zero.", kReal, NoG
 KERNEL(TruncateDiv, BinaryElementwise<TruncateDivFn>::Kernel, REAL_TYPES);
 
 OP(DivNoNan) {
-  return BinaryOp("z = x / y, and zero where y is.", kFloatingOrComplex,
+  return BinaryOp("z = x / y, but zero wherever y is zero.", kFloatingOrComplex,
                   [](const GradientScope& g) -> Gradients {
                     const Output x = Conj(g.x(0)), y = Conj(g.x(1));
                     const auto divide = [](Output a, Output b) { return Call("DivNoNan", {a, b}); };

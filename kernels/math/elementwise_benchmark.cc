@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise kernels and reductions: nanoseconds of one call, and elements per second.
+// Measures elementwise kernels and reductions: nanoseconds per call, and elements per second.
 #include "kernels/math/kernel_loop.h"
 
 namespace penstock {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Equal and NotEqual, which compare everything, and ApproximateEqual.
+// Equal and NotEqual, for all types, and ApproximateEqual.
 #include <string>
 
 #include "core/op/shape_scope.h"
@@ -39,8 +39,8 @@ Status SetScalar(KernelContext& ctx, bool value) {
 #endif
 }
 
-// Shapes that do not go together are an error or simply not equal, as incompatible_shape_error
-// says.
+// If the shapes do not broadcast, the attribute incompatible_shape_error decides whether that is an
+// error or the result is "not equal".
 template <class Fn>
 struct Equality {
   template <class T>
@@ -68,7 +68,7 @@ struct DistanceFn {
   template <class T>
   DEVICE_FN auto operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
-      // Exact up to 2^53, and never an overflow.
+      // Double is exact up to 2^53 and does not overflow.
       return std::abs(static_cast<double>(x) - static_cast<double>(y));
     } else {
       using std::abs;
@@ -140,6 +140,7 @@ OpDef EqualityOp(const char* doc) {
   op.attrs = {{"incompatible_shape_error", AttrValue(true)}};
   op.shape = EqualityShape;
   op.commutative = true;
+  op.reuses = Reuse::kAny;  // if T is bool
   return op;
 }
 

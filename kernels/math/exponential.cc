@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exp, Expm1, Log, Log1p, Sigmoid and SigmoidGrad.
+// The ops Exp, Expm1, Log, Log1p, Sigmoid and SigmoidGrad.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
@@ -26,7 +26,7 @@ struct LogFn {
   }
 };
 
-// The complex forms keep their accuracy near zero as well.
+// The complex version is accurate near zero, too.
 struct Expm1Fn {
   static constexpr double kNanos = 1;
   template <class T>
@@ -50,7 +50,7 @@ struct Log1pFn {
     if constexpr (kIsComplex<T>) {
       using std::log;
       const T near_one = T(1) + x;
-      // log |1 + x| = log1p(2 re + |x|^2) / 2, without the loss of digits in 1 + x.
+      // log |1 + x| = log1p(2 re + |x|^2) / 2, without the rounding error of 1 + x.
       const Real<T> re = x.real(), im = x.imag();
       if (std::abs(re) + std::abs(im) > Real<T>(0.5)) return log(near_one);
       return T(std::log1p((2 + re) * re + im * im) / 2, std::atan2(im, near_one.real()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Max, Min, All, Any.
+// Max, Min, All, Any: reductions along axes.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/reduction.h"
 #include "kernels/math/reduction_op.h"
@@ -27,7 +27,7 @@ struct MaxReducer {
   DEVICE_FN static A Identity() {
     return Least<A>();
   }
-  // NaN wins and stays.
+  // The result is NaN if any element is.
   template <class A>
   DEVICE_FN static A Add(A a, A x) {
     return x > a || x != x ? x : a;
@@ -87,7 +87,7 @@ struct AnyReducer : MaxReducer {
   }
 };
 
-// Shared evenly by the elements that are the extremum.
+// The gradient is split equally among the elements that equal the extremum.
 Gradients ExtremumGradient(const GradientScope& g) {
   const Output is_it = Cast(Equal(WithKeptDims(g, g.y()), g.x()), g.dtype());
   const Output count = Sum(is_it, g.x(1), g.attr<bool>("keep_dims"));
@@ -97,22 +97,22 @@ Gradients ExtremumGradient(const GradientScope& g) {
 }  // namespace
 
 OP(Max) {
-  return ReductionOp("The largest element along axes; not a number where one is not.", kReal,
+  return ReductionOp("The largest element along axes; NaN if one of them is NaN.", kReal,
                      ExtremumGradient);
 }
 KERNEL_HOST_ARGS(("reduction_indices"), Max, Reduction<MaxReducer>::Kernel, REAL_TYPES);
 
 OP(Min) {
-  return ReductionOp("The smallest element along axes; not a number where one is not.", kReal,
+  return ReductionOp("The smallest element along axes; NaN if one of them is NaN.", kReal,
                      ExtremumGradient);
 }
 KERNEL_HOST_ARGS(("reduction_indices"), Min, Reduction<MinReducer>::Kernel, REAL_TYPES);
 
-OP(All) { return LogicalReductionOp("True where all elements along axes are."); }
+OP(All) { return LogicalReductionOp("True where all elements along axes are true."); }
 KERNEL_DEF({.op = "All",
             .host_args = {"reduction_indices"},
             .make = Make<Reduction<AllReducer>::Kernel<bool>>});
-OP(Any) { return LogicalReductionOp("True where an element along axes is."); }
+OP(Any) { return LogicalReductionOp("True where at least one element along axes is true."); }
 KERNEL_DEF({.op = "Any",
             .host_args = {"reduction_indices"},
             .make = Make<Reduction<AnyReducer>::Kernel<bool>>});

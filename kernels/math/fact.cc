@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fact: an op for trying things out.
+// Fact: returns a constant string. For experiments.
 #include "core/op/shape_scope.h"
 #include "kernels/math/forms.h"
 
@@ -19,7 +19,7 @@ class FactKernel final : public Kernel {
 
 OP(Fact) {
   return {
-      .doc = "A fact about factorials.",
+      .doc = "Returns a string with a fact about factorials.",
       .outputs = {{"fact", "string"}},
       .shape = ScalarShape,
       .gradient = NoGradient,

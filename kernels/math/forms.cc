@@ -6,7 +6,9 @@
 namespace penstock {
 
 OpDef UnaryOp(const char* doc, const DTypes& types, GradientFn gradient) {
-  return UnaryOpTo("T", doc, types, std::move(gradient));
+  OpDef op = UnaryOpTo("T", doc, types, std::move(gradient));
+  op.reuses = Reuse::kFirst;
+  return op;
 }
 
 OpDef UnaryOpTo(const char* output_type, const char* doc, const DTypes& types,
@@ -29,6 +31,7 @@ OpDef BinaryOp(const char* doc, const DTypes& types, GradientFn gradient) {
       .types = {{"T", types}},
       .shape = BroadcastShape,
       .gradient = std::move(gradient),
+      .reuses = Reuse::kAny,
   };
 }
 
@@ -41,6 +44,7 @@ OpDef CommutativeOp(const char* doc, const DTypes& types, GradientFn gradient) {
 OpDef Comparison(const char* doc, const DTypes& types) {
   OpDef op = BinaryOp(doc, types, NoGradient);
   op.outputs = {{"z", "bool"}};
+  op.reuses = Reuse::kNone;
   return op;
 }
 

@@ -12,7 +12,8 @@
 #include "core/base/check.h"
 #include "kernels/math/gemv.h"
 
-// From libgomp, under oneDNN: the calling thread's teams have one member from now on.
+// A function of libgomp, which oneDNN uses: limits the OpenMP teams of the calling thread to one
+// member.
 extern "C" void omp_set_num_threads(int);
 
 namespace penstock {
@@ -25,22 +26,22 @@ CBLAS_TRANSPOSE Flag(Side side) {
 }
 
 // A block of rows and columns of c, computed by one thread. The leading dimensions are those of the
-// whole matrices.
+// full matrices.
 struct Block {
   Product p;  // of the block
   int64_t lda, ldb, ldc;
 };
 
-// oneDNN uses AVX-512 wherever there is some; OpenBLAS 0.3.21 and our own loops do not.
+// oneDNN uses AVX-512 if the CPU has it; OpenBLAS 0.3.21 and our own loops do not.
 bool HasWideVectors() {
   static const bool wide = __builtin_cpu_supports("avx512f") != 0;
   return wide;
 }
 
 bool OneDnnIsFaster(const Product& p) {
-  if (p.m * p.n * p.k <= 32 * 32 * 32) return false;  // it takes longer to set out
+  if (p.m * p.n * p.k <= 32 * 32 * 32) return false;  // the setup takes longer
   if (HasWideVectors() || p.a != Side::kPlain || p.b != Side::kPlain) return true;
-  // With AVX2 OpenBLAS is ahead by 1.3 on plain matrices of middling size only.
+  // With AVX2, OpenBLAS is faster (by 1.3) only for plain matrices of medium size.
   return p.m < 64 || p.n < 64 || p.n > 4096;
 }
 
@@ -53,8 +54,8 @@ void MultiplyBlock(const Block& block, const float* a, const float* b, float* c)
   }
   thread_local const bool alone = (omp_set_num_threads(1), true);
   static_cast<void>(alone);
-  // Its loops use the stack pointer for something else (2.6): the frame of a signal handler would
-  // be written over the packed matrices, or past them.
+  // oneDNN 2.6 uses the stack pointer for other purposes in its loops. A signal handler would write
+  // its frame over the packed matrices, or past them.
   const BlockedSignals blocked;
   const dnnl_status_t status =
       dnnl_sgemm(p.a == Side::kPlain ? 'N' : 'T', p.b == Side::kPlain ? 'N' : 'T', p.m, p.n, p.k, 1,
@@ -84,7 +85,7 @@ void MultiplyBlock(const Block& block, const std::complex<double>* a, const std:
               &zero, c, block.ldc);
 }
 
-// Integers, for index arithmetic rather than for work.
+// Integer products serve index arithmetic, so their speed matters little.
 template <class T>
 requires std::is_integral_v<T>
 void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {
@@ -105,16 +106,17 @@ void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {
   }
 }
 
-// Flops per nanosecond of one thread, rather low: splitting a bit late costs less than too early.
+// Flops per nanosecond of one thread, a low estimate: splitting too late costs less than splitting
+// too early.
 template <class T>
 constexpr double kSpeed = std::is_same_v<T, float> ? 100
                           : std::is_integral_v<T>  ? 4
                                                    : 40;
 
-constexpr int64_t kGrain = 16;  // rows and columns that the libraries' own kernels take at once
+constexpr int64_t kGrain = 16;  // rows and columns per step of the libraries' kernels
 
-// A long product goes in tiles of c of about kTileNanos: a step that ends need not wait for the
-// whole. On tiles of kTileMin and more the libraries are as fast as on whole matrices.
+// A long product is computed in tiles of c that take about kTileNanos, so that a cancelled step
+// ends soon. On tiles of at least kTileMin the libraries are as fast as on full matrices.
 constexpr double kTileNanos = 50e6;
 constexpr int64_t kTileMin = 512;
 
@@ -144,7 +146,7 @@ void MultiplyTiles(Scheduler& threads, const Product& p, const T* a, const T* b,
       });
 }
 
-// Pieces of the longer side of c, since each packs the other side's matrix for itself.
+// Splits the longer side of c, because each piece packs the other side's matrix again.
 template <class T>
 void SplitAndMultiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
   const bool by_rows = p.m >= p.n;
@@ -176,14 +178,15 @@ void Multiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c
   }
   if constexpr (std::is_floating_point_v<T>) {
     if (!std::is_same_v<T, float> || !HasWideVectors()) {
-      // A vector on one side: each element of the matrix is used once, so nothing is worth packing.
+      // If one operand is a vector, each element of the matrix is used once, so packing does not
+      // pay.
       if (p.m == 1 && p.b == Side::kPlain) return SumOfRows(threads, p.k, p.n, b, a, c);
       if (p.m == 1) return DotProducts(threads, p.n, p.k, b, a, c);
       if (p.n == 1 && p.a == Side::kPlain) return DotProducts(threads, p.m, p.k, a, b, c);
       if (p.n == 1) return SumOfRows(threads, p.k, p.m, a, b, c);
     }
   }
-  // The pool's threads are all there are.
+  // OpenBLAS must not start threads: the kernels already run on the pool's threads.
   static const bool alone = (openblas_set_num_threads(1), true);
   static_cast<void>(alone);
   SplitAndMultiply(threads, p, a, b, c);

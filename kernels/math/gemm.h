@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products on the CPU: c = op(a) op(b), everything row-major and without gaps.
+// Matrix products on the CPU: c = op(a) op(b); all matrices are row-major and contiguous.
 //
-// OpenBLAS, oneDNN or our own loops compute, whichever is fastest for the shape
-// (matmul_benchmark.cc), always one thread each: the work is split over the runtime's own pool.
+// The product is computed by OpenBLAS, oneDNN or our own loops, whichever is fastest for the shape
+// (matmul_benchmark.cc). Each library call uses one thread; the work is split over the runtime's
+// own pool.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace penstock {
 
 enum class Side { kPlain, kTransposed, kAdjoint };  // adjoint: transposed and conjugated
 
-// op(a) is [m, k], op(b) is [k, n], c is [m, n]. So a itself is [k, m] unless plain.
+// op(a) is [m, k], op(b) is [k, n], c is [m, n]. So a itself is [k, m] if it is transposed.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   Side a = Side::kPlain, b = Side::kPlain;

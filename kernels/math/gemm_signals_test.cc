@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A signal handler may run at any moment of a product without harm.
+// Tests that a signal handler may run at any moment of a product without harm.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -15,7 +15,7 @@ namespace {
 
 volatile sig_atomic_t handled = 0;
 
-// Signals this process by SIGALRM every 200 us, with a handler of the usual kind.
+// Sends SIGALRM to this process every 200 us, with an ordinary handler.
 class Alarms {
  public:
   Alarms() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a matrix and a vector. They are bound by reading the matrix, once, in order.
+// Products of a matrix and a vector. Their time is that of reading the matrix once, in order.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace penstock {
 
-// About 20 GB/s.
+// Assumes a memory bandwidth of about 20 GB/s.
 template <class T>
 inline constexpr double kNanosPerMatrixElement = 0.05 * sizeof(T);
 
-// The products of `kRows` neighbouring rows with x: they share its loads, and their sums, in vector
-// registers of their own, do not wait for each other.
+// Computes the dot products of `kRows` neighbouring rows with x. The rows share the loads of x, and
+// their sums are in different vector registers, so they do not wait for each other.
 template <int kRows, class T>
 void DotRows(int64_t n, const T* matrix, const T* x, T* y) {
   typedef T Vector __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
@@ -40,7 +40,7 @@ void DotRows(int64_t n, const T* matrix, const T* x, T* y) {
   }
 }
 
-// y[r] = sum of matrix[r, i] * x[i]; the matrix is [rows, n].
+// Computes y[r] = sum of matrix[r, i] * x[i]; the matrix is [rows, n].
 template <class T>
 void DotProducts(Scheduler& threads, int64_t rows, int64_t n, const T* matrix, const T* x, T* y) {
   constexpr int64_t kRows = 4;
@@ -56,8 +56,8 @@ void DotProducts(Scheduler& threads, int64_t rows, int64_t n, const T* matrix, c
                       });
 }
 
-// y[j] = sum of x[r] * matrix[r, j]; the matrix is [rows, n]. Eight rows at once, so that y is read
-// and written an eighth as often.
+// y[j] = sum of x[r] * matrix[r, j]; the matrix is [rows, n]. Handles eight rows at once, so that y
+// is read and written an eighth as often.
 template <class T>
 void SumOfRows(Scheduler& threads, int64_t rows, int64_t n, const T* matrix, const T* x, T* y) {
   constexpr int64_t kStrip = 256;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counting and sorting into bins: Bincount, DenseBincount, HistogramFixedWidth, Bucketize.
+// Ops that count elements per bin: Bincount, DenseBincount, HistogramFixedWidth, Bucketize.
 #include <algorithm>
 
 #include "core/op/registry.h"
@@ -17,7 +17,7 @@ namespace {
 #define COUNTED_TYPES int32_t, int64_t, float, double
 const DTypes kCounted = TypesOf<COUNTED_TYPES>();
 
-// Counts each row of `values` into `size` bins; what does not fit into any is left out.
+// Counts each row of `values` into `size` bins; ignores values outside of the bins.
 template <class T, class V>
 Status CountInto(const V* values, const T* weights, int64_t n, int64_t size, bool binary, T* bins) {
   for (int64_t i = 0; i < n; ++i) {
@@ -31,7 +31,7 @@ Status CountInto(const V* values, const T* weights, int64_t n, int64_t size, boo
   return OkStatus();
 }
 
-// Bincount of a tensor of any shape; DenseBincount of a scalar, a vector, or the rows of a matrix.
+// Bincount counts a tensor of any shape; DenseBincount a scalar, a vector, or each row of a matrix.
 template <class T, bool kDense>
 class BincountKernel final : public Kernel {
  public:
@@ -107,7 +107,8 @@ Status BincountShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The bin of each value, in equal steps from range[0] to range[1]; values beyond go to the ends.
+// Returns the bin of each value, with bins of equal width from range[0] to range[1]. Values outside
+// of the range go to the first or the last bin.
 template <class T>
 class HistogramKernel final : public Kernel {
  public:
@@ -153,7 +154,7 @@ class HistogramKernel final : public Kernel {
     const double last = static_cast<double>(counts.size() - 1);
     for (const T v : values.flat<T>()) {
       const double bin = (static_cast<double>(std::clamp(v, low, high)) - low) / step;
-      // Not std::clamp, which keeps the NaN that infinite ranges lead to.
+      // Not std::clamp, which would keep the NaN that infinite ranges lead to.
       ++counts[static_cast<size_t>(std::min(std::max(0.0, bin), last))];
     }
   }
@@ -168,7 +169,7 @@ Status HistogramShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The number of boundaries at or below each element; NaN comes after all of them.
+// Returns the number of boundaries at or below each element; for NaN, all of them.
 template <class T>
 class BucketizeKernel final : public Kernel {
  public:
@@ -202,8 +203,8 @@ class BucketizeKernel final : public Kernel {
 OP(Bincount) {
   return {
       .doc =
-          "Counts each integer of arr that is less than size; with weights, adds "
-          "those up instead.",
+          "Counts how often each integer below `size` occurs in arr; with weights, sums "
+          "their weights instead.",
       .inputs = {{"arr", "int32"}, {"size", "int32"}, {"weights", "T"}},
       .outputs = {{"bins", "T"}},
       .types = {{"T", kCounted}},
@@ -218,8 +219,9 @@ KERNEL(Bincount, Bincount, COUNTED_TYPES);
 OP(DenseBincount) {
   return {
       .doc =
-          "Counts, in each row of input, each integer that is less than size; with weights, "
-          "adds those up instead; with binary_output says 1 for each that occurs.",
+          "Counts how often each integer below `size` occurs in each row of input. With "
+          "weights, sums their weights instead; with binary_output, returns 1 for each "
+          "integer that occurs.",
       .inputs = {{"input", "Tidx"}, {"size", "Tidx"}, {"weights", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"Tidx", kIndex}, {"T", kCounted}},
@@ -236,8 +238,8 @@ KERNEL(DenseBincount, DenseBincount, COUNTED_TYPES);
 OP(HistogramFixedWidth) {
   return {
       .doc =
-          "How many values fall into each of nbins equal parts of value_range; those beyond it "
-          "count at its ends.",
+          "Counts the values in each of nbins equal intervals of value_range. Values "
+          "outside the range count in the first or last interval.",
       .inputs = {{"values", "T"}, {"value_range", "T"}, {"nbins", "int32"}},
       .outputs = {{"out", "dtype"}},
       .types = {{"T", kCounted}, {"dtype", kIndex, DType::kInt32}},
@@ -250,7 +252,9 @@ KERNEL(HistogramFixedWidth, HistogramKernel, COUNTED_TYPES);
 
 OP(Bucketize) {
   return {
-      .doc = "For each element the number of boundaries that are not greater.",
+      .doc =
+          "Returns, for each element, the index of its bucket: the number of boundaries "
+          "that are not greater than it.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "int32"}},
       .types = {{"T", kCounted}},

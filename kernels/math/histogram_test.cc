@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counting, cross products and SparseMatMul. The expected numbers are those of TensorFlow 2.21.
+// Tests counting ops, cross products and SparseMatMul. The expected numbers are those of TensorFlow
+// 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {

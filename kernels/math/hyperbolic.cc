@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sinh, Cosh, Tanh and their inverses; TanhGrad.
+// The ops Sinh, Cosh, Tanh, their inverses, and TanhGrad.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"

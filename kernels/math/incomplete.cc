@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Incomplete integrals: Igamma, Igammac, IgammaGradA, RandomGammaGrad, Betainc. The functions are
-// Eigen's.
+// Incomplete gamma and beta functions: Igamma, Igammac, IgammaGradA, RandomGammaGrad, Betainc. The
+// functions are Eigen's.
 #include <unsupported/Eigen/SpecialFunctions>
 
 #include "core/op/shape_scope.h"
@@ -44,7 +44,7 @@ struct RandomGammaGradFn {
   }
 };
 
-// Operands of one shape, or scalars.
+// The operands have the same shape, or are scalars.
 template <class T>
 class BetaincKernel final : public Kernel {
  public:
@@ -88,7 +88,7 @@ Status BetaincShape(ShapeScope& s) {
 
 Output Lgamma(Output x) { return Call("Lgamma", {x}); }
 
-// `sign` times the gradient of Igamma.
+// Returns `sign` times the gradient of Igamma.
 Gradients IgammaGradient(const GradientScope& g, double sign) {
   const Output a = g.x(0), x = g.x(1), dy = g.dy() * sign;
   const Output da = Call("IgammaGradA", {a, x});
@@ -103,16 +103,17 @@ Gradients BetaincGradient(const GradientScope& g) {
   return {Gradient(), Gradient(), SumToShapeOf(g.dy() * dx, x)};
 }
 
-// `op` with argument names of its own.
+// Returns `op` with these argument names.
 OpDef Named(const char* a, const char* b, const char* z, OpDef op) {
   op.inputs = {{a, "T"}, {b, "T"}};
   op.outputs = {{z, "T"}};
   return op;
 }
 
-// The derivative for a has none itself: no second order, so no central differences.
+// The derivative by a is not differentiable, so central differences cannot check it.
 std::vector<Example> FirstOrderOnly() {
-  return {{.inputs = {{{{2, 3}}}, {{{3}}}}, .check_gradient = false}};
+  return {{.inputs = {{{{2, 3}}}, {{{3}}}}, .check_gradient = false},
+          {.inputs = {{{{2, 3}}}, {{{2, 3}}}}, .check_gradient = false}};
 }
 const DTypes kWideFloats = {DType::kFloat, DType::kDouble};
 
@@ -140,14 +141,15 @@ KERNEL(Igammac, BinaryElementwise<IgammacFn>::Kernel, FLOATING_TYPES);
 
 OP(IgammaGradA) {
   return Named("a", "x", "z",
-               BinaryOp("The derivative of Igamma(a, x) for a.", kWideFloats, nullptr));
+               BinaryOp("The derivative of Igamma(a, x) with respect to a.", kWideFloats, nullptr));
 }
 KERNEL(IgammaGradA, BinaryElementwise<IgammaGradAFn>::Kernel, float, double);
 
 OP(RandomGammaGrad) {
   return Named(
       "alpha", "sample", "output",
-      BinaryOp("The derivative of a Gamma-distributed sample for the shape parameter alpha.",
+      BinaryOp("The derivative of a Gamma-distributed sample with respect to the shape parameter "
+               "alpha.",
                kWideFloats, nullptr));
 }
 KERNEL(RandomGammaGrad, BinaryElementwise<RandomGammaGradFn>::Kernel, float, double);
@@ -155,7 +157,7 @@ KERNEL(RandomGammaGrad, BinaryElementwise<RandomGammaGradFn>::Kernel, float, dou
 OP(Betainc) {
   return {
       .doc =
-          "The regularized incomplete beta integral I_x(a, b). No gradient for a and "
+          "The regularized incomplete beta integral I_x(a, b). It has no gradient for a and "
           "b.",
       .inputs = {{"a", "T"}, {"b", "T"}, {"x", "T"}},
       .outputs = {{"z", "T"}},

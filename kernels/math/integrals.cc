@@ -16,10 +16,10 @@ namespace {
 
 using std::numbers::pi;
 
-// The quantile function of the normal distribution.
+// Returns the quantile function of the normal distribution.
 double Ndtri(double p) { return p >= 0 && p <= 1 ? Eigen::numext::ndtri(p) : NAN; }
 
-// From the quantile, and a step of Newton's method for what is lost near zero by it.
+// Computed from the quantile function; a step of Newton's method restores the accuracy near zero.
 double Erfinv(double x) {
   double y = Ndtri((x + 1) / 2) / std::numbers::sqrt2;
   const double slope = 2 * std::numbers::inv_sqrtpi * std::exp(-y * y);
@@ -27,16 +27,16 @@ double Erfinv(double x) {
   return y;
 }
 
-// The principal value of the integral of e^t / t from -infinity to x. As in TensorFlow it is for
-// x >= 0 only.
+// Returns the principal value of the integral of e^t / t from -infinity to x. As in TensorFlow, NaN
+// for x < 0.
 double Expint(double x) {
   if (x == 0) return -INFINITY;
   return x > 0 ? std::expint(x) : NAN;
 }
 
-// e^(-x^2) times the integral of e^(t^2) from 0 to x, as a sum of samples of a Gaussian (G. B.
-// Rybicki: Dawson's Integral and the Sampling Theorem. Computers in Physics 3, 1989). At a distance
-// of 0.2 its error is far below double's.
+// Returns e^(-x^2) times the integral of e^(t^2) from 0 to x, as a sum of samples of a Gaussian (G.
+// B. Rybicki: Dawson's Integral and the Sampling Theorem. Computers in Physics 3, 1989). With
+// samples 0.2 apart, the error is far below double's precision.
 double Dawson(double x) {
   constexpr double kStep = 0.2;
   constexpr int kSamples = 16;
@@ -52,8 +52,8 @@ double Dawson(double x) {
   return std::copysign(sum * std::numbers::inv_sqrtpi, x);
 }
 
-// C(x) + i S(x), the integral of e^(i pi t^2 / 2) from 0 to x: near zero its power series, else by
-// the continued fraction of the complementary error function.
+// Returns C(x) + i S(x), the integral of e^(i pi t^2 / 2) from 0 to x: near zero by its power
+// series, else by the continued fraction of the complementary error function.
 std::complex<double> Fresnel(double x) {
   using Complex = std::complex<double>;
   const double z = std::abs(x);
@@ -70,11 +70,11 @@ std::complex<double> Fresnel(double x) {
   } else if (z > 1e8) {
     result = {0.5, 0.5};
   } else {
-    // From its end: w + (1/2) / (w + 1 / (w + (3/2) / (w + ...))).
+    // Evaluates, from its end, w + (1/2) / (w + 1 / (w + (3/2) / (w + ...))).
     const Complex w = std::sqrt(pi) / 2 * Complex(1, -1) * z;
     Complex tail = w;
     for (int n = 200; n > 0; --n) tail = w + n / 2.0 / tail;
-    // The whole turns of the angle are nothing.
+    // Full turns of the angle have no effect.
     const double angle = pi * std::fmod(z * z, 4.0) / 2;
     const Complex erfc = std::polar(1.0, angle) * std::numbers::inv_sqrtpi / tail;
     result = Complex(0.5, 0.5) * (1.0 - erfc);
@@ -82,14 +82,14 @@ std::complex<double> Fresnel(double x) {
   return x < 0 ? -result : result;
 }
 
-// The dilogarithm of 1 - x: minus the integral of log(t) / (t - 1) from 1 to x.
+// Returns the dilogarithm of 1 - x: minus the integral of log(t) / (t - 1) from 1 to x.
 double Dilogarithm(double x) {
   if (!(x >= 0)) return NAN;
   if (x == 0) return pi * pi / 6;
   if (std::isinf(x)) return -INFINITY;
   if (x > 2) return -Dilogarithm(1 / x) - 0.5 * std::log(x) * std::log(x);
   if (x < 0.5) return pi * pi / 6 - std::log(x) * std::log1p(-x) - Dilogarithm(1 - x);
-  // With u = -log(x), a series of Bernoulli numbers: converges for |u| < 2 pi.
+  // A series of Bernoulli numbers in u = -log(x), which converges for |u| < 2 pi.
   constexpr double kTerms[] = {1.0 / 36,
                                -1.0 / 3600,
                                1.0 / 211680,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs one kernel again and again, for benchmarks: no graph, no executor.
+// Runs one kernel repeatedly, for benchmarks, without a graph or an executor.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -16,7 +16,7 @@ namespace penstock {
 
 class KernelLoop {
  public:
-  // Inputs keep their buffers: nothing is computed in place.
+  // The inputs keep their buffers, so that nothing is computed in place.
   KernelLoop(const std::string& op, Attrs attrs, std::vector<Tensor> inputs, DType output,
              int threads)
       : name_(op),

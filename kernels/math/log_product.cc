@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Xlogy, Xlog1py and Xdivy: products with a left side that wins when it is zero, as entropies and
-// likelihoods need them.
+// Xlogy, Xlog1py and Xdivy: products that are zero if x is zero, for entropies and likelihoods.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
@@ -19,8 +18,8 @@ struct XlogyFn {
   }
 };
 
-// For 16-bit numbers, which kernels compute with as floats: the logarithm is rounded to T before it
-// is multiplied, so that the result equals x * log(y) computed by two ops.
+// For 16-bit types, which kernels compute in float: rounds the logarithm to T before multiplying,
+// so that the result equals that of two ops, x * log(y).
 template <class T>
 struct RoundedXlogyFn {
   static constexpr double kNanos = 0.8;
@@ -66,7 +65,7 @@ Output IsNonzero(Output x) { return Cast(Call("NotEqual", {x, ZerosLike(x)}), x.
 }  // namespace
 
 OP(Xlogy) {
-  return BinaryOp("x * log(y), and zero where x is.", kFloatingOrComplex,
+  return BinaryOp("x * log(y), but zero wherever x is zero.", kFloatingOrComplex,
                   [](const GradientScope& g) -> Gradients {
                     const Output x = g.x(0), y = g.x(1);
                     return SumToInputs(g, g.dy() * Conj(Call("Xlogy", {IsNonzero(x), y})),
@@ -78,7 +77,7 @@ KERNEL(Xlogy, BinaryElementwise<RoundedXlogyFn<half>>::Kernel, half);
 KERNEL(Xlogy, BinaryElementwise<RoundedXlogyFn<bfloat16>>::Kernel, bfloat16);
 
 OP(Xlog1py) {
-  return BinaryOp("x * log(1 + y), and zero where x is.", kFloatingOrComplex,
+  return BinaryOp("x * log(1 + y), but zero wherever x is zero.", kFloatingOrComplex,
                   [](const GradientScope& g) -> Gradients {
                     const Output x = g.x(0), y = g.x(1);
                     return SumToInputs(g, g.dy() * Conj(Call("Xlog1py", {IsNonzero(x), y})),
@@ -90,7 +89,7 @@ KERNEL(Xlog1py, BinaryElementwise<RoundedXlog1pyFn<half>>::Kernel, half);
 KERNEL(Xlog1py, BinaryElementwise<RoundedXlog1pyFn<bfloat16>>::Kernel, bfloat16);
 
 OP(Xdivy) {
-  return BinaryOp("x / y, and zero where x is.", kFloatingOrComplex,
+  return BinaryOp("x / y, but zero wherever x is zero.", kFloatingOrComplex,
                   [](const GradientScope& g) -> Gradients {
                     const Output x = g.x(0), y = g.x(1);
                     return SumToInputs(g, g.dy() * Conj(Call("Xdivy", {IsNonzero(x), y})),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LogicalAnd, LogicalOr, LogicalNot on truth values; BitwiseAnd, -Or, -Xor, Invert, LeftShift and
+// LogicalAnd, LogicalOr, LogicalNot on bools; BitwiseAnd, -Or, -Xor, Invert, LeftShift and
 // RightShift, PopulationCount on integers.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
@@ -15,13 +15,14 @@ struct PopulationCountFn {
   DEVICE_FN uint8_t operator()(T x) const {
     uint8_t count = 0;
     for (auto bits = static_cast<std::make_unsigned_t<T>>(x); bits != 0; ++count) {
-      bits &= static_cast<decltype(bits)>(bits - 1);  // without the lowest one
+      bits &= static_cast<decltype(bits)>(bits - 1);  // clears the lowest bit
     }
     return count;
   }
 };
 
-// & and | rather than && and ||, in loops that the compiler vectorises; good for bool, too.
+// Uses & and | instead of && and ||, so that the compiler vectorises the loops. Works for bool,
+// too.
 struct AndFn {
   template <class T>
   DEVICE_FN T operator()(T x, T y) const {
@@ -54,7 +55,7 @@ struct InvertFn {
   }
 };
 
-// Shifting by a negative count or by the width and more is undefined in C++: counts are clamped.
+// Shifts by a negative count, or by the width or more, are undefined in C++, so counts are clamped.
 template <class T>
 DEVICE_FN int ClampedShift(T count) {
   constexpr int kLast = 8 * sizeof(T) - 1;
@@ -83,14 +84,15 @@ OpDef LogicalOp(const char* doc) {
       .shape = BroadcastShape,
       .gradient = NoGradient,
       .commutative = true,
+      .reuses = Reuse::kAny,
   };
 }
 
 }  // namespace
 
-OP(LogicalAnd) { return LogicalOp("True where x and y are."); }
+OP(LogicalAnd) { return LogicalOp("True where both x and y are true."); }
 KERNEL_ANY_TYPE(LogicalAnd, BinaryElementwise<AndFn>::Kernel<bool>);
-OP(LogicalOr) { return LogicalOp("True where x or y is."); }
+OP(LogicalOr) { return LogicalOp("True where x or y is true."); }
 KERNEL_ANY_TYPE(LogicalOr, BinaryElementwise<OrFn>::Kernel<bool>);
 OP(LogicalNot) {
   return {
@@ -99,6 +101,7 @@ OP(LogicalNot) {
       .outputs = {{"y", "bool"}},
       .shape = SameShape,
       .gradient = NoGradient,
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL_ANY_TYPE(LogicalNot, UnaryElementwise<NotFn>::Kernel<bool>);
@@ -116,7 +119,9 @@ KERNEL(BitwiseXor, BinaryElementwise<XorFn>::Kernel, INTEGER_TYPES);
 OP(Invert) { return UnaryOp("x with every bit flipped.", kIntegers, NoGradient); }
 KERNEL(Invert, UnaryElementwise<InvertFn>::Kernel, INTEGER_TYPES);
 OP(PopulationCount) {
-  return UnaryOpTo("uint8", "How many bits of x are set.", kIntegers, NoGradient);
+  OpDef op = UnaryOpTo("uint8", "The number of bits of x that are set.", kIntegers, NoGradient);
+  op.reuses = Reuse::kFirst;  // if T is uint8
+  return op;
 }
 KERNEL(PopulationCount, UnaryElementwise<PopulationCountFn>::Kernel, INTEGER_TYPES);
 OP(LeftShift) {

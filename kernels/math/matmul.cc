@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// m, n and k from the last two dimensions of each side.
+// Returns m, n and k from the last two dimensions of each operand.
 StatusOr<Product> MakeProduct(const Shape& a, const Shape& b, Side a_side, Side b_side) {
   const auto rows = [](const Shape& s) { return s.dim(s.rank() - 2); };
   const auto columns = [](const Shape& s) { return s.dim(s.rank() - 1); };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatMul and its batched forms without the arithmetic: shapes are checked here, products are made
-// by what each device has (gemm.h, cuBLAS).
+// MatMul and its batched forms, except for the arithmetic: these kernels check the shapes, a
+// function for each device multiplies (gemm.h, cuBLAS).
 #pragma once
 
 #include <vector>
@@ -11,7 +11,8 @@
 
 namespace penstock {
 
-// Matrix i of the result is the product of matrices a[i] and b[i] of the operands.
+// The pairs of matrices to multiply: matrix i of the result is the product of the matrices a[i] and
+// b[i] of the operands.
 struct MatrixPairs {
   std::vector<int64_t> a, b;
 };
@@ -19,7 +20,7 @@ struct MatrixPairs {
 using MultiplyFn = Status (*)(KernelContext& ctx, const Product& product, const MatrixPairs& pairs,
                               const Tensor& a, const Tensor& b, Tensor* c);
 
-// A tensor of half, bfloat16 or float, as float.
+// Returns a half, bfloat16 or float tensor as float.
 StatusOr<Tensor> AsFloats(KernelContext& ctx, const Tensor& x);
 
 class MatMulKernel : public Kernel {
@@ -33,7 +34,8 @@ class MatMulKernel : public Kernel {
   Side a_ = Side::kPlain, b_ = Side::kPlain;
 };
 
-// Any number of dimensions before the last two, which broadcast; BatchMatMul demands equal ones.
+// Multiplies batches of matrices. The dimensions before the last two broadcast; BatchMatMul demands
+// that they are equal.
 class BatchMatMulKernel : public Kernel {
  public:
   BatchMatMulKernel(MultiplyFn multiply, bool broadcasts)
@@ -47,7 +49,7 @@ class BatchMatMulKernel : public Kernel {
   Side a_ = Side::kPlain, b_ = Side::kPlain;
 };
 
-// For KERNEL: `kMultiply` is a template over the element type.
+// A kernel class for KERNEL; `kMultiply` is a template over the element type.
 template <MultiplyFn kMultiply>
 struct MatMulOf final : MatMulKernel {
   MatMulOf() : MatMulKernel(kMultiply) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatMul on the shapes that networks have, through the kernel and by each library alone, on one
-// thread: which of them is fastest where decides gemm.cc.
+// Measures MatMul on typical shapes of neural networks, by the kernel and by each library alone, on
+// one thread. gemm.cc chooses between the libraries by these results.
 #include <cblas.h>
 #include <dnnl.h>
 

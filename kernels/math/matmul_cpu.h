@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches of matrix products on the CPU: the MultiplyFn that matmul.h asks for, per element type.
-// 16-bit floats are multiplied as float.
+// Batches of matrix products on the CPU: the functions that matmul.h takes as MultiplyFn, per
+// element type. 16-bit floats are multiplied as float.
 #pragma once
 
 #include "kernels/engine/float16_blocks.h"
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Small products go side by side, large ones one after the other, each on all threads.
+// Computes small products in parallel, and large ones one after the other, each on all threads.
 template <class T>
 void MultiplyPairs(Scheduler& threads, const Product& p, const MatrixPairs& pairs, const T* a,
                    const T* b, T* c) {

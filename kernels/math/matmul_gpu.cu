@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products on the GPU: cuBLAS, and a plain kernel for integers, which cuBLAS does not know.
+// Matrix products on the GPU: by cuBLAS, and by a simple kernel for integers, which cuBLAS does not
+// support.
 #include <cublas_v2.h>
 
 #include <complex>
@@ -57,7 +58,7 @@ cublasOperation_t Operation(Side side) {
   return side == Side::kPlain ? CUBLAS_OP_N : side == Side::kTransposed ? CUBLAS_OP_T : CUBLAS_OP_C;
 }
 
-// The step between the matrices of a batch, where it is the same throughout; else -1.
+// Returns the distance between the matrices of a batch if it is constant, else -1.
 int64_t UniformStep(const std::vector<int64_t>& matrices) {
   if (matrices.size() < 2) return 0;
   const int64_t step = matrices[1] - matrices[0];
@@ -67,8 +68,8 @@ int64_t UniformStep(const std::vector<int64_t>& matrices) {
   return step;
 }
 
-// `count` products at equal distances. cuBLAS counts columns first, so that a row-major matrix is
-// its transpose: c' = b' a'.
+// Computes `count` products at constant distances. cuBLAS is column-major and sees the transposes
+// of row-major matrices, so this computes c' = b' a'.
 template <class T>
 Status MultiplyRun(cublasHandle_t cublas, const Product& p, const T* a, int64_t a_step, const T* b,
                    int64_t b_step, T* c, int64_t count) {

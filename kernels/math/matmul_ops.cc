@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatMul, BatchMatMul, BatchMatMulV2, BatchMatMulV3 and their kernels on the CPU.
+// MatMul, BatchMatMul, BatchMatMulV2, BatchMatMulV3 and their CPU kernels.
 #include <complex>
 
 #include "core/op/flops.h"
@@ -54,7 +54,7 @@ using BatchMatMulOnCpu = BatchMatMulOf<MultiplyOnCpu<T>, false>;
 template <class T>
 using BatchMatMulV2OnCpu = BatchMatMulOf<MultiplyOnCpu<T>, true>;
 
-// The shape of one product, from the last two dimensions of each side.
+// Sets the dimensions of one product from the last two dimensions of each operand.
 Status ProductDims(const PartialShape& a, const PartialShape& b, bool turn_a, bool turn_b,
                    int64_t* m, int64_t* n) {
   const auto dim = [](const PartialShape& s, bool last) {
@@ -116,7 +116,7 @@ Gradients BatchMatMulGradient(const GradientScope& g, const char* op) {
           tb ? multiply(dy, a, true, ta, b.dtype()) : multiply(a, dy, !ta, false, b.dtype())};
 }
 
-// The same, where the batch broadcasts.
+// Like the gradient above, for batches that broadcast.
 Gradients BroadcastMatMulGradient(const GradientScope& g, const char* op) {
   const Gradients d = BatchMatMulGradient(g, op);
   return {SumToShapeOf(d[0].values, g.x(0)), SumToShapeOf(d[1].values, g.x(1))};
@@ -138,9 +138,9 @@ OpDef BatchMatMulOp(const char* doc, ShapeFn shape, GradientFn gradient) {
   };
 }
 
-// Sides of any types; what they are worth in the output's type is multiplied.
+// Operands of any types, which are converted to the output's type.
 OpDef BatchMatMulV3Op() {
-  OpDef op = BatchMatMulOp("BatchMatMulV2 whose sides and output may each be of another type.",
+  OpDef op = BatchMatMulOp("BatchMatMulV2 whose operands and output may have different types.",
                            BatchMatMulShape<true>, [](const GradientScope& g) -> Gradients {
                              return BroadcastMatMulGradient(g, "BatchMatMulV3");
                            });
@@ -159,7 +159,7 @@ OpDef BatchMatMulV3Op() {
 
 OP(MatMul) {
   return {
-      .doc = "The product of two matrices, each transposed first if its attribute says so.",
+      .doc = "Multiplies two matrices; transpose_a and transpose_b transpose an operand first.",
       .inputs = {{"a", "T"}, {"b", "T"}},
       .outputs = {{"product", "T"}},
       .types = {{"T", TypesOf<FLOATING_TYPES, int32_t, int64_t, COMPLEX_TYPES>()}},
@@ -178,8 +178,8 @@ KERNEL(MatMul, MatMulOnCpu, FLOATING_TYPES, int32_t, int64_t, COMPLEX_TYPES);
 
 OP(BatchMatMul) {
   return BatchMatMulOp(
-      "Products of matrices in the last two dimensions, each pair of a "
-      "batch; with adj_x, adj_y of their adjoints.",
+      "Multiplies the matrices in the last two dimensions, pair by pair. adj_x and "
+      "adj_y replace an operand by its adjoint.",
       BatchMatMulShape<false>,
       [](const GradientScope& g) -> Gradients { return BatchMatMulGradient(g, "BatchMatMul"); });
 }

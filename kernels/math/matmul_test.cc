@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of every kind of shape against three loops.
+// Compares matrix products of many shapes with three nested loops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Small whole numbers: products and sums of a few hundred are exact in every type.
+// Returns small whole numbers: products and sums of a few hundred are exact in every type.
 template <class T>
 Tensor Whole(const Shape& shape, int step) {
   Tensor t(kDTypeOf<T>, shape);
@@ -30,7 +30,8 @@ T Conjugate(T x) {
   }
 }
 
-// op(a) op(b), one element after the other; adjoints where `adjoint`, else transposes.
+// Returns op(a) op(b), computed element by element; op is the adjoint if `adjoint`, else the
+// transpose.
 template <class T>
 Tensor ByTheBook(const Tensor& a, const Tensor& b, bool ta, bool tb, bool adjoint) {
   const int64_t m = a.dim(ta), k = a.dim(!ta), n = b.dim(!tb);
@@ -64,7 +65,7 @@ void CheckMatMul() {
           OpRunner("MatMul").In(a).In(b).Attr("transpose_a", ta).Attr("transpose_b", tb).Run1();
       ASSERT_TRUE(c.ok()) << c.status();
       const Tensor exact = ByTheBook<T>(a, b, ta, tb, false);
-      // -0 and 0 are the same here.
+      // -0 counts as equal to 0.
       for (int64_t i = 0; i < exact.num_elements(); ++i) {
         ASSERT_EQ(c->flat<T>()[i], exact.flat<T>()[i])
             << Name(kDTypeOf<T>) << " " << m << "x" << k << "x" << n << " " << turned;
@@ -83,7 +84,7 @@ TEST(MatMul, Int64) { CheckMatMul<int64_t>(); }
 TEST(MatMul, Complex64) { CheckMatMul<std::complex<float>>(); }
 TEST(MatMul, Complex128) { CheckMatMul<std::complex<double>>(); }
 
-// Split over threads.
+// Large enough to be split over threads.
 TEST(MatMul, Large) {
   const Tensor a = Whole<float>({300, 200}, 3), b = Whole<float>({200, 500}, 7);
   EXPECT_TRUE(
@@ -91,7 +92,7 @@ TEST(MatMul, Large) {
 }
 
 TEST(MatMul, WhatWasInMemoryDoesNotMatter) {
-  // The sum over nothing is zero, and no product may read its output.
+  // A sum over nothing is zero, and no product may read its output buffer.
   const Tensor a(DType::kFloat, Shape{2, 0}), b(DType::kFloat, Shape{0, 2});
   EXPECT_TRUE(
       Same(*OpRunner("MatMul").In(a).In(b).Run1(), Tensor::Of<float>({2, 2}, {0, 0, 0, 0})));

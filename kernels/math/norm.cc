@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EuclideanNorm, and L2Loss, half of its square over the whole tensor.
+// EuclideanNorm; and L2Loss, half of the squared norm of the whole tensor.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/reduction.h"
 #include "kernels/math/reduction_op.h"
@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// Squares add up in double, whatever the type.
+// Squares are summed in double for every type.
 struct SquareSum {
   static constexpr bool kOneIsItself = false;
   template <class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Square, Sqrt, Rsqrt, Reciprocal, their gradients, and Pow.
+// The ops Square, Sqrt, Rsqrt, Reciprocal, their gradients, and Pow.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
@@ -51,7 +51,7 @@ struct ReciprocalFn {
   }
 };
 
-// A zero gradient stays zero, even if y is zero or infinite.
+// A zero gradient stays zero even if y is zero or infinite.
 struct SqrtGradFn {
   template <class T>
   DEVICE_FN T operator()(T y, T dy) const {
@@ -111,7 +111,7 @@ Gradients ReciprocalGradGradient(const GradientScope& g) {
 
 Gradients PowGradient(const GradientScope& g) {
   const Output x = Conj(g.x(0)), y = Conj(g.x(1)), z = Conj(g.y());
-  // The logarithm only where there is one: elsewhere z does not depend on y smoothly.
+  // Uses the logarithm only where it exists: elsewhere z is not differentiable in y.
   const Output zero = ZerosLike(x);
   const Output has_log = IsComplex(x.dtype()) ? LogicalNot(Equal(x, zero)) : Greater(x, zero);
   const Output log_x = Select(has_log, Log(Select(has_log, x, OnesLike(x))), zero);

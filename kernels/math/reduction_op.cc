@@ -8,8 +8,7 @@
 namespace penstock {
 namespace {
 
-// Returns, for each dimension, whether it is reduced, if the axes are known; InvalidArgument if
-// they are wrong.
+// Returns, for each dimension, whether it is reduced. InvalidArgument if the axes are wrong.
 StatusOr<std::vector<bool>> Reduced(absl::Span<const int64_t> axes, int rank) {
   std::vector<bool> reduced(rank);
   for (int64_t axis : axes) {
@@ -24,7 +23,7 @@ StatusOr<std::vector<bool>> Reduced(absl::Span<const int64_t> axes, int rank) {
   return reduced;
 }
 
-// The input's shape with ones for the axes, computed while the step runs.
+// Returns the input's shape with ones for the axes, computed by ops when the step runs.
 Output KeptDims(const GradientScope& g) {
   const Output rank = RankOf(g.x());
   const Output zero = g.Const<int32_t>(0), one = g.Const<int32_t>(1);
@@ -95,13 +94,13 @@ Status ReductionShape(ShapeScope& s) {
 
 Output WithKeptDims(const GradientScope& g, Output reduced) {
   const PartialShape x = g.x().shape(), y = g.y().shape();
-  // A scalar broadcasts against everything.
+  // A scalar broadcasts to every shape.
   if (g.attr<bool>("keep_dims") || (y.known_rank() && y.rank() == 0)) return reduced;
   const Tensor* axes = g.x(1).constant();
   if (axes == nullptr || !x.fully_known()) return Reshape(reduced, KeptDims(g));
   const auto values = AxisValues(axes->Reshaped({axes->num_elements()}), "reduction_indices");
   const auto gone = values.ok() ? Reduced(*values, x.rank()) : values.status();
-  if (!gone.ok()) return Reshape(reduced, KeptDims(g));  // the forward op says what is wrong
+  if (!gone.ok()) return Reshape(reduced, KeptDims(g));  // the forward op reports the error
   std::vector<int64_t> dims;
   for (int d = 0; d < x.rank(); ++d) dims.push_back((*gone)[d] ? 1 : x.dim(d));
   return Reshape(reduced, g.Const(Tensor::Vector<int64_t>(dims)));

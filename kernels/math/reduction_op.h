@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all ops have in common that fold a tensor along axes: definition, shape, and the way their
-// gradients come back to the input's shape.
+// Shared by all ops that reduce a tensor along axes: op definitions, the shape function, and
+// helpers that bring gradients back to the input's shape.
 #pragma once
 
 #include "core/op/gradient.h"
@@ -11,16 +11,16 @@
 
 namespace penstock {
 
-// y = fold of `input` along `reduction_indices`, in one type T.
+// Defines y = reduction of `input` along `reduction_indices`, with one type T.
 OpDef ReductionOp(const char* doc, const DTypes& types, GradientFn gradient);
-// The same on truth values.
+// Like ReductionOp, for bool.
 OpDef LogicalReductionOp(const char* doc);
 Status ReductionShape(ShapeScope& s);
 
-// In the gradient of a reduction: `reduced`, which has the shape of output 0, with dimensions of
-// one where the axes were, so that it broadcasts against the input.
+// In the gradient of a reduction: returns `reduced`, which has the shape of output 0, with
+// dimensions of size one in place of the reduced axes, so that it broadcasts against the input.
 Output WithKeptDims(const GradientScope& g, Output reduced);
-// The same, repeated to the input's shape.
+// Like WithKeptDims, then broadcasts to the input's shape.
 Output SpreadOverInput(const GradientScope& g, Output reduced);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions over every set of axes of several shapes against plain loops.
+// Compares reductions over every set of axes of several shapes with plain loops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Elements of every output, in input order, by index arithmetic on one element at a time.
+// Returns, for every output, the indices of its elements in input order, computed one at a time.
 std::vector<std::vector<int64_t>> Groups(const Shape& shape, unsigned reduced, Shape* kept) {
   *kept = Shape();
   for (int d = 0; d < shape.rank(); ++d) {
@@ -154,7 +154,8 @@ TEST(Reduction, Prod) {
            Tensor::Scalar<double>(1)));
 }
 
-// 16-bit floats add up in a wider type: 4096 ones are 4096, though 2048 + 1 rounds to 2048.
+// 16-bit floats are accumulated in a wider type: 4096 ones give 4096, although 2048 + 1 rounds to
+// 2048.
 TEST(Reduction, Float16AddsUpInFloat) {
   Tensor ones(DType::kHalf, Shape{3, 4096});
   for (half& v : ones.mutable_flat<half>()) v = half(1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FloorMod, whose result has the sign of the divisor; Mod and TruncateMod, of the dividend.
+// FloorMod, whose result has the sign of the divisor; Mod and TruncateMod, whose result has that of
+// the dividend.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/division.h"
@@ -40,18 +41,20 @@ constexpr char kTruncateDiv[] = "TruncateDiv";
 }  // namespace
 
 OP(FloorMod) {
-  return BinaryOp("What is left of x / y, rounded down: x - floor(x / y) * y.", kReal,
+  return BinaryOp("The remainder of the division rounded down: x - floor(x / y) * y.", kReal,
                   ModGradient<kFloorDiv>);
 }
 KERNEL(FloorMod, BinaryElementwise<FloorModFn>::Kernel, REAL_TYPES);
 
 OP(Mod) {
-  return BinaryOp("What is left of x / y, rounded towards zero.", kReal, ModGradient<kTruncateDiv>);
+  return BinaryOp("The remainder of the division rounded towards zero.", kReal,
+                  ModGradient<kTruncateDiv>);
 }
 KERNEL(Mod, BinaryElementwise<TruncateModFn>::Kernel, REAL_TYPES);
 
 OP(TruncateMod) {
-  return BinaryOp("What is left of x / y, rounded towards zero.", kReal, ModGradient<kTruncateDiv>);
+  return BinaryOp("The remainder of the division rounded towards zero.", kReal,
+                  ModGradient<kTruncateDiv>);
 }
 KERNEL(TruncateMod, BinaryElementwise<TruncateModFn>::Kernel, REAL_TYPES);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ceil, Floor, Round, Rint, NextAfter; and what kind of number x is: IsNan, IsInf, IsFinite.
+// Ceil, Floor, Round, Rint, NextAfter; and IsNan, IsInf, IsFinite.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/forms.h"
@@ -22,7 +22,7 @@ struct FloorFn {
   }
 };
 
-// Halves go to the even neighbour.
+// Halves are rounded to the even neighbour.
 struct RoundFn {
   template <class T>
   DEVICE_FN T operator()(T x) const {
@@ -41,9 +41,9 @@ struct NextAfterFn {
   }
 };
 
-// A step to the next number is no slope.
+// Without a gradient: the next representable number is a step function.
 OpDef NextAfterOp() {
-  OpDef op = BinaryOp("The next number after x1 in the direction of x2.",
+  OpDef op = BinaryOp("The next representable number after x1 in the direction of x2.",
                       {DType::kDouble, DType::kFloat}, [](const GradientScope& g) -> Gradients {
                         return {SumToShapeOf(g.dy(), g.x(0)), Gradient()};
                       });
@@ -81,18 +81,20 @@ KERNEL(Ceil, UnaryElementwise<CeilFn>::Kernel, FLOATING_TYPES);
 OP(Floor) { return UnaryOp("The largest integer not greater than x.", kFloating, NoGradient); }
 KERNEL(Floor, UnaryElementwise<FloorFn>::Kernel, FLOATING_TYPES);
 OP(Round) {
-  return UnaryOp("The integer nearest to x; halves go to the even one.", kSignedReal, NoGradient);
+  return UnaryOp("The integer nearest to x; a half is rounded to the even integer.", kSignedReal,
+                 NoGradient);
 }
 KERNEL(Round, UnaryElementwise<RoundFn>::Kernel, SIGNED_REAL_TYPES);
 OP(Rint) {
-  return UnaryOp("The integer nearest to x; halves go to the even one.", kFloating, NoGradient);
+  return UnaryOp("The integer nearest to x; a half is rounded to the even integer.", kFloating,
+                 NoGradient);
 }
 KERNEL(Rint, UnaryElementwise<RoundFn>::Kernel, FLOATING_TYPES);
 
 OP(NextAfter) { return NextAfterOp(); }
 KERNEL(NextAfter, BinaryElementwise<NextAfterFn>::Kernel, float, double);
 
-OP(IsNan) { return UnaryOpTo("bool", "True where x is not a number.", kFloating, NoGradient); }
+OP(IsNan) { return UnaryOpTo("bool", "True where x is NaN.", kFloating, NoGradient); }
 KERNEL(IsNan, UnaryElementwise<IsNanFn>::Kernel, FLOATING_TYPES);
 OP(IsInf) { return UnaryOpTo("bool", "True where x is infinite.", kFloating, NoGradient); }
 KERNEL(IsInf, UnaryElementwise<IsInfFn>::Kernel, FLOATING_TYPES);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cumsum, Cumprod, CumulativeLogsumexp: sums, products and logarithms of sums of exponentials of
-// everything up to each element along an axis.
+// Cumsum, Cumprod, CumulativeLogsumexp: running sums, products and logarithms of sums of
+// exponentials along an axis.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/reduction.h"
@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// As in Sum, the running value is wider than the elements.
+// As in Sum, the running value has a wider type than the elements.
 struct RunningSum {
   template <class A>
   DEVICE_FN static A First() {
@@ -50,11 +50,11 @@ struct RunningLogSumExp {
 };
 
 struct ScanOptions {
-  bool exclusive = false;  // each element without itself
-  bool reverse = false;    // from the end
+  bool exclusive = false;  // does not include the element itself
+  bool reverse = false;    // starts at the end
 };
 
-// `width` neighbouring columns of one [length, inner] matrix, row after row.
+// Scans `width` adjacent columns of one [length, inner] matrix, row by row.
 template <class S, class X, int kWidth>
 DEVICE_FN void ScanColumns(const X* x, X* y, int64_t length, int64_t inner, int64_t width,
                            ScanOptions options) {
@@ -148,21 +148,22 @@ OpDef ScanOp(const char* doc, const DTypes& types, GradientFn gradient) {
       .examples = {{.inputs = {{{{2, 3}}}, {{{}, {1}}}}},
                    {.inputs = {{{{2, 3}}}, {{{}, {0}}}},
                     .attrs = {{"exclusive", true}, {"reverse", true}}}},
+      .reuses = Reuse::kFirst,
   };
 }
 
-// A scan of `x` the other way round: what each element contributes to.
+// Scans `x` in the opposite direction: sums over the results to which each element contributes.
 Output ScanBack(const GradientScope& g, Output x, const char* op = "Cumsum") {
   return Call(op, {x, g.x(1)},
               {{"exclusive", g.attr<bool>("exclusive")}, {"reverse", !g.attr<bool>("reverse")}});
 }
 
-// The sum over all i that j contributes to of dy_i e^(x_j - y_i), where dy has the sign of `sign`:
-// a sum of exponentials itself, and as such summed.
+// Returns the sum of dy_i e^(x_j - y_i) over all i to which j contributes and for which dy_i has
+// the sign of `sign`. It is computed as a sum of exponentials, by CumulativeLogsumexp.
 Output LogSumExpPart(const GradientScope& g, double sign) {
   const Output dy = g.dy() * sign;
   const Output counts = Greater(dy, ZerosLike(dy));
-  // Far below what matters to any type, and finite in all.
+  // A logarithm of zero: too small to matter in any type, and finite in all.
   const Output none = ZerosLike(dy) - 6e4;
   const Output logs = Select(counts, Log(Select(counts, dy, OnesLike(dy))), none);
   return Exp(ScanBack(g, logs - g.y(), "CumulativeLogsumexp") + g.x());
@@ -193,7 +194,7 @@ static OpDef CumulativeLogsumexpOp() {
       kFloating, [](const GradientScope& g) -> Gradients {
         return {LogSumExpPart(g, 1) - LogSumExpPart(g, -1), Gradient()};
       });
-  op.examples[1].check_gradient = false;  // -infinity has no differences
+  op.examples[1].check_gradient = false;  // the result has -infinity
   return op;
 }
 

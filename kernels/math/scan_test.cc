@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of exponentials along an axis; neighbours and bits of numbers. The expected numbers are
-// those of TensorFlow 2.21.
+// Tests running sums of exponentials, NextAfter and bit counts. The expected numbers are those of
+// TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SegmentSum, SegmentMean, SegmentProd, SegmentMin, SegmentMax: rows folded under ids that are
-// sorted.
+// SegmentSum, SegmentMean, SegmentProd, SegmentMin, SegmentMax: reduce rows with the same id; the
+// ids are sorted.
 #include "core/op/registry.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/math/segment_gradients.h"
@@ -105,36 +105,36 @@ OpDef SegmentOp(const char* doc, const DTypes& types, GradientFn gradient) {
 
 OP(SegmentSum) {
   return SegmentOp(
-      "output[s] = the sum of the rows of data whose segment id is s; zero "
-      "where there is none. Ids are sorted.",
+      "output[s] = the sum of the rows of data whose segment id is s; zero if there are "
+      "none. The ids must be sorted.",
       kNumber, SumGradient);
 }
 
 OP(SegmentMean) {
   return SegmentOp(
-      "output[s] = the mean of the rows of data whose segment id is s; zero "
-      "where there is none. Ids are sorted.",
+      "output[s] = the mean of the rows of data whose segment id is s; zero if there "
+      "are none. The ids must be sorted.",
       kNumber, MeanGradient);
 }
 
 OP(SegmentProd) {
   return SegmentOp(
-      "output[s] = the product of the rows of data whose segment id is s; one "
-      "where there is none. Ids are sorted.",
+      "output[s] = the product of the rows of data whose segment id is s; one if there "
+      "are none. The ids must be sorted.",
       kNumber, ProdGradient);
 }
 
 OP(SegmentMin) {
   return SegmentOp(
-      "output[s] = the least of the rows of data whose segment id is s; zero "
-      "where there is none. Ids are sorted.",
+      "output[s] = the smallest elements of the rows of data whose segment id is s; "
+      "zero if there are none. The ids must be sorted.",
       kReal, ExtremumGradient);
 }
 
 OP(SegmentMax) {
   return SegmentOp(
-      "output[s] = the greatest of the rows of data whose segment id is s; "
-      "zero where there is none. Ids are sorted.",
+      "output[s] = the largest elements of the rows of data whose segment id is s; zero "
+      "if there are none. The ids must be sorted.",
       kReal, ExtremumGradient);
 }
 KERNEL(SegmentSum, Segment<SegmentSumFold>::Kernel, NUMBER_TYPES);

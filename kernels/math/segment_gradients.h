@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients of products and extrema of segments, for sorted and unsorted ids alike: `fold` folds a
-// tensor under the ids of the node, `rows` gives each row of the data what stands for its segment.
+// Gradients of products and extrema of segments, for sorted and unsorted ids. Callers pass
+// functions: `sum` and `product` reduce a tensor by the segment ids of the node; `rows` maps a
+// tensor with a row per segment to one with a row per row of the data.
 #pragma once
 
 #include "core/op/gradient.h"
@@ -9,14 +10,15 @@
 
 namespace penstock {
 
-// The gradient goes to the elements that equal the extremum, in equal parts.
+// Splits the gradient equally among the elements that equal the extremum.
 template <class Fold, class Rows>
 Output SegmentExtremumGradient(const GradientScope& g, Fold sum, Rows rows) {
   const Output selected = Cast(Equal(g.x(), rows(g.y())), g.dtype());
   return selected * rows(g.dy() / Maximum(sum(selected), OnesLike(g.y())));
 }
 
-// y / x, but where x is zero the product of the others; nothing where two are zero.
+// The derivative is y / x; if x is zero, the product of the other elements; if two elements are
+// zero, zero.
 template <class Product, class Sum, class Rows>
 Output SegmentProductGradient(const GradientScope& g, Product product, Sum sum, Rows rows) {
   const Output x = g.x(), is_zero = Equal(x, ZerosLike(x));

@@ -9,7 +9,8 @@ namespace penstock {
 
 void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows, int64_t count,
                   void* y) {
-  // Every piece looks through all the ids: few pieces, and only where the rows are worth it.
+  // Every piece scans all the ids, so there are few pieces, and more than one only if there is
+  // enough work.
   const int64_t work = (static_cast<int64_t>(rows.segments.size()) + count) * rows.row;
   const int64_t pieces =
       std::clamp<int64_t>(work / (64 << 10), 1, std::clamp<int64_t>(count, 1, 16));
@@ -32,7 +33,8 @@ Status CheckSorted(absl::Span<const int64_t> segments) {
     if (segments[i] < 0) {
       return InvalidArgument("segment ids must be >= 0: segment_ids[", i, "] = ", segments[i]);
     }
-    if (segments[i] == std::numeric_limits<int64_t>::max()) {  // one more would be counted
+    // The number of segments would overflow.
+    if (segments[i] == std::numeric_limits<int64_t>::max()) {
       return InvalidArgument("segment_ids[", i, "] = ", segments[i], " is too large");
     }
     if (i > 0 && segments[i] < segments[i - 1]) {

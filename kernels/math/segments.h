@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine of the segment ops: rows of a tensor folded together under the segment that each
-// belongs to. Only the inner loop is a template; a fold is a pointer to one.
+// The engine of the segment ops: reduces the rows of a tensor that belong to the same segment. Only
+// the inner loop, a SegmentFold, is a template.
 //
-// Each piece of work owns a range of segments and folds, in order, the rows that are its own: no
-// two threads meet, and results do not depend on how many there are.
+// Each thread owns a range of segments and reduces their rows in order: no two threads write to the
+// same segment, and results do not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -24,30 +24,31 @@ namespace penstock {
 
 struct SegmentRows {
   const void* data = nullptr;
-  int64_t row = 1;                     // elements of one
-  absl::Span<const int64_t> segments;  // of row i; negative: left out
-  absl::Span<const int64_t> rows;      // which row of data row i is; empty: i itself
-  absl::Span<const double> weights;    // what row i is multiplied by (sums of floats only)
-  // The value of a segment without rows is zero (as the ops on sorted ids have it; products: one)
-  // or else the fold's identity.
+  int64_t row = 1;                     // elements of one row
+  absl::Span<const int64_t> segments;  // the segment of row i; negative: left out
+  absl::Span<const int64_t> rows;      // the row of `data` used as row i; empty: i
+  absl::Span<const double> weights;    // factor of row i (sums of floats only)
+  // The value of a segment without rows: zero if set (one for products), as in the ops on sorted
+  // ids, else the identity of the reduction.
   bool zero_if_empty = false;
 };
 
-// Writes the rows of segments [first, last) of y.
+// Computes the rows of segments [first, last) of y.
 using SegmentFold = void (*)(const SegmentRows& rows, int64_t first, int64_t last, void* y);
 
-// Writes all `count` segments of y.
+// Computes all `count` segments of y.
 void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows, int64_t count,
                   void* y);
 
-// The values of an int32 or int64 tensor.
+// Returns the values of an int32 or int64 tensor.
 std::vector<int64_t> AsInt64(const Tensor& ints);
-// Segment ids one by one: not negative and never decreasing. InvalidArgument in TensorFlow's words.
+// Checks that segment ids are not negative and never decrease. InvalidArgument has TensorFlow's
+// text.
 Status CheckSorted(absl::Span<const int64_t> segments);
-// Indices into `limit` rows.
+// Checks that indices are in [0, limit).
 Status CheckRows(absl::Span<const int64_t> rows, int64_t limit);
 
-// The segments and the output of the Unsorted ops, with everything checked.
+// The segments and the output of the Unsorted ops, all checked.
 struct UnsortedSegments {
   int64_t count = 0, row = 1, ids = 0;
   Shape output;
@@ -55,10 +56,11 @@ struct UnsortedSegments {
                                          const Tensor& num_segments);
 };
 Status UnsortedSegmentShape(ShapeScope& s);
-// Rows of `per_segment` for each row of input 0; zeros for rows that were left out.
+// Returns, for each row of input 0, the row of `per_segment` for its segment; zeros for rows that
+// were left out.
 Output RowsOfSegments(const GradientScope& g, Output per_segment);
 
-// Folds: Add one element; Finish a result of `count` rows.
+// Reductions: Add adds one element, Finish ends a result of `count` rows.
 struct SegmentSumFold {
   static constexpr bool kIdentityIfEmpty = true;
   template <class T>
@@ -110,7 +112,7 @@ struct SegmentProdFold : SegmentSumFold {
   }
 };
 
-// NaN is handed on.
+// NaN wins over other numbers.
 struct SegmentMinFold : SegmentSumFold {
   static constexpr bool kIdentityIfEmpty = false;
   template <class T>
@@ -134,7 +136,7 @@ struct SegmentMaxFold : SegmentMinFold {
   }
 };
 
-// 16-bit floats fold in float.
+// 16-bit floats are accumulated in float.
 template <class F, class T>
 void FoldSegmentRange(const SegmentRows& rows, int64_t first, int64_t last, void* out) {
   using L = LoopType<T>;

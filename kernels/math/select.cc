@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Select and SelectV2: each element from one of two tensors, as a third one says.
+// Select and SelectV2: take each element from one of two tensors, as a condition tensor says.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/broadcast.h"
@@ -66,7 +66,8 @@ Status Run(KernelContext& ctx, const BroadcastPlan& plan, const bool* condition,
 Status SelectInto(KernelContext& ctx, const BroadcastPlan& plan) {
   const Tensor& t = ctx.input(1);
   const Tensor& e = ctx.input(2);
-  // Over the buffer of a side that is read at the place that is written.
+  // An operand's buffer may be overwritten if no other tensor shares it and it has an element for
+  // each element of the output.
   const auto writable = [&](const Tensor& side) {
     return side.unique() && side.num_elements() == plan.output().num_elements();
   };
@@ -80,7 +81,8 @@ Status SelectInto(KernelContext& ctx, const BroadcastPlan& plan) {
   });
 }
 
-// The condition is of the same shape, a scalar, or one truth value for each row of the others.
+// The condition has the shape of the operands, or is a scalar, or has one element for each of their
+// rows.
 class SelectKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -113,7 +115,7 @@ class SelectV2Kernel final : public Kernel {
   }
 };
 
-// One kernel for all types; but what is not plain bytes stays off devices.
+// One kernel for all types; types that are not plain bytes have none on devices.
 template <class>
 using SelectOf = SelectKernel;
 template <class>
@@ -137,24 +139,27 @@ OpDef SelectOp(const char* doc, ShapeFn shape, GradientFn gradient) {
       .types = {{"T", TypesOf<PLAIN_TYPES, std::string, ResourceHandle, Variant>()}},
       .shape = std::move(shape),
       .gradient = std::move(gradient),
+      .reuses = Reuse::kAny,
   };
 }
 
 }  // namespace
 
 OP(Select) {
-  return SelectOp("Elements, or rows, of t where the condition is true, of e where it is not.",
-                  SelectShape, [](const GradientScope& g) -> Gradients {
-                    const Output zero = ZerosLike(g.dy());
-                    return {Gradient(), Select(g.x(0), g.dy(), zero), Select(g.x(0), zero, g.dy())};
-                  });
+  return SelectOp(
+      "Takes elements, or rows, from t where the condition is true, and from e where it "
+      "is false.",
+      SelectShape, [](const GradientScope& g) -> Gradients {
+        const Output zero = ZerosLike(g.dy());
+        return {Gradient(), Select(g.x(0), g.dy(), zero), Select(g.x(0), zero, g.dy())};
+      });
 }
 KERNEL(Select, SelectOf, PLAIN_TYPES);
 
 OP(SelectV2) {
   return SelectOp(
-      "Elements of t where the condition is true, of e where it is not; "
-      "all three broadcast.",
+      "Takes elements from t where the condition is true, and from e where it is false. "
+      "All three inputs broadcast.",
       [](ShapeScope& s) -> Status {
         ASSIGN_OR_RETURN(const PartialShape sides, Broadcast(s.input(1), s.input(2)));
         ASSIGN_OR_RETURN(PartialShape all, Broadcast(s.input(0), sides));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Select, SelectV2, ClipByValue, AddN, BroadcastTo and the ops on shapes.
+// Tests Select, SelectV2, ClipByValue, AddN, BroadcastTo and the ops on shapes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

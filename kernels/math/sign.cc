@@ -19,7 +19,7 @@ struct NegFn {
   }
 };
 
-// The least integer has no positive counterpart and stays.
+// The least integer has no positive counterpart and is unchanged.
 struct AbsFn {
   template <class T>
   DEVICE_FN T operator()(T x) const {
@@ -31,7 +31,7 @@ struct AbsFn {
   }
 };
 
-// NaN stays NaN; of complex numbers the direction.
+// NaN stays NaN; a complex number is divided by its absolute value.
 struct SignFn {
   template <class T>
   DEVICE_FN T operator()(T x) const {

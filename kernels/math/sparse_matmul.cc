@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseMatMul: a product of matrices of float and bfloat16 in any mixture, as float. That most
-// elements are zero is only a hint, and dense products are faster up to 99 % of zeros; so it is
-// taken by none.
+// SparseMatMul: the product of float and bfloat16 matrices, in any combination, as float. The op's
+// attributes hint that most elements are zero. Dense products are faster up to 99 % of zeros, so
+// the hints are ignored.
 #include "core/op/shape_scope.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/matmul.h"
@@ -82,7 +82,9 @@ const DTypes kTypes = {DType::kFloat, DType::kBfloat16};
 
 OP(SparseMatMul) {
   return {
-      .doc = "The product, as float, of two matrices that are said to hold many zeros.",
+      .doc =
+          "The product, as float, of two matrices; the attributes a_is_sparse and "
+          "b_is_sparse tell which of them have many zeros.",
       .inputs = {{"a", "Ta"}, {"b", "Tb"}},
       .outputs = {{"product", "float"}},
       .types = {{"Ta", kTypes, DType::kFloat}, {"Tb", kTypes, DType::kFloat}},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseSegmentSum, SparseSegmentMean, SparseSegmentSqrtN: chosen rows folded under sorted ids; the
-// same with a stated number of segments; and the ops that are their gradients.
+// SparseSegmentSum, SparseSegmentMean, SparseSegmentSqrtN: reduce the rows of `data` that `indices`
+// selects into the segments named by sorted ids. The WithNumSegments variants fix the number of
+// segments. Also their gradient ops.
 #include "core/op/registry.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/array/arguments.h"
@@ -29,7 +30,7 @@ StatusOr<Shape> WithRows(const Shape& like, int64_t rows) {
   return Shape::Make(dims);
 }
 
-// `num_segments` is input 3, if there is one.
+// `num_segments` is input 3, if the op has it.
 class SparseSegmentKernel : public Kernel {
  public:
   explicit SparseSegmentKernel(SegmentFold fold) : fold_(fold) {}
@@ -72,8 +73,8 @@ struct SparseSegment {
   };
 };
 
-// Adds row segment_ids[i] of `grad`, scaled, to row indices[i] of the output. With two outputs (V2)
-// the output holds only the rows that occur, in order, and their numbers.
+// Adds row segment_ids[i] of `grad`, scaled, to row indices[i] of the output. With two outputs
+// (V2), the first holds only the rows that occur, in order, and the second their indices.
 class SparseSegmentGradKernel : public Kernel {
  public:
   explicit SparseSegmentGradKernel(SegmentFold fold, Scale scale) : fold_(fold), scale_(scale) {}
@@ -108,7 +109,7 @@ class SparseSegmentGradKernel : public Kernel {
   }
 
  private:
-  // Numbers the targets that occur; output 1 is their list.
+  // Replaces each target by its position among the targets that occur; output 1 lists these.
   static Status Compact(KernelContext& ctx, DType dtype, std::vector<int64_t>* targets,
                         int64_t* count) {
     std::vector<int64_t> distinct = *targets;
@@ -165,7 +166,7 @@ Status SparseSegmentShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The differences between the three families.
+// The differences between the three families of ops: sum, mean and sqrt n.
 struct Family {
   std::string name;  // "Sum"
   DTypes types;
@@ -208,7 +209,7 @@ OpDef SparseSegmentOp(const std::string& doc, const char* name, const DTypes& ty
   return op;
 }
 
-// Linear in `grad`: the gradient of the gradient is the op itself.
+// The op is linear in `grad`, so the gradient of the gradient op is the forward op.
 OpDef SparseSegmentGradOp(const char* name, bool v2) {
   const std::string forward = StrCat("SparseSegment", name, "WithNumSegments");
   OpDef op = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Erf, Erfc, and the gamma function's family: Lgamma, Digamma, Polygamma, Zeta.
+// Erf, Erfc; and Lgamma, Digamma, Polygamma, Zeta.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
@@ -32,7 +32,7 @@ struct LgammaFn {
 #if defined(PENSTOCK_CUDA_DEVICE)
     return std::lgamma(x);
 #else
-    // std::lgamma writes a global variable, the sign.
+    // lgamma_r, because std::lgamma writes the sign to a global variable.
     int sign;
     if constexpr (std::is_same_v<T, float>) {
       return ::lgammaf_r(x, &sign);
@@ -50,11 +50,12 @@ struct DigammaFn {
     constexpr T kPi = T(3.14159265358979323846);
     if (x <= 0) {
       if (x == std::floor(x)) return T(NAN);  // a pole
-      // Reflection. The tangent has period one in x: take the part that matters exactly.
+      // The reflection formula. tan(pi x) has period one in x, so x is reduced to its fractional
+      // part, which is exact.
       const T part = x - std::floor(x);
       return (*this)(1 - x) - kPi / std::tan(kPi * part);
     }
-    // Upwards by the recurrence, to where the asymptotic series is exact enough.
+    // The recurrence raises x to where the asymptotic series is accurate enough.
     T shift = 0;
     for (; x < 10; x += 1) shift += 1 / x;
     const T z = 1 / (x * x);
@@ -68,7 +69,7 @@ struct DigammaFn {
   }
 };
 
-// The Hurwitz zeta function, the sum of (q + k)^-x over k >= 0, by Euler and Maclaurin.
+// The Hurwitz zeta function, the sum of (q + k)^-x over k >= 0, by the Euler-Maclaurin formula.
 struct ZetaFn {
   static constexpr double kNanos = 200;
   template <class T>
@@ -76,9 +77,9 @@ struct ZetaFn {
     if (x == 1) return T(INFINITY);
     if (x < 1) return T(NAN);
     if (q <= 0) {
-      // A pole: infinite from both sides, but for odd x with different signs.
+      // A pole: infinity for even x; for odd x the limits from both sides differ in sign, so NaN.
       if (q == std::floor(q)) return std::fmod(x, T(2)) == 0 ? T(INFINITY) : T(NAN);
-      if (x != std::floor(x)) return T(NAN);  // a power of a negative number
+      if (x != std::floor(x)) return T(NAN);  // a fractional power of a negative number
     }
     T sum = 0;
     for (int k = 0; k < 9 || q <= 9; ++k, q += 1) sum += std::pow(q, -x);
@@ -155,7 +156,9 @@ KERNEL(Digamma, UnaryElementwise<DigammaFn>::Kernel, FLOATING_TYPES);
 
 OP(Polygamma) {
   return {
-      .doc = "The a-th derivative of Digamma at x, for whole a >= 0. No gradient for a.",
+      .doc =
+          "The a-th derivative of Digamma at x, for integers a >= 0. It has no gradient for "
+          "a.",
       .inputs = {{"a", "T"}, {"x", "T"}},
       .outputs = {{"z", "T"}},
       .types = {{"T", kFloating}},
@@ -165,13 +168,16 @@ OP(Polygamma) {
         return {Gradient(), SumToShapeOf(dx, g.x(1))};
       },
       .examples = {{.inputs = {{{{3}, {0, 1, 2}}}, {{{3}}}}, .check_gradient = false}},
+      .reuses = Reuse::kAny,
   };
 }
 KERNEL(Polygamma, BinaryElementwise<PolygammaFn>::Kernel, FLOATING_TYPES);
 
 OP(Zeta) {
   return {
-      .doc = "The Hurwitz zeta function: the sum of (q + k)^-x over k >= 0. No gradient for x.",
+      .doc =
+          "The Hurwitz zeta function: the sum of (q + k)^-x over k >= 0. It has no gradient "
+          "for x.",
       .inputs = {{"x", "T"}, {"q", "T"}},
       .outputs = {{"z", "T"}},
       .types = {{"T", kFloating}},
@@ -181,6 +187,7 @@ OP(Zeta) {
         return {Gradient(), SumToShapeOf(dq, g.x(1))};
       },
       .examples = {{.inputs = {{{{3}, {1.5, 2, 3}}}, {{{3}}}}, .check_gradient = false}},
+      .reuses = Reuse::kAny,
   };
 }
 KERNEL(Zeta, BinaryElementwise<ZetaFn>::Kernel, FLOATING_TYPES);

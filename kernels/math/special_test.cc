@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Special functions: integrals, their inverses, Bessel's. The expected numbers are those of
-// TensorFlow 2.21.
+// Tests special functions: integrals, their inverses, Bessel functions. The expected numbers are
+// those of TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For ops that only move elements: types that stand for all others of their size, so that one loop
-// serves float, int32, qint32 ... alike.
+// For ops that only move elements: maps each dtype to a type of the same size, so that one loop
+// serves float, int32, qint32 and others.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct alignas(8) Bytes16 {
   uint64_t words[2];
 };
 
-// Calls fn(T()) with the type that elements of `dtype` are moved as. On devices only plain types.
+// Calls fn(T()) with the type T by which elements of `dtype` are moved. On devices T is always a
+// plain type.
 template <class Fn>
 auto WithStorageType(DType dtype, Fn fn) {
 #if !defined(PENSTOCK_CUDA_DEVICE)

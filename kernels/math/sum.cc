@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sum, Mean, Prod.
+// Sum, Mean, Prod: reductions along axes.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/reduction.h"
 #include "kernels/math/reduction_op.h"
@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Integers are summed exactly and the quotient rounded towards zero.
+// Integers are summed exactly, and the quotient is rounded towards zero.
 template <class T>
 struct MeanAccumulatorOf {
   using type = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
@@ -65,7 +65,7 @@ struct ProdReducer : SumReducer {
   }
 };
 
-// How many elements of the input make up one of the output, in the type of `like`.
+// Returns the number of input elements per output element, in the type of `like`.
 Output ElementsPerOutput(const GradientScope& g, Output like) {
   const PartialShape x = g.x().shape(), y = g.y().shape();
   if (x.fully_known() && y.fully_known()) {
@@ -82,8 +82,9 @@ Gradients MeanGradient(const GradientScope& g) {
   return {SpreadOverInput(g, g.dy() / ElementsPerOutput(g, g.dy())), Gradient()};
 }
 
-// The gradient of each factor: the product of all the others, as the product of those before and
-// those after it. (Dividing the whole product by the factor would fail if it is zero.)
+// The gradient of each factor is the product of all other factors, computed as the product of those
+// before it and those after it. (Dividing the total product by the factor would fail if it is
+// zero.)
 Gradients ProdGradient(const GradientScope& g) {
   const auto ints = [&](std::vector<int32_t> v) { return g.Const(Tensor::Vector<int32_t>(v)); };
   const Output x = g.x(), shape = ShapeOf(x), rank = RankOf(x);
@@ -92,7 +93,7 @@ Gradients ProdGradient(const GradientScope& g) {
   const Output reduced = Call("FloorMod", {axes + rank, rank});
   const Output kept = Call("ListDiff", {Range(zero, rank, one), reduced});
 
-  // The axes in front and joined, the rest joined behind them.
+  // Transpose the reduced axes to the front and reshape to [reduced, kept].
   const Output order = ConcatV2({reduced, kept}, zero);
   const auto product_of = [&](Output dims) {
     return Call("Prod", {Gather(shape, dims, zero), zero}, {{"keep_dims", true}});
@@ -113,7 +114,7 @@ OP(Sum) { return ReductionOp("The sum along axes.", kNumber, SumGradient); }
 KERNEL_HOST_ARGS(("reduction_indices"), Sum, Reduction<SumReducer>::Kernel, NUMBER_TYPES);
 
 OP(Mean) {
-  return ReductionOp("The mean along axes; of integers, rounded towards zero.", kNumber,
+  return ReductionOp("The mean along axes; for integers, rounded towards zero.", kNumber,
                      MeanGradient);
 }
 KERNEL_HOST_ARGS(("reduction_indices"), Mean, Reduction<MeanReducer>::Kernel, NUMBER_TYPES);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SumReducer: how elements are added up, for the loops of kernels/engine/reduction.h.
+// SumReducer: the reducer of sums, for the loops of kernels/engine/reduction.h.
 #pragma once
 
 #include "kernels/engine/reduction.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors compared in tests.
+// Compares tensors in tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Same type, shape and elements, bit by bit (so 0 is not -0).
+// Compares type, shape and elements, bit by bit (so 0 differs from -0).
 inline testing::AssertionResult Same(const Tensor& actual, const Tensor& expected) {
   const auto same_elements = [&] {
     if (actual.dtype() == DType::kString) {

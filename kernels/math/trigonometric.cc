@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sin, Cos, Tan and their inverses.
+// The ops Sin, Cos, Tan and their inverses.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
@@ -128,6 +128,7 @@ OP(Atan2) {
         const Output scaled = g.dy() / (Square(x) + Square(y));
         return SumToInputs(g, x * scaled, -y * scaled);
       },
+      .reuses = Reuse::kAny,
   };
 }
 KERNEL(Atan2, BinaryElementwise<Atan2Fn>::Kernel, FLOATING_TYPES);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every elementwise op of one operand against the function of the standard library, or a formula.
+// Compares every elementwise op of one operand with the function of the standard library, or a
+// formula.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,7 +59,7 @@ const Case kFloatingCases[] = {
     {"Rint", std::nearbyint, -9, 9},
 };
 
-// Values of type T between the bounds, in a shape of rank 2 that takes more than one block.
+// Returns values of type T between the bounds, in a shape of rank 2 with more than one block.
 template <class T>
 Tensor Uniform(double low, double high) {
   std::mt19937_64 random(5);
@@ -68,7 +69,7 @@ Tensor Uniform(double low, double high) {
   return x;
 }
 
-// `ulps` of T's precision, relative, and absolute below one.
+// The tolerance is `ulps` of T's precision, relative, and absolute below one.
 template <class T>
 void ExpectClose(T actual, double exact, double ulps, const std::string& where) {
   const double unit = std::is_same_v<T, half>       ? 1.0 / 1024

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnsortedSegmentProd, UnsortedSegmentMin, UnsortedSegmentMax: rows folded under the names that
-// segment_ids gives them. (The sum, which runs on GPUs as well, is unsorted_segment_sum.cc.)
+// UnsortedSegmentProd, UnsortedSegmentMin, UnsortedSegmentMax: reduce the rows with the same id in
+// segment_ids, in any order. (The sum, which also runs on GPUs, is in unsorted_segment_sum.cc.)
 #include "core/op/registry.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/math/segment_gradients.h"
@@ -81,22 +81,24 @@ OpDef UnsortedSegmentOp(const char* doc, const DTypes& types, GradientFn gradien
 
 OP(UnsortedSegmentProd) {
   return UnsortedSegmentOp(
-      "output[s] = the product of the rows of data whose segment id is s; one "
-      "where there is none. Negative ids are left out.",
+      "output[s] = the product of the rows of data whose segment id is s; one if there "
+      "are none. Rows with negative ids are ignored.",
       kNumber, ProdGradient);
 }
 
 OP(UnsortedSegmentMin) {
   return UnsortedSegmentOp(
-      "output[s] = the least of the rows of data whose segment id is s; the "
-      "type's greatest number where there is none. Negative ids are left out.",
+      "output[s] = the smallest elements of the rows of data whose segment id is s; the "
+      "largest number of the type if there are none. Rows with negative ids are "
+      "ignored.",
       kReal, ExtremumGradient);
 }
 
 OP(UnsortedSegmentMax) {
   return UnsortedSegmentOp(
-      "output[s] = the greatest of the rows of data whose segment id is s; the "
-      "type's least number where there is none. Negative ids are left out.",
+      "output[s] = the largest elements of the rows of data whose segment id is s; the "
+      "smallest number of the type if there are none. Rows with negative ids are "
+      "ignored.",
       kReal, ExtremumGradient);
 }
 KERNEL(UnsortedSegmentProd, UnsortedSegment<SegmentProdFold>::Kernel, NUMBER_TYPES);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnsortedSegmentSum: rows added up under the names that segment_ids gives them.
+// UnsortedSegmentSum: adds up the rows with the same id in segment_ids, in any order.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
@@ -16,7 +16,8 @@ namespace {
 
 #if defined(PENSTOCK_CUDA_DEVICE)
 
-// Rows with a name out of range are dropped: nobody could be told without waiting.
+// Rows with an id out of range are dropped: reporting an error would require waiting for the
+// device.
 template <class X, class Id>
 __global__ void SumOnDevice(const X* data, const Id* ids, int64_t num_ids, int64_t row,
                             int64_t count, X* y) {
@@ -51,14 +52,15 @@ Status CheckIds(const Id* ids, int64_t n, int64_t count) {
   return OkStatus();
 }
 
-// Each piece of work owns a range of segments, looks through all the names, and adds, in order, the
-// rows that are its own: no two threads meet, and the sums do not depend on how many there are.
+// Each thread owns a range of segments, scans all ids, and adds the rows of its own segments in
+// order. So no two threads write to the same segment, and the sums do not depend on the number of
+// threads.
 template <class T, class Id>
 Status Sum(KernelContext& ctx, const UnsortedSegments& s, const T* data, const Id* ids, T* y) {
   using L = LoopType<T>;
   RETURN_IF_ERROR(CheckIds(ids, s.ids, s.count));
   L* sums;
-  Tensor wide;  // 16-bit floats add up in float
+  Tensor wide;  // 16-bit floats are accumulated in float
   if constexpr (kIsHalf<T>) {
     ASSIGN_OR_RETURN(wide, ctx.Temporary(DType::kFloat, s.output));
     sums = wide.mutable_data<float>();
@@ -104,7 +106,7 @@ class UnsortedSegmentSumKernel final : public Kernel {
   }
 };
 
-// Each row gets the gradient of its segment; rows that were left out get none.
+// Each row gets the gradient of its segment; rows that were left out get zero.
 Gradients SegmentSumGradient(const GradientScope& g) {
   return {RowsOfSegments(g, g.dy()), Gradient(), Gradient()};
 }
@@ -114,8 +116,8 @@ Gradients SegmentSumGradient(const GradientScope& g) {
 OP(UnsortedSegmentSum) {
   return {
       .doc =
-          "output[s] = the sum of the rows of data whose segment id is s. Negative ids are left "
-          "out.",
+          "output[s] = the sum of the rows of data whose segment id is s. Rows with "
+          "negative ids are ignored.",
       .inputs = {{"data", "T"}, {"segment_ids", "Tindices"}, {"num_segments", "Tnumsegments"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kNumber}, {"Tindices", kIndex}, {"Tnumsegments", kIndex, DType::kInt32}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ZerosLike, for variants too.
+// ZerosLike, for all types, variants included.
 #include <utility>
 
 #include "core/op/gradient.h"
@@ -30,12 +30,13 @@ class ZerosLikeKernel final : public Kernel {
 
 OP(ZerosLike) {
   return {
-      .doc = "Zeros (empty strings) in the shape of x.",
+      .doc = "Returns zeros (or empty strings) in the shape of x.",
       .inputs = {{"x", "T"}},
       .outputs = {{"y", "T"}},
       .types = {{"T", kAnyType}},
       .shape = SameShape,
       .gradient = NoGradient,
+      .reuses = Reuse::kFirst,
   };
 }
 

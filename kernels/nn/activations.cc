@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rectifiers and their kin (Relu, Relu6, Elu, Selu, Softplus, Softsign) with the ops that are
-// their gradients.
+// The rectifiers and similar functions (Relu, Relu6, Elu, Selu, Softplus, Softsign) and their
+// gradient ops.
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Comparisons are written so that NaN passes through the forward functions.
+// The comparisons are written so that the forward functions return NaN for NaN.
 struct ReluFn {
   template <class T>
   DEVICE_FN T operator()(T x) const {
@@ -51,7 +51,7 @@ struct SoftplusFn {
   static constexpr double kNanos = 2;
   template <class T>
   DEVICE_FN T operator()(T x) const {
-    // log(1 + e^x) without overflow for large x or loss of accuracy for small ones.
+    // log(1 + e^x) without overflow for large x or loss of accuracy for small x.
     return (x > T(0) ? x : T(0)) + T(std::log1p(std::exp(x > T(0) ? -x : x)));
   }
 };
@@ -62,7 +62,7 @@ struct SoftsignFn {
   }
 };
 
-// Gradients: (dy, x) or (dy, y), as the op's inputs say.
+// Gradient functors of (dy, x) or (dy, y), like the inputs of their ops.
 struct ReluGradFn {
   template <class T>
   DEVICE_FN T operator()(T dy, T x) const {
@@ -102,7 +102,7 @@ struct SoftsignGradFn {
   }
 };
 
-// Unlike arithmetic, these do not broadcast.
+// Unlike arithmetic ops, these do not broadcast.
 template <class Fn>
 struct EqualShapes {
   template <class T>
@@ -126,7 +126,7 @@ Status EqualShapesShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The gradient of an activation by its own gradient op, of x or of y.
+// Gradients that call an activation's gradient op, with x or with y.
 GradientFn ByX(const char* op) {
   return [op](const GradientScope& g) -> std::vector<Gradient> {
     return {Call(op, {g.dy(), g.x()})};
@@ -137,7 +137,7 @@ GradientFn ByY(const char* op) {
     return {Call(op, {g.dy(), g.y()})};
   };
 }
-// A piecewise linear function's gradient op is linear in dy and flat in x.
+// The gradient op of a piecewise linear function is linear in dy, and its derivative by x is zero.
 GradientFn LinearInDy(const char* op) {
   return [op](const GradientScope& g) -> std::vector<Gradient> {
     return {Call(op, {g.dy(), g.x(1)}), Gradient()};
@@ -150,7 +150,8 @@ OpDef Activation(const char* doc, const DTypes& types, GradientFn gradient) {
           .outputs = {{"activations", "T"}},
           .types = {{"T", types, DType::kFloat}},
           .shape = SameShape,
-          .gradient = std::move(gradient)};
+          .gradient = std::move(gradient),
+          .reuses = Reuse::kFirst};
 }
 OpDef ActivationGradient(const char* of, const char* by, const DTypes& types, GradientFn gradient) {
   return {.doc = StrCat("The gradient of ", of, ": `gradients` are those of its output, `", by,
@@ -159,7 +160,8 @@ OpDef ActivationGradient(const char* of, const char* by, const DTypes& types, Gr
           .outputs = {{"backprops", "T"}},
           .types = {{"T", types, DType::kFloat}},
           .shape = EqualShapesShape,
-          .gradient = std::move(gradient)};
+          .gradient = std::move(gradient),
+          .reuses = Reuse::kAny};
 }
 
 }  // namespace
@@ -187,7 +189,8 @@ OP(EluGrad) {
 KERNEL(EluGrad, EqualShapes<EluGradFn>::Kernel, FLOATING_TYPES);
 
 OP(Selu) {
-  return Activation("Elu scaled so that means and variances are kept", kFloating, ByY("SeluGrad"));
+  return Activation("Elu, scaled so that means and variances are preserved", kFloating,
+                    ByY("SeluGrad"));
 }
 KERNEL(Selu, UnaryElementwise<SeluFn>::Kernel, FLOATING_TYPES);
 OP(SeluGrad) {

@@ -12,12 +12,13 @@
 namespace penstock {
 namespace {
 
-// How many input elements the window has at output o: padding does not count in an average.
+// Returns the number of input elements in the window at output o, without padding, which does not
+// count in an average.
 int64_t Covered(const Window& w, int64_t o) {
   const int64_t first = o * w.stride - w.pad_before;
   return std::min(first + w.size, w.in) - std::max<int64_t>(first, 0);
 }
-// The same at output pixel p of an image.
+// Returns the number of input pixels in the window at output pixel p of an image.
 int64_t Covered(const PoolGeometry& g, int64_t p) {
   return Covered(g.d, p / (g.h.out * g.w.out)) * Covered(g.h, p / g.w.out % g.h.out) *
          Covered(g.w, p % g.w.out);
@@ -104,7 +105,9 @@ Status AvgPoolGradShape(ShapeScope& s) {
 
 OP(AvgPool) {
   return {
-      .doc = "The mean under a window that slides over height and width; padding does not count.",
+      .doc =
+          "Averages over a window that slides over height and width. Padding does not "
+          "count.",
       .inputs = {{"value", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kFloating}},
@@ -137,8 +140,8 @@ KERNEL(AvgPoolGrad, AvgPoolGradKernel, half, bfloat16, float, double);
 OP(AvgPool3D) {
   return {
       .doc =
-          "The mean under a window that slides over depth, height and width; padding "
-          "does not count.",
+          "Averages over a window that slides over depth, height and width. Padding does "
+          "not count.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kFloating}},

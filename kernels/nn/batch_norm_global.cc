@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BatchNormWithGlobalNormalization and its gradient: batch normalisation with given moments over
-// images whose channels are last.
+// BatchNormWithGlobalNormalization and its gradient: batch normalisation with given moments, for
+// images with the channels last.
 #include <cmath>
 #include <vector>
 
@@ -20,7 +20,7 @@ class GlobalNormKernel : public Kernel {
     RETURN_IF_ERROR(node.Attr("variance_epsilon", &epsilon_));
     return node.Attr("scale_after_normalization", &scale_);
   }
-  // Checks t, and inputs [1, vectors] of one number per channel.
+  // Checks t, and that each of the inputs [1, vectors] has one number per channel.
   static StatusOr<ChannelSplit> Check(const KernelContext& ctx, int vectors) {
     const Tensor& t = ctx.input(0);
     if (t.rank() != 4) {
@@ -116,7 +116,7 @@ Status GlobalNormShape(ShapeScope& s, int vectors) {
   return OkStatus();
 }
 
-// As graph maths, which can be differentiated again, other than the op for the gradient.
+// Built from math ops, so that it can be differentiated again; the gradient op cannot.
 std::vector<Gradient> GlobalNormGradient(const GradientScope& g) {
   const Output all_but_channels = g.Const(Tensor::Vector<int32_t>({0, 1, 2}));
   const auto per_channel = [&](Output y) { return Sum(y, all_but_channels); };
@@ -142,8 +142,9 @@ Attrs ExampleAttrs(bool scale) {
 OP(BatchNormWithGlobalNormalization) {
   return {
       .doc =
-          "(t - m) / sqrt(v + variance_epsilon), times gamma if scale_after_normalization, plus "
-          "beta: one m, v, beta and gamma per channel.",
+          "Returns (t - m) / sqrt(v + variance_epsilon), times gamma if "
+          "scale_after_normalization, plus beta. m, v, beta and gamma have one element per "
+          "channel.",
       .inputs = {{"t", "T"}, {"m", "T"}, {"v", "T"}, {"beta", "T"}, {"gamma", "T"}},
       .outputs = {{"result", "T"}},
       .types = {{"T", kFloating}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BiasAdd, BiasAddV1 and BiasAddGrad: one number per channel added to, or summed from, a tensor
-// whose channels are last (NHWC) or second (NCHW).
+// BiasAdd, BiasAddV1 and BiasAddGrad: add one number per channel to a tensor, or sum a tensor per
+// channel. Channels are the last (NHWC) or the second (NCHW) dimension.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -80,8 +80,8 @@ class BiasAddGradKernel final : public Kernel {
     RETURN_IF_ERROR(ctx.Allocate(0, Shape({c.channels}), &out));
     const T* dy = ctx.input(0).template data<T>();
     T* db = out->template mutable_data<T>();
-    // Channels are split over threads, so that the order of summation does not depend on their
-    // number; at least a cache line of them each.
+    // The channels are split over threads, so that the order of summation does not depend on the
+    // number of threads. Each thread gets at least a cache line of channels.
     const int64_t blocks = (c.channels + kBlock - 1) / kBlock;
     const double block_ns = 0.3 * static_cast<double>(c.outer * c.inner * kBlock);
     ctx.threads().ParallelFor(blocks, block_ns, [&](int64_t begin, int64_t end) {
@@ -92,7 +92,7 @@ class BiasAddGradKernel final : public Kernel {
     return OkStatus();
   }
   static constexpr int64_t kBlock = 64;
-  // Rows are added up in groups: the error grows with the number of groups, not of rows.
+  // Rows are added up in groups: the rounding error grows with the number of groups, not of rows.
   static constexpr int64_t kGroup = 256;
 
   static void SumBlock(const T* dy, T* db, const ChannelSplit& c, int64_t first, int64_t last) {
@@ -152,7 +152,7 @@ std::vector<Gradient> BiasAddGradient(const GradientScope& g) {
   return {g.dy(), Call("BiasAddGrad", {g.dy()}, {{"data_format", value}})};
 }
 
-// BiasAddGrad sums, so its gradient repeats: over all dimensions but the channels'.
+// BiasAddGrad sums over all dimensions but the channels', so its gradient repeats along them.
 std::vector<Gradient> BiasAddGradGradient(const GradientScope& g) {
   Output per_channel = g.dy();
   if (g.attr<std::string>("data_format") == "NCHW") {
@@ -178,6 +178,7 @@ OP(BiasAdd) {
       .gradient = BiasAddGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}},
                    {.inputs = {{{{2, 3, 2, 2}}}, {{{3}}}}, .attrs = {{"data_format", "NCHW"}}}},
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL(BiasAdd, BiasAddKernel, NUMBER_TYPES);
@@ -191,6 +192,7 @@ OP(BiasAddV1) {
       .shape = BiasAddShape,
       .gradient = BiasAddGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{{3}}}}}},
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL(BiasAddV1, BiasAddKernel, NUMBER_TYPES);

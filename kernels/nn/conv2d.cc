@@ -18,8 +18,8 @@ const DTypes& ConvTypes() {
 OP(Conv2D) {
   return {
       .doc =
-          "Slides a filter over images: each output pixel is the window under it times "
-          "the filter.",
+          "Convolves images with a filter: each output pixel is the sum of the products of "
+          "a window of the image with the filter.",
       .inputs = {{"input", "T"}, {"filter", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", ConvTypes()}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conv2D and its gradients against the definition, written as seven loops.
+// Compares Conv2D and its gradients with the definition, written as seven loops.
 #include <cmath>
 #include <random>
 #include <string>

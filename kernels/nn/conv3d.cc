@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conv3D and its two gradients, over NDHWC volumes with DHWIO filters. The first versions of the
-// gradients take the tensor whose gradient they compute, only for its shape, the second its sizes.
+// Conv3D and its two gradients, over NDHWC volumes with DHWIO filters. The first version of each
+// gradient op takes the tensor whose gradient it computes (it uses only the shape); the second
+// takes its sizes.
 #include "core/op/flops.h"
 #include "kernels/nn/conv_kernels.h"
 
@@ -18,7 +19,7 @@ std::vector<AttrDef> OldAttrs() {
 }
 Attrs ExampleAttrs() { return ConvExampleAttrs(kVolumes, "SAME", 2); }
 
-// The operands of the example.
+// The operands of the examples.
 const ExampleTensor kImage = {{2, 4, 3, 2, 2}}, kFilter = {{3, 2, 1, 2, 3}},
                     kResult = {{2, 2, 3, 2, 3}};
 
@@ -36,8 +37,8 @@ std::vector<Gradient> BackpropFilterGradient(const GradientScope& g) {
 OP(Conv3D) {
   return {
       .doc =
-          "Slides a filter over volumes: each output pixel is the window under it times "
-          "the filter.",
+          "Convolves volumes with a filter: each output element is the sum of the products "
+          "of a window of the volume with the filter.",
       .inputs = {{"input", "T"}, {"filter", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kFloating}},
@@ -55,7 +56,7 @@ KERNEL(Conv3D, ConvForwardKernel, half, bfloat16, float, double);
 
 OP(Conv3DBackpropInput) {
   return {
-      .doc = "The gradient of Conv3D for its volumes; `input` matters only by its shape.",
+      .doc = "The gradient of Conv3D for its volumes. Only the shape of `input` is used.",
       .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kOldTypes}},
@@ -70,7 +71,7 @@ KERNEL(Conv3DBackpropInput, ConvBackpropInputKernel, half, float, double);
 
 OP(Conv3DBackpropFilter) {
   return {
-      .doc = "The gradient of Conv3D for its filter; `filter` matters only by its shape.",
+      .doc = "The gradient of Conv3D for its filter. Only the shape of `filter` is used.",
       .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kOldTypes}},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolution of floats: oneDNN on this runtime's own threads.
+// Convolution of floats by oneDNN, on this runtime's own threads.
 //
 // The batch is split over the thread pool, and each piece runs oneDNN on one thread (its OpenMP
-// team would fight with the pool). Primitives are made once for each geometry and kept.
+// threads would compete with the pool). Primitives are cached by geometry.
 #include <algorithm>
 #include <cstring>
 #include <list>
@@ -15,7 +15,8 @@
 #include "dnnl.hpp"
 #include "kernels/nn/conv_geometry.h"
 
-// From libgomp, under oneDNN: the calling thread's own teams have one member from now on.
+// A function of libgomp, which oneDNN uses: limits the OpenMP teams of the calling thread to one
+// member.
 extern "C" void omp_set_num_threads(int);
 
 namespace penstock {
@@ -35,12 +36,14 @@ memory::desc Desc(memory::dims dims, Tag tag) {
   return memory::desc(std::move(dims), memory::data_type::f32, tag);
 }
 
-// One of the three computations for one geometry, with oneDNN's own layouts where it wants them.
+// One of the three computations for one geometry. Operands are converted to oneDNN's own layouts if
+// it asks for that.
 class Primitive {
  public:
   // Throws dnnl::error.
   Primitive(Kind kind, const ConvGeometry& g) : kind_(kind) {
-    // NHWC as it comes is quickest where oneDNN has code for it; its reference code is not.
+    // NHWC without conversion is fastest if oneDNN has optimised code for it, but not with its
+    // reference code.
     const Tag plain = g.volumes ? Tag::ndhwc : Tag::nhwc;
     Make(g, plain);
     if (std::strncmp(description_.impl_info_str(), "ref", 3) == 0) Make(g, Tag::any);
@@ -49,7 +52,7 @@ class Primitive {
     output_ = Result(g, plain);
   }
 
-  // Thread-safe. One of the three is the result.
+  // Thread-safe. The kind determines which of the three is the result.
   void Run(float* image, float* filter, float* output) const {
     dnnl::stream stream(Engine());
     Operand x(image_, Wanted(Kind::kForward), image);
@@ -80,7 +83,7 @@ class Primitive {
  private:
   static constexpr size_t kAlignment = 64;
 
-  // A tensor of ours and, where layouts differ, its form inside oneDNN.
+  // An operand in our layout and, if oneDNN's layout differs, a copy in that layout.
   class Operand {
    public:
     Operand(const memory::desc& ours, const memory::desc& wanted, float* data)
@@ -98,7 +101,7 @@ class Primitive {
     memory ours_, inside_;
   };
 
-  // `outer` and, of the windows that there are, what `of` says of each.
+  // Returns `outer` followed by of(window) for each window of the geometry.
   template <class Of>
   static memory::dims Dims(const ConvGeometry& g, memory::dims outer, const Of& of) {
     if (g.volumes) outer.push_back(of(g.d));
@@ -146,8 +149,8 @@ class Primitive {
     primitive_ = P(description);
   }
 
-  // The layout that oneDNN chose for the image, filter or output (named by the Kind that lacks it
-  // among its inputs, or by the forward one for the image).
+  // Returns the layout that oneDNN chose for the image, filter or output. `operand` is the
+  // computation that does not read this operand; for the image, kForward.
   memory::desc Wanted(Kind operand) const {
     const bool forward = kind_ == Kind::kForward;
     switch (operand) {
@@ -168,10 +171,11 @@ class Primitive {
   memory::desc image_, filter_, output_;
 };
 
-// The primitives in use, by kind and geometry; the least recently used one goes when it is full.
+// A cache of primitives by kind and geometry. If it is full, the least recently used one is
+// dropped.
 class PrimitiveCache {
  public:
-  // Null where oneDNN cannot do it.
+  // Returns null if oneDNN does not support the computation.
   std::shared_ptr<const Primitive> Get(Kind kind, const ConvGeometry& g) {
     MutexLock lock(mu_);
     const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
@@ -185,7 +189,7 @@ class PrimitiveCache {
     try {
       primitive = std::make_shared<const Primitive>(kind, g);
     } catch (const dnnl::error&) {
-      // Remembered as null: the unrolled form serves instead.
+      // Null is cached, too: the unrolled form is used instead.
     }
     if (entries_.size() == kEntriesMax) entries_.pop_back();
     entries_.push_front({kind, g, primitive});
@@ -193,7 +197,7 @@ class PrimitiveCache {
   }
 
  private:
-  static constexpr size_t kEntriesMax = 256;  // a large model has some dozens of geometries
+  static constexpr size_t kEntriesMax = 256;  // a large model has a few dozen geometries
   struct Entry {
     Kind kind;
     ConvGeometry geometry;
@@ -208,15 +212,16 @@ PrimitiveCache& Primitives() {
   return cache;
 }
 
-// oneDNN counts in ints, and adds and multiplies a few of them.
+// oneDNN counts in int, and adds and multiplies some of these numbers.
 bool CountsFit(const Window& w) {
   constexpr int64_t kMax = 1 << 20;
   return w.in <= kMax && w.size <= kMax && w.dilation <= kMax && w.size * w.dilation <= kMax &&
          w.stride <= kMax && w.pad_before <= kMax && w.pad_after <= kMax;
 }
 
-// Runs `kind` on pieces of the batch. Returns false, having done nothing, where oneDNN cannot.
-// For the filter's gradient each piece has a result of its own; they are added up in order.
+// Runs `kind` on pieces of the batch. Returns false, without doing anything, if oneDNN does not
+// support it. For the filter's gradient each piece has its own result; the results are added up in
+// order.
 bool RunOnPieces(Kind kind, const ConvGeometry& g, float* image, float* filter, float* output,
                  Scheduler& threads) {
   if (!CountsFit(g.d) || !CountsFit(g.h) || !CountsFit(g.w)) return false;
@@ -227,7 +232,7 @@ bool RunOnPieces(Kind kind, const ConvGeometry& g, float* image, float* filter, 
   const int64_t filter_size = g.patch() * g.out_channels;
   std::vector<std::shared_ptr<const Primitive>> primitives(pieces);
   std::vector<int64_t> first(pieces + 1);
-  omp_set_num_threads(1);  // what a primitive is made for
+  omp_set_num_threads(1);  // primitives are made for one thread
   for (int64_t p = 0; p <= pieces; ++p) first[p] = g.batch * p / pieces;
   for (int64_t p = 0; p < pieces; ++p) {
     ConvGeometry piece = g;
@@ -272,8 +277,8 @@ void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* 
 
 void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
                         float* dfilter, Scheduler& threads) {
-  // With a few channels in, oneDNN's gradient of the filter for AVX2 runs at a tenth of the peak
-  // and the unrolled form at a third. That for AVX-512 is near the peak.
+  // With few input channels, oneDNN's gradient of the filter for AVX2 reaches a tenth of the peak,
+  // and the unrolled form a third. oneDNN's code for AVX-512 is near the peak.
   static const bool wide_vectors = __builtin_cpu_supports("avx512f") != 0;
   constexpr int64_t kFewChannels = 8;
   if ((g.in_channels < kFewChannels && !wide_vectors) ||

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConvGeometry: the numbers of one convolution of NHWC images with an HWIO filter, or of NDHWC
-// volumes with a DHWIO filter; and the engines that compute it and its two gradients.
+// ConvGeometry: the sizes of one convolution of NHWC images with an HWIO filter, or of NDHWC
+// volumes with a DHWIO filter; and the functions that compute the convolution and its two
+// gradients.
 //
 // Images are [batch, h.in, w.in, in_channels], filters [h.size, w.size, in_channels, out_channels],
-// outputs [batch, h.out, w.out, out_channels]; those of volumes have the depth in front of the
-// height. All buffers are dense and do not overlap.
+// outputs [batch, h.out, w.out, out_channels]; volumes have the depth before the height. All
+// buffers are dense and do not overlap.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct ConvGeometry {
   bool volumes = false;
   bool operator==(const ConvGeometry&) const = default;
 
-  // Checks ranks, channels and that no size overflows.
+  // Checks ranks and channels, and that no size overflows.
   static StatusOr<ConvGeometry> Of(const WindowAttrs& window, const Shape& image,
                                    const Shape& filter);
   Shape image() const { return Joined(batch, d.in, h.in, w.in, in_channels); }
@@ -33,11 +34,11 @@ struct ConvGeometry {
     return shape;
   }
   Shape output() const { return Joined(batch, d.out, h.out, w.out, out_channels); }
-  int64_t in_pixels() const { return d.in * h.in * w.in; }  // of one image
+  int64_t in_pixels() const { return d.in * h.in * w.in; }  // per image
   int64_t out_pixels() const { return d.out * h.out * w.out; }
   int64_t patch() const {
     return d.size * h.size * w.size * in_channels;
-  }  // elements of one window
+  }  // }  // elements of one window
   double flops() const {
     return 2.0 * static_cast<double>(batch * out_pixels()) * static_cast<double>(patch()) *
            static_cast<double>(out_channels);
@@ -50,7 +51,8 @@ struct ConvGeometry {
   }
 };
 
-// The three computations, for float: by oneDNN where it is quicker, else as below.
+// The convolution and its gradients, for float: by oneDNN if that is faster, else by the functions
+// below.
 void ConvForward(const ConvGeometry& g, const float* image, const float* filter, float* output,
                  Scheduler& threads);
 void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* doutput,
@@ -58,8 +60,8 @@ void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* 
 void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
                         float* dfilter, Scheduler& threads);
 
-// By unrolling windows into the rows of a matrix (im2col) and a matrix product: every type.
-// Defined for float, double and int32.
+// The same computations for float, double and int32: copies windows into the rows of a matrix
+// (im2col) and multiplies matrices.
 template <class T>
 void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* output,
                      Scheduler& threads);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of the convolution ops and what the ops' definitions share, for images and volumes.
+// The kernels of the convolution ops and helpers for the ops' definitions, for images and volumes.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// How a type is computed: 16-bit floats in float.
+// The type in which T is computed: float for 16-bit floats.
 template <class T>
 using ConvType =
     std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
@@ -48,14 +48,15 @@ void FilterGradient(const ConvGeometry& g, const T* x, const T* dy, T* dw, Sched
 class ConvKernel : public Kernel {
  protected:
   Status Init(const KernelInit& node) override {
-    // Two old ops for volumes have no data_format.
+    // Two old ops on volumes have no attribute data_format.
     const bool volumes = node.attrs.count("data_format") == 0;
     ASSIGN_OR_RETURN(window_, WindowAttrs::From(node.attrs, true, volumes ? "NDHWC" : "NHWC"));
     return OkStatus();
   }
 
-  // A shape given as a vector of sizes, or by a tensor that has it; that of an image also as its
-  // height and width alone, the rest being `batch` and `channels`.
+  // Returns the shape that input `input` gives: as a vector of sizes, or as a tensor of that shape.
+  // An image's shape may also be given as height and width alone; its other sizes are then `batch`
+  // and `channels`.
   static StatusOr<Shape> ShapeInput(const char* what, const Tensor& input, int rank,
                                     int64_t batch = -1, int64_t channels = -1) {
     if (IsFloating(input.dtype())) return input.shape();
@@ -77,7 +78,7 @@ class ConvKernel : public Kernel {
                            g.output().ToString(), ", has ", dy.shape().ToString());
   }
 
-  // Nothing to compute: a result of zeros, where it has elements at all.
+  // If there is nothing to compute, fills the result with zeros and returns true.
   static bool FillIfEmpty(const ConvGeometry& g, Tensor* out) {
     if (g.output().num_elements() > 0 && g.image().num_elements() > 0 &&
         g.filter().num_elements() > 0) {
@@ -151,16 +152,15 @@ class ConvBackpropFilterKernel final : public ConvKernel {
 };
 
 Status ConvShape(ShapeScope& s);
-// The shape that constant input `input` states.
+// Shape function: the shape that constant input `input` holds.
 Status ConvShapeFromSizes(ShapeScope& s, int input);
 
-// The attributes of a convolution, and those that its gradients take over from it.
+// The attributes of a convolution, and those that its gradient ops copy.
 enum class ConvOf { kImages, kVolumes };
 std::vector<AttrDef> ConvAttrs(ConvOf what);
 Attrs ConvAttributes(const GradientScope& g);
 
-// Nodes for the three computations, with the attributes of the op that is differentiated, whose
-// name starts with `op`.
+// Call the ops of the three computations, with the attributes of the differentiated op.
 Output ConvNode(const GradientScope& g, ConvOf what, Output image, Output filter);
 Output ImageGradientNode(const GradientScope& g, ConvOf what, Output image, Output filter,
                          Output dy);

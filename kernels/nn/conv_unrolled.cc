@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// c[m,n] = (or +=) op(a) * op(b), row-major; a is [m,k] or, transposed, [k,m]; b likewise.
+// Computes c[m,n] = (or +=) op(a) * op(b), row-major; a is [m,k] or, transposed, [k,m]; b likewise.
 struct Product {
   int64_t m, n, k;
   bool transpose_a = false, transpose_b = false, add = false;
@@ -43,8 +43,8 @@ void Multiply(const Product& p, const int32_t* a, const int32_t* b, int32_t* c) 
   }
 }
 
-// Calls fn(pixel of the image or -1 in the padding, offset in the patch) for each element of the
-// window at output pixel p; offsets are those of channel 0.
+// Calls fn(pixel of the image or -1 for padding, offset in the patch) for each element of the
+// window at output pixel p. Offsets refer to channel 0.
 template <class Fn>
 void ForEachTap(const ConvGeometry& g, int64_t p, const Fn& fn) {
   const auto first = [](const Window& w, int64_t o) { return o * w.stride - w.pad_before; };
@@ -89,7 +89,7 @@ void RollUp(const ConvGeometry& g, const T* rows, T* image) {
   }
 }
 
-// About what one image costs: half of a core's peak.
+// Returns the approximate cost of one image, at half of a core's peak.
 double ImageNanos(const ConvGeometry& g) {
   return g.flops() / static_cast<double>(std::max<int64_t>(g.batch, 1)) / 40;
 }
@@ -126,8 +126,8 @@ void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* dout
   });
 }
 
-// Pieces of the batch have results of their own, which are added up in order: the same sum each
-// time, whichever thread was first.
+// Each piece of the batch has its own result. They are added up in order, so the sum does not
+// depend on which thread is first.
 template <class T>
 void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* doutput, T* dfilter,
                             Scheduler& threads) {

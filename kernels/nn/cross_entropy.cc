@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cross entropy of softmax(features) against labels given as distributions or as class numbers,
-// with its gradient computed in the same pass over the rows.
+// Cross entropy of softmax(features) and labels, given as distributions or as class indices. The
+// gradient is computed in the same pass over the rows.
 #include <vector>
 
 #include "core/op/gradient.h"
@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// A [rows, classes] operand; a dimension of size 1 stands for the other operand's (broadcasting).
+// A [rows, classes] operand. A dimension of size 1 broadcasts against the other operand.
 struct Rows {
   int64_t row_step = 0, class_step = 0;
   Rows(const Shape& shape, int64_t rows, int64_t classes)
@@ -58,7 +58,7 @@ class SoftmaxCrossEntropy final : public Kernel {
         F total = 0;
         for (int64_t c = 0; c < classes; ++c) {
           const F label(p[r * p_rows.row_step + c * p_rows.class_step]);
-          // A label of zero takes nothing from the loss, even against an infinite logit.
+          // A label of zero adds nothing to the loss, even if the logit is infinite.
           if (label != F(0)) total += label * (log_sum - shifted[c]);
           d[r * classes + c] = T(exps[c] / sum - label);
         }
@@ -139,8 +139,8 @@ Status SparseLossShape(ShapeScope& s) {
 
 Output PerRow(const GradientScope& g) { return ExpandDims(g.dy(0), g.Const<int32_t>(-1)); }
 
-// d loss / d features = backprop. Where backprop itself is differentiated (second order), its
-// derivative is that of softmax: (v - sum(v * softmax)) * softmax.
+// d loss / d features = backprop. The derivative of backprop itself (second order) is that of
+// softmax: (v - sum(v * softmax)) * softmax.
 Output FeaturesGradient(const GradientScope& g) {
   Output total = PerRow(g) * g.y(1);
   if (g.has_dy(1)) {
@@ -164,7 +164,7 @@ OP(SoftmaxCrossEntropyWithLogits) {
       .shape = DenseLossShape,
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
         Output for_labels = PerRow(g) * -Call("LogSoftmax", {g.x(0)});
-        // backprop = softmax - labels.
+        // The gradient for the labels through backprop = softmax - labels.
         if (g.has_dy(1)) for_labels = for_labels - g.dy(1);
         return {SumToShapeOf(FeaturesGradient(g), g.x(0)), SumToShapeOf(for_labels, g.x(1))};
       },
@@ -175,7 +175,9 @@ KERNEL(SoftmaxCrossEntropyWithLogits, SoftmaxCrossEntropy, half, bfloat16, float
 
 OP(SparseSoftmaxCrossEntropyWithLogits) {
   return {
-      .doc = "SoftmaxCrossEntropyWithLogits with one class number for each row as its label.",
+      .doc =
+          "The same as SoftmaxCrossEntropyWithLogits, but the label of each row is the "
+          "number of its class.",
       .inputs = {{"features", "T"}, {"labels", "Tlabels"}},
       .outputs = {{"loss", "T"}, {"backprop", "T"}},
       .types = {{"T", kFloating}, {"Tlabels", kIndex, DType::kInt64}},

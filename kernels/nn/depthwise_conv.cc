@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DepthwiseConv2dNative and its two gradients: each channel is convolved alone, with `multiplier`
-// filters of its own. Images are NHWC, filters [height, width, channels, multiplier].
+// DepthwiseConv2dNative and its two gradients: each channel is convolved separately, with
+// `multiplier` filters. Images are NHWC, filters [height, width, channels, multiplier].
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -40,7 +40,7 @@ struct DepthwiseGeometry {
   int64_t out_channels() const { return channels * multiplier; }
   Shape output() const { return Shape({batch, h.out, w.out, out_channels()}); }
   int64_t filter_size() const { return h.size * w.size * out_channels(); }
-  // The cost of a row of outputs.
+  // Returns the cost of a row of outputs.
   double RowNanos() const { return 0.2 * static_cast<double>(w.out * filter_size()) + 50; }
 };
 
@@ -59,7 +59,7 @@ void MultiplyAdd(const DepthwiseGeometry& g, const F* x, const F* w, F* y) {
 }
 
 // Calls fn(offset in an image row, offset in the filter row) for the taps of output column ow that
-// lie inside.
+// are inside the image.
 template <class Fn>
 void ForEachTap(const DepthwiseGeometry& g, int64_t ow, const Fn& fn) {
   int64_t iw = ow * g.w.stride - g.w.pad_before;
@@ -68,7 +68,8 @@ void ForEachTap(const DepthwiseGeometry& g, int64_t ow, const Fn& fn) {
   }
 }
 
-// Output row r of all; each of its pixels gathers from the rows of the image under the window.
+// Computes output row r (of all images). Each pixel sums over the rows of the image under its
+// window.
 template <class F>
 void ForwardRow(const DepthwiseGeometry& g, int64_t r, const F* x, const F* w, F* y) {
   const int64_t b = r / g.h.out, oh = r % g.h.out;
@@ -86,7 +87,8 @@ void ForwardRow(const DepthwiseGeometry& g, int64_t r, const F* x, const F* w, F
   }
 }
 
-// The gradient of row r of all image rows, from the output rows whose windows it lies under.
+// Computes the gradient of image row r (of all images), from the output rows whose windows contain
+// it.
 template <class F>
 void ImageGradientRow(const DepthwiseGeometry& g, int64_t r, const F* w, const F* dy, F* dx) {
   const int64_t b = r / g.h.in, ih = r % g.h.in;
@@ -113,7 +115,7 @@ void ImageGradientRow(const DepthwiseGeometry& g, int64_t r, const F* w, const F
   }
 }
 
-// Adds what output row r contributes to the filter's gradient.
+// Adds the contribution of output row r to the filter's gradient.
 template <class F>
 void FilterGradientRow(const DepthwiseGeometry& g, int64_t r, const F* x, const F* dy, F* dw) {
   const int64_t b = r / g.h.out, oh = r % g.h.out;
@@ -201,7 +203,8 @@ class DepthwiseFilterGradient final : public DepthwiseKernel {
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, filter, &out));
     const FloatInput<F> x(ctx.input(0)), dy(ctx.input(2));
-    // Pieces of the rows, as many on any machine, are summed apart and added up in order.
+    // The rows are split into the same pieces on any machine. Each piece is summed separately, and
+    // the sums are added up in order.
     const int64_t rows = g.batch * g.h.out, pieces = std::min<int64_t>(rows, kPieces);
     std::vector<F> parts(pieces * g.filter_size());
     ctx.threads().ParallelFor(
@@ -289,7 +292,7 @@ const ExampleTensor kResult = {{2, 2, 3, 4}}, kResultOfEqualStrides = {{2, 2, 2,
 OP(DepthwiseConv2dNative) {
   return {
       .doc =
-          "Slides filters over images, each channel alone: channel c gives the outputs "
+          "Convolves each channel of images separately: channel c gives the output channels "
           "[c * multiplier, (c + 1) * multiplier).",
       .inputs = {{"input", "T"}, {"filter", "T"}},
       .outputs = {{"output", "T"}},

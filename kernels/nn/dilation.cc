@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dilation2D (grey-scale morphology: the largest sum of pixel and filter under a window) and its
-// two gradients, which go to the first pair that gave the maximum.
+// Dilation2D (grey-scale morphology: the largest sum of pixel and filter element under a window)
+// and its two gradients. Gradients go to the first pair that gave the maximum.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// The attributes as those of other windows: what is called rates here is dilation elsewhere.
+// Returns the attributes as WindowAttrs. The attribute `rates` is the dilation of other windows.
 StatusOr<WindowAttrs> DilationWindow(const Attrs& attrs) {
   Attrs renamed = {{"strides", attrs.at("strides")},
                    {"dilations", attrs.at("rates")},
@@ -54,8 +54,8 @@ class DilationKernel : public Kernel {
 };
 
 // Calls found(output, maximum, pixel, tap) for every output of channels [begin, end): the flat
-// indices of the output, of the pixel and of the filter's element that gave the maximum. Where no
-// sum is larger than the type's lowest number, that is the maximum, of the first pixel under the
+// indices of the output, and of the pixel and the filter element that gave the maximum. If no sum
+// exceeds the type's lowest number, that number is the maximum, with the first pixel under the
 // window and the filter's first element.
 template <class T, class Found>
 void ForEachMaximum(const DilationGeometry& g, int64_t begin, int64_t end, const T* x, const T* f,
@@ -109,7 +109,7 @@ class DilationKernelFor : public DilationKernel {
     const T* dy = kForward ? nullptr : ctx.input(2).template data<T>();
     T* result = out->template mutable_data<T>();
     std::fill_n(result, out->num_elements(), T(0));
-    // Channels are independent, of the filter's gradient as well.
+    // Channels are independent, also in the filter's gradient.
     const double channel_ns = static_cast<double>(
         g.output().num_elements() / std::max<int64_t>(g.channels, 1) * g.h.size * g.w.size);
     ctx.threads().ParallelFor(g.channels, channel_ns, [&](int64_t begin, int64_t end) {
@@ -167,8 +167,8 @@ std::vector<AttrDef> DilationAttrs() {
   return {{"strides", IntList{4}}, {"rates", IntList{4}}, {"padding", OneOf{{"SAME", "VALID"}}}};
 }
 
-// Its gradients have no gradients of their own, so central differences cannot be asked for: the
-// test compares with TensorFlow's numbers.
+// The gradient ops are not differentiable, so their examples are not checked by central
+// differences. The test compares them with TensorFlow's numbers.
 std::vector<Example> Examples(bool gradient) {
   std::vector<std::vector<ExampleTensor>> inputs = {{{{1, 4, 3, 2}}}, {{{2, 2, 2}}}};
   if (gradient) inputs.push_back({{{1, 2, 3, 2}}});
@@ -187,7 +187,9 @@ std::vector<Example> Examples(bool gradient) {
 
 OP(Dilation2D) {
   return {
-      .doc = "The largest sum of pixel and filter under a window, for each channel.",
+      .doc =
+          "Returns, for each channel, the largest sum of a pixel and the filter element "
+          "over it, in a window that slides over images.",
       .inputs = {{"input", "T"}, {"filter", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kReal}},
@@ -201,7 +203,9 @@ KERNEL(Dilation2D, Dilation, REAL_TYPES);
 
 OP(Dilation2DBackpropInput) {
   return {
-      .doc = "The gradient of Dilation2D for its images: goes to the pixels of the maxima.",
+      .doc =
+          "The gradient of Dilation2D for its images: it flows to the pixel of each "
+          "maximum.",
       .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
       .outputs = {{"in_backprop", "T"}},
       .types = {{"T", kReal}},
@@ -214,7 +218,9 @@ KERNEL(Dilation2DBackpropInput, ImageGradient, REAL_TYPES);
 
 OP(Dilation2DBackpropFilter) {
   return {
-      .doc = "The gradient of Dilation2D for its filter: goes to the elements of the maxima.",
+      .doc =
+          "The gradient of Dilation2D for its filter: it flows to the filter element of "
+          "each maximum.",
       .inputs = {{"input", "T"}, {"filter", "T"}, {"out_backprop", "T"}},
       .outputs = {{"filter_backprop", "T"}},
       .types = {{"T", kReal}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExtractImagePatches: the windows of images, each laid out as one pixel's channels.
+// ExtractImagePatches: lays out each window of an image as the channels of one pixel.
 #include <cstdint>
 #include <vector>
 
@@ -105,8 +105,8 @@ Status PatchesShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Patches of an image of pixel numbers (from 1; 0 is padding) say where each element of a patch
-// came from; there the gradients are summed.
+// Extracts patches from an image of pixel numbers (from 1; 0 is padding), to find the source of
+// each element of a patch. The gradients are summed at these sources.
 std::vector<Gradient> PatchesGradient(const GradientScope& g) {
   Attrs attrs;
   for (const char* name : {"ksizes", "strides", "rates", "padding"}) {
@@ -125,7 +125,7 @@ std::vector<Gradient> PatchesGradient(const GradientScope& g) {
 
   const Output numbers = Reshape(Range(one, pixels + 1.0, one), join({ints({1}), size, ints({1})}));
   const Output from = Reshape(Call("ExtractImagePatches", {numbers}, attrs), ints({-1}));
-  // [batch, positions and taps, channels], with what is summed in front.
+  // [batch, positions and taps, channels], transposed so that the summed dimensions come first.
   const Output taps = ints({static_cast<int32_t>(sizes[1] * sizes[2])});
   const Output places = part(dy_shape, 1, 2);
   const Output rows = Call("Prod", {join({places, taps}), zero});
@@ -146,8 +146,9 @@ const DTypes kPatchTypes = {DType::kBfloat16,  DType::kHalf,       DType::kFloat
 OP(ExtractImagePatches) {
   return {
       .doc =
-          "The windows of size ksizes that slide over images with `strides`, their pixels "
-          "`rates` apart; each window becomes the channels of one output pixel.",
+          "Extracts windows of size ksizes that slide over images with `strides`; the "
+          "pixels of a window are `rates` apart. Each window becomes the channels of one "
+          "output pixel.",
       .inputs = {{"images", "T"}},
       .outputs = {{"patches", "T"}},
       .types = {{"T", kPatchTypes}},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeQuantWithMinMaxArgs, -Vars, -VarsPerChannel, and their gradients: numbers rounded to those
-// that unsigned integers of num_bits stand for between min and max, moved so that zero is one of
-// them. B. Jacob et al.: Quantization and Training of Neural Networks for Efficient
+// FakeQuantWithMinMaxArgs, -Vars, -VarsPerChannel, and their gradients: round numbers to those that
+// unsigned integers of num_bits represent between min and max. The range is shifted so that zero is
+// represented exactly. B. Jacob et al.: Quantization and Training of Neural Networks for Efficient
 // Integer-Arithmetic-Only Inference. CVPR 2018, section 3.
 #include <algorithm>
 #include <cmath>
@@ -18,11 +18,11 @@ namespace {
 // The numbers first, first + scale, ..., last.
 struct Grid {
   float first = 0, last = 0, scale = 0;
-  bool only_zero;  // a range of nothing
+  bool only_zero;  // the range is [0, 0]
 
   Grid(float min, float max, float lowest, float highest) : only_zero(min == 0 && max == 0) {
     scale = (max - min) / (highest - lowest);
-    const float exact = lowest - min / scale;  // where zero falls among the integers
+    const float exact = lowest - min / scale;  // the integer, not yet rounded, for zero
     const float zero = std::round(std::clamp(exact, lowest, highest));
     first = (lowest - zero) * scale;
     last = (highest - zero) * scale;
@@ -30,7 +30,7 @@ struct Grid {
   bool Covers(float x) const { return x >= first && x <= last; }
   float Round(float x) const {
     const float inverse = 1 / scale, zero = std::floor(-first * inverse + 0.5f);
-    // Not std::clamp, which wants min <= max.
+    // Not std::clamp, which requires min <= max.
     const float clamped = std::max(first, std::min(last, x));
     const float steps = std::floor((clamped - first) * inverse + 0.5f);
     return (steps - zero) * scale;
@@ -60,7 +60,7 @@ class FakeQuantKernel : public Kernel {
   }
 
  protected:
-  // Returns the grid of each channel; `first` is the input min, if that is an input.
+  // Returns the grid of each channel. `first` is the index of the input min, if min is an input.
   StatusOr<std::vector<Grid>> Grids(const KernelContext& ctx, const Tensor& x, int first) const {
     if constexpr (kRanges == Ranges::kArgs) return std::vector{Grid(min_, max_, lowest_, highest_)};
     const Tensor &min = ctx.input(first), &max = ctx.input(first + 1);
@@ -101,7 +101,7 @@ class FakeQuant final : public FakeQuantKernel<kRanges> {
   }
 };
 
-// The gradient of values outside of the range goes to its ends.
+// Values outside of the range pass their gradient to min or max.
 template <Ranges kRanges>
 class FakeQuantGradient final : public FakeQuantKernel<kRanges> {
   Status Compute(KernelContext& ctx) override {
@@ -153,10 +153,11 @@ OpDef FakeQuantOp(const char* doc, bool args, const char* gradient, const Exampl
               .inputs = {{"inputs", "float"}},
               .outputs = {{"outputs", "float"}},
               .attrs = QuantAttrs(args),
-              .shape = SameShape};
+              .shape = SameShape,
+              .reuses = Reuse::kFirst};
   ExampleTensor max = min;
   for (double& value : max.values) value = -2 * value;
-  op.examples = {{.inputs = {{{{2, 3}}}}, .check_gradient = false}};  // steps
+  op.examples = {{.inputs = {{{{2, 3}}}}, .check_gradient = false}};  // a step function
   if (!args) {
     for (const char* name : {"min", "max"}) op.inputs.push_back({name, "float"});
     op.examples[0].inputs.push_back({min});
@@ -186,6 +187,7 @@ OpDef FakeQuantGradientOp(const char* doc, bool args, const ExampleTensor& min) 
   }
   op.shape = GradientShape;
   op.gradient = nullptr;
+  op.reuses = Reuse::kNone;
   op.examples[0].inputs.insert(op.examples[0].inputs.begin(), {{{2, 3}}});
   return op;
 }
@@ -193,20 +195,20 @@ OpDef FakeQuantGradientOp(const char* doc, bool args, const ExampleTensor& min) 
 const ExampleTensor kNoMin = {}, kScalarMin = {{}, {-0.25}}, kMins = {{3}, {-0.25, -0.5, -1}};
 
 OP(FakeQuantWithMinMaxArgs) {
-  return FakeQuantOp(
-      "inputs, rounded to the numbers that num_bits bits can tell apart in [min, max].", true,
-      "FakeQuantWithMinMaxArgsGradient", kNoMin);
+  return FakeQuantOp("Rounds inputs to the numbers that num_bits bits can represent in [min, max].",
+                     true, "FakeQuantWithMinMaxArgsGradient", kNoMin);
 }
 
 OP(FakeQuantWithMinMaxVars) {
-  return FakeQuantOp("As FakeQuantWithMinMaxArgs, with min and max as inputs.", false,
+  return FakeQuantOp("The same as FakeQuantWithMinMaxArgs, with min and max as inputs.", false,
                      "FakeQuantWithMinMaxVarsGradient", kScalarMin);
 }
 
 OP(FakeQuantWithMinMaxVarsPerChannel) {
   return FakeQuantOp(
-      "As FakeQuantWithMinMaxVars, with min and max of each channel, the last dimension.", false,
-      "FakeQuantWithMinMaxVarsPerChannelGradient", kMins);
+      "The same as FakeQuantWithMinMaxVars, with a min and max for each channel (the "
+      "last dimension).",
+      false, "FakeQuantWithMinMaxVarsPerChannelGradient", kMins);
 }
 
 OP(FakeQuantWithMinMaxArgsGradient) {

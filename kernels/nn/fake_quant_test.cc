@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Simulated quantization. The expected numbers are those of TensorFlow 2.21.
+// Tests simulated quantization. The expected numbers are those of TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {

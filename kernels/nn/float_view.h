@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of any floating type as arrays of one type to compute in: half and bfloat16 are converted
-// to float and back, the others are used where they lie. So that a kernel's loops are compiled for
-// float (and double) alone.
+// Views of tensors of any floating type as arrays of one type to compute in, so that loops are
+// compiled only for float and double. half and bfloat16 are converted to float and back, other
+// types are used in place.
 #pragma once
 
 #include <type_traits>
@@ -16,7 +16,8 @@ namespace penstock {
 template <class T>
 using FloatOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// REQUIRES the tensor's dtype to be F's, or a 16-bit float where F is float. Borrows the tensor.
+// A tensor to read. REQUIRES that the tensor's dtype is that of F, or a 16-bit float if F is float.
+// Borrows the tensor.
 template <class F>
 class FloatInput {
  public:
@@ -40,8 +41,8 @@ class FloatInput {
   const F* data_;
 };
 
-// Likewise to write; a 16-bit tensor gets its elements when the view goes. A converted view starts
-// as zeros, any other as what is in the tensor.
+// A tensor to write. A 16-bit tensor gets its elements in the destructor. A converted view starts
+// as zeros, any other with the elements of the tensor.
 template <class F>
 class FloatOutput {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FractionalMaxPool, FractionalAvgPool.
+// The ops FractionalMaxPool, FractionalAvgPool.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// In one dimension. The sequences have an element for each, also if there are no channels.
+// Per dimension. Limits the sequences, which take memory even if there are no channels.
 constexpr int64_t kPixelsMax = 1 << 24;
 
 int64_t PooledSize(int64_t size, float ratio) {
@@ -36,7 +36,7 @@ Status CheckRatio(const std::vector<float>& ratio) {
       "Fractional pooling is not yet supported on the batch nor channel dimension.");
 }
 
-// Base of both forward kernels: draws the sequences, which are outputs 1 and 2.
+// The base of both forward kernels: draws the sequences, which are outputs 1 and 2.
 class FractionalPoolKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -88,10 +88,11 @@ class FractionalPoolKernel : public Kernel {
   }
 
  private:
-  // If a node is to use the same regions in all steps, it starts over each time.
+  // If the node must use the same regions in all steps, the stream starts from its beginning each
+  // time.
   Philox Start(KernelContext& ctx) {
     if (fixed_) return start_;
-    constexpr uint64_t kBlocks = uint64_t{1} << 33;  // more than two sequences take
+    constexpr uint64_t kBlocks = uint64_t{1} << 33;  // more than two sequences use
     if (!keep_) return stream_.Reserve(kBlocks, *ctx.step().env);
     std::call_once(kept_, [&] { start_ = stream_.Reserve(kBlocks, *ctx.step().env); });
     return start_;
@@ -150,7 +151,7 @@ template <class T>
 class FractionalAvgPoolKernel final : public FractionalPoolKernel {
  public:
   Status Compute(KernelContext& ctx) override {
-    // Integers add up without overflow, but for sums beyond 64 bits, which wrap around.
+    // Integers are summed in 64 bits; larger sums wrap around.
     using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
     using Whole = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
     ASSIGN_OR_RETURN(const FractionalGeometry g, Draw(ctx));
@@ -222,17 +223,18 @@ Attrs Overlapping(const GradientScope& g) { return {{"overlapping", g.attr<bool>
 }  // namespace
 
 OP(FractionalMaxPool) {
-  return FractionalPoolOp("The largest element of each of regions that are drawn at random.",
-                          [](const GradientScope& g) -> std::vector<Gradient> {
-                            return {Call("FractionalMaxPoolGrad",
-                                         {g.x(), g.y(0), g.dy(0), g.y(1), g.y(2)}, Overlapping(g))};
-                          });
+  return FractionalPoolOp(
+      "Returns the largest element of each region; the regions are drawn at random.",
+      [](const GradientScope& g) -> std::vector<Gradient> {
+        return {Call("FractionalMaxPoolGrad", {g.x(), g.y(0), g.dy(0), g.y(1), g.y(2)},
+                     Overlapping(g))};
+      });
 }
 KERNEL(FractionalMaxPool, FractionalMaxPoolKernel, float, double, int32_t, int64_t);
 
 OP(FractionalAvgPool) {
   return FractionalPoolOp(
-      "The mean of each of regions that are drawn at random.",
+      "Returns the mean of each region; the regions are drawn at random.",
       [](const GradientScope& g) -> std::vector<Gradient> {
         return {Call("FractionalAvgPoolGrad",
                      {ShapeOf(g.x(), DType::kInt64), g.dy(0), g.y(1), g.y(2)}, Overlapping(g))};

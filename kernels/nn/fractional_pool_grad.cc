@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FractionalMaxPoolGrad, FractionalAvgPoolGrad.
+// The ops FractionalMaxPoolGrad, FractionalAvgPoolGrad.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The regions that a sequence from outside describes.
+// Returns the regions of a sequence that is an input.
 StatusOr<std::vector<Region>> RegionsInput(const Tensor& sequence, const char* name, int64_t in,
                                            int64_t out, bool overlapping) {
   if (sequence.rank() != 1 || sequence.num_elements() != out + 1) {
@@ -32,8 +32,8 @@ StatusOr<std::vector<Region>> RegionsInput(const Tensor& sequence, const char* n
   return Regions(numbers, in, overlapping);
 }
 
-// Reads the geometry of a gradient kernel: out_backprop and the two sequences are inputs first,
-// first + 1, first + 2.
+// Reads the geometry of a gradient kernel. The inputs first, first + 1 and first + 2 are
+// out_backprop and the two sequences.
 StatusOr<FractionalGeometry> GradientGeometry(const KernelContext& ctx, const Shape& input,
                                               int first, bool overlapping) {
   const Tensor& dy = ctx.input(first);
@@ -56,7 +56,7 @@ StatusOr<FractionalGeometry> GradientGeometry(const KernelContext& ctx, const Sh
   return g;
 }
 
-// The first of the largest elements of a region gets its gradient.
+// The first of the largest elements of a region gets the gradient.
 template <class T>
 class FractionalMaxPoolGradKernel final : public Kernel {
  public:
@@ -114,7 +114,7 @@ class FractionalAvgPoolGradKernel final : public Kernel {
     T* dx = gradient->mutable_data<T>();
     const int64_t image = g.height * g.width * g.channels;
     ctx.threads().ParallelFor(g.batch, ImageNanos(g), [&](int64_t begin, int64_t end) {
-      std::vector<double> sums(image);  // integers get fractions, too
+      std::vector<double> sums(image);  // gradients of integers have fractions, too
       for (int64_t b = begin; b < end; ++b) {
         std::fill(sums.begin(), sums.end(), 0);
         double share = 0;
@@ -130,7 +130,7 @@ class FractionalAvgPoolGradKernel final : public Kernel {
   }
 
  private:
-  // Converts a value that does not fit into an integer to the integer's limit.
+  // Values that do not fit into an integer become the integer's limit.
   static T FromDouble(double x) {
     if constexpr (std::is_integral_v<T>) {
       using Limits = std::numeric_limits<T>;
@@ -149,7 +149,7 @@ Status AvgGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Two regions in each dimension.
+// Examples with two regions in each dimension.
 const ExampleTensor kImage = {{1, 4, 4, 1}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3}};
 const ExampleTensor kMaxima = {{1, 2, 2, 1}, {3, 4, 9, 9}}, kPooled = {{1, 2, 2, 1}};
 const ExampleTensor kSequence = {{3}, {0, 1, 4}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fractional pooling. The expected numbers are those of TensorFlow 2.21.
+// Tests fractional pooling. The expected numbers are those of TensorFlow 2.21.
 #include <cmath>
 
 #include "kernels/array/golden.h"
@@ -56,7 +56,7 @@ TEST(FractionalPool, RegionsAreTensorFlows) {
   }
 }
 
-// 0, 1, 2, ... and their sines.
+// Return 0, 1, 2, ... and their sines.
 Tensor Counting() {
   Tensor x(DType::kFloat, {1, 5, 7, 1});
   for (int i = 0; i < 35; ++i) x.mutable_flat<float>()[i] = static_cast<float>(i);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling by a ratio that need not be whole: the regions that FractionalMaxPool and
-// FractionalAvgPool pool, and how they are drawn at random. B. Graham: Fractional Max-Pooling.
-// arXiv 1412.6071.
+// The regions that FractionalMaxPool and FractionalAvgPool pool, and how they are drawn at random.
+// The pooling ratio need not be an integer. B. Graham: Fractional Max-Pooling. arXiv 1412.6071.
 //
-// Region i of a dimension begins at element i of a sequence and ends before element i + 1, or with
-// it where regions overlap.
+// Region i of a dimension begins at element i of a sequence. It ends before element i + 1, or, if
+// regions overlap, includes it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ struct Region {
 
 struct FractionalGeometry {
   int64_t batch, height, width, channels;  // of the input
-  std::vector<Region> rows, columns;       // of the output's
+  std::vector<Region> rows, columns;       // of the output's rows and columns
 
   Shape input() const { return {batch, height, width, channels}; }
   Shape output() const {
@@ -33,22 +32,23 @@ struct FractionalGeometry {
   }
 };
 
-// Both draw the sequence of `out` regions that cover `in` elements, 1 <= out <= in.
-// Steps of in / out, from a random offset, rounded up; takes a block of the stream.
+// Both functions draw the sequence of `out` regions that cover `in` elements, 1 <= out <= in. This
+// one rounds up steps of in / out from a random offset; it uses one block of the stream.
 std::vector<int64_t> PseudoRandomSequence(int64_t in, int64_t out, Philox stream);
-// Regions of two sizes, in random order; takes a number of the stream for each.
+// Shuffles regions of two sizes; uses one number of the stream per region.
 std::vector<int64_t> ShuffledSequence(int64_t in, int64_t out, Philox stream);
 
-// REQUIRES an ascending sequence within [0, size] whose regions begin below `size`.
+// Returns the regions of a sequence. REQUIRES that it ascends within [0, size] and that its regions
+// begin below `size`.
 std::vector<Region> Regions(absl::Span<const int64_t> sequence, int64_t size, bool overlapping);
 
-// About what one image costs.
+// Returns the approximate cost of one image.
 inline double ImageNanos(const FractionalGeometry& g) {
   return 1.0 * static_cast<double>(g.height * g.width * g.channels) + 100;
 }
 
-// For each output pixel of image b calls begin(y, pixels), then visit(y, x) for each of the input's
-// pixels in its region, row by row. y and x are offsets of channel 0.
+// For each output pixel of image b: calls begin(y, pixels), then visit(y, x) for each input pixel
+// in its region, row by row. y and x are offsets of channel 0.
 template <class Begin, class Visit>
 void ForEachRegion(const FractionalGeometry& g, int64_t b, const Begin& begin, const Visit& visit) {
   int64_t y = b * static_cast<int64_t>(g.rows.size() * g.columns.size()) * g.channels;

@@ -11,8 +11,9 @@
 namespace penstock {
 namespace {
 
-// Mean and variance of each channel. Pieces of the batch are centred on their own means, which
-// keeps large means from cancelling the variance, and merged (Chan, Golub and LeVeque 1979).
+// Returns mean and variance of each channel. Each piece of the batch is centred on its own mean, so
+// that large means do not cancel the variance; then the pieces are merged (Chan, Golub and LeVeque
+// 1979).
 struct Moments {
   std::vector<double> mean, variance;
 
@@ -55,7 +56,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     ASSIGN_OR_RETURN(const ChannelSplit v, ImageChannels(x));
     RETURN_IF_ERROR(ExpectChannels("scale", ctx.input(1), v.channels));
     RETURN_IF_ERROR(ExpectChannels("offset", ctx.input(2), v.channels));
-    // In training the running statistics are of use only where they are carried on.
+    // In training, the running statistics are read only if the new ones are averaged with them.
     const bool running = !training_ || factor_ != 1;
     for (int i : {3, 4}) {
       if (!running && ctx.input(i).num_elements() == 0) continue;
@@ -84,7 +85,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     return OkStatus();
   }
 
-  // batch_mean, batch_variance, and those that normalise and that the gradient asks for.
+  // Sets batch_mean, batch_variance, and the statistics that normalise and that the gradient needs.
   void SetStatistics(KernelContext& ctx, const ChannelSplit& v, const float* x,
                      Tensor** statistics) const {
     const float* running[] = {ctx.input(3).data<float>(), ctx.input(4).data<float>()};
@@ -96,7 +97,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     }
     const Moments moments(v, x, ctx.threads());
     const auto n = static_cast<double>(v.per_channel());
-    const double unbiased = n / std::max(n - 1, 1.0);  // Bessel
+    const double unbiased = n / std::max(n - 1, 1.0);  // Bessel's correction
     for (int i = 0; i < 2; ++i) {
       float* batch = statistics[i]->mutable_data<float>();
       float* used = statistics[i + 2]->mutable_data<float>();
@@ -133,7 +134,7 @@ Status FusedBatchNormShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const PartialShape channels, ChannelsShape(s, image, 1, 2));
   s.set_output(0, image);
   for (int i = 1; i < 5; ++i) s.set_output(i, channels);
-  return OkStatus();  // what reserve_space_3 is depends on the device
+  return OkStatus();  // the meaning of reserve_space_3 depends on the device
 }
 
 std::vector<Gradient> FusedBatchNormGradient(const GradientScope& g, const char* op) {
@@ -148,12 +149,13 @@ std::vector<Gradient> FusedBatchNormGradient(const GradientScope& g, const char*
 }
 
 constexpr char kDoc[] =
-    "y = (x - mean) / sqrt(variance + epsilon) * scale + offset for each channel. In training mean "
-    "and variance are the batch's, and batch_mean and batch_variance carry the running ones on by "
-    "exponential_avg_factor; in inference they are given. The first two reserve outputs are what "
-    "the gradient asks for.";
+    "y = (x - mean) / sqrt(variance + epsilon) * scale + offset for each channel. In "
+    "training, mean and variance are those of the batch, and batch_mean and "
+    "batch_variance are the running averages, updated by exponential_avg_factor; in "
+    "inference, mean and variance are inputs. The first two reserve outputs are "
+    "inputs of the gradient op.";
 
-// `u` is the type of what there is one of per channel.
+// `u` is the type of the arguments with one number per channel.
 OpDef FusedBatchNormDef(const char* u, bool v3, const char* grad_op) {
   OpDef def{
       .doc = kDoc,

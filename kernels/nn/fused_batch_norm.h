@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by FusedBatchNorm and its gradient. Both come in three versions that differ in what types
-// and formats they admit (and in one more reserve output, which is only of use to GPUs).
+// Shared by FusedBatchNorm and its gradient. Both ops have three versions, which allow different
+// types and formats; the third has one more reserve output, which only GPUs use.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ class BatchNormKernel : public Kernel {
 
   StatusOr<ChannelSplit> ImageChannels(const Tensor& x) const {
     const int rank = static_cast<int>(format_.size());
-    // The two-dimensional formats also serve volumes whose depth was folded into their height.
+    // A two-dimensional format also serves volumes, with the depth folded into the height.
     if (x.rank() != rank) {
       return InvalidArgument("x must have ", rank, " dimensions (", format_, "), has shape ",
                              x.shape().ToString());
@@ -40,7 +40,7 @@ class BatchNormKernel : public Kernel {
                            t.shape().ToString());
   }
 
-  // 1 / sqrt(variance + epsilon)
+  // Returns 1 / sqrt(variance + epsilon) for each channel.
   std::vector<float> InverseDeviation(const float* variance, int64_t n) const {
     std::vector<float> result(n);
     for (int64_t c = 0; c < n; ++c) result[c] = 1 / std::sqrt(variance[c] + epsilon_);
@@ -56,7 +56,8 @@ inline StatusOr<PartialShape> ImageShape(ShapeScope& s, int input) {
   return s.WithRank(input, static_cast<int>(s.attr<std::string>("data_format").size()));
 }
 
-// [channels], as far as `image` and the vectors from input `first` to `last` say.
+// Shape function: returns [channels], as far as it is known from `image` and the vectors in inputs
+// `first` to `last`.
 inline StatusOr<PartialShape> ChannelsShape(ShapeScope& s, const PartialShape& image, int first,
                                             int last) {
   PartialShape channels = PartialShape::UnknownOfRank(1);

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Inputs: y_backprop, x, scale, and the mean and variance that normalised.
+// Inputs: y_backprop, x, scale, and the mean and variance used to normalise.
 class FusedBatchNormGradKernel final : public BatchNormKernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(1);
@@ -76,10 +76,12 @@ Status FusedBatchNormGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The second derivative as graph maths, in float. With x^ = (x - mean) * r normalised, it follows
-//   dx = scale * r * (dy - mean(dy) - x^ * mean(dy * x^)),  dscale = sum(dy * x^),  doffset =
-//   sum(dy)
-// back to dy, x and scale, given the gradients u of dx, a of dscale and b of doffset.
+// The second derivative as a graph, in float. Let x^ = (x - mean) * r, the normalised x. The first
+// gradient op computes
+//   dx = scale * r * (dy - mean(dy) - x^ * mean(dy * x^)),
+//   dscale = sum(dy * x^),  doffset = sum(dy).
+// Given the gradients u of dx, a of dscale and b of doffset, this class computes those of dy, x and
+// scale.
 class SecondDerivative {
  public:
   explicit SecondDerivative(const GradientScope& g)
@@ -105,8 +107,8 @@ class SecondDerivative {
       const Output u_xhat = Average(u * xhat), dy_xhat = Average(dy * xhat);
       to_dy = scale * r * (u - Average(u) - xhat * u_xhat) + a * xhat + b;
       to_scale = Total(u * (dy - Average(dy) - xhat * dy_xhat)) * Squeezed(r);
-      // The gradient that flows into x^, and from there, past its own mean and deviation, into x;
-      // and the gradient that flows through the factor r of dx.
+      // First the gradient that flows into x^ and from there, through the mean and deviation of x,
+      // into x; then the gradient that flows through the factor r of dx.
       const Output h = a * dy - scale * r * (u * dy_xhat + dy * u_xhat);
       const Output q = Average(u * dy) - Average(u) * Average(dy) - u_xhat * dy_xhat;
       to_x = r * (h - Average(h) - xhat * Average(h * xhat)) - scale * r * r * q * xhat;
@@ -141,8 +143,8 @@ std::vector<Gradient> FusedBatchNormGradGradient(const GradientScope& g) {
 }
 
 constexpr char kGradDoc[] =
-    "The gradients of FusedBatchNorm for x, scale and offset. reserve_space_1 and _2 are the mean "
-    "and variance that normalised.";
+    "The gradients of FusedBatchNorm for x, scale and offset. reserve_space_1 and "
+    "reserve_space_2 are the mean and variance that the forward op used.";
 
 OpDef FusedBatchNormGradDef(const char* u, bool v3) {
   OpDef def{

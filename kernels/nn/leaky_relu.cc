@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LeakyRelu and its gradient: the activations that carry an attribute into the loop.
+// LeakyRelu and its gradient, activations whose inner loop depends on an attribute.
 #include <vector>
 
 #include "core/op/gradient.h"
@@ -63,6 +63,7 @@ OP(LeakyRelu) {
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
         return {Call("LeakyReluGrad", {g.dy(), g.x()}, {{"alpha", g.attr<float>("alpha")}})};
       },
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL(LeakyRelu, LeakyReluKernel, half, bfloat16, float, double);
@@ -80,6 +81,7 @@ OP(LeakyReluGrad) {
         return {Call("LeakyReluGrad", {g.dy(), g.x(1)}, {{"alpha", g.attr<float>("alpha")}}),
                 Gradient()};
       },
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL(LeakyReluGrad, LeakyReluGradKernel, half, bfloat16, float, double);

@@ -38,7 +38,7 @@ class LrnKernel : public Kernel {
       for (int64_t c = d; c < n; ++c) sums[c] += values[c - d];
     }
   }
-  // norm[c] = bias + alpha * the sum of squares around c.
+  // norm[c] = bias + alpha * the sum of squares over the channels around c.
   void Norms(const float* x, int64_t n, float* squares, float* norm) const {
     for (int64_t c = 0; c < n; ++c) squares[c] = x[c] * x[c];
     WindowSums(squares, n, norm);
@@ -99,7 +99,7 @@ class LrnGrad final : public LrnKernel {
         const int64_t at = r * n;
         Norms(x + at, n, values.data(), norm.data());
         Powers(norm.data(), n, powers.data());
-        // A channel lies in the windows of its neighbours.
+        // Each channel is in the windows of its neighbours.
         for (int64_t c = 0; c < n; ++c) values[c] = grad[at + c] * y[at + c] / norm[c];
         WindowSums(values.data(), n, sums.data());
         for (int64_t c = 0; c < n; ++c) {

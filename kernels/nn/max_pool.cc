@@ -52,7 +52,7 @@ class MaxPoolKernel final : public PoolKernel {
         ForEachPair(g, b, [&](int64_t in, int64_t o) {
           const T* from = x + in;
           T* to = y + o;
-          // NaN wins over every number.
+          // NaN wins over other numbers.
 #pragma GCC ivdep
           for (int64_t c = 0; c < g.channels; ++c) {
             to[c] = (to[c] != to[c]) | (from[c] <= to[c]) ? to[c] : from[c];
@@ -64,7 +64,7 @@ class MaxPoolKernel final : public PoolKernel {
   }
 };
 
-// A truth value as wide as T, so that loops over both fill vector registers.
+// A bool as wide as T, so that loops over both fill vector registers.
 template <class T>
 using Flag =
     std::conditional_t<sizeof(T) == 8, uint64_t,
@@ -73,9 +73,8 @@ using Flag =
 
 enum class Maxima { kFirst, kAll };
 
-// For each element of y the elements of x in its window that equal it: result[x] += grad[y], or,
-// the other way, result[y] = grad[x]. Without branches: which elements these are cannot be
-// foreseen.
+// For each element of y and the elements of x in its window that equal it: result[x] += grad[y],
+// or, if kSecond, result[y] = grad[x]. Without branches, because they could not be predicted.
 template <class T, bool kSecond, Maxima kWhich = Maxima::kFirst>
 void FollowMaxima(const PoolGeometry& g, int64_t b, const T* x, const T* y, const T* grad,
                   T* result) {
@@ -102,7 +101,7 @@ void FollowMaxima(const PoolGeometry& g, int64_t b, const T* x, const T* y, cons
   });
 }
 
-// MaxPoolGrad routes gradients to the maxima; MaxPoolGradGrad collects them from there.
+// MaxPoolGrad passes gradients to the maxima; MaxPoolGradGrad collects them from there.
 template <class T, bool kSecond>
 class MaxPoolGradientKernel : public PoolKernel {
   Status Compute(KernelContext& ctx) final {
@@ -129,7 +128,8 @@ class MaxPoolGradKernel final : public MaxPoolGradientKernel<T, false> {};
 template <class T>
 class MaxPoolGradGradKernel final : public MaxPoolGradientKernel<T, true> {};
 
-// In volumes, every maximum of a window gets its gradient. (TensorFlow differs in the same way.)
+// In volumes, every maximum of a window gets the gradient, as in TensorFlow (in images only the
+// first one does).
 class MaxPool3DGradKernel final : public PoolKernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
@@ -162,7 +162,7 @@ Status GradGradShape(ShapeScope& s) {
 
 OP(MaxPool) {
   return {
-      .doc = "The largest element under a window that slides over height and width.",
+      .doc = "Returns the largest element in a window that slides over height and width.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
@@ -178,7 +178,7 @@ KERNEL(MaxPool, MaxPoolKernel, POOL_TYPES);
 
 OP(MaxPoolGrad) {
   return {
-      .doc = "The gradient of MaxPool: `grad` goes to the first maximum of each window.",
+      .doc = "The gradient of MaxPool: `grad` flows to the first maximum of each window.",
       .inputs = {{"orig_input", "T"}, {"orig_output", "T"}, {"grad", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
@@ -220,7 +220,7 @@ KERNEL(MaxPoolGradGrad, MaxPoolGradGradKernel, POOL_TYPES);
 
 OP(MaxPoolV2) {
   return {
-      .doc = "MaxPool with the window as inputs.",
+      .doc = "The same as MaxPool, with ksize and strides as inputs.",
       .inputs = {{"input", "T"}, {"ksize", "int32"}, {"strides", "int32"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
@@ -238,7 +238,7 @@ KERNEL(MaxPoolV2, MaxPoolKernel, POOL_TYPES);
 
 OP(MaxPoolGradV2) {
   return {
-      .doc = "MaxPoolGrad with the window as inputs.",
+      .doc = "The same as MaxPoolGrad, with ksize and strides as inputs.",
       .inputs = {{"orig_input", "T"},
                  {"orig_output", "T"},
                  {"grad", "T"},
@@ -266,7 +266,7 @@ KERNEL(MaxPoolGradV2, MaxPoolGradKernel, POOL_TYPES);
 
 OP(MaxPoolGradGradV2) {
   return {
-      .doc = "MaxPoolGradGrad with the window as inputs.",
+      .doc = "The same as MaxPoolGradGrad, with ksize and strides as inputs.",
       .inputs = {{"orig_input", "T"},
                  {"orig_output", "T"},
                  {"grad", "T"},
@@ -294,7 +294,9 @@ KERNEL(MaxPoolGradGradV2, MaxPoolGradGradKernel, POOL_TYPES);
 
 OP(MaxPool3D) {
   return {
-      .doc = "The largest element under a window that slides over depth, height and width.",
+      .doc =
+          "Returns the largest element in a window that slides over depth, height and "
+          "width.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kVolumeTypes}},
@@ -310,7 +312,7 @@ KERNEL(MaxPool3D, MaxPoolKernel, half, bfloat16, float);
 
 OP(MaxPool3DGrad) {
   return {
-      .doc = "The gradient of MaxPool3D: `grad` goes to every maximum of each window.",
+      .doc = "The gradient of MaxPool3D: `grad` flows to every maximum of each window.",
       .inputs = {{"orig_input", "TInput"}, {"orig_output", "TInput"}, {"grad", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kVolumeTypes, DType::kFloat}, {"TInput", kVolumeTypes, DType::kFloat}},
@@ -342,7 +344,7 @@ OP(MaxPool3DGradGrad) {
       },
       .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}, {{{1, 3, 2, 2, 2}}}, {{{1, 3, 4, 2, 2}}}},
                     .attrs = ExampleWindow3D(),
-                    .check_gradient = false}},  // the samples' orig_output holds no maxima
+                    .check_gradient = false}},  // orig_output of the example holds no maxima
   };
 }
 KERNEL(MaxPool3DGradGrad, MaxPoolGradGradKernel, REAL_TYPES);

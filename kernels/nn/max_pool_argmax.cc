@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MaxPoolWithArgmax, which says where each maximum was, and its gradients, which go there.
+// MaxPoolWithArgmax, which also returns the index of each maximum, and its gradients, which use
+// these indices.
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -56,7 +57,7 @@ class MaxPoolWithArgmax final : public ArgmaxKernel {
         const int64_t base = count_batch_ ? 0 : b * image;
         int64_t window = -1;
         ForEachPair(g, b, [&](int64_t in, int64_t out) {
-          const bool first = out != window;  // stays where nothing is larger, a NaN as well
+          const bool first = out != window;  // kept if nothing is larger or if it is NaN
           window = out;
           for (int64_t c = 0; c < g.channels; ++c) {
             if (!first && !(x[in + c] > y[out + c])) continue;
@@ -69,7 +70,7 @@ class MaxPoolWithArgmax final : public ArgmaxKernel {
   }
 };
 
-// `argmax[i]` as an index into the flat images: outside -> InvalidArgument.
+// Checks `argmax`, indices into the flat images. InvalidArgument if one is outside of the image.
 Status CheckArgmax(const Tensor& argmax, const PoolGeometry& g, bool count_batch,
                    std::vector<int64_t>* places) {
   const int64_t image = g.in_pixels() * g.channels, out = g.out_pixels() * g.channels;
@@ -86,8 +87,8 @@ Status CheckArgmax(const Tensor& argmax, const PoolGeometry& g, bool count_batch
   return OkStatus();
 }
 
-// Inputs: the pooled images, a gradient, argmax. MaxPoolGradWithArgmax adds the gradient to where
-// the maxima were; kCollect (GradGrad) takes it from there.
+// Inputs: the images, a gradient, argmax. MaxPoolGradWithArgmax adds the gradient at the indices of
+// the maxima; kCollect (GradGrad) collects it from there.
 template <class T, bool kCollect>
 class ArgmaxGradientKernel : public ArgmaxKernel {
   Status Compute(KernelContext& ctx) final {
@@ -142,8 +143,8 @@ std::vector<Example> GradientExamples(const Dims& grad) {
 OP(MaxPoolWithArgmax) {
   return {
       .doc =
-          "MaxPool that also says where each maximum was: the flat index into its image, or "
-          "into all images if include_batch_in_index; the first of several.",
+          "MaxPool that also returns the position of each maximum (the first of equal "
+          "ones): a flat index into its image, or into the batch if include_batch_in_index.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}, {"argmax", "Targmax"}},
       .types = ArgmaxTypes(DType::kInt64),
@@ -159,7 +160,7 @@ KERNEL(MaxPoolWithArgmax, MaxPoolWithArgmax, REAL_TYPES);
 
 OP(MaxPoolGradWithArgmax) {
   return {
-      .doc = "The gradient of MaxPoolWithArgmax: `grad` goes to where the maxima were.",
+      .doc = "The gradient of MaxPoolWithArgmax: `grad` flows to the positions of the maxima.",
       .inputs = {{"input", "T"}, {"grad", "T"}, {"argmax", "Targmax"}},
       .outputs = {{"output", "T"}},
       .types = ArgmaxTypes(DType::kInvalid),
@@ -177,7 +178,9 @@ KERNEL(MaxPoolGradWithArgmax, MaxPoolGradWithArgmax, REAL_TYPES);
 
 OP(MaxPoolGradGradWithArgmax) {
   return {
-      .doc = "The gradient of MaxPoolGradWithArgmax: collects `grad` from where the maxima were.",
+      .doc =
+          "The gradient of MaxPoolGradWithArgmax: collects `grad` from the positions of the "
+          "maxima.",
       .inputs = {{"input", "T"}, {"grad", "T"}, {"argmax", "Targmax"}},
       .outputs = {{"output", "T"}},
       .types = ArgmaxTypes(DType::kInvalid),

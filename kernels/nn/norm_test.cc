@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations. The expected numbers are TensorFlow's.
+// Tests normalisation ops. The expected numbers are TensorFlow's.
 #include <cmath>
 #include <vector>
 

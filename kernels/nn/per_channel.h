@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tensor with channels seen as [outer, channels, inner], wherever its channels are; and the two
-// loops over it: sums for each channel, and one value for each element.
+// ChannelSplit: a view of a tensor as [outer, channels, inner], in any format; and two loops over
+// it: sums per channel, and a value for each element.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace penstock {
 struct ChannelSplit {
   int64_t outer = 1, channels = 0, inner = 1;
   int64_t row() const { return channels * inner; }
-  int64_t per_channel() const { return outer * inner; }  // elements
+  int64_t per_channel() const { return outer * inner; }  // elements of one channel
 };
 
 // Returns the dimension that holds the channels: 1 in NCHW and NCDHW, else the last.
@@ -40,8 +40,8 @@ inline StatusOr<ChannelSplit> SplitAtChannels(const Shape& shape, const std::str
   return SplitAt(shape, ChannelAxis(format, shape.rank()));
 }
 
-// Rows that are summed in F before their sums are added up in double: the error of a sum depends on
-// them and not on its length.
+// Rows that are summed in F, before the sums are added up in double. So the rounding error depends
+// on this number and not on the length of the sum.
 template <class F>
 int64_t RowsPerPiece(const ChannelSplit& v) {
   return std::clamp<int64_t>(16384 / std::max<int64_t>(v.row(), 1), 1, 512);
@@ -80,7 +80,7 @@ void AddRows(const ChannelSplit& v, int64_t begin, int64_t end, F* sums, const V
   }
 }
 
-// The sums of value(i, c) for each channel.
+// Returns, for each channel, the sum of value(i, c).
 template <class F, class Value>
 std::vector<double> SumPerChannel(const ChannelSplit& v, Scheduler& threads, const Value& value) {
   const int64_t rows = RowsPerPiece<F>(v), pieces = (v.outer + rows - 1) / rows;

@@ -16,7 +16,7 @@ Status ReadSizes(const Tensor& input, const char* what, std::vector<int64_t>* va
 }  // namespace
 
 Status PoolKernel::Init(const KernelInit& node) {
-  from_inputs_ = node.attrs.count("ksize") == 0;  // V2: as inputs
+  from_inputs_ = node.attrs.count("ksize") == 0;  // V2: the sizes are inputs
   ASSIGN_OR_RETURN(window_, WindowAttrs::From(node.attrs, !from_inputs_));
   if (from_inputs_) return OkStatus();
   RETURN_IF_ERROR(node.Attr("ksize", &sizes_));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by pooling ops: the windows over height and width of NHWC images, and over depth as well
-// of NDHWC volumes; where their sizes come from; attributes and shapes.
+// Shared by pooling ops: the windows over height and width of NHWC images, and also over depth of
+// NDHWC volumes; reading their sizes; attributes and shape functions.
 #pragma once
 
 #include <algorithm>
@@ -25,20 +25,21 @@ struct PoolGeometry {
     return volumes ? Shape({batch, d.out, h.out, w.out, channels})
                    : Shape({batch, h.out, w.out, channels});
   }
-  int64_t out_pixels() const { return d.out * h.out * w.out; }  // of one image
+  int64_t out_pixels() const { return d.out * h.out * w.out; }  // per image
   int64_t in_pixels() const { return d.in * h.in * w.in; }
-  // About what one image costs.
+  // Returns the approximate cost of one image.
   double ImageNanos() const {
     const auto size = [](const Window& w) { return static_cast<double>(std::min(w.size, w.in)); };
     return 0.3 * static_cast<double>(out_pixels() * channels) * size(d) * size(h) * size(w) + 100;
   }
 };
 
-// Calls visit(input offset, output offset) for each pair of pixels that meet in image b, window by
-// window; offsets count elements and lie at channel 0. None if there is no channel.
+// Calls visit(input offset, output offset) for each input pixel and each output pixel whose window
+// contains it, in image b, window by window. Offsets count elements and refer to channel 0. Does
+// nothing if there is no channel.
 template <class Visit>
 void ForEachPair(const PoolGeometry& g, int64_t b, const Visit& visit) {
-  if (g.channels == 0) return;  // images that hold nothing may be of any size
+  if (g.channels == 0) return;  // without channels, height and width may be huge
   int64_t out = b * g.out_pixels() * g.channels;
   for (int64_t od = 0; od < g.d.out; ++od) {
     for (int64_t oh = 0; oh < g.h.out; ++oh) {
@@ -58,7 +59,7 @@ void ForEachPair(const PoolGeometry& g, int64_t b, const Visit& visit) {
 class PoolKernel : public Kernel {
  protected:
   Status Init(const KernelInit& node) override;
-  // `sizes_input`: the input that holds ksize, followed by strides (V2).
+  // `sizes_input`: in V2 ops, the index of the input ksize, which strides follow.
   StatusOr<PoolGeometry> Geometry(const KernelContext& ctx, const Shape& image,
                                   int sizes_input) const;
   static Status ExpectShape(const char* what, const Tensor& tensor, const Shape& shape);
@@ -69,19 +70,20 @@ class PoolKernel : public Kernel {
   bool from_inputs_ = false;
 };
 
-// The shape of a pooled image, for a window from attributes or from constant inputs (V2).
+// Shape function of pooling ops whose window is given by attributes or (V2) by constant inputs.
 Status PoolShape(ShapeScope& s);
 
-// The attributes of the forward op that its gradient op takes over.
+// Returns the attributes of the forward op that its gradient op copies.
 Attrs WindowAttributes(const GradientScope& g);
 
-// Attributes of the pooling ops: those whose window is fixed, and those that take it as inputs.
+// Returns the attributes of a pooling op: with a window, or (V2) without one, because the window is
+// an input.
 enum class PoolPadding { kAutomatic, kExplicitToo };
 std::vector<AttrDef> PoolAttrs(PoolPadding padding);
 std::vector<AttrDef> Pool3DAttrs();
 std::vector<AttrDef> PoolV2Attrs();
 
-// For examples.
+// Return attributes for examples of calls.
 Attrs ExampleWindow();
 Attrs ExampleWindow3D();
 

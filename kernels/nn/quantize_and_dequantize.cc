@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizeAndDequantize: numbers rounded to those that a few bits can tell apart, which simulates
-// quantized inference while training. Four versions of the op say the same in different ways.
+// QuantizeAndDequantize: rounds numbers to those that a few bits can represent, to simulate
+// quantized inference in training. The four versions of the op take the same parameters in
+// different ways.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,13 +18,13 @@
 namespace penstock {
 namespace {
 
-// The steps between numbers, and the range outside of which they are clamped.
+// The step between representable numbers, and the range to which numbers are clamped.
 template <class F>
 struct Steps {
   F scale, inverse, min, max;
 };
 
-// How a range becomes quantized integers.
+// How numbers of a range are quantized.
 struct Quantizer {
   bool is_signed = true, range_given = false, narrow = false, half_up = false;
 
@@ -32,7 +33,7 @@ struct Quantizer {
     return InvalidArgument("num_bits is out of range: ", bits, " with signed_input ", is_signed);
   }
 
-  // The scale comes from the side of [min, max] that needs the larger steps.
+  // The scale is that of the end of [min, max] that needs the larger steps.
   template <class F>
   Steps<F> StepsFor(F min, F max, int64_t bits) const {
     const int64_t lowest = is_signed ? -(int64_t{1} << (bits - 1)) + (narrow ? 1 : 0) : 0;
@@ -60,7 +61,8 @@ class QuantizeKernel : public Kernel {
     if (bits_given_) RETURN_IF_ERROR(node.Attr("num_bits", &bits_));
     if (node.attrs.count("axis") > 0) RETURN_IF_ERROR(node.Attr("axis", &axis_));
     if (axis_ < -1) return InvalidArgument("Axis must be at least -1. Found ", axis_);
-    if (node.attrs.count("signed_input") == 0) return OkStatus();  // of the gradient: no more
+    // The gradient op has no further attributes.
+    if (node.attrs.count("signed_input") == 0) return OkStatus();
     RETURN_IF_ERROR(node.Attr("signed_input", &quantizer_.is_signed));
     RETURN_IF_ERROR(node.Attr("range_given", &quantizer_.range_given));
     if (node.attrs.count("narrow_range") > 0) {
@@ -74,7 +76,7 @@ class QuantizeKernel : public Kernel {
     return bits_given_ ? quantizer_.Check(bits_) : OkStatus();
   }
 
-  // The tensor along its axis; one slice of everything where there is none.
+  // Returns a view of the tensor along its axis; if there is no axis, a single slice.
   StatusOr<ChannelSplit> View(const Shape& shape) const {
     if (axis_ == -1) return ChannelSplit{.outer = 1, .channels = 1, .inner = shape.num_elements()};
     if (axis_ < shape.rank()) return SplitAt(shape, static_cast<int>(axis_));
@@ -90,7 +92,7 @@ class QuantizeKernel : public Kernel {
   }
 
   Quantizer quantizer_;
-  bool bits_given_ = false;  // as an attribute; V3 takes them as an input
+  bool bits_given_ = false;  // as an attribute; V3 has an input instead
   int64_t bits_ = 0;
   int64_t axis_ = -1;
 };
@@ -141,7 +143,7 @@ class QuantizeAndDequantize final : public QuantizeKernel {
     return OkStatus();
   }
 
-  // Sets min and max of each slice: as given, or what there is.
+  // Sets min and max of each slice: the given ones, or those of the slice's elements.
   Status Ranges(const KernelContext& ctx, const ChannelSplit& view, const F* x,
                 std::vector<Steps<F>>* steps) const {
     if (!quantizer_.range_given) {
@@ -181,7 +183,8 @@ class QuantizeAndDequantize final : public QuantizeKernel {
   float min_ = 0, max_ = 0;
 };
 
-// Inputs: gradients, input, input_min, input_max. Gradients pass where the input was in the range.
+// Inputs: gradients, input, input_min, input_max. Passes on the gradients of inputs within the
+// range.
 template <class T>
 class QuantizeGrad final : public QuantizeKernel {
   using F = FloatOf<T>;
@@ -198,7 +201,7 @@ class QuantizeGrad final : public QuantizeKernel {
     for (int i = 0; i < 3; ++i) {
       RETURN_IF_ERROR(ctx.Allocate(i, ctx.input(i + 1).shape(), &outputs[i]));
     }
-    // The range gets none: it is no parameter that is trained.
+    // The gradients of the range are zero: it is not trained.
     for (int i : {1, 2})
       std::fill_n(outputs[i]->template mutable_data<T>(), outputs[i]->num_elements(), T(0));
     const FloatInput<F> dy(ctx.input(0)), x(input), min(ctx.input(2)), max(ctx.input(3));
@@ -217,7 +220,7 @@ Status QuantizeGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// As if it were the identity.
+// The gradient of the identity.
 std::vector<Gradient> StraightThrough(const GradientScope& g) {
   std::vector<Gradient> result(g.num_inputs());
   result[0] = g.dy();
@@ -247,9 +250,9 @@ const ExampleTensor kExample = {{2, 3}, {-1, -0.3, 0, 0.2, 0.6, 2}};
 const ExampleTensor kMin = {{}, {-1}}, kMax = {{}, {1}};
 
 constexpr char kDoc[] =
-    "Rounds numbers to those that num_bits can tell apart within a range: of the input, or as "
-    "given "
-    "(then they are clamped to it). With an axis each slice along it has a range of its own.";
+    "Rounds numbers to those that num_bits bits can represent within a range. The "
+    "range is that of the input, or is given; numbers outside a given range are "
+    "clamped to it. With an axis, each slice along it has its own range.";
 
 }  // namespace
 
@@ -315,7 +318,9 @@ KERNEL(QuantizeAndDequantizeV4, QuantizeAndDequantize, half, bfloat16, float, do
 
 OP(QuantizeAndDequantizeV4Grad) {
   return {
-      .doc = "The gradient of QuantizeAndDequantizeV4: passes where the input is in the range.",
+      .doc =
+          "The gradient of QuantizeAndDequantizeV4: it is passed on where the input is "
+          "within the range.",
       .inputs = {{"gradients", "T"}, {"input", "T"}, {"input_min", "T"}, {"input_max", "T"}},
       .outputs = {{"input_backprop", "T"},
                   {"input_min_backprop", "T"},

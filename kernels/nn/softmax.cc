@@ -69,6 +69,7 @@ OP(Softmax) {
         const Output last = g.Const<int32_t>(-1);
         return {(g.dy() - Sum(g.dy() * g.y(), last, true)) * g.y()};
       },
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL(Softmax, SoftmaxKernel, half, bfloat16, float, double);
@@ -84,6 +85,7 @@ OP(LogSoftmax) {
         const Output last = g.Const<int32_t>(-1);
         return {g.dy() - Sum(g.dy(), last, true) * Exp(g.y())};
       },
+      .reuses = Reuse::kFirst,
   };
 }
 KERNEL(LogSoftmax, LogSoftmaxKernel, half, bfloat16, float, double);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of softmax: what Softmax, LogSoftmax and the cross-entropy ops share.
+// Softmax of rows, shared by Softmax, LogSoftmax and the cross-entropy ops.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,15 @@
 
 namespace penstock {
 
-// The type that a row is computed in.
+// The type in which a row is computed.
 template <class T>
 using SoftmaxFloat = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// About what one element costs, for ParallelFor.
+// The approximate cost of one element, for ParallelFor.
 inline constexpr double kSoftmaxNanos = 2;
 
-// The largest of n numbers and the sum of n numbers, in eight lanes that fill a vector register.
+// MaxOf returns the largest of n numbers, SumOf their sum. Both use eight lanes, which fill a
+// vector register.
 template <class F, class T>
 F MaxOf(const T* x, int64_t n) {
   F lanes[8];
@@ -55,7 +56,7 @@ SoftmaxFloat<T> ShiftAndExponentiate(const T* x, int64_t n, SoftmaxFloat<T>* shi
                                      SoftmaxFloat<T>* exps) {
   using F = SoftmaxFloat<T>;
   const F max = MaxOf<F>(x, n);
-  // Blocks keep the error of the sum small.
+  // Summing in blocks keeps the rounding error small.
   constexpr int64_t kBlock = 128;
   F total = 0;
   F block[kBlock];

@@ -70,7 +70,7 @@ StatusOr<Window> WindowAttrs::Over(int dim, int64_t in, int64_t size) const {
   if (in > (int64_t{1} << 31) || size > (int64_t{1} << 31)) {
     return InvalidArgument("an image of size ", in, " with a window of ", size, " is too large");
   }
-  const int64_t reach = (size - 1) * w.dilation + 1;  // from the first element to the last
+  const int64_t reach = (size - 1) * w.dilation + 1;  // elements from the first tap to the last
   if (padding == "SAME") {
     w.out = (in + w.stride - 1) / w.stride;
     const int64_t needed = std::max<int64_t>((w.out - 1) * w.stride + reach - in, 0);

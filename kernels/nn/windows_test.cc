@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Depthwise convolution, dilation, patches, and rounding to a few bits. The expected numbers are
-// TensorFlow's.
+// Tests depthwise convolution, dilation, patches, and rounding to a few bits. The expected numbers
+// are TensorFlow's.
 #include <string>
 #include <vector>
 

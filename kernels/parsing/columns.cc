@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// The rows' values one after the other, as output `output`.
+// Writes the concatenated values of the rows to output `output`.
 Status CopyValues(const ColumnRows& rows, DType dtype, int64_t total, KernelContext& ctx,
                   int output) {
   Tensor* values;
@@ -23,7 +23,7 @@ Status CopyValues(const ColumnRows& rows, DType dtype, int64_t total, KernelCont
   return OkStatus();
 }
 
-// Lengths of the rows, after a check of their types.
+// Checks the types of the rows, and returns their lengths.
 StatusOr<std::vector<int64_t>> Lengths(const ColumnRows& rows, DType dtype) {
   std::vector<int64_t> lengths;
   for (int64_t row = 0; row < rows.size(); ++row) {
@@ -45,7 +45,7 @@ Status CheckFeatureType(DType dtype, string_view attr) {
 
 std::string ColumnRows::NameOf(int64_t row) const {
   if (names == nullptr || names->num_elements() == 0) return "Name: <unknown>";
-  // One name may be that of all rows: the steps of one record.
+  // A single name applies to all rows, which are then the steps of one record.
   return StrCat("Name: ", names->data<std::string>()[names->num_elements() == 1 ? 0 : row]);
 }
 
@@ -101,7 +101,8 @@ Status DenseColumn::ParseFixed(const ColumnRows& rows, KernelContext& ctx, int o
   Dims dims(shape.dims().begin(), shape.dims().end());
   if (rows.batched) dims.insert(dims.begin(), rows.size());
   ASSIGN_OR_RETURN(const Shape out, Shape::Make(dims));
-  // A shape may promise more than there is: look before memory is taken for it.
+  // The attributes may ask for a larger tensor than the records justify, so check before allocating
+  // it.
   const int64_t count = stride();
   for (int64_t row = 0; row < rows.size(); ++row) {
     const auto& feature = rows.features[row];
@@ -185,7 +186,7 @@ Status ParseSparseColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx
 Status ParseRaggedColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx, int values,
                          int row_splits) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, Lengths(rows, dtype));
-  // One row alone is its values, and is not split.
+  // A single record has only values, no splits.
   const int64_t num_splits = rows.batched ? rows.size() + 1 : 0;
   Tensor* splits;
   RETURN_IF_ERROR(ctx.Allocate(row_splits, Shape({num_splits}), &splits));

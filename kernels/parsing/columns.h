@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Columns: what ParseExample and its kin make of one feature of many records: a dense tensor, a
-// sparse one, or a ragged one.
+// Columns: the results of ParseExample and similar ops for one feature of many records: a dense
+// tensor, a sparse one, or a ragged one.
 //
-// A column takes the rows' features (a missing one as nothing) and produces its outputs. Errors
-// name row, key, what was found and what was expected.
+// A column takes the rows' features (none for a row without the feature) and produces its outputs.
+// Errors name the row, the key, what was found and what was expected.
 #pragma once
 
 #include <optional>
@@ -18,12 +18,13 @@
 
 namespace penstock {
 
-// The features of one key in each row.
+// The features with one key, one per row.
 struct ColumnRows {
   std::string key;
   std::vector<std::optional<Feature>> features;
-  const Tensor* names = nullptr;  // strings for errors: of each row, of all, or none
-  // Several rows make a leading dimension; one row alone makes none.
+  const Tensor* names = nullptr;  // for errors, strings: one per row, one, or none
+  // If set, the outputs have a leading dimension for the rows. Else there is one row and no such
+  // dimension.
   bool batched = true;
 
   int64_t size() const { return static_cast<int64_t>(features.size()); }
@@ -31,17 +32,17 @@ struct ColumnRows {
   Status CheckType(int64_t row, DType expected) const;
 };
 
-// The request for a dense column. It has a variable length if the first dimension of `shape` is
-// unknown: rows are then padded with the default to the longest.
+// The request for a dense column. If the first dimension of `shape` is unknown, the column has a
+// variable length: rows are padded with the default to the length of the longest.
 struct DenseColumn {
   DType dtype = DType::kInvalid;
   PartialShape shape;
-  Tensor default_value;  // empty: a row without the feature is an error
+  Tensor default_value;  // empty: the feature is required
 
   bool variable_length() const { return shape.rank() > 0 && shape.dim(0) < 0; }
-  // The number of elements of one row, or of one step of variable length.
+  // Returns the number of elements of one row or, in a column of variable length, of one step.
   int64_t stride() const;
-  // InvalidArgument if dtype, shape and default do not fit together; `index`: of the column.
+  // InvalidArgument if dtype, shape and default do not fit together; `index` is the column's index.
   Status Check(int index) const;
   Status Parse(const ColumnRows& rows, KernelContext& ctx, int output) const;
 
@@ -50,22 +51,22 @@ struct DenseColumn {
   Status ParseVariable(const ColumnRows& rows, KernelContext& ctx, int output) const;
 };
 
-// For shape functions: how many sparse features attribute `count` says there are. InvalidArgument
-// unless there are as many `types`, so that both mean the same outputs.
+// For shape functions: returns the number of sparse features, attribute `count`. InvalidArgument
+// unless attribute `types` has as many elements, so that both imply the same outputs.
 StatusOr<int> NumSparse(const ShapeScope& s, string_view count, string_view types);
 
-// Indices, values and shape go to three outputs.
+// The outputs for indices, values and shape.
 struct SparseOutputs {
   int indices, values, shape;
 };
 Status ParseSparseColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx,
                          SparseOutputs outputs);
 
-// Row splits are int32 or int64, as the graph says.
+// Row splits are int32 or int64, as the node's output type says.
 Status ParseRaggedColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx, int values,
                          int row_splits);
 
-// The types and shapes of features that there are.
+// The dtypes that features can have.
 inline constexpr DType kFeatureTypes[] = {DType::kFloat, DType::kInt64, DType::kString};
 Status CheckFeatureType(DType dtype, string_view attr);
 

@@ -4,7 +4,8 @@
 namespace penstock {
 namespace {
 
-// Takes a field in quotes that begins at record[*at]; leaves *at behind the closing quote.
+// Reads the quoted field that begins at record[*at]; sets *at to the position after the closing
+// quote.
 Status TakeQuoted(string_view record, char delimiter, size_t* at, std::string* field) {
   for (++*at; *at < record.size(); ++*at) {
     if (record[*at] != '"') {

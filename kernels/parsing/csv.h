@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SplitCsvRecord: one record of RFC 4180 in its fields, as TensorFlow's DecodeCSV reads it.
+// SplitCsvRecord: splits one record of RFC 4180 into its fields, by the rules of TensorFlow's
+// DecodeCSV.
 #pragma once
 
 #include <string>
@@ -12,10 +13,10 @@ namespace penstock {
 
 struct CsvFormat {
   char delimiter = ',';
-  bool quotes = true;  // fields may stand in double quotes, and "" in them is one "
+  bool quotes = true;  // fields may be in double quotes, where "" stands for one "
 };
 
-// An empty record has no fields. InvalidArgument where quotes or line ends stand where none may.
+// An empty record has no fields. InvalidArgument if a quote or a line end is in a wrong place.
 Status SplitCsvRecord(string_view record, const CsvFormat& format,
                       std::vector<std::string>* fields);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DecodeCSV: the columns of CSV records. DecodeJSONExample: Examples in JSON as serialized ones.
+// DecodeCSV: parses CSV records into columns. DecodeJSONExample: converts Examples from JSON to
+// serialized ones.
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "core/op/gradient.h"
@@ -15,7 +16,7 @@ namespace {
 const DTypes kColumn = {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64,
                         DType::kString};
 
-// Sets element `i` of `column` to what `text` spells; false where it spells nothing of that type.
+// Parses `text` into element `i` of `column`; returns false if it is not a value of that type.
 bool Parse(const std::string& text, int64_t i, Tensor* column) {
   switch (column->dtype()) {
     case DType::kInt32:
@@ -144,8 +145,8 @@ class DecodeJsonExampleKernel final : public Kernel {
 OP(DecodeCSV) {
   return {
       .doc =
-          "The fields of CSV records (RFC 4180), one tensor for each column. A "
-          "column without a default is required.",
+          "Parses CSV records (RFC 4180) into one tensor for each column. A field may be "
+          "empty only if its column has a default.",
       .inputs = {{"records", "string"}, {"record_defaults", List("OUT_TYPE")}},
       .outputs = {{"output", List("OUT_TYPE")}},
       .attrs = {{"OUT_TYPE", TypeList{.min_length = 1, .allowed = kColumn}},
@@ -162,7 +163,7 @@ KERNEL_ANY_TYPE(DecodeCSV, DecodeCsvKernel);
 
 OP(DecodeJSONExample) {
   return {
-      .doc = "Examples in protobuf's JSON as serialized Examples.",
+      .doc = "Converts Examples from protobuf's JSON format to serialized Examples.",
       .inputs = {{"json_examples", "string"}},
       .outputs = {{"binary_examples", "string"}},
       .shape = SameShape,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExampleRecord and SequenceRecord: training records (tensorflow.Example,
-// tensorflow.SequenceExample), found in their bytes; Feature: the values of one of their features.
+// ExampleRecord and SequenceRecord: serialized training records (tensorflow.Example,
+// tensorflow.SequenceExample); Feature: the values of one of their features.
 //
-// Nothing is copied but numbers: records and the strings of features are views of the bytes they
-// were parsed from, which must outlive them. Features are decoded when somebody asks for them: what
-// nobody asks for may hold anything. Values. Immutable: thread-safe.
+// Only numbers are copied: records and the strings of features are views of the serialized bytes,
+// which must outlive them. Features are decoded on request, so features that are not requested may
+// be malformed. Values. Immutable: thread-safe.
 #pragma once
 
 #include <optional>
@@ -28,14 +28,15 @@ struct Feature {
   int64_t size() const {
     return static_cast<int64_t>(floats.size() + ints.size() + strings.size());
   }
-  // Copies the values into `to`, of the feature's dtype, from element `at` on.
+  // Copies the values into `to`, from element `at` on. `to` has the feature's dtype.
   void CopyTo(Tensor* to, int64_t at) const;
 };
 
-// A map of serialized messages. Of equal keys the last one counts.
+// A map of serialized messages. If a key occurs more than once, the last entry counts.
 class SerializedMap {
  public:
-  // Adds the entries of a message whose field 1 is a map. False where `bytes` are no such message.
+  // Adds the entries of a message whose field 1 is a map. Returns false if `bytes` are not such a
+  // message.
   bool Add(string_view bytes);
   std::optional<string_view> Find(string_view key) const;
 
@@ -45,13 +46,13 @@ class SerializedMap {
 
 class ExampleRecord {
  public:
-  // InvalidArgument where `bytes` are no such record.
+  // InvalidArgument if `bytes` are not such a record.
   static StatusOr<ExampleRecord> Parse(string_view bytes);
-  // The same from protobuf's JSON.
+  // Returns the bytes of a record that is given as protobuf's JSON.
   static StatusOr<std::string> BytesOfJson(string_view json);
 
-  // Nothing where the record has no such feature, or one without a kind. InvalidArgument where its
-  // bytes are no feature.
+  // Returns nullopt if the record has no such feature, or one without a kind. InvalidArgument if
+  // the feature's bytes are malformed.
   StatusOr<std::optional<Feature>> Find(string_view key) const;
 
  private:
@@ -64,7 +65,7 @@ class SequenceRecord {
   static StatusOr<SequenceRecord> Parse(string_view bytes);
 
   const ExampleRecord& context() const { return context_; }
-  // The steps of one list; those without a kind are there, as empty Features.
+  // Returns the steps of a feature list. A step without a kind is an empty Feature.
   StatusOr<std::optional<std::vector<Feature>>> FindList(string_view key) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records are read where they are, with protobuf's reader of its wire format: making messages of
-// them took more time than all else that input pipelines do.
+// Parses records in place, with protobuf's reader of the wire format. Building messages from them
+// took more time than everything else in input pipelines.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/wire_format_lite.h>
@@ -19,7 +19,7 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-// The stream's next bytes, after their length.
+// Reads a length, and that many bytes.
 bool ReadPiece(CodedInputStream& in, string_view* piece) {
   uint32_t length;
   if (!in.ReadVarint32(&length)) return false;
@@ -34,8 +34,8 @@ bool ReadPiece(CodedInputStream& in, string_view* piece) {
   return in.Skip(static_cast<int>(length));
 }
 
-// Calls visit(stream, number, wire type) where the value of each field begins; it reads the value,
-// or says that it does not (kSkip).
+// Calls visit(stream, number, wire type) at the value of each field. `visit` reads the value, or
+// returns kSkip to have it skipped.
 enum class Visit { kRead, kSkip, kWrong };
 template <class Visitor>
 bool VisitFields(string_view message, Visitor visit) {
@@ -51,18 +51,18 @@ bool VisitFields(string_view message, Visitor visit) {
   return in.ConsumedEntireMessage();
 }
 
-// Calls take(number, bytes), which says whether they are right, with each field that has a length.
+// Calls take(number, bytes) for each length-delimited field; it returns whether they are valid.
 template <class Taker>
 bool VisitPieces(string_view message, Taker take) {
   return VisitFields(message, [&](CodedInputStream& in, int number, int type) {
-    // There is no field 0: SkipField says so.
+    // Field number 0 is invalid: SkipField returns an error for it.
     if (type != WireFormatLite::WIRETYPE_LENGTH_DELIMITED || number == 0) return Visit::kSkip;
     string_view piece;
     return ReadPiece(in, &piece) && take(number, piece) ? Visit::kRead : Visit::kWrong;
   });
 }
 
-constexpr int kValues = 1;  // the field of each kind of list
+constexpr int kValues = 1;  // field number of the values in each kind of list
 
 bool AddFloats(string_view list, Feature* feature) {
   auto& floats = feature->floats;
@@ -114,7 +114,7 @@ bool AddStrings(string_view list, Feature* feature) {
   });
 }
 
-// The last kind counts; lists of the same kind are one.
+// The last kind counts. Several lists of that kind are concatenated.
 StatusOr<Feature> ParseFeature(string_view bytes) {
   struct Kind {
     DType dtype;

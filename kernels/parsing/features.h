@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParseFeatures: the features of a batch of records, those of each key as one column.
+// ParseFeatures: parses the features of a batch of records; each key becomes one column.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// The features to parse, and the form of each. Outputs come in the order of the ops: all sparse
+// The features to parse, and their forms. The outputs are in the order of the ops: all sparse
 // indices, all sparse values, all sparse shapes, dense values, ragged values, ragged splits.
 struct FeatureRequest {
   std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
@@ -24,11 +24,11 @@ struct FeatureRequest {
   }
 };
 
-// Calls parse(i) for each row, several at a time; the error is the first row's that has one.
+// Calls parse(i) for each row, several at a time. Returns the error of the first row that has one.
 Status ForEachRow(const ColumnRows& rows, int64_t count, int64_t nanos, KernelContext& ctx,
                   absl::FunctionRef<Status(int64_t i)> parse);
 
-// Outputs 0 and on. `rows` says how to call them, and whether they are a batch.
+// Writes the outputs from 0 on. `rows` gives the rows' names and says whether they are a batch.
 Status ParseFeatures(const FeatureRequest& request,
                      absl::FunctionRef<const ExampleRecord&(int64_t i)> record, int64_t count,
                      ColumnRows* rows, KernelContext& ctx);

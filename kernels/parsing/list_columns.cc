@@ -128,7 +128,7 @@ Status ListColumn::ToSparse(KernelContext& ctx, SparseOutputs outputs) const {
 Status ListColumn::ToRagged(KernelContext& ctx, int values, int outer_splits,
                             int inner_splits) const {
   RETURN_IF_ERROR(ParseRaggedColumn(steps_, dtype_, ctx, values, inner_splits));
-  // One record alone is its steps, and is not split.
+  // A single record has no outer splits.
   Tensor* splits;
   RETURN_IF_ERROR(
       ctx.Allocate(outer_splits, Shape({records_.batched ? num_records() + 1 : 0}), &splits));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ListColumn: what ParseSequenceExample makes of one feature list of many records: a dense tensor
-// padded to the longest list, a sparse one, or a ragged one.
+// ListColumn: the result of ParseSequenceExample for one feature list of many records: a dense
+// tensor padded to the longest list, a sparse one, or a ragged one.
 //
-// The types of all steps have been checked. Errors name record, key and step.
+// Make has checked the types of all steps. Errors name record, key and step.
 #pragma once
 
 #include <string>
@@ -18,19 +18,19 @@ namespace penstock {
 
 class ListColumn {
  public:
-  // Takes list `key` of each record. `records` names them, and says whether they are a batch.
-  // Where a list is missing: an error, unless it `may_miss`.
+  // Takes the list with key `key` of each record. `records` gives their names and says whether they
+  // are a batch. A missing list is an error unless `may_miss`.
   static StatusOr<ListColumn> Make(const std::vector<SequenceRecord>& sequences,
                                    const ColumnRows& records, const std::string& key, DType dtype,
                                    bool may_miss);
 
-  // [records, longest list] and the shape of a step; zeros behind a list's end. `lengths` is the
-  // output of the lists' lengths, -1 where there is none. Each step must have the elements of its
-  // shape.
+  // Writes a tensor of shape [records, longest list] + the shape of a step, with zeros after a
+  // list's end. `lengths` is the output for the lists' lengths, or -1. InvalidArgument if a step
+  // does not have the elements of its shape.
   Status ToDense(const PartialShape& step, KernelContext& ctx, int values, int lengths) const;
-  // Indices are (record, step, place).
+  // Writes indices (record, step, position in the step), values and shape.
   Status ToSparse(KernelContext& ctx, SparseOutputs outputs) const;
-  // Outer splits: records into steps; inner: steps into values.
+  // Writes values, outer splits (of records into steps) and inner splits (of steps into values).
   Status ToRagged(KernelContext& ctx, int values, int outer_splits, int inner_splits) const;
 
  private:
@@ -42,7 +42,7 @@ class ListColumn {
 
   const ColumnRows& records_;
   const DType dtype_;
-  ColumnRows steps_;              // of all records, one after the other
+  ColumnRows steps_;              // of all records, concatenated
   std::vector<int64_t> lengths_;  // steps of each record
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParseExample, ParseExampleV2, ParseSingleExample: the features of serialized training records,
-// each as a dense, sparse or ragged tensor.
+// ParseExample, ParseExampleV2, ParseSingleExample: parse the features of serialized training
+// records, each into a dense, sparse or ragged tensor.
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -31,7 +31,7 @@ class ParseKernel : public Kernel {
   }
 
  protected:
-  // `defaults`: the first input of dense_defaults.
+  // `defaults`: the index of the first input of dense_defaults.
   Status AddDense(std::vector<std::string> keys, const KernelContext& ctx, int defaults,
                   FeatureRequest* request) const {
     request->dense_keys = std::move(keys);
@@ -57,7 +57,7 @@ class ParseKernel : public Kernel {
     return OkStatus();
   }
 
-  // `serialized` is a vector of records, or one alone.
+  // `serialized` is a vector of records, or a scalar with one record.
   static Status Parse(const FeatureRequest& request, const Tensor& serialized, const Tensor* names,
                       KernelContext& ctx) {
     if (serialized.rank() > 1) {
@@ -96,7 +96,7 @@ Status CheckVector(const Tensor& tensor, string_view name) {
                          " to be a vector, got shape: ", tensor.shape().ToString());
 }
 
-// Keys come as scalar inputs.
+// The keys are scalar inputs.
 class ParseExampleKernel final : public ParseKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -133,7 +133,7 @@ class ParseExampleKernel final : public ParseKernel {
   int num_sparse_ = 0, num_dense_ = 0;
 };
 
-// Keys come as vectors.
+// The keys are vector inputs.
 class ParseExampleV2Kernel final : public ParseKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -181,7 +181,7 @@ class ParseExampleV2Kernel final : public ParseKernel {
   std::vector<DType> ragged_types_;
 };
 
-// Keys are attributes; one record.
+// The keys are attributes; parses one record.
 class ParseSingleExampleKernel final : public ParseKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -211,8 +211,8 @@ class ParseSingleExampleKernel final : public ParseKernel {
   std::vector<std::string> sparse_keys_, dense_keys_;
 };
 
-// The shapes of `count` sparse tensors and the dense ones of the attributes, as outputs 0 and on.
-// `batch`: the shape of the serialized records.
+// Sets the shapes of `count` sparse tensors and of the dense ones of the attributes, from output 0
+// on. `batch`: the shape of the serialized records.
 Status ParsedShapes(ShapeScope& s, int count, const PartialShape& batch) {
   constexpr int64_t kUnknown = PartialShape::kUnknown;
   if (!batch.known_rank()) return UnknownShape(s);
@@ -252,7 +252,7 @@ Status ParseExampleV2Shape(ShapeScope& s) {
   RETURN_IF_ERROR(ParsedShapes(s, sparse, batch));
   const auto* ragged = s.attrs().find("ragged_value_types")->second.get<std::vector<EdgeType>>();
   const int count = ragged == nullptr ? 0 : static_cast<int>(ragged->size());
-  // There may be fewer splits than values, until the kernel says that there must not.
+  // The attributes may declare fewer splits than values; the kernel reports that.
   for (int i = std::max(0, s.num_outputs() - 2 * count); i < s.num_outputs(); ++i) {
     s.set_output(i, PartialShape({PartialShape::kUnknown}));
   }
@@ -265,7 +265,7 @@ Status ParseSingleExampleShape(ShapeScope& s) {
   return ParsedShapes(s, sparse, batch);
 }
 
-// A call without features, as examples of arguments cannot spell serialized records.
+// Examples cannot contain serialized records, so this call has no features.
 const Attrs kNoFeatures = {
     {"Tdense", EmptyList()}, {"sparse_types", EmptyList()}, {"dense_shapes", EmptyList()}};
 Attrs With(Attrs more) {
@@ -275,7 +275,7 @@ Attrs With(Attrs more) {
 
 OP(ParseExample) {
   return {
-      .doc = "The features of serialized Examples as dense and sparse tensors.",
+      .doc = "Parses serialized Examples into dense and sparse tensors, one for each feature.",
       .inputs = {{"serialized", "string"},
                  {"names", "string"},
                  {"sparse_keys", Repeat("Nsparse", "string")},
@@ -301,8 +301,8 @@ KERNEL_ANY_TYPE(ParseExample, ParseExampleKernel);
 OP(ParseExampleV2) {
   return {
       .doc =
-          "The features of serialized Examples, a vector or one alone, as dense, sparse and "
-          "ragged tensors.",
+          "Parses a serialized Example, or a vector of them, into dense, sparse and ragged "
+          "tensors, one for each feature.",
       .inputs = {{"serialized", "string"},
                  {"names", "string"},
                  {"sparse_keys", "string"},
@@ -333,7 +333,9 @@ KERNEL_ANY_TYPE(ParseExampleV2, ParseExampleV2Kernel);
 
 OP(ParseSingleExample) {
   return {
-      .doc = "The features of one serialized Example as dense and sparse tensors.",
+      .doc =
+          "Parses one serialized Example into dense and sparse tensors, one for each "
+          "feature.",
       .inputs = {{"serialized", "string"}, {"dense_defaults", List("Tdense")}},
       .outputs = {{"sparse_indices", Repeat("num_sparse", "int64")},
                   {"sparse_values", List("sparse_types")},

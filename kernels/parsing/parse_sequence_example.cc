@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParseSingleSequenceExample: one serialized SequenceExample: the features of its context, and its
-// lists of features, as dense and sparse tensors.
+// ParseSingleSequenceExample: parses one serialized SequenceExample: the features of its context
+// and its feature lists, into dense and sparse tensors.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +16,7 @@ namespace {
 
 const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
 
-// Keys are scalar inputs; there is nothing ragged.
+// The keys are scalar inputs; there are no ragged columns.
 class ParseSingleSequenceExampleKernel final : public ParseSequencesKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -28,7 +28,7 @@ class ParseSingleSequenceExampleKernel final : public ParseSequencesKernel {
     RETURN_IF_ERROR(CheckRank(ctx.input(0), 0, "serialized"));
     RETURN_IF_ERROR(CheckRank(ctx.input(1), 1, "feature_list_dense_missing_assumed_empty"));
     FeatureRequest context = context_;
-    ListRequest lists = lists_;
+    FeatureListRequest lists = lists_;
     int input = 2;
     RETURN_IF_ERROR(TakeKeys(ctx, context_.sparse_types.size(), &input, &context.sparse_keys));
     RETURN_IF_ERROR(TakeKeys(ctx, num_context_dense(), &input, &context.dense_keys));
@@ -49,7 +49,7 @@ class ParseSingleSequenceExampleKernel final : public ParseSequencesKernel {
                            ", got shape: ", tensor.shape().ToString());
   }
 
-  // As many inputs from `*input` on.
+  // Reads `count` keys from the inputs at `*input` and advances it.
   static Status TakeKeys(const KernelContext& ctx, size_t count, int* input,
                          std::vector<std::string>* keys) {
     for (size_t i = 0; i < count; ++i, ++*input) {
@@ -96,7 +96,7 @@ Status ParseSingleSequenceExampleShape(ShapeScope& s) {
 
 OP(ParseSingleSequenceExample) {
   return {
-      .doc = "The context and the feature lists of one serialized SequenceExample.",
+      .doc = "Parses one serialized SequenceExample into its context and its feature lists.",
       .inputs = {{"serialized", "string"},
                  {"feature_list_dense_missing_assumed_empty", "string"},
                  {"context_sparse_keys", Repeat("Ncontext_sparse", "string")},

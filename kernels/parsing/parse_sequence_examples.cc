@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParseSequenceExample, ParseSequenceExampleV2: the contexts and the feature lists of a batch of
-// serialized SequenceExamples, or of one alone.
+// ParseSequenceExample, ParseSequenceExampleV2: parse the contexts and the feature lists of a batch
+// of serialized SequenceExamples, or of a single one.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +16,7 @@ namespace {
 
 const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
 
-// Keys are attributes; there is nothing ragged.
+// The keys are attributes; there are no ragged columns.
 class ParseSequenceExampleKernel final : public ParseSequencesKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -55,7 +55,7 @@ class ParseSequenceExampleV2Kernel final : public ParseSequencesKernel {
 
   Status Compute(KernelContext& ctx) override {
     FeatureRequest context = context_;
-    ListRequest lists = lists_;
+    FeatureListRequest lists = lists_;
     std::vector<std::string>* const keys[] = {&context.sparse_keys, &context.dense_keys,
                                               &context.ragged_keys, &lists.sparse_keys,
                                               &lists.dense_keys,    &lists.ragged_keys};
@@ -74,7 +74,7 @@ class ParseSequenceExampleV2Kernel final : public ParseSequencesKernel {
   }
 };
 
-// Sets shapes of outputs in the order of the ops.
+// Sets the shapes of the outputs one after the other, in the order of the ops.
 class ShapesInOrder {
  public:
   explicit ShapesInOrder(ShapeScope& s) : s_(s), batch_(s.input(0)) {}
@@ -87,7 +87,7 @@ class ShapesInOrder {
     Add(n, PartialShape({rank}));
     return OkStatus();
   }
-  // `lists`: with a dimension of steps.
+  // `lists`: adds a dimension for the steps.
   void Dense(const char* shapes, bool lists) {
     const auto* list = s_.attrs().find(shapes)->second.get<std::vector<PartialShape>>();
     if (list == nullptr) return;
@@ -100,7 +100,7 @@ class ShapesInOrder {
     }
     if (lists) Add(static_cast<int>(list->size()), batch_);
   }
-  // All that is left of the context, or of everything: vectors.
+  // The remaining outputs of the context, or of all: vectors.
   void Vectors(const char* types, int outputs_of_each) {
     const auto* list = s_.attrs().find(types)->second.get<std::vector<EdgeType>>();
     Add(list == nullptr ? 0 : static_cast<int>(list->size()) * outputs_of_each,
@@ -149,8 +149,8 @@ std::vector<AttrDef> CommonAttrs() {
 OpDef ParseSequenceExampleOp() {
   OpDef op = {
       .doc =
-          "The contexts and feature lists of serialized SequenceExamples, of keys that are "
-          "attributes.",
+          "Parses serialized SequenceExamples into contexts and feature lists. Attributes "
+          "name the features.",
       .inputs = {{"serialized", "string"},
                  {"debug_name", "string"},
                  {"context_dense_defaults", List("Tcontext_dense")}},
@@ -180,8 +180,8 @@ OpDef ParseSequenceExampleOp() {
 OpDef ParseSequenceExampleV2Op() {
   OpDef op = {
       .doc =
-          "The contexts and feature lists of serialized SequenceExamples, of keys that are "
-          "inputs.",
+          "Parses serialized SequenceExamples into contexts and feature lists. Inputs name "
+          "the features.",
       .inputs = {{"serialized", "string"},
                  {"debug_name", "string"},
                  {"context_sparse_keys", "string"},

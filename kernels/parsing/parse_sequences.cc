@@ -40,7 +40,7 @@ StatusOr<std::vector<SequenceRecord>> ParseRecords(KernelContext& ctx, int names
   return records;
 }
 
-Status ParseLists(const ListRequest& lists, const std::vector<SequenceRecord>& records,
+Status ParseLists(const FeatureListRequest& lists, const std::vector<SequenceRecord>& records,
                   const ColumnRows& rows, int output, KernelContext& ctx) {
   const int sparse = static_cast<int>(lists.sparse_keys.size());
   for (int i = 0; i < sparse; ++i, ++output) {
@@ -88,8 +88,8 @@ Status ParseSequencesKernel::Init(const KernelInit& node) {
   return CheckCount(node, "Nfeature_list_dense", lists_.dense_types.size());
 }
 
-Status ParseSequencesKernel::Parse(FeatureRequest context, ListRequest lists, const Inputs& inputs,
-                                   KernelContext& ctx) const {
+Status ParseSequencesKernel::Parse(FeatureRequest context, FeatureListRequest lists,
+                                   const Inputs& inputs, KernelContext& ctx) const {
   RETURN_IF_ERROR(CheckSameSize("context_sparse_keys", context.sparse_keys, "context_sparse_types",
                                 context.sparse_types));
   RETURN_IF_ERROR(CheckSameSize("context_dense_keys", context.dense_keys, "Tcontext_dense",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParseSequencesKernel: what the ops for SequenceExamples have in common: the contexts and the
-// feature lists of a batch of records, or of one alone.
+// ParseSequencesKernel: the base of the ops that parse SequenceExamples: contexts and feature lists
+// of a batch of records, or of one record.
 #pragma once
 
 #include <string>
@@ -12,33 +12,35 @@
 
 namespace penstock {
 
-// The request for feature lists; keys as FeatureRequest has them.
-struct ListRequest {
+// The feature lists to parse. The keys are as in FeatureRequest.
+struct FeatureListRequest {
   std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
   std::vector<DType> sparse_types, dense_types, ragged_types;
   std::vector<PartialShape> dense_shapes;
-  std::vector<bool> may_miss;  // of dense_keys
-  bool lengths = true;         // of dense lists are outputs, too
+  std::vector<bool> may_miss;  // for each of dense_keys: a list may be missing
+  bool lengths = true;         // the lengths of dense lists are outputs, too
 };
 
 class ParseSequencesKernel : public Kernel {
  public:
-  // The attributes but keys and ragged types.
+  // Reads all attributes except keys and ragged types.
   Status Init(const KernelInit& node) override;
 
  protected:
-  // The inputs that name the records, and give the first default of the context's dense features.
+  // The index of the input with the records' names, and that of the first default value for the
+  // context's dense features.
   struct Inputs {
     int names, defaults;
   };
-  // `context` and `lists` are those below with keys, which are checked against the attributes.
-  Status Parse(FeatureRequest context, ListRequest lists, const Inputs& inputs,
+  // `context` and `lists` are context_ and lists_ with their keys filled in. InvalidArgument if the
+  // keys do not fit the attributes.
+  Status Parse(FeatureRequest context, FeatureListRequest lists, const Inputs& inputs,
                KernelContext& ctx) const;
 
   size_t num_context_dense() const { return context_dense_types_.size(); }
 
-  FeatureRequest context_;  // without keys
-  ListRequest lists_;       // without keys
+  FeatureRequest context_;    // without keys
+  FeatureListRequest lists_;  // without keys
 
  private:
   std::vector<DType> context_dense_types_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParseExample and its kin, DecodeCSV, DecodeJSONExample. Values and texts of errors are those that
-// TensorFlow 2.21 gave for the same calls.
+// Tests ParseExample and similar ops, DecodeCSV, DecodeJSONExample. Values and error texts are
+// those of TensorFlow 2.21 for the same calls.
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::string RecordB() {
   auto& features = *example.mutable_features()->mutable_feature();
   features["x"] = Floats({5, 6});
   features["s"] = Bytes({"c"});
-  features["none"];  // without a kind: as if it were not there
+  features["none"];  // without a kind: as if missing
   return example.SerializeAsString();
 }
 
@@ -222,7 +222,7 @@ TEST(ParseExampleTest, MistakesNameRowAndKey) {
   Call{.sparse = {"s"}}.ExpectError("num_sparse is 1, there are 0 sparse_types");
 }
 
-// Reads feature "x" by protobuf; nullopt if that is no list of floats.
+// Reads feature "x" by protobuf; nullopt if it is not a list of floats.
 std::optional<std::vector<float>> FloatsOf(const tensorflow::Example& example) {
   const auto& features = example.features().feature();
   const auto x = features.find("x");
@@ -235,7 +235,7 @@ std::optional<std::vector<float>> FloatsOf(const tensorflow::Example& example) {
 }
 
 TEST(ParseExampleTest, DamagedRecordsAreWhatProtobufMakesOfThem) {
-  const google::protobuf::LogSilencer quiet;  // about bad UTF-8
+  const google::protobuf::LogSilencer quiet;  // silences errors about bad UTF-8
   std::mt19937 random(3);
   const std::string good = RecordA();
   int compared = 0;
@@ -265,15 +265,15 @@ TEST(ParseExampleTest, DamagedRecordsAreWhatProtobufMakesOfThem) {
         << i;
     ++compared;
   }
-  EXPECT_GT(compared, 200);  // some 500: the order of features differs from run to run
+  EXPECT_GT(compared, 200);  // about 500: the order of features varies
 }
 
 TEST(ParseExampleTest, NumbersNeedNotBePacked) {
-  const auto field = [](char tag, const std::string& bytes) {  // of a length
+  const auto field = [](char tag, const std::string& bytes) {  // length-delimited
     return std::string{tag, static_cast<char>(bytes.size())} + bytes;
   };
   const std::string one = {0, 0, char(0x80), 0x3f};
-  // Two lists of one feature are one list; packed values may stand among others.
+  // Two lists of one feature are concatenated; packed values may be mixed with others.
   const std::string floats = field(0x12, "\x0d" + one) + field(0x12, field(0x0a, one + one));
   const std::string ints = field(0x1a, {0x08, 7, 0x0a, 2, 8, 9, 0x08, char(0x96), 1});
   const std::string example = field(0x0a, field(0x0a, field(0x0a, "f") + field(0x12, floats)) +
@@ -289,7 +289,8 @@ TEST(ParseExampleTest, NumbersNeedNotBePacked) {
 
 TEST(ParseExampleTest, AFeatureThatNobodyAsksForMayHoldAnything) {
   std::string bytes = RecordA();
-  bytes[bytes.find("\x12\x0a\x0a\x08") + 2] = 0x7f;  // in the floats of x: a group that never began
+  // In the floats of x: the end of a group that never began.
+  bytes[bytes.find("\x12\x0a\x0a\x08") + 2] = 0x7f;
   Call call = {.serialized = Strings({bytes}),
                .dense = {"y"},
                .defaults = {Empty<int64_t>()},
@@ -340,9 +341,9 @@ TEST_F(SequenceTest, ContextAndLists) {
   const auto found = Parse("d", DType::kFloat, {2});
   ASSERT_TRUE(found.ok()) << found.status();
   const std::vector<Tensor>& out = *found;
-  EXPECT_THAT(out[1].flat<int64_t>(), ElementsAre(9));  // sparse context
+  EXPECT_THAT(out[1].flat<int64_t>(), ElementsAre(9));  // the sparse feature of the context
   EXPECT_THAT(out[2].flat<int64_t>(), ElementsAre(1));
-  EXPECT_THAT(out[3].flat<int64_t>(), ElementsAre(9));  // dense context
+  EXPECT_THAT(out[3].flat<int64_t>(), ElementsAre(9));  // the dense feature of the context
   EXPECT_THAT(out[4].flat<int64_t>(), ElementsAre(0, 0, 2, 0, 2, 1));
   EXPECT_EQ(out[5].shape(), Shape({0, 2}));
   EXPECT_THAT(out[6].flat<std::string>(), ElementsAre("q", "r", "s"));
@@ -444,7 +445,7 @@ TEST(DecodeCsvTest, Attributes) {
   EXPECT_THAT(error({{"field_delim", ",,"}}), HasSubstr("field_delim should be only 1 char"));
 }
 
-// Two records: lists of two steps and of one.
+// Two records, with lists of two steps and of one step.
 class SequenceBatchTest : public testing::Test {
  protected:
   static std::string Record(const std::vector<tensorflow::Feature>& steps) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SerializeTensor, ParseTensor: tensors as bytes of TensorFlow's TensorProto, and back.
+// SerializeTensor, ParseTensor: convert tensors to bytes of TensorFlow's TensorProto, and back.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -45,7 +45,7 @@ class ParseTensorKernel final : public Kernel {
 
 OP(SerializeTensor) {
   return {
-      .doc = "The bytes of a tensor, for ParseTensor.",
+      .doc = "Serializes a tensor as a TensorProto, which ParseTensor reads.",
       .inputs = {{"tensor", "T"}},
       .outputs = {{"serialized", "string"}},
       .types = {{"T", kAnyType}},
@@ -57,7 +57,7 @@ OP(SerializeTensor) {
 
 OP(ParseTensor) {
   return {
-      .doc = "The tensor whose bytes SerializeTensor has made.",
+      .doc = "Parses a serialized TensorProto, which SerializeTensor writes.",
       .inputs = {{"serialized", "string"}},
       .outputs = {{"output", "out_type"}},
       .types = {{"out_type", kAnyType}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RaggedGather: rows of a ragged tensor, by their indices.
+// RaggedGather: gathers rows of a ragged tensor by index.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -62,7 +62,7 @@ class RaggedGatherKernel final : public Kernel {
     RETURN_IF_ERROR(SplitByShape(ctx, indices.shape()));
     ASSIGN_OR_RETURN(std::vector<Items> picked, PickedRows(indices, nested[0]));
     for (int level = 0; level < params_rank_; ++level) {
-      // For a scalar index, the row itself is the result.
+      // With a scalar index the result is the row itself, so there is one level of splits less.
       const int output = indices.rank() - 1 + level;
       if (output >= 0) RETURN_IF_ERROR(SplitRows(ctx, output, picked, nested[level]));
       for (Items& items : picked) {
@@ -73,7 +73,7 @@ class RaggedGatherKernel final : public Kernel {
   }
 
  private:
-  // The dimensions of indices but the last one become splits of rows that are equally long.
+  // All dimensions of indices but the last become levels of splits, with rows of equal length.
   Status SplitByShape(KernelContext& ctx, const Shape& indices) const {
     int64_t rows = 1;
     for (int d = 0; d + 1 < indices.rank(); ++d) {
@@ -83,7 +83,7 @@ class RaggedGatherKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Splits of as many rows as are picked, each as long as it is in `splits`.
+  // Writes the splits of the picked rows, which have the lengths given by `splits`.
   static Status SplitRows(KernelContext& ctx, int output, const std::vector<Items>& picked,
                           const RowSplits& splits) {
     ASSIGN_OR_RETURN(const int64_t rows, Total(picked));
@@ -155,7 +155,7 @@ Status GatherShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Gathers the values' numbers, which tells where each value of the result came from.
+// Gathers the indices of the values, to find the source of each value of the result.
 std::vector<Gradient> GatherGradient(const GradientScope& g) {
   const int inner = g.num_inputs() - 2, outer = g.num_outputs() - 1;
   const Output values = g.x(inner), zero = g.Const<int64_t>(0);
@@ -174,7 +174,7 @@ std::vector<Gradient> GatherGradient(const GradientScope& g) {
 
 OP(RaggedGather) {
   return {
-      .doc = "The rows of a ragged tensor that indices name.",
+      .doc = "Gathers the rows of a ragged tensor at `indices`.",
       .inputs = {{"params_nested_splits", Repeat("PARAMS_RAGGED_RANK", "Tsplits")},
                  {"params_dense_values", "Tvalues"},
                  {"indices", "Tindices"}},

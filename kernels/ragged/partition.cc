@@ -11,7 +11,7 @@ namespace {
 constexpr char kFirstDimSize[] = "FIRST_DIM_SIZE", kValueRowIds[] = "VALUE_ROWIDS",
                kRowSplits[] = "ROW_SPLITS";
 
-// InvalidArgument unless `partition` is one of `rows` rows.
+// InvalidArgument unless `partition` describes `rows` rows.
 Status CheckPartition(const RowPartition& partition, int64_t rows) {
   const Dims& numbers = partition.numbers;
   if (!std::is_sorted(numbers.begin(), numbers.end())) {
@@ -72,7 +72,7 @@ StatusOr<RowPartitions> RowPartitions::FromInputs(const KernelContext& ctx, int 
                                                   const std::vector<std::string>& types,
                                                   int64_t values) {
   RowPartitions partitions;
-  int64_t items = -1;  // of the level before
+  int64_t items = -1;  // of the previous level
   for (size_t i = 0; i < types.size(); ++i) {
     const Tensor& input = ctx.input(first + static_cast<int>(i));
     if (types[i] == kFirstDimSize) {

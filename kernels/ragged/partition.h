@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The levels of a ragged tensor as RaggedTensorToTensor is given them: how many rows there are
-// (FIRST_DIM_SIZE), and how the items of each level lie in rows: by their splits (ROW_SPLITS), or
-// by the row of each (VALUE_ROWIDS).
+// The levels of a ragged tensor, as inputs of RaggedTensorToTensor. The first input may be the
+// number of rows (FIRST_DIM_SIZE). The items of each level are assigned to rows by row splits
+// (ROW_SPLITS), or by the row of each item (VALUE_ROWIDS).
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace penstock {
 
-// InvalidArgument unless there is a type for each of `count` tensors, the first one says how many
-// rows there are, and no other does.
+// InvalidArgument unless there is a type for each of `count` tensors, the first type gives the
+// number of rows, and no other does.
 Status CheckPartitionTypes(const std::vector<std::string>& types, int count);
-// How many levels they describe.
+// Returns the number of levels that the types describe.
 int RaggedRank(const std::vector<std::string>& types);
 
 struct RowPartition {
@@ -24,9 +24,9 @@ struct RowPartition {
   Dims numbers;  // ascending
 
   int64_t items() const;
-  // The length of the longest row.
+  // Returns the length of the longest row.
   int64_t Width() const;
-  // Calls visit(item, row, place in the row) for each item, in order.
+  // Calls visit(item, row, position in the row) for each item, in order.
   template <class Visit>
   void ForEachItem(const Visit& visit) const {
     if (by_rows) {
@@ -49,8 +49,8 @@ struct RowPartitions {
   int64_t rows = 0;  // of the outermost level
   std::vector<RowPartition> levels;
 
-  // From inputs `first` on, of the types `types`; the items of the last level are `values`.
-  // InvalidArgument where they do not fit one another.
+  // Reads the inputs from `first` on, of types `types`. The last level has `values` items.
+  // InvalidArgument if the inputs do not fit each other.
   static StatusOr<RowPartitions> FromInputs(const KernelContext& ctx, int first,
                                             const std::vector<std::string>& types, int64_t values);
 };

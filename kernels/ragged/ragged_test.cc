@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers are those of TensorFlow 2.21.
+// Tests the ragged ops. The expected numbers are those of TensorFlow 2.21.
 #include <limits>
 
 #include "kernels/array/golden.h"

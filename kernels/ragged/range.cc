@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RaggedRange: for each row the numbers from starts up to limits, deltas apart.
+// RaggedRange: each row holds the numbers from its start up to its limit, by its delta.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// How many numbers lie in [start, limit). InvalidArgument where 64 bits cannot count them.
+// Returns how many numbers are in [start, limit). InvalidArgument if 64 bits cannot count them.
 template <class T>
 StatusOr<int64_t> CountOf(T start, T limit, T delta) {
   if (delta == T(0)) return InvalidArgument("Requires delta != 0");
@@ -34,7 +34,7 @@ StatusOr<int64_t> CountOf(T start, T limit, T delta) {
   return InvalidArgument("Requires ((limit - start) / delta) to fit in 64 bits");
 }
 
-// A vector, or a scalar that stands for as many as there are.
+// A vector, or a scalar that is used for all rows.
 template <class T>
 struct PerRow {
   const T* data;
@@ -79,7 +79,7 @@ class RaggedRangeKernel final : public Kernel {
       T value = inputs[0][row];
       for (int64_t i = splits[row]; i < splits[row + 1]; ++i) {
         *to++ = value;
-        // The number after the last one may not fit in T.
+        // After the last number, adding the delta might overflow T.
         if (i + 1 < splits[row + 1]) value = static_cast<T>(value + inputs[2][row]);
       }
     }
@@ -105,8 +105,8 @@ Status RangeShape(ShapeScope& s) {
 OP(RaggedRange) {
   return {
       .doc =
-          "For each row the numbers from starts up to limits, deltas apart. Scalars stand for "
-          "vectors.",
+          "Returns, in each row, the numbers from its start up to (excluding) its limit, in "
+          "steps of its delta. A scalar is used for all rows.",
       .inputs = {{"starts", "T"}, {"limits", "T"}, {"deltas", "T"}},
       .outputs = {{"rt_nested_splits", "Tsplits"}, {"rt_dense_values", "T"}},
       .types = {{"T",

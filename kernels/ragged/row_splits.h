@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Row splits, by which a ragged tensor knows its rows: row i is items [splits[i], splits[i + 1]) of
-// what they split, which are the rows of the next splits, or of the values.
+// RowSplits: the rows of a ragged tensor. Row i consists of the items [splits[i], splits[i + 1]).
+// The items are the rows of the next, inner splits, or the values.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,16 @@ namespace penstock {
 
 using RowSplits = std::vector<int64_t>;
 
-// Inputs [0, count), outermost first, of a ragged tensor with `values` values. InvalidArgument
-// unless they ascend, between 0 and the number of items; `all`: from 0 to that number.
+// Returns the inputs [0, count), outermost first, as the splits of a ragged tensor with `values`
+// values. InvalidArgument unless each ascends from at least 0 to at most the number of its items;
+// if `all`, from exactly 0 to that number.
 StatusOr<std::vector<RowSplits>> SplitsInputs(const KernelContext& ctx, int count, int64_t values,
                                               bool all);
 
-// An int32 or int64 type for splits, as every op on ragged tensors has it.
+// Returns the type attribute of splits, int32 or int64.
 TypeAttrDef SplitsType();
 
-// Output i: splits. InvalidArgument where they do not fit in its type.
+// Writes splits to output i. InvalidArgument if they do not fit its type.
 Status WriteSplits(KernelContext& ctx, int i, const RowSplits& splits);
 
 }  // namespace penstock

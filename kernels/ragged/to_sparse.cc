@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RaggedTensorToSparse: a ragged tensor as a sparse one, which has all of its values.
+// RaggedTensorToSparse: converts a ragged tensor to a sparse one with all of its values.
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// Calls visit(place) for each value, in order: the row, then the place in it, and so on.
+// Calls visit(place) for each value, in order. A place is the row, the position in the row, and so
+// on.
 template <class Visit>
 void ForEachPlace(const std::vector<RowSplits>& nested, int64_t values, const Visit& visit) {
   const size_t levels = nested.size();
@@ -108,7 +109,7 @@ std::vector<Gradient> ToSparseGradient(const GradientScope& g) {
 
 OP(RaggedTensorToSparse) {
   return {
-      .doc = "A ragged tensor as a sparse one.",
+      .doc = "Converts a ragged tensor to a sparse one.",
       .inputs = {{"rt_nested_splits", Repeat("RAGGED_RANK", "Tsplits")}, {"rt_dense_values", "T"}},
       .outputs = {{"sparse_indices", "int64"},
                   {"sparse_values", "T"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RaggedTensorToTensor: a ragged tensor as a dense one, in which rows are cut or filled up to be
-// equally long.
+// RaggedTensorToTensor: converts a ragged tensor to a dense one; rows are truncated or padded to
+// equal lengths.
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -14,9 +14,10 @@
 namespace penstock {
 namespace {
 
-constexpr int kFirstPartition = 3;  // the inputs before: shape, values, default_value
+constexpr int kFirstPartition = 3;  // after shape, values, default_value
 
-// Output sizes: those asked for, where they are not -1, else what it takes to hold everything.
+// Returns the output's shape: the sizes asked for or, where these are -1, sizes that hold
+// everything.
 StatusOr<Shape> OutputShape(const Tensor& asked, const RowPartitions& partitions,
                             const Shape& values) {
   Dims dims = {partitions.rows};
@@ -43,7 +44,7 @@ StatusOr<Shape> OutputShape(const Tensor& asked, const RowPartitions& partitions
   return Shape::Make(dims);
 }
 
-// default_value broadcast to the shape of one value.
+// Broadcasts default_value to the shape of one value.
 StatusOr<Tensor> DefaultElement(KernelContext& ctx, const Tensor& given, const Shape& values) {
   Shape each = values;
   each.RemoveDim(0);
@@ -71,7 +72,7 @@ StatusOr<Tensor> DefaultElement(KernelContext& ctx, const Tensor& given, const S
   return element;
 }
 
-// For each item the number of the output's row that it goes to, -1 where it is cut off.
+// Returns, for each item, the index of its row in the output, or -1 if it is cut off.
 StatusOr<Tensor> Destinations(KernelContext& ctx, const RowPartitions& partitions,
                               const Shape& output) {
   ASSIGN_OR_RETURN(Tensor places, ctx.Temporary(DType::kInt64, Shape{partitions.rows}));
@@ -136,7 +137,7 @@ Status ToTensorShape(ShapeScope& s) {
   if (!values.known_rank()) return OkStatus();
   const int levels = RaggedRank(types);
   PartialShape out = PartialShape::UnknownOfRank(levels + values.rank());
-  if (!out.known_rank()) return OkStatus();  // no tensor has so many dimensions
+  if (!out.known_rank()) return OkStatus();  // more dimensions than any tensor has
   for (int d = 1; d < values.rank(); ++d) out.set_dim(levels + d, values.dim(d));
   std::vector<int64_t> sizes;
   if (s.ConstantInts(0, &sizes) && static_cast<int>(sizes.size()) == out.rank()) {
@@ -148,7 +149,8 @@ Status ToTensorShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// A ragged tensor of the values' numbers, from 1, tells where each went; 0 is where none did.
+// Converts a ragged tensor of the values' indices, from 1, to find where each value went; 0 is
+// padding.
 std::vector<Gradient> ToTensorGradient(const GradientScope& g) {
   const Output values = g.x(1);
   const auto vector = [&](int32_t value) { return g.Const(Tensor::Vector<int32_t>({value})); };
@@ -178,8 +180,8 @@ std::vector<Gradient> ToTensorGradient(const GradientScope& g) {
 OP(RaggedTensorToTensor) {
   return {
       .doc =
-          "A ragged tensor as a dense one of `shape`, in which -1 stands for as much as is "
-          "needed: rows are cut, or filled up with default_value.",
+          "Converts a ragged tensor to a dense one of the given `shape`; a dimension of -1 "
+          "is as large as needed. Rows are cut, or padded with default_value.",
       .inputs = {{"shape", "Tshape"},
                  {"values", "T"},
                  {"default_value", "T"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Distributions: from blocks of four random words to numbers of a type. Each makes kGroup numbers
-// of one group of blocks, bit by bit as TensorFlow does.
+// Distributions: turn blocks of four random words into numbers of a type. Each makes kGroup numbers
+// from one group of blocks, bit by bit as TensorFlow does.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// [0, 1) from the bits of a mantissa: 1.mantissa - 1.
+// Returns a number in [0, 1) from the bits of a mantissa: 1.mantissa - 1.
 inline float UnitFloat(uint32_t x) {
   return std::bit_cast<float>(0x3f800000u | (x & 0x7fffffu)) - 1;
 }
@@ -31,8 +31,8 @@ inline bfloat16 UnitBfloat16(uint32_t x) {
   return bfloat16(float(bfloat16::FromBits(static_cast<uint16_t>(0x3f80u | (x & 0x7fu)))) - 1);
 }
 
-// Box and Muller's transform: two uniform numbers to two normal ones. The bound keeps log away from
-// zero.
+// The Box-Muller transform: makes two normal numbers from two uniform ones. The bound keeps the
+// argument of log away from zero.
 inline std::array<float, 2> BoxMuller(uint32_t x0, uint32_t x1) {
   const float u = std::max(UnitFloat(x0), 1.0e-7f);
   const auto angle = static_cast<float>(2.0 * std::numbers::pi * UnitFloat(x1));
@@ -46,7 +46,7 @@ inline std::array<double, 2> BoxMuller(uint32_t x0, uint32_t x1, uint32_t x2, ui
   return {std::sin(angle) * radius, std::cos(angle) * radius};
 }
 
-// How many numbers of T one block makes.
+// How many numbers of T are made from one block.
 template <class T>
 inline constexpr int kPerBlock = sizeof(T) == 8 ? 2 : 4;
 template <class T>
@@ -94,7 +94,7 @@ struct UniformInt {
   }
 };
 
-// Integers of all values.
+// Integers uniform over all values of T.
 template <class T>
 struct UniformBits {
   using Result = T;
@@ -124,8 +124,8 @@ struct Normal {
   }
 };
 
-// Normal numbers, those beyond two standard deviations drawn again. Each group has blocks enough of
-// its own that the number of attempts in one does not shift the others.
+// Normal numbers; those beyond two standard deviations are drawn again. Each group has enough
+// blocks of its own, so the number of attempts in one group does not shift the others.
 template <class T>
 struct TruncatedNormal {
   using Result = T;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the distribution of the random ops' numbers, by bounds that a correct op breaks with a
-// probability below 1e-6 (and, seeds being fixed, never).
+// Tests the distributions of the random ops' numbers. A correct op violates a bound with a
+// probability below 1e-6 (and, because the seeds are fixed, always or never).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,9 +37,9 @@ std::vector<double> Sorted(const Tensor& t) {
   return values;
 }
 
-// Kolmogorov and Smirnov: the largest distance between the empirical and the exact distribution
-// stays below 2.6 / sqrt(n) (two-sided p = 2e-6), and `grain`, a bound on the weight of one value
-// of a type with few bits.
+// The Kolmogorov-Smirnov test: the largest distance between the empirical and the exact
+// distribution must be below 2.6 / sqrt(n) (two-sided p = 2e-6) plus `grain`. `grain` bounds the
+// probability of a single value in a type with few bits.
 void ExpectDistribution(const Tensor& t, const std::function<double(double)>& cdf, double grain) {
   const std::vector<double> values = Sorted(t);
   const double n = static_cast<double>(values.size());
@@ -75,7 +75,7 @@ TEST(Distributions, Normal) {
     for (const double v : Sorted(x)) {
       for (int k = 1; k <= 4; ++k) moments[k] += std::pow(v, k) / 1e5;
     }
-    // Five standard errors: 1, sqrt(2), sqrt(15), sqrt(96) over sqrt(n).
+    // Five standard errors, which are 1, sqrt(2), sqrt(15), sqrt(96) over sqrt(n).
     EXPECT_NEAR(moments[1], 0, 5 * 1 / std::sqrt(1e5));
     EXPECT_NEAR(moments[2], 1, 5 * 1.42 / std::sqrt(1e5));
     EXPECT_NEAR(moments[3], 0, 5 * 3.88 / std::sqrt(1e5));
@@ -110,7 +110,7 @@ void CheckInts(T low, T high) {
                           {Longs({50, 1000}), Tensor::Scalar<T>(low), Tensor::Scalar<T>(high)},
                           Seeds(3, 4)}
                        .Run1();
-  // Exact where the range is small, and close enough where it is not.
+  // Exact if the range is small, and close enough if it is large.
   const double range = static_cast<double>(static_cast<std::make_unsigned_t<T>>(high) -
                                            static_cast<std::make_unsigned_t<T>>(low));
   double sum = 0;
@@ -204,7 +204,7 @@ TEST(RandomGamma, HasTheMomentsOfItsAlpha) {
         square += v * v / n;
       }
       const double k = alphas[a];
-      // Variance k; fourth central moment 3 k^2 + 6 k.
+      // The variance is k, the fourth central moment 3 k^2 + 6 k.
       EXPECT_NEAR(mean, k, 5 * std::sqrt(k / n)) << k;
       EXPECT_NEAR(square - mean * mean, k, 6 * std::sqrt((2 * k * k + 6 * k) / n)) << k;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of random ops: one draw with given seeds, and a node that is run step after step.
+// For tests of random ops: draws once with given seeds, or runs a node step after step.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ inline Tensor Draw(const char* op, DType dtype, std::vector<int64_t> shape, int6
   return OpCall{op, {Longs(shape)}, With(Seeds(seed, seed2), "dtype", dtype)}.Run1();
 }
 
-// One kernel, run several times, as a graph that runs step after step.
+// One kernel that is run several times, like a node of a graph that runs step after step.
 class RepeatedOp {
  public:
   RepeatedOp(string_view op, Attrs attrs, std::vector<Tensor> inputs)

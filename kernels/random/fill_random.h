@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FillRandom: an array of random numbers, the same whatever the number of threads. Ends with the
-// step.
+// FillRandom: fills an array with random numbers, which do not depend on the number of threads.
+// Stops when the step is cancelled.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Group g of the numbers is made of the blocks from g * kBlocksPerGroup on.
+// Makes group g of the numbers from the blocks from g * kBlocksPerGroup on.
 template <class Distribution>
 Status FillRandom(const Philox& start, const Distribution& distribution,
                   typename Distribution::Result* out, int64_t count, const StepContext& step) {

@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-// Numbers of a distribution one at a time, each group from its end, as TensorFlow takes them.
+// Returns numbers of a distribution one at a time, taking each group from its end, as TensorFlow
+// does.
 template <class Distribution>
 class OneByOne {
  public:
@@ -32,12 +33,12 @@ class OneByOne {
   size_t left_ = 0;
 };
 
-// One number of shape parameter `alpha` >= 0.
+// Returns one number for the shape parameter `alpha` >= 0.
 double Gamma(double alpha, Philox stream) {
   OneByOne<Normal<double>> normal;
   OneByOne<Uniform<double>> uniform;
   if (alpha == 1) return -std::log1p(-uniform.Next(stream));  // exponential
-  // Below 1 the method works on alpha + 1, and uniform^(1/alpha) corrects for it.
+  // For alpha below 1, draws for alpha + 1 and multiplies by uniform^(1/alpha).
   const bool below_one = alpha < 1;
   const double d = alpha + (below_one ? 2.0 / 3 : -1.0 / 3);
   const double c = 1.0 / 3 / std::sqrt(d);
@@ -47,7 +48,7 @@ double Gamma(double alpha, Philox stream) {
     if (root <= 0) continue;
     const double v = root * root * root;
     const double u = uniform.Next(stream);
-    // The polynomial decides most cases without a logarithm.
+    // In most cases, the polynomial decides without a logarithm.
     if (u < 1 - 0.0331 * (x * x) * (x * x) ||
         std::log(u) < 0.5 * x * x + d * (1 - v + std::log(v))) {
       return below_one ? d * v * std::pow(uniform.Next(stream), 1 / alpha) : d * v;
@@ -66,7 +67,7 @@ class RandomGammaKernel final : public Kernel {
     dims.insert(dims.end(), alphas.shape().dims().begin(), alphas.shape().dims().end());
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
     for (const T alpha : alphas.flat<T>()) {
-      // Also where alpha is NaN: no number would ever be accepted.
+      // Also true if alpha is NaN, for which no number would ever be accepted.
       if (!(static_cast<double>(alpha) >= 0)) {
         return InvalidArgument("alpha must be positive, got ", static_cast<double>(alpha));
       }
@@ -77,7 +78,7 @@ class RandomGammaKernel final : public Kernel {
     const int64_t per_alpha = samples.num_elements(), num_alphas = alphas.num_elements();
     const Philox start = stream_.ReserveForOutputs(shape.num_elements(), *ctx.step().env);
     T* out = output->mutable_data<T>();
-    // Numbers of one alpha lie num_alphas apart.
+    // The numbers of one alpha are num_alphas apart.
     ctx.threads().ParallelFor(shape.num_elements(), 80, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Philox stream = start;
@@ -101,11 +102,11 @@ Status GammaShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// How the samples move with their shape parameters. alpha's dimensions are the last ones of the
-// output, as broadcasting wants them.
+// The derivatives of the samples by their shape parameters. alpha's dimensions are the last ones of
+// the output, so they broadcast.
 std::vector<Gradient> GammaGradient(const GradientScope& g) {
   const DType dtype = g.x(1).dtype();
-  // The derivative is computed in float at least.
+  // The derivative is computed in float or double.
   const auto wide = [&](Output x) { return dtype == DType::kHalf ? Cast(x, DType::kFloat) : x; };
   const Output slope = Call("RandomGammaGrad", {wide(g.x(1)), wide(g.y())});
   const Output dy = g.dy() * (dtype == DType::kHalf ? Cast(slope, dtype) : slope);
@@ -114,7 +115,9 @@ std::vector<Gradient> GammaGradient(const GradientScope& g) {
 
 OP(RandomGamma) {
   return {
-      .doc = "Gamma-distributed numbers, `shape` of them for each shape parameter in alpha.",
+      .doc =
+          "Draws Gamma-distributed numbers: a tensor of `shape` for each shape parameter in "
+          "alpha.",
       .inputs = {{"shape", "S"}, {"alpha", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"S", kIndex}, {"T", {DType::kHalf, DType::kFloat, DType::kDouble}}},

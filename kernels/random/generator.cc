@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RngReadAndSkip, RngSkip: the state of a generator in a variable (tf.random.Generator), a vector
-// of int64: Philox's counter, two numbers, and its key.
+// RngReadAndSkip, RngSkip: advance a generator whose state is a variable (tf.random.Generator), a
+// vector of int64: Philox's counter (two numbers) and its key.
 #include <vector>
 
 #include "core/op/gradient.h"
@@ -15,10 +15,10 @@ namespace {
 
 constexpr int64_t kStateSize = 3;
 constexpr int64_t kPhilox = 1;
-// Blocks that are set aside for each number, as many as any distribution may take.
+// Blocks reserved for each number, enough for every distribution.
 constexpr uint64_t kBlocksPerNumber = 256;
 
-// Takes `count` numbers' worth of blocks off the state.
+// Advances the state by the blocks for `count` numbers; sets `*before` to the old state.
 Status Skip(KernelContext& ctx, uint64_t count, std::vector<int64_t>* before) {
   ASSIGN_OR_RETURN(const int64_t algorithm, IntScalar(ctx.input(1), "alg"));
   if (algorithm != kPhilox) {
@@ -67,9 +67,7 @@ class SkipKernel final : public Kernel {
 
 OP(RngReadAndSkip) {
   return {
-      .doc =
-          "The state of a random number generator, which then is as if delta "
-          "numbers had been taken.",
+      .doc = "Returns the state of a random number generator, and then skips delta numbers.",
       .inputs = {{"resource", "resource"}, {"alg", "int32"}, {"delta", "uint64"}},
       .outputs = {{"value", "int64"}},
       .shape = [](ShapeScope& s) { return SetOutput(s, 0, {kStateSize}); },
@@ -81,7 +79,7 @@ OP(RngReadAndSkip) {
 
 OP(RngSkip) {
   return {
-      .doc = "Leaves out delta numbers of a random number generator.",
+      .doc = "Skips delta numbers of a random number generator.",
       .inputs = {{"resource", "resource"}, {"algorithm", "int64"}, {"delta", "int64"}},
       .shape = NoOutputs,
       .gradient = NoGradient,

@@ -17,7 +17,8 @@
 namespace penstock {
 namespace {
 
-// Running sums of exp(logit - largest logit); classes whose logit is not finite have no weight.
+// Returns running sums of exp(logit - largest logit); classes whose logit is not finite have weight
+// zero.
 template <class T>
 void Accumulate(absl::Span<const T> logits, std::vector<double>* sums) {
   double largest = std::numeric_limits<double>::lowest();
@@ -54,8 +55,8 @@ class MultinomialKernel final : public Kernel {
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     if (shape.num_elements() == 0) return OkStatus();
-    // Each sample takes two numbers; as in TensorFlow as many are reserved as rows of whole blocks
-    // would need.
+    // Each sample uses two numbers. As in TensorFlow, the reserved section is as long as for rows
+    // that consist of complete blocks.
     const int64_t reserved = logits.dim(0) * ((samples + 3) / 4 * 4) * 2;
     const Philox stream = stream_.ReserveForOutputs(reserved, *ctx.step().env);
     if (output->dtype() == DType::kInt32) {
@@ -100,7 +101,7 @@ Status MultinomialShape(ShapeScope& s) {
 
 OP(Multinomial) {
   return {
-      .doc = "num_samples classes per row of logits, drawn with probability softmax(logits).",
+      .doc = "Draws num_samples classes per row of logits, with probabilities softmax(logits).",
       .inputs = {{"logits", "T"}, {"num_samples", "int32"}},
       .outputs = {{"output", "output_dtype"}},
       .types = {{"T", kReal}, {"output_dtype", kIndex, DType::kInt64}},

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParameterizedTruncatedNormal: normal numbers of given mean and deviation between given bounds,
-// for each row of the output its own. By rejection, from whichever proposal is accepted most often
-// for the bounds.
+// ParameterizedTruncatedNormal: normal numbers with a mean, a deviation and bounds for each row of
+// the output. Drawn by rejection, from the proposal that is accepted most often for the bounds.
 //
 // C. P. Robert: Simulation of truncated normal variables. Statistics and Computing 5 (1995).
 #include <cmath>
@@ -41,12 +40,12 @@ T LogOf(T x) {
   return T(std::log(x));
 }
 
-// The parameters of one row. Every operation rounds to T: so the numbers are TensorFlow's.
+// The parameters of one row. Every operation rounds to T, so that the numbers are TensorFlow's.
 template <class T>
 class TruncatedNormalRow {
  public:
   TruncatedNormalRow(T mean, T deviation, T low, T high) : mean_(mean), deviation_(deviation) {
-    // If `low` is -infinity, or both bounds lie below the mean, everything is mirrored.
+    // If `low` is -infinity, or both bounds are below the mean, everything is mirrored.
     if ((std::isinf(low) && low < T(0)) || high < mean) {
       std::swap(low, high);
       deviation_ = -deviation_;
@@ -55,7 +54,7 @@ class TruncatedNormalRow {
     high_ = (high - mean) / deviation_;
   }
 
-  // Numbers from `stream`; false if too many attempts in a row fail.
+  // Draws numbers from `stream`; returns false if too many successive attempts fail.
   bool Fill(Philox& stream, T* out, int64_t count) {
     const T kFar = Rounded<T>(1.3);
     if ((low_ < -kFar && high_ >= T(0)) || (high_ > kFar && low_ <= T(0))) {
@@ -144,7 +143,7 @@ class ParameterizedTruncatedNormalKernel final : public Kernel {
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     const int64_t count = shape.num_elements();
-    if (alike) {  // the rows that TensorFlow makes of them: so much of the stream is taken
+    if (alike) {  // rows of 100, as in TensorFlow: they determine how much of the stream is used
       row = 100;
       rows = (count + row - 1) / row;
     }
@@ -174,7 +173,7 @@ class ParameterizedTruncatedNormalKernel final : public Kernel {
   }
 
  private:
-  // Whether all rows have the same parameters.
+  // Returns whether all rows have the same parameters.
   static StatusOr<bool> CheckParameters(const KernelContext& ctx, int64_t rows) {
     bool alike = true;
     for (int i = 1; i <= 4; ++i) {
@@ -202,8 +201,8 @@ Status ParameterizedShape(ShapeScope& s) {
 OP(ParameterizedTruncatedNormal) {
   return {
       .doc =
-          "Normal numbers of a mean and standard deviation, truncated to [minval, maxval]; one "
-          "of each parameter for all, or one for each row.",
+          "Draws normal numbers of a given mean and standard deviation, truncated to "
+          "[minval, maxval]. Each parameter is a scalar, or has one element for each row.",
       .inputs = {{"shape", "T"},
                  {"means", "dtype"},
                  {"stdevs", "dtype"},

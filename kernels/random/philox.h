@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Philox4x32-10: a counter-based random number generator. Block i of a stream is a function of the
-// key and the counter alone, so that any thread may make any part of a stream.
+// key and the counter alone, so any thread can generate any section of a stream.
 //
 // J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel Random Numbers: As Easy as 1, 2, 3.
 // SC'11, doi 10.1145/2063384.2063405.
@@ -21,12 +21,13 @@ class Philox {
 
   Philox() = default;
   Philox(Block counter, Key key) : counter_(counter), key_(key) {}
-  // The stream of a pair of seeds: the first is the key, the second the upper half of the counter.
+  // Returns the stream of a pair of seeds: the first is the key, the second the upper half of the
+  // counter.
   static Philox FromSeeds(uint64_t seed, uint64_t seed2) {
     return Philox({0, 0, Low(seed2), High(seed2)}, {Low(seed), High(seed)});
   }
 
-  // The next block; the counter, one number of 128 bits, goes up by one.
+  // Returns the next block and increments the counter, a number of 128 bits.
   Block operator()() {
     Block x = counter_;
     Key k = key_;
@@ -39,7 +40,7 @@ class Philox {
     return x;
   }
 
-  // Leaves `blocks` blocks out.
+  // Skips `blocks` blocks.
   void Skip(uint64_t blocks) {
     const uint64_t low = Join(counter_[0], counter_[1]), sum = low + blocks;
     const uint64_t high = Join(counter_[2], counter_[3]) + (sum < low);
@@ -61,11 +62,11 @@ class Philox {
   Key key_ = {};
 };
 
-// The numbers of a stream one at a time.
+// Reads the numbers of a stream one at a time.
 class PhiloxNumbers {
  public:
   explicit PhiloxNumbers(Philox stream) : stream_(stream) {}
-  // Starts at number `first` of the stream.
+  // Starts at number `first` of the stream; each block has four numbers.
   PhiloxNumbers(Philox stream, uint64_t first) : stream_(stream) {
     stream_.Skip(first / 4);
     for (uint64_t i = 0; i < first % 4; ++i) (*this)();

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// The known-answer vectors that the authors publish with their library (Random123).
+// The known-answer vectors that the authors published with their library (Random123).
 TEST(Philox, KnownAnswers) {
   const Philox::Block zero = {0, 0, 0, 0};
   EXPECT_EQ(Philox(zero, {0, 0})(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of random numbers of a given shape: RandomUniform, RandomUniformInt,
-// RandomStandardNormal, TruncatedNormal.
+// RandomUniform, RandomUniformInt, RandomStandardNormal, TruncatedNormal: tensors of random numbers
+// of a given shape.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -80,7 +80,9 @@ OpDef RandomOp(const char* doc) {
 
 OP(RandomUniform) { return RandomOp("Uniform numbers in [0, 1)."); }
 OP(RandomStandardNormal) { return RandomOp("Normal numbers of mean 0 and standard deviation 1."); }
-OP(TruncatedNormal) { return RandomOp("Standard normal numbers, those beyond +-2 drawn again."); }
+OP(TruncatedNormal) {
+  return RandomOp("Standard normal numbers; those outside [-2, 2] are drawn again.");
+}
 OP(RandomUniformInt) {
   return {
       .doc = "Uniform integers in [minval, maxval).",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomStream: where the kernel of one node takes its random numbers from. Each execution reserves
-// a part of the node's stream for itself, so that repeated runs give new numbers while a graph with
-// seeds gives the same sequence again.
+// RandomStream: the source of random numbers of one node's kernel. Each execution reserves a
+// section of the node's stream. So repeated runs give new numbers, while a graph with seeds gives
+// the same sequence again.
 //
-// The one kernel state that lives across steps: thread-safe, one atomic counter. Steps that run at
-// the same time get distinct parts, in the order in which they come.
+// This is the only kernel state that lives across steps; thread-safe, one atomic counter. Steps
+// that run at the same time get distinct sections, in the order of their calls.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,12 @@ namespace penstock {
 
 class RandomStream {
  public:
-  // Reads the attributes seed and seed2; both 0 means seeds from Env, drawn at the first use.
+  // Reads the attributes seed and seed2. If both are 0, Env provides seeds at the first use.
   Status Init(const KernelInit& node);
-  // The start of a part of `blocks` blocks.
+  // Reserves `blocks` blocks; returns the stream at the first of them.
   Philox Reserve(uint64_t blocks, Env& env);
-  // For ops that draw a number of blocks per output which is not known before: more than enough of
-  // them. TensorFlow reserves as many for all its outputs, so that streams agree with it.
+  // For ops that draw an unknown number of blocks per output: reserves more blocks than they need.
+  // TensorFlow reserves as many for all its outputs, so the streams agree.
   Philox ReserveForOutputs(int64_t outputs, Env& env) {
     return Reserve(static_cast<uint64_t>(outputs) * kBlocksPerOutput, env);
   }

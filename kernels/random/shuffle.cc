@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// Fisher and Yates: each place in turn takes one of those that are left.
+// The Fisher-Yates shuffle: each position takes one of the remaining elements.
 std::vector<int64_t> RandomOrder(int64_t count, PhiloxNumbers numbers) {
   std::vector<int64_t> order(count);
   std::iota(order.begin(), order.end(), 0);
@@ -54,7 +54,7 @@ class RandomShuffleKernel final : public Kernel {
 
 OP(RandomShuffle) {
   return {
-      .doc = "The input with its slices along dimension 0 in random order.",
+      .doc = "Shuffles the slices of the input along dimension 0.",
       .inputs = {{"value", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAllTypes}},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random numbers that are a function of an input `seed`: StatelessRandomUniform,
-// StatelessRandomNormal, StatelessTruncatedNormal, StatelessRandomUniformInt and -FullInt; of a key
-// and a counter made of such a seed: the same with V2.
+// StatelessRandomNormal, StatelessTruncatedNormal, StatelessRandomUniformInt and -FullInt. Their V2
+// forms take a key and a counter made from such a seed.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// One block under a fixed key mixes the two seeds, so that it does not matter which of their bits
-// the caller varies.
+// Mixes the two seeds by one block under a fixed key, so that it does not matter which bits of the
+// seeds differ.
 Philox StreamOf(uint64_t seed0, uint64_t seed1) {
   const Philox::Key fixed = {0x3ec8f720, 0x02461e29};
   const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
@@ -22,10 +22,11 @@ Philox StreamOf(uint64_t seed0, uint64_t seed1) {
   return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});
 }
 
-// The numbers by which the V2 ops name generators.
+// The numbers of the generators in the V2 ops.
 constexpr int32_t kPhilox = 1, kAnyAlgorithm = 3;
 
-// A vector of `count` uint64 words, of which there may be more if it is `at_least`.
+// Returns the uint64 words of a vector of length `count`, or, if `at_least`, of at least that
+// length.
 StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* name, int64_t count,
                                            bool at_least = false) {
   if (tensor.rank() == 1 && (at_least ? tensor.dim(0) >= count : tensor.dim(0) == count)) {
@@ -34,7 +35,7 @@ StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* nam
   return InvalidArgument(name, " must have shape [", count, "], has ", tensor.shape().ToString());
 }
 
-// The first `inputs` of (shape, seed), or of (shape, key, counter, alg).
+// Reads the stream from the first `inputs` inputs: (shape, seed), or (shape, key, counter, alg).
 StatusOr<Philox> StreamOf(const KernelContext& ctx, int inputs) {
   if (inputs == 2) {
     ASSIGN_OR_RETURN(const Dims seed, IntVector(ctx.input(1), "seed", 2));
@@ -165,7 +166,7 @@ OpDef StatelessV2Op(const char* doc) {
   return op;
 }
 
-// `op` for integers in [minval, maxval), which are inputs.
+// Returns `op` for integers in [minval, maxval), which are inputs.
 OpDef InBounds(OpDef op) {
   op.inputs.push_back({"minval", "dtype"});
   op.inputs.push_back({"maxval", "dtype"});
@@ -174,7 +175,7 @@ OpDef InBounds(OpDef op) {
   op.examples[0].inputs.push_back({{.values = {5}}});
   return op;
 }
-// `op` for integers of all bits.
+// Returns `op` for integers over all values of the type.
 OpDef OfAllBits(OpDef op) {
   op.types[0] = {
       "dtype", {DType::kInt32, DType::kInt64, DType::kUint32, DType::kUint64}, DType::kUint64};
@@ -193,21 +194,24 @@ OpDef KeyCounterOp(const char* doc) {
   };
 }
 OpDef KeyCounterAlgOp() {
-  OpDef op = KeyCounterOp("What the V2 ops make of a seed, and the number of their generator.");
+  OpDef op = KeyCounterOp(
+      "Returns the key and counter that the V2 ops derive from a seed, and the number "
+      "of their algorithm.");
   op.outputs.push_back({"alg", "int32"});
   return op;
 }
 
 OP(StatelessRandomUniformV2) {
-  return StatelessV2Op("Uniform numbers in [0, 1), of key and counter.");
+  return StatelessV2Op("Uniform numbers in [0, 1), a function of key and counter.");
 }
 
 OP(StatelessRandomNormalV2) {
-  return StatelessV2Op("Standard normal numbers, of key and counter.");
+  return StatelessV2Op("Standard normal numbers, a function of key and counter.");
 }
 
 OP(StatelessTruncatedNormalV2) {
-  return StatelessV2Op("Standard normal numbers within +-2, of key and counter.");
+  return StatelessV2Op(
+      "Standard normal numbers truncated to [-2, 2], a function of key and counter.");
 }
 
 OP(StatelessRandomUniformInt) {
@@ -215,22 +219,27 @@ OP(StatelessRandomUniformInt) {
 }
 
 OP(StatelessRandomUniformIntV2) {
-  return InBounds(StatelessV2Op("Uniform integers in [minval, maxval), of key and counter."));
+  return InBounds(
+      StatelessV2Op("Uniform integers in [minval, maxval), a function of key and counter."));
 }
 
 OP(StatelessRandomUniformFullInt) {
-  return OfAllBits(StatelessOp("Integers of all values, a function of the seed."));
+  return OfAllBits(
+      StatelessOp("Uniform integers over all values of the type, a function of the seed."));
 }
 
 OP(StatelessRandomUniformFullIntV2) {
-  return OfAllBits(StatelessV2Op("Integers of all values, of key and counter."));
+  return OfAllBits(StatelessV2Op(
+      "Uniform integers over all values of the type, a function of key and counter."));
 }
 
-OP(StatelessRandomGetKeyCounter) { return KeyCounterOp("What the V2 ops make of a seed."); }
+OP(StatelessRandomGetKeyCounter) {
+  return KeyCounterOp("Returns the key and counter that the V2 ops derive from a seed.");
+}
 OP(StatelessRandomGetKeyCounterAlg) { return KeyCounterAlgOp(); }
 OP(StatelessRandomGetAlg) {
   return {
-      .doc = "The number of the generator of the V2 ops: Philox's.",
+      .doc = "Returns the number of the algorithm of the V2 ops: Philox.",
       .outputs = {{"alg", "int32"}},
       .shape = ScalarShape,
       .gradient = NoGradient,
@@ -247,7 +256,7 @@ OP(StatelessRandomNormal) {
 }
 
 OP(StatelessTruncatedNormal) {
-  return StatelessOp("Standard normal numbers within +-2, a function of the seed.");
+  return StatelessOp("Standard normal numbers truncated to [-2, 2], a function of the seed.");
 }
 
 template <class T>

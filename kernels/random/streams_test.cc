@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The streams of the random ops, number by number.
+// Tests the streams of the random ops, number by number.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace penstock {
 namespace {
 
 TEST(Streams, AgreeWithTensorFlow) {
-  // The example in the documentation of tf.random.normal: global seed 5, seed 1.
+  // The example in the documentation of tf.random.normal, with global seed 5 and seed 1.
   const Tensor x = Draw("RandomStandardNormal", DType::kFloat, {2, 2}, 5, 1);
   const float expected[] = {-1.3768897f, -0.01258316f, -0.169515f, 1.0824056f};
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(x.data<float>()[i], expected[i], 1e-7) << i;
@@ -98,7 +98,7 @@ TEST(Stateless, V2AgreesWithTensorFlow) {
   EXPECT_TRUE(
       SameTensor(uniform, OpCall{"StatelessRandomUniform", {Ints({3}), Longs({5, 7})}}.Run1()));
   EXPECT_FLOAT_EQ(uniform.data<float>()[0], 0.12039494514465332f);
-  OpCall more = draw("StatelessRandomUniformV2", 3);  // counters than are needed
+  OpCall more = draw("StatelessRandomUniformV2", 3);  // a longer counter than needed
   more.args[2] = Tensor::Vector<uint64_t>({0, 12679354197552641790u, 5});
   EXPECT_TRUE(SameTensor(more.Run1(), uniform));
   EXPECT_NEAR(draw("StatelessTruncatedNormalV2", 3).Run1().data<float>()[2], -0.62441009, 1e-6);
@@ -141,7 +141,7 @@ TEST(RandomShuffle, KeepsEveryRow) {
   for (const DType dtype : kMovedTypes) {
     const Tensor x = Sample(dtype, {257, 3});
     const Tensor y = OpCall{"RandomShuffle", {x}, Seeds(1, 2)}.Run1();
-    // Shuffles the row numbers with the same seeds, which tells where each row went.
+    // Shuffles row indices with the same seeds, to find where each row went.
     Tensor rows(DType::kInt64, {257});
     for (int i = 0; i < 257; ++i) rows.mutable_data<int64_t>()[i] = i;
     const Tensor order = OpCall{"RandomShuffle", {rows}, Seeds(1, 2)}.Run1();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ComputeAccidentalHits: which sampled candidates are true classes of a row.
+// ComputeAccidentalHits: finds the sampled candidates that are true classes of a row.
 #include <limits>
 #include <vector>
 
@@ -27,7 +27,7 @@ class AccidentalHits final : public Kernel {
       return InvalidArgument("sampled_candidates must be a vector, which is typically an output ",
                              "from CandidateSampler; has shape ", candidates.shape().ToString());
     }
-    // For a candidate that was drawn twice, the last place.
+    // If a candidate was drawn twice, its last position.
     absl::flat_hash_map<int64_t, int64_t> places;
     for (int64_t i = 0; i < candidates.dim(0); ++i) places[candidates.data<int64_t>()[i]] = i;
     std::vector<std::pair<int32_t, int64_t>> hits;
@@ -69,8 +69,9 @@ Status HitsShape(ShapeScope& s) {
 OP(ComputeAccidentalHits) {
   return {
       .doc =
-          "The places where a sampled candidate is a true class of a row: the row, the place "
-          "of the candidate, and the lowest float, which added to its logit rules it out.",
+          "Finds the sampled candidates that are true classes of a row. Returns the row, "
+          "the index of the candidate, and the lowest float, which excludes the candidate "
+          "when it is added to its logit.",
       .inputs = {{"true_classes", "int64"}, {"sampled_candidates", "int64"}},
       .outputs = {{"indices", "int32"}, {"ids", "int64"}, {"weights", "float"}},
       .attrs = {{"num_true", Ints{}}, {"seed", 0}, {"seed2", 0}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The candidate samplers: classes drawn once for a whole batch, with how often each, and each true
-// class, is expected among them.
+// The candidate samplers: draw classes once for a whole batch, and return how often each of them,
+// and each true class, is expected among the draws.
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
@@ -18,14 +18,14 @@
 namespace penstock {
 namespace {
 
-// How often a class of this probability is among `candidates` that took `draws`.
+// Returns how often a class of this probability is expected among `candidates` that took `draws`.
 float ExpectedCount(float probability, int64_t candidates, int64_t draws) {
   if (draws == candidates) return probability * static_cast<float>(candidates);
-  // 1 - (1 - p)^draws, without losing small p.
+  // 1 - (1 - p)^draws, accurate for small p.
   return -std::expm1(static_cast<float>(draws) * std::log1p(-probability));
 }
 
-// Shared by the samplers: attributes, checks, outputs.
+// The base of the samplers: attributes, checks, outputs.
 class CandidateSampler : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -68,7 +68,7 @@ class CandidateSampler : public Kernel {
     float* true_counts;
     float* counts;
   };
-  // How many classes there are.
+  // Returns the number of classes.
   virtual StatusOr<int64_t> Range(KernelContext& ctx) = 0;
   virtual Status Sample(KernelContext& ctx, const Batch& batch) = 0;
 
@@ -77,10 +77,10 @@ class CandidateSampler : public Kernel {
   RandomStream stream_;
 };
 
-// Those that draw from a Sampler.
+// The base of kernels that draw from a Sampler.
 class DrawingSampler : public CandidateSampler {
  protected:
-  // Made once, by the first execution that needs it.
+  // Makes the sampler. Called once, by the first execution that needs it.
   virtual StatusOr<std::unique_ptr<Sampler>> MakeSampler(Env& env) const = 0;
 
   StatusOr<int64_t> Range(KernelContext& ctx) override {
@@ -110,8 +110,7 @@ class DrawingSampler : public CandidateSampler {
 
  private:
   Status Draw(KernelContext& ctx, const Batch& batch) ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    // As many numbers as TensorFlow reserves, so that the next step's candidates are the same as
-    // well.
+    // Reserves as many numbers as TensorFlow, so that the next step's candidates are the same, too.
     BoundedNumbers numbers(
         stream_.Reserve(static_cast<uint64_t>(num_sampled_) * 512, *ctx.step().env));
     int64_t draws = num_sampled_;
@@ -130,7 +129,7 @@ class DrawingSampler : public CandidateSampler {
     return OkStatus();
   }
 
-  // The number of draws that it took.
+  // Draws distinct classes; returns the number of draws that it took.
   StatusOr<int64_t> DrawUnique(KernelContext& ctx, BoundedNumbers* numbers, int64_t* candidates)
       ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     constexpr int64_t kDrawsBetweenLooks = 1 << 16;
@@ -140,7 +139,7 @@ class DrawingSampler : public CandidateSampler {
     for (int64_t found = 0; found < num_sampled_; ++draws) {
       const int64_t candidate = sampler_->Draw(*numbers);
       if (drawn.insert(candidate).second) candidates[found++] = candidate;
-      // The rarest classes may take a while.
+      // Drawing the rarest classes may take long, so this checks for cancellation.
       const Cancellation* cancellation = ctx.step().cancellation;
       if (draws % kDrawsBetweenLooks == 0 && cancellation != nullptr && cancellation->cancelled()) {
         return cancellation->status();
@@ -200,7 +199,7 @@ class FixedUnigramSampler final : public DrawingSampler {
     if (!file_.empty()) {
       ASSIGN_OR_RETURN(counts, ReadCounts(env));
     }
-    // The reserved classes are drawn never; of the others, those of this shard.
+    // Reserved classes are never drawn; of the others, only those of this shard.
     std::vector<float> weights;
     for (int64_t id = 0; id < num_reserved_ + static_cast<int64_t>(counts.size()); ++id) {
       if (id < num_reserved_) {
@@ -217,7 +216,7 @@ class FixedUnigramSampler final : public DrawingSampler {
   }
 
  private:
-  // The last column of each line.
+  // Reads the last column of each line.
   StatusOr<std::vector<float>> ReadCounts(Env& env) const {
     ASSIGN_OR_RETURN(const std::string text, env.ReadFile(file_));
     std::vector<float> counts;
@@ -239,7 +238,7 @@ class FixedUnigramSampler final : public DrawingSampler {
   std::vector<float> unigrams_;
 };
 
-// Every class, once.
+// Returns every class once.
 class AllSampler final : public CandidateSampler {
   StatusOr<int64_t> Range(KernelContext&) override { return num_sampled_; }
   Status Sample(KernelContext&, const Batch& batch) override {
@@ -286,13 +285,19 @@ OpDef SamplerOp(const char* doc, std::vector<AttrDef> more = {{"range_max", Ints
   return op;
 }
 
-OP(UniformCandidateSampler) { return SamplerOp("Candidates, all classes alike."); }
+OP(UniformCandidateSampler) {
+  return SamplerOp("Samples candidates; all classes have the same probability.");
+}
 OP(LogUniformCandidateSampler) {
-  return SamplerOp("Candidates by Zipf's law: class k with probability about 1 / (k + 1).");
+  return SamplerOp(
+      "Samples candidates by Zipf's law: class k has a probability of about 1 / (k + "
+      "1).");
 }
 
 OP(LearnedUnigramCandidateSampler) {
-  return SamplerOp("Candidates as often as they were true classes of earlier steps.");
+  return SamplerOp(
+      "Samples candidates with the frequencies that they had as true classes of earlier "
+      "steps.");
 }
 
 OP(ThreadUnsafeUnigramCandidateSampler) {
@@ -300,19 +305,21 @@ OP(ThreadUnsafeUnigramCandidateSampler) {
 }
 
 OP(FixedUnigramCandidateSampler) {
-  return SamplerOp("Candidates by counts from a file (the last column of each line) or a list.",
-                   {{"range_max", Ints{.min = 1}},
-                    {"vocab_file", ""},
-                    {"distortion", 1.0f},
-                    {"num_reserved_ids", 0},
-                    {"num_shards", Ints{.min = 1}, 1},
-                    {"shard", Ints{.min = 0}, 0},
-                    {"unigrams", FloatList{}, std::vector<float>{}}},
-                   {{"range_max", 5}, {"unigrams", std::vector<float>{1, 2, 3, 4, 5}}});
+  return SamplerOp(
+      "Samples candidates with the frequencies given by counts in a file (the last "
+      "column of each line) or in a list.",
+      {{"range_max", Ints{.min = 1}},
+       {"vocab_file", ""},
+       {"distortion", 1.0f},
+       {"num_reserved_ids", 0},
+       {"num_shards", Ints{.min = 1}, 1},
+       {"shard", Ints{.min = 0}, 0},
+       {"unigrams", FloatList{}, std::vector<float>{}}},
+      {{"range_max", 5}, {"unigrams", std::vector<float>{1, 2, 3, 4, 5}}});
 }
 
 OP(AllCandidateSampler) {
-  return SamplerOp("Every class below num_sampled as a candidate.", {}, {});
+  return SamplerOp("Returns every class below num_sampled as a candidate.", {}, {});
 }
 
 struct FromUniform {

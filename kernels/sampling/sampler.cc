@@ -10,7 +10,8 @@
 namespace penstock {
 namespace {
 
-// Numbers below 2^64 mod bound would make small results likelier than others: drawn again.
+// Numbers below 2^64 mod bound are drawn again: they would make small results more likely than
+// others.
 template <class T, class Next>
 T Below(T bound, Next next) {
   if ((bound & (bound - 1)) == 0) return next() & (bound - 1);
@@ -38,7 +39,7 @@ class LogUniformSampler final : public Sampler {
   explicit LogUniformSampler(int64_t range)
       : Sampler(range), log_range_(std::log1p(static_cast<double>(range))) {}
   int64_t Draw(BoundedNumbers& numbers) const override {
-    // The remainder matters where rounding reaches the range itself.
+    // Rounding may give `range` itself; the remainder maps it into the range.
     return (static_cast<int64_t>(std::exp(numbers.UnitDouble() * log_range_)) - 1) % range();
   }
   float Probability(int64_t candidate) const override {
@@ -50,9 +51,9 @@ class LogUniformSampler final : public Sampler {
   const double log_range_;
 };
 
-// Walker's alias method, in Vose's form: a table in which each class shares its slot with at most
-// one other, so that a draw costs two numbers whatever the range. M. D. Vose: A Linear Algorithm
-// for Generating Random Numbers with a Given Distribution. IEEE TSE 17 (1991).
+// Walker's alias method, in Vose's form: each slot of a table belongs to one class and at most one
+// other. So a draw uses two numbers for any range. M. D. Vose: A Linear Algorithm for Generating
+// Random Numbers with a Given Distribution. IEEE TSE 17 (1991).
 class WeightedSampler final : public Sampler {
  public:
   explicit WeightedSampler(std::vector<float> weights)
@@ -75,8 +76,8 @@ class WeightedSampler final : public Sampler {
 
  private:
   struct Slot {
-    float share;    // of the class itself
-    int32_t alias;  // the class that has the rest
+    float share;    // of the slot's own class
+    int32_t alias;  // the class with the rest of the slot
   };
 
   void MakeSlots(double sum) {
@@ -96,7 +97,7 @@ class WeightedSampler final : public Sampler {
       share[from] -= 1 - share[to];
       (share[from] < 1 ? poor : rich).push_back(from);
     }
-    // Those that are left have a whole slot, but for rounding.
+    // Except for rounding, the remaining classes fill their slots completely.
     for (const auto* left : {&rich, &poor}) {
       for (const int32_t i : *left) share[i] = 1;
     }
@@ -109,7 +110,7 @@ class WeightedSampler final : public Sampler {
   std::vector<Slot> slots_;
 };
 
-// Counts in a Fenwick tree: sums over the first classes, found and changed in log(range).
+// Keeps the counts in a Fenwick tree: finds and changes prefix sums in log(range) steps.
 class LearnedSampler final : public Sampler {
  public:
   explicit LearnedSampler(int64_t range)
@@ -143,7 +144,7 @@ class LearnedSampler final : public Sampler {
 
  private:
   std::vector<int32_t> counts_;
-  std::vector<int32_t> sums_;  // [i]: of the i & -i classes that end with class i - 1
+  std::vector<int32_t> sums_;  // [i]: sum of the (i & -i) classes that end with i - 1
   int32_t total_;
   int64_t step_ = 1;  // the largest power of two in the range
 };
@@ -190,7 +191,7 @@ StatusOr<std::unique_ptr<Sampler>> NewWeightedSampler(std::vector<float> weights
 }
 
 StatusOr<std::unique_ptr<Sampler>> NewLearnedSampler(int64_t range) {
-  // 8 bytes each.
+  // Each takes 8 bytes.
   constexpr int64_t kRangeMax = int64_t{1} << 28;
   if (range <= kRangeMax) return std::make_unique<LearnedSampler>(range);
   return ResourceExhausted("range_max is ", range, ", a learned sampler keeps counts of at most ",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sampler: a distribution over the classes 0..range-1 from which candidates are drawn. Each takes
-// the same numbers of its stream as TensorFlow's of the same name, so that seeds give the same
-// candidates there and here.
+// Sampler: a distribution over the classes 0..range-1 from which candidates are drawn. Each sampler
+// uses its stream as TensorFlow's sampler of the same name does, so that equal seeds give equal
+// candidates.
 //
-// Draw and Probability change nothing and are thread-safe among themselves; Learn needs a lock of
-// the caller's.
+// Draw and Probability change nothing and may be called from several threads at once; Learn needs a
+// lock held by the caller.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// Whole numbers below a bound, without bias.
+// Unbiased random integers below a bound.
 class BoundedNumbers {
  public:
   explicit BoundedNumbers(Philox stream) : numbers_(stream) {}
@@ -40,28 +40,29 @@ class Sampler {
   int64_t range() const { return range_; }
 
   virtual int64_t Draw(BoundedNumbers& numbers) const = 0;
-  // That one Draw gives `candidate`, which is below range().
+  // Returns the probability that one Draw gives `candidate`, which is below range().
   virtual float Probability(int64_t candidate) const = 0;
-  // How many classes Draw can give.
+  // Returns the number of classes that Draw can give.
   virtual int64_t possible() const { return range_; }
-  // Whether Learn changes anything.
+  // Returns whether Learn changes anything.
   virtual bool learns() const { return false; }
-  // These classes were seen.
+  // Tells the sampler that these classes were seen.
   virtual void Learn(absl::Span<const int64_t> classes) {}
 
  private:
   const int64_t range_;
 };
 
-// All classes alike.
+// All classes have the same probability.
 std::unique_ptr<Sampler> NewUniformSampler(int64_t range);
-// P(k) = log((k + 2) / (k + 1)) / log(range + 1): classes sorted by falling frequency.
+// P(k) = log((k + 2) / (k + 1)) / log(range + 1). Suits classes that are sorted by decreasing
+// frequency.
 std::unique_ptr<Sampler> NewLogUniformSampler(int64_t range);
-// Proportional to the weights, one per class. InvalidArgument where one of them is no weight, or
-// none is above zero.
+// Probabilities are proportional to the weights, one per class. InvalidArgument if a weight is
+// negative or not finite, or if no weight is above zero.
 StatusOr<std::unique_ptr<Sampler>> NewWeightedSampler(std::vector<float> weights);
-// Proportional to how often classes were seen, each once before the first. ResourceExhausted where
-// the range is larger than what counts can be kept for.
+// Probabilities are proportional to the number of times that classes were seen, counted from one.
+// ResourceExhausted if the range is too large to keep counts.
 StatusOr<std::unique_ptr<Sampler>> NewLearnedSampler(int64_t range);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Candidates and counts against those that TensorFlow 2.21 gives for the same seeds.
+// Compares candidates and counts with those of TensorFlow 2.21 for the same seeds.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -111,7 +111,7 @@ TEST(Fixed, ReadsCountsFromAFileAndTakesItsShard) {
       "FixedUnigramCandidateSampler",
       Draws(8, false, {{"range_max", 2}, {"num_shards", 2}, {"shard", 1}, {"vocab_file", file}}),
       {Classes({1, 2}, {0, 1})});
-  const Tensor candidates = node.Run();  // b and d; d is never drawn
+  const Tensor candidates = node.Run();  // b and d
   for (const int64_t c : candidates.flat<int64_t>()) EXPECT_EQ(c, 0);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions, sparse with dense, products, rows filled and serialized. The expected numbers are
-// those of TensorFlow 2.21.
+// Tests reductions, ops on a sparse and a dense tensor, products, filling of empty rows, and
+// serialization. The expected numbers are those of TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two sparse tensors of one shape, entry by entry: SparseAdd, SparseAddGrad, SparseSparseMaximum,
-// SparseSparseMinimum.
+// Ops that combine two sparse tensors of one shape entry by entry: SparseAdd, SparseAddGrad,
+// SparseSparseMaximum, SparseSparseMinimum.
 #include <complex>
 
 #include "core/tensor/type_lists.h"
@@ -32,13 +32,14 @@ struct Pair {
     return Pair{std::move(a), std::move(b)};
   }
 
-  // Calls fn(i, j) for every place of either, in order; -1 where one has no entry.
+  // Calls fn(i, j) for every place that a or b has, in order, with the indices of their entries; -1
+  // for a missing entry.
   template <class Fn>
   void ForEachPlace(Fn fn) const {
     Merge(a.indices(), b.indices(), fn);
   }
 
-  // The same for bare indices.
+  // Like ForEachPlace, for two tensors of indices.
   template <class Fn>
   static void Merge(const Tensor& a, const Tensor& b, Fn fn) {
     const int64_t rank = a.dim(1);
@@ -55,7 +56,8 @@ struct Pair {
   }
 };
 
-// The result of combining two entries, as the entry of a tensor that the values are written into.
+// Writes the combined entries as a sparse tensor. `combine` returns false for an entry to leave
+// out.
 template <class T, class Combine>
 Status WriteCombined(KernelContext& ctx, const Pair& pair, Combine combine) {
   const SparseTensor &a = pair.a, &b = pair.b;
@@ -84,7 +86,7 @@ struct MagnitudeOf<std::complex<F>> {
 };
 template <class T>
 auto Magnitude(T x) {
-  if constexpr (std::is_integral_v<T>) {  // of the least number that number, as Abs has it
+  if constexpr (std::is_integral_v<T>) {  // the least number stays, as in Abs
     return x < 0 ? static_cast<T>(-static_cast<Wrapping<T>>(x)) : x;
   } else if constexpr (kIsHalf<T>) {
     return std::abs(float(x));
@@ -93,7 +95,7 @@ auto Magnitude(T x) {
   }
 }
 
-// The threshold as a number of the kind that magnitudes are.
+// Returns the threshold as a number of the type of magnitudes.
 StatusOr<double> Threshold(const Tensor& t) {
   if (t.rank() != 0) {
     return InvalidArgument("The magnitude threshold must be a scalar: got shape ",
@@ -121,7 +123,7 @@ StatusOr<double> Threshold(const Tensor& t) {
   }
 }
 
-// Sums whose magnitude is below the threshold are left out.
+// Leaves out sums whose magnitude is below the threshold.
 template <class T>
 class SparseAddKernel final : public Kernel {
  public:
@@ -155,7 +157,7 @@ using SparseMaximum = SparseExtremumKernel<T, true>;
 template <class T>
 using SparseMinimum = SparseExtremumKernel<T, false>;
 
-// The gradient of each entry of a and b: that of the sum at its place, zero where the sum was left
+// Gives each entry of a and b the gradient of the sum at its place, or zero if the sum was left
 // out.
 class SparseAddGradKernel final : public Kernel {
  public:
@@ -229,13 +231,15 @@ OpDef SparseExtremumOp(const char* doc) {
 
 OP(SparseAdd) {
   return {
-      .doc = "The sum of two sparse tensors, without the entries whose magnitude is below thresh.",
+      .doc =
+          "Adds two sparse tensors, and drops the entries of the sum whose magnitude is "
+          "below thresh.",
       .inputs = Join(Join(SparseArgs("a"), SparseArgs("b")), {{"thresh", "Treal"}}),
       .outputs = SparseArgs("sum"),
       .types = {{"T", kNumber}, {"Treal", kReal}},
       .shape = PairShape,
       .gradient = SparseAddGradient,
-      // The gradient of the gradient op is not defined.
+      // The gradient op has no gradient.
       .examples = {{.inputs =
                         Join(Join(SparseExample(), OtherSparseExample()), ExampleArgs{{{{}, {0}}}}),
                     .check_gradient = false}},
@@ -263,11 +267,15 @@ OP(SparseAddGrad) {
 KERNEL_ANY_TYPE(SparseAddGrad, SparseAddGradKernel);
 
 OP(SparseSparseMaximum) {
-  return SparseExtremumOp("The greater of two sparse tensors at each place that either has.");
+  return SparseExtremumOp(
+      "Returns the larger of two sparse tensors at each index where either has an "
+      "entry; a missing entry counts as zero.");
 }
 
 OP(SparseSparseMinimum) {
-  return SparseExtremumOp("The lesser of two sparse tensors at each place that either has.");
+  return SparseExtremumOp(
+      "Returns the smaller of two sparse tensors at each index where either has an "
+      "entry; a missing entry counts as zero.");
 }
 KERNEL(SparseSparseMaximum, SparseMaximum, REAL_TYPES);
 KERNEL(SparseSparseMinimum, SparseMinimum, REAL_TYPES);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseConcat: sparse tensors joined along one dimension.
+// SparseConcat: concatenates sparse tensors along a dimension.
 #include <algorithm>
 
 #include "kernels/array/elements.h"

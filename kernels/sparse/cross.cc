@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseCross, SparseCrossV2, SparseCrossHashed: every combination of the features of each row, one
-// from each column of a batch; columns are sparse or dense matrices of strings or integers.
-// Combinations are joined strings or hashes of theirs; programs store what they learned under the
-// hashes, so these are TensorFlow's for ever.
+// SparseCross, SparseCrossV2, SparseCrossHashed: combine the features of each row, one from each
+// column of a batch, in every way. Columns are sparse or dense matrices of strings or integers. A
+// combination is a joined string or a hash. Programs store what they learned under the hashes, so
+// these must always be TensorFlow's.
 #include <farmhash.h>
 #include <highwayhash/sip_hash.h>
 
@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// The sparse result: combination k of row i at [i, k], made by join(picks).
+// Writes the sparse result: combination k of row i, made by join(picks), is at [i, k].
 template <class T, class Join>
 Status WriteCombinations(KernelContext& ctx, const FeatureBatch& batch, const Join& join) {
   ASSIGN_OR_RETURN(const std::vector<CrossedRow> rows, CrossedRows(batch));
@@ -58,7 +58,7 @@ std::string JoinFeatures(const std::vector<FeatureColumn>& columns,
   return joined;
 }
 
-// Two fingerprints as one: the mixing of MurmurHash64A (A. Appleby, public domain).
+// Combines two fingerprints by the mixing of MurmurHash64A (A. Appleby, public domain).
 uint64_t Mix(uint64_t a, uint64_t b) {
   constexpr uint64_t kMultiplier = 0xc6a4a7935bd1e995;
   const auto fold = [](uint64_t x) { return x ^ x >> 47; };
@@ -67,7 +67,7 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return fold(fold(hash) * kMultiplier);
 }
 
-// A feature as a number: itself, or its hash.
+// Returns an integer feature itself, and the hash of a string.
 template <class HashString>
 uint64_t HashFeature(const Tensor& values, int64_t i, const HashString& hash) {
   if (values.dtype() == DType::kInt64) return static_cast<uint64_t>(values.data<int64_t>()[i]);
@@ -76,7 +76,7 @@ uint64_t HashFeature(const Tensor& values, int64_t i, const HashString& hash) {
 
 uint64_t FarmHash(const std::string& text) { return util::Fingerprint64(text.data(), text.size()); }
 
-// Without buckets a hash loses what would make it negative.
+// Without buckets, takes the hash modulo 2^63 - 1, so that it is not negative.
 int64_t Bucket(uint64_t hash, int64_t num_buckets) {
   constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   return static_cast<int64_t>(hash % (num_buckets > 0 ? num_buckets : kMax));
@@ -150,8 +150,8 @@ class SparseCrossV2Kernel final : public Kernel {
   int num_sparse_ = 0;
 };
 
-// The inputs after the columns: num_buckets, strong_hash, salt. A strong hash is SipHash-2-4 under
-// the salt. (TensorFlow's process ends where columns of integers are to be hashed strongly.)
+// The inputs after the columns are num_buckets, strong_hash and salt. A strong hash is SipHash-2-4
+// with the salt as key. (TensorFlow's process crashes if columns of integers use the strong hash.)
 class SparseCrossHashedKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return node.Attr("N", &num_sparse_); }
@@ -218,7 +218,9 @@ OpDef CrossOp(const char* doc) {
 }
 
 OpDef SparseCrossOp() {
-  OpDef op = CrossOp("Every combination of the features of each row: joined by _X_, or hashed.");
+  OpDef op = CrossOp(
+      "Returns every combination of the features of each row: the strings joined by "
+      "_X_, or a hash of them.");
   op.outputs = SparseArgs("output", "out_type");
   op.types = {{"out_type", kFeatureTypes}, {"internal_type", kFeatureTypes}};
   op.attrs.push_back({"hashed_output", Bools{}});
@@ -228,14 +230,14 @@ OpDef SparseCrossOp() {
 }
 
 OpDef SparseCrossV2Op() {
-  OpDef op = CrossOp("Every combination of the features of each row, joined by sep.");
+  OpDef op = CrossOp("Returns every combination of the features of each row, joined by sep.");
   op.inputs.push_back({"sep", "string"});
   op.outputs = SparseArgs("output", "string");
   return op;
 }
 
 OpDef SparseCrossHashedOp() {
-  OpDef op = CrossOp("Every combination of the features of each row, as a hash.");
+  OpDef op = CrossOp("Returns a hash of every combination of the features of each row.");
   op.inputs =
       Join(op.inputs, {{"num_buckets", "int64"}, {"strong_hash", "bool"}, {"salt", "int64"}});
   op.outputs = SparseArgs("output", "int64");

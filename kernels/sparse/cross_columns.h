@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The columns of features that SparseCross combines, and the combinations of each row.
+// The feature columns that SparseCross combines, and the combinations of each row.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct FeatureRange {
   int64_t begin, end;
 };
 
-// A column. Only rows with features stand in it.
+// A column of features. Contains only rows that have features.
 struct FeatureColumn {
   Tensor values;
   std::vector<int64_t> rows;  // ascending
@@ -28,7 +28,7 @@ struct FeatureColumn {
     rows.push_back(row);
     features.push_back(of_row);
   }
-  // Those of a row, perhaps none.
+  // Returns the features of a row, which may be none.
   FeatureRange Of(int64_t row) const {
     const auto found = std::lower_bound(rows.begin(), rows.end(), row);
     return found != rows.end() && *found == row ? features[found - rows.begin()]
@@ -51,20 +51,22 @@ struct FeatureBatch {
   }
 };
 
-// Inputs: N indices, N values, N shapes, then dense matrices up to `num_inputs`.
+// Reads the inputs: N indices, N values, N shapes, then dense matrices up to input `num_inputs` -
+// 1.
 StatusOr<FeatureBatch> ReadBatch(const KernelContext& ctx, int num_sparse, int num_inputs);
 
-// A row in which every column has features, and how many combinations of them there are.
+// A row in which every column has features, and the number of their combinations.
 struct CrossedRow {
   int64_t row = 0, count = 1;
   std::vector<FeatureRange> features = {};
 };
 
-// InvalidArgument where there are more combinations than 64 bits can count.
+// Returns the rows in which every column has features. InvalidArgument if there are more
+// combinations than 64 bits can count.
 StatusOr<std::vector<CrossedRow>> CrossedRows(const FeatureBatch& batch);
 
-// Calls visit(picks) for each combination: the number of an element for each column, the last
-// column going through its features first.
+// Calls visit(picks) for each combination. picks[c] is the index of an element of column c; the
+// last column varies fastest.
 template <class Visit>
 void ForEachCombination(const CrossedRow& row, const Visit& visit) {
   std::vector<int64_t> picks;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseFillEmptyRows and SparseFillEmptyRowsGrad.
+// SparseFillEmptyRows and SparseFillEmptyRowsGrad: give each empty row of a sparse tensor a default
+// entry.
 #include "core/tensor/type_lists.h"
 #include "kernels/array/elements.h"
 #include "kernels/engine/functor.h"
@@ -11,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// Outputs: indices, values, which rows were empty, and where each entry went. Entries of a row keep
-// their order.
+// Outputs: indices, values, which rows were empty, and the new index of each entry. Entries of a
+// row keep their order.
 class SparseFillEmptyRowsKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -45,7 +46,7 @@ class SparseFillEmptyRowsKernel final : public Kernel {
     Tensor *indices, *values, *empty, *where;
     RETURN_IF_ERROR(ctx.Allocate(2, Shape{rows}, &empty));
     RETURN_IF_ERROR(ctx.Allocate(3, Shape{x.size()}, &where));
-    // `counts` becomes where the next entry of each row goes.
+    // Turns `counts` into the position of the next entry of each row.
     int64_t n = 0;
     for (int64_t r = 0; r < rows; ++r) {
       empty->mutable_data<bool>()[r] = counts[r] == 0;
@@ -138,8 +139,8 @@ Gradients FillGradient(const GradientScope& g) {
 OP(SparseFillEmptyRows) {
   return {
       .doc =
-          "A sparse tensor with an entry of default_value in the first place of each row (of "
-          "dimension 0) that had none.",
+          "Returns a sparse tensor in which each empty row (of dimension 0) has an entry "
+          "default_value in its first column.",
       .inputs = {{"indices", "int64"},
                  {"values", "T"},
                  {"dense_shape", "int64"},
@@ -151,7 +152,7 @@ OP(SparseFillEmptyRows) {
       .types = {{"T", kAllTypes}},
       .shape = FillShape,
       .gradient = FillGradient,
-      // The gradient of the gradient op is not defined.
+      // The gradient op has no gradient.
       .examples = {{.inputs = {{{{2, 2}, {0, 1, 2, 0}}}, {{{2}}}, {{{2}, {4, 3}}}, {{{}}}},
                     .check_gradient = false}},
   };

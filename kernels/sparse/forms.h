@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the definitions of the sparse ops.
+// Shared by the definitions of the sparse ops: arguments and examples.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace penstock {
 
 using Gradients = std::vector<Gradient>;
 
-// The three arguments of a sparse tensor: prefix_indices, prefix_values, prefix_shape.
+// Returns the three arguments of a sparse tensor: prefix_indices, prefix_values, prefix_shape.
 inline std::vector<ArgDef> SparseArgs(const std::string& prefix, const char* type = "T") {
   const std::string p = prefix.empty() ? "" : prefix + "_";
   return {{p + "indices", "int64"}, {p + "values", type}, {p + "shape", "int64"}};
@@ -25,7 +25,7 @@ inline std::vector<ArgDef> Join(std::vector<ArgDef> a, const std::vector<ArgDef>
   return a;
 }
 
-// Examples: a 2 x 3 tensor with three entries, and another one.
+// Example arguments: a 2 x 3 sparse tensor with three entries, and another such tensor.
 using ExampleArgs = std::vector<std::vector<ExampleTensor>>;
 inline ExampleArgs SparseExample() {
   return {{{{3, 2}, {0, 0, 0, 2, 1, 1}}}, {{{3}}}, {{{2}, {2, 3}}}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseTensorDenseMatMul: the product of a sparse and a dense matrix, each adjoint if so wished.
+// SparseTensorDenseMatMul: the product of a sparse and a dense matrix; each may be replaced by its
+// adjoint.
 #include <complex>
 
 #include "core/tensor/type_lists.h"
@@ -76,7 +77,7 @@ class SparseTensorDenseMatMulKernel final : public Kernel {
   }
 
  private:
-  // In TensorFlow's words: "k (3) from index[1,1] out of bounds (>=3)".
+  // The error has TensorFlow's text: "k (3) from index[1,1] out of bounds (>=3)".
   static Status CheckPlaces(const SparseTensor& a) {
     for (int64_t i = 0; i < a.size(); ++i) {
       for (int d = 0; d < 2; ++d) {
@@ -90,12 +91,12 @@ class SparseTensorDenseMatMulKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Work is cut by columns of the product, so that no two threads add to one element.
+  // Threads own columns of the product, so that no two of them add to the same element.
   static Status Multiply(KernelContext& ctx, const Problem& p, const SparseTensor& a, const T* b,
                          const Shape& shape, T* c) {
     using L = LoopType<T>;
     L* sums;
-    Tensor wide;  // 16-bit floats add up in float
+    Tensor wide;  // 16-bit floats are accumulated in float
     if constexpr (kIsHalf<T>) {
       ASSIGN_OR_RETURN(wide, ctx.Temporary(DType::kFloat, shape));
       sums = wide.mutable_data<float>();
@@ -150,7 +151,7 @@ Gradients MatMulGradient(const GradientScope& g) {
   Output db =
       Call("SparseTensorDenseMatMul", {g.x(0), g.x(1), g.x(2), dy}, {{"adjoint_a", !adjoint_a}});
   if (adjoint_b) db = Adjoint(g, db);
-  // Entry (i, k) of a meets row k of b in row i of the product.
+  // Entry (i, k) of a is multiplied by row k of b and added to row i of the product.
   const Output at_0 = Gather(g.x(0), zero, one), at_1 = Gather(g.x(0), one, one);
   const Output b = adjoint_b ? Adjoint(g, g.x(3)) : g.x(3);
   const Output rows = Gather(dy, adjoint_a ? at_1 : at_0, zero);
@@ -168,7 +169,7 @@ const ExampleTensor kPlaces = {{3, 2}, {0, 0, 0, 2, 1, 1}};
 
 OP(SparseTensorDenseMatMul) {
   return {
-      .doc = "The product of the sparse matrix a and the dense matrix b, or of their adjoints.",
+      .doc = "Multiplies the sparse matrix a and the dense matrix b, or their adjoints.",
       .inputs = {{"a_indices", "Tindices"}, {"a_values", "T"}, {"a_shape", "int64"}, {"b", "T"}},
       .outputs = {{"product", "T"}},
       .types = {{"T", TypesOf<PRODUCT_TYPES>()}, {"Tindices", kIndex, DType::kInt64}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseReduceSum, SparseReduceMax, their forms with a sparse result, and SparseSoftmax.
+// SparseReduceSum, SparseReduceMax, their forms with sparse results, and SparseSoftmax.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -15,11 +15,11 @@
 namespace penstock {
 namespace {
 
-// Entries grouped by the coordinates that stay.
+// The entries grouped by their coordinates in the kept dimensions.
 struct Groups {
   std::vector<bool> reduced;   // per dimension
-  Dims kept;                   // sizes of the dimensions that stay
-  Dims output;                 // the same, or with ones for the others
+  Dims kept;                   // sizes of the dimensions that are not reduced
+  Dims output;                 // `kept`; with keep_dims also 1 for each reduced one
   std::vector<int64_t> order;  // entries, group by group
   std::vector<int64_t> ends;   // of each group, in `order`
   std::vector<int64_t> place;  // of each group in the dense result
@@ -78,7 +78,7 @@ struct MaxFn {
   }
 };
 
-// One result per group.
+// Computes one result per group.
 template <class T, class Fold>
 std::vector<T> FoldGroups(const SparseTensor& x, const Groups& g) {
   using L = LoopType<T>;
@@ -145,7 +145,7 @@ using ReduceMax = SparseReduceKernel<T, MaxFn, false>;
 template <class T>
 using ReduceMaxSparse = SparseReduceKernel<T, MaxFn, true>;
 
-// Softmax over the entries of each row; places without an entry do not count.
+// Softmax over the entries of each row; places without an entry are ignored.
 template <class T>
 class SparseSoftmaxKernel final : public Kernel {
  public:
@@ -176,7 +176,7 @@ class SparseSoftmaxKernel final : public Kernel {
   }
 };
 
-// The sizes of the result, where the shape and the axes are known.
+// Sets the sizes of the result if the shape and the axes are known.
 Status ReduceShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const int64_t rank, SparseInputRank(s, 0));
   std::vector<int64_t> shape, axes;
@@ -208,13 +208,13 @@ Status ReduceSparseShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Every entry gets the gradient of its group.
+// Gives every entry the gradient of its group.
 Gradients ReduceSumGradient(const GradientScope& g) {
   const Output shape = Cast(g.x(2), DType::kInt32),
                axes = Reshape(g.x(3), g.Const(Tensor::Vector<int32_t>({-1})));
   const Output rank = SizeOf(shape);
   const Output all = Range(g.Const<int32_t>(0), rank, g.Const<int32_t>(1));
-  // 1 where a dimension was reduced, the size where not.
+  // The size, or 1 if the dimension was reduced.
   const Output positive = Call("FloorMod", {axes + rank, rank});
   const Output kept =
       Call("DynamicStitch", {Outputs{all, positive}, Outputs{shape, OnesLike(positive)}});
@@ -249,23 +249,23 @@ OpDef ReduceOp(const char* doc, const DTypes& types, bool sparse, GradientFn gra
 }  // namespace
 
 OP(SparseReduceSum) {
-  return ReduceOp("The sums of a sparse tensor's entries along axes.", kNumber, false,
+  return ReduceOp("Sums the entries of a sparse tensor along axes.", kNumber, false,
                   ReduceSumGradient);
 }
 
 OP(SparseReduceSumSparse) {
-  return ReduceOp("SparseReduceSum with a sparse result.", kNumber, true, nullptr);
+  return ReduceOp("The same as SparseReduceSum, with a sparse result.", kNumber, true, nullptr);
 }
 
 OP(SparseReduceMax) {
   return ReduceOp(
-      "The greatest of a sparse tensor's entries along axes; zero where "
-      "there is none.",
+      "Returns the largest entries of a sparse tensor along axes; zero if there are "
+      "none.",
       kReal, false, nullptr);
 }
 
 OP(SparseReduceMaxSparse) {
-  return ReduceOp("SparseReduceMax with a sparse result.", kReal, true, nullptr);
+  return ReduceOp("The same as SparseReduceMax, with a sparse result.", kReal, true, nullptr);
 }
 KERNEL(SparseReduceSum, ReduceSum, NUMBER_TYPES);
 KERNEL(SparseReduceSumSparse, ReduceSumSparse, NUMBER_TYPES);
@@ -274,7 +274,9 @@ KERNEL(SparseReduceMaxSparse, ReduceMaxSparse, REAL_TYPES);
 
 OP(SparseSoftmax) {
   return {
-      .doc = "Softmax of each row (the last dimension) over the entries that are there.",
+      .doc =
+          "Returns the softmax of each row (the last dimension) of a sparse tensor over its "
+          "entries; missing entries do not count.",
       .inputs = SparseArgs("sp"),
       .outputs = {{"output", "T"}},
       .types = {{"T", {DType::kFloat, DType::kHalf, DType::kDouble}}},
@@ -284,7 +286,7 @@ OP(SparseSoftmax) {
         return OkStatus();
       },
       .gradient = SoftmaxGradient,
-      // SparseDenseCwiseAdd has no gradient for its dense side.
+      // SparseDenseCwiseAdd, in this gradient, has no gradient for its dense operand.
       .examples = {{.inputs = SparseExample(), .check_gradient = false}},
   };
 }

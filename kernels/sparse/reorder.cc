@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseReorder, SparseReshape: the same entries in another order, or under another shape.
+// SparseReorder, SparseReshape: put the entries in row-major order, or give the tensor another
+// shape.
 #include "kernels/array/arguments.h"
 #include "kernels/sparse/forms.h"
 #include "kernels/sparse/sparse_tensor.h"
@@ -19,7 +20,7 @@ class SparseReorderKernel final : public Kernel {
   }
 };
 
-// The dimensions that `wanted`, with at most one -1, stands for.
+// Returns the dimensions `wanted` with the one -1, if any, replaced.
 StatusOr<Dims> Resolve(const Dims& from, Dims wanted) {
   ASSIGN_OR_RETURN(const int64_t size, CheckedProduct(from));
   int unknown = -1;
@@ -112,7 +113,7 @@ Status ReshapeShape(ShapeScope& s) {
 
 OP(SparseReorder) {
   return {
-      .doc = "The entries of a sparse tensor in row-major order.",
+      .doc = "Sorts the entries of a sparse tensor in row-major order.",
       .inputs = SparseArgs("input"),
       .outputs = {{"output_indices", "int64"}, {"output_values", "T"}},
       .types = {{"T", kAllTypes}},
@@ -126,8 +127,8 @@ KERNEL_ANY_TYPE(SparseReorder, SparseReorderKernel);
 OP(SparseReshape) {
   return {
       .doc =
-          "The places of a sparse tensor's entries under another dense shape, in which one "
-          "dimension may be -1.",
+          "Returns the indices of a sparse tensor's entries in another dense shape; one "
+          "dimension of the shape may be -1.",
       .inputs = {{"input_indices", "int64"}, {"input_shape", "int64"}, {"new_shape", "int64"}},
       .outputs = {{"output_indices", "int64"}, {"output_shape", "int64"}},
       .shape = ReshapeShape,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse: sparse tensors as
-// three strings each, so that queues and files can hold them, or as three variants, which datasets
-// hold.
+// SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse: convert a sparse
+// tensor to three strings, which queues and files can hold, or to three variants for datasets, and
+// back.
 #include <algorithm>
 
 #include "kernels/array/elements.h"
@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// Element `i` of a serialized tensor, of strings or variants.
+// Sets element `i` of a serialized tensor, which consists of strings or variants.
 Status SetPart(Tensor* serialized, int64_t i, const Tensor& part) {
   if (serialized->dtype() == DType::kString) {
     serialized->mutable_data<std::string>()[i] = TensorBytes(part);
@@ -44,7 +44,7 @@ class SerializeSparseKernel final : public Kernel {
   }
 };
 
-// Each row of dimension 0 as a sparse tensor of its own.
+// Serializes each row of dimension 0 as a sparse tensor.
 class SerializeManySparseKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -76,8 +76,8 @@ class SerializeManySparseKernel final : public Kernel {
   }
 };
 
-// The sparse tensors of a tensor of strings or variants [..., 3] stacked along as many dimensions
-// in front; the shape is the least that holds them all.
+// Stacks the sparse tensors in a tensor [..., 3] of strings or variants along leading dimensions.
+// The shape is the least that holds all of them.
 template <bool kMatrix>
 class DeserializeSparseKernel final : public Kernel {
  public:
@@ -177,7 +177,7 @@ Status DeserializeShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns all types that a tensor can hold but handles.
+// Returns all types that a tensor can hold except handles.
 DTypes Serializable() {
   DTypes types;
   for (const DType dtype : kAllTypes) {
@@ -202,13 +202,14 @@ OpDef SerializeOp(const char* doc, ShapeFn shape) {
 
 OP(SerializeSparse) {
   return SerializeOp(
-      "A sparse tensor as a vector of three strings: its indices, values "
-      "and shape, each a serialized TensorProto.",
+      "Serializes a sparse tensor as a vector of three strings: its indices, values and "
+      "shape, each a TensorProto.",
       SerializeShape);
 }
 
 OP(SerializeManySparse) {
-  return SerializeOp("Each row of a sparse tensor as three strings.", SerializeManyShape);
+  return SerializeOp("Serializes each row of a sparse tensor as three strings.",
+                     SerializeManyShape);
 }
 KERNEL_ANY_TYPE(SerializeSparse, SerializeSparseKernel);
 KERNEL_ANY_TYPE(SerializeManySparse, SerializeManySparseKernel);
@@ -216,8 +217,8 @@ KERNEL_ANY_TYPE(SerializeManySparse, SerializeManySparseKernel);
 OP(DeserializeSparse) {
   return {
       .doc =
-          "The sparse tensors that a tensor of strings [..., 3] holds, stacked along as many "
-          "dimensions in front.",
+          "Parses a tensor of serialized sparse tensors [..., 3], and stacks them along its "
+          "leading dimensions.",
       .inputs = {{"serialized_sparse", "Tserialized"}},
       .outputs = {{"sparse_indices", "int64"},
                   {"sparse_values", "dtype"},
@@ -231,7 +232,7 @@ OP(DeserializeSparse) {
 
 OP(DeserializeManySparse) {
   return {
-      .doc = "The sparse tensors that a matrix of strings [n, 3] holds, stacked.",
+      .doc = "Parses a matrix of serialized sparse tensors [n, 3], and stacks them.",
       .inputs = {{"serialized_sparse", "string"}},
       .outputs = {{"sparse_indices", "int64"},
                   {"sparse_values", "dtype"},

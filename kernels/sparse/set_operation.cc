@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sets along the last dimension: DenseToDenseSetOperation, DenseToSparseSetOperation,
-// SparseToSparseSetOperation, SetSize. The dimensions before it are the group that a set belongs
-// to.
+// SparseToSparseSetOperation, SetSize. The other dimensions are the group to which a set belongs.
 #include <algorithm>
 #include <map>
 
@@ -16,10 +15,10 @@ namespace {
 const DTypes kSetTypes = {DType::kInt8,  DType::kInt16,  DType::kInt32, DType::kInt64,
                           DType::kUint8, DType::kUint16, DType::kString};
 
-// Sorted, each value once.
+// Sorted, without duplicates.
 template <class T>
 using Set = std::vector<T>;
-// By the row-major number of the group; groups without values are left out.
+// The sets by row-major index of their group; groups without values are left out.
 template <class T>
 struct Sets {
   Dims group_shape;
@@ -54,7 +53,8 @@ StatusOr<Sets<T>> DenseSets(const Tensor& values) {
   return sets;
 }
 
-// From inputs first, first + 1, first + 2. `validate` asks for places in order, too.
+// Reads a sparse tensor from the inputs first, first + 1 and first + 2. `validate` also checks that
+// its places are in order.
 template <class T>
 StatusOr<Sets<T>> SparseSets(const KernelContext& ctx, int first, string_view name, bool validate) {
   ASSIGN_OR_RETURN(const SparseTensor x, SparseTensor::FromInputs(ctx, first, name));
@@ -126,7 +126,7 @@ StatusOr<Sets<T>> Combine(SetOperation operation, const Sets<T>& a, const Sets<T
   return result;
 }
 
-// Outputs 0 to 2: a sparse tensor whose last dimension is that of the largest set.
+// Writes outputs 0 to 2: a sparse tensor whose last dimension is the size of the largest set.
 template <class T>
 Status WriteSets(KernelContext& ctx, const Sets<T>& sets) {
   int64_t n = 0, largest = 0;
@@ -206,7 +206,7 @@ class SetSizeKernel final : public Kernel {
   bool validate_ = true;
 };
 
-// The rank is that of whichever of the sets is known.
+// The rank is that of the first set whose rank is known.
 Status SetOperationShape(ShapeScope& s) {
   int64_t rank = -1;
   const auto learn = [&](int64_t known) -> Status {
@@ -255,18 +255,20 @@ const ExampleArgs kDenseSet = {{{{2, 2}}}};
 }  // namespace
 
 OP(DenseToDenseSetOperation) {
-  return SetOperationDef("The difference, intersection or union of sets that are rows of tensors.",
-                         {{"set1", "T"}, {"set2", "T"}}, Join(kDenseSet, kDenseSet));
+  return SetOperationDef(
+      "Returns the difference, intersection or union of sets; each row of a tensor is a "
+      "set.",
+      {{"set1", "T"}, {"set2", "T"}}, Join(kDenseSet, kDenseSet));
 }
 
 OP(DenseToSparseSetOperation) {
-  return SetOperationDef("DenseToDenseSetOperation with a sparse second set.",
+  return SetOperationDef("The same as DenseToDenseSetOperation, with a sparse second input.",
                          Join({{"set1", "T"}}, SparseArgs("set2")),
                          Join(kDenseSet, SparseExample()));
 }
 
 OP(SparseToSparseSetOperation) {
-  return SetOperationDef("DenseToDenseSetOperation with sparse sets.",
+  return SetOperationDef("The same as DenseToDenseSetOperation, with sparse inputs.",
                          Join(SparseArgs("set1"), SparseArgs("set2")),
                          Join(SparseExample(), OtherSparseExample()));
 }
@@ -278,7 +280,7 @@ PENSTOCK_SET_KERNELS(SparseToSparseSetOperation, SetOperationOp<SetForm::kSparse
 
 OP(SetSize) {
   return {
-      .doc = "How many different values the set of each group has.",
+      .doc = "Counts the distinct values of each set.",
       .inputs = SparseArgs("set"),
       .outputs = {{"size", "int32"}},
       .types = {{"T", kSetTypes}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets and crossed features. The expected numbers are those of TensorFlow 2.21.
+// Tests sets and crossed features. The expected numbers are those of TensorFlow 2.21.
 #include <gmock/gmock.h>
 
 #include "kernels/array/golden.h"
@@ -109,7 +109,7 @@ TEST(SetSize, CountsDifferentValues) {
       .ExpectError("out of bounds");
 }
 
-// Two sparse columns of two rows; the second one of strings or integers.
+// Returns two sparse columns of two rows; the second one holds strings or integers.
 std::vector<std::vector<Tensor>> Columns(const Tensor& second, const std::vector<Tensor>& dense) {
   return {{L({3, 2}, {0, 0, 0, 1, 1, 0}), L({3, 2}, {0, 0, 1, 0, 1, 1})},
           {S({3}, {"a", "b", "c"}), second},
@@ -169,7 +169,7 @@ TEST(SparseCross, JoinsFeatures) {
       S({8},
         {"a-1-x-7", "a-1-y-7", "b-1-x-7", "b-1-y-7", "c-2-z-8", "c-2-w-8", "c-3-z-8", "c-3-w-8"}),
       4);
-  // The first row of the first column is empty: so is that of the result.
+  // The first row of the first column is empty, so that of the result is too.
   const auto crossed = Cross("SparseCross",
                              {{L({1, 2}, {1, 0}), L({2, 2}, {0, 0, 1, 0})},
                               {S({1}, {"a"}), S({2}, {"q", "r"})},

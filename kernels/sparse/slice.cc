@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseSplit, SparseSlice and its gradient: the entries within boxes.
+// SparseSplit, SparseSlice and its gradient: select the entries within boxes.
 #include <algorithm>
 
 #include "kernels/array/arguments.h"
@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// The entries of x within a box, moved to its corner, as outputs at, at + step, at + 2 step.
+// Writes the entries of x within a box, relative to its corner, to the outputs at, at + step, at +
+// 2 step.
 Status WriteBox(KernelContext& ctx, const SparseTensor& x, const Dims& start, const Dims& size,
                 int at, int step) {
   std::vector<int64_t> places, picks;
@@ -19,7 +20,7 @@ Status WriteBox(KernelContext& ctx, const SparseTensor& x, const Dims& start, co
     const Place place = x.place(i);
     bool within = true;
     for (int d = 0; d < x.rank(); ++d) {
-      // Written so that nothing overflows, whatever start is.
+      // This form does not overflow for any start.
       within = within && place[d] >= start[d] &&
                static_cast<uint64_t>(place[d]) - static_cast<uint64_t>(start[d]) <
                    static_cast<uint64_t>(size[d]);
@@ -50,7 +51,7 @@ class SparseSplitKernel final : public Kernel {
           "Input num_split should be between 1 and the splitting dimension size (", length,
           "), got ", pieces);
     }
-    // The first pieces take one more where the length cannot be divided.
+    // If the length is not divisible, the first pieces are longer by one.
     Dims start(x.rank(), 0), size = x.shape();
     for (int i = 0; i < pieces; ++i) {
       size[axis] = length / pieces + (i < length % pieces ? 1 : 0);
@@ -78,7 +79,8 @@ class SparseSliceKernel final : public Kernel {
   }
 };
 
-// The gradient of each kept entry, zero for the others. Outputs are in the order of the inputs.
+// Passes the gradient of each kept entry to it; zero for the others. The outputs have the order of
+// the inputs.
 class SparseSliceGradKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -143,8 +145,8 @@ Status SliceGradShape(ShapeScope& s) {
 OP(SparseSplit) {
   return {
       .doc =
-          "Cuts a sparse tensor into num_split pieces along one dimension; the first ones take "
-          "one more where it cannot be divided.",
+          "Splits a sparse tensor into num_split pieces along one dimension. If the size is "
+          "not divisible, the first pieces have one more.",
       .inputs = {{"split_dim", "int64"}, {"indices", "int64"}, {"values", "T"}, {"shape", "int64"}},
       .outputs = {{"output_indices", Repeat("num_split", "int64")},
                   {"output_values", Repeat("num_split", "T")},
@@ -160,7 +162,9 @@ KERNEL_ANY_TYPE(SparseSplit, SparseSplitKernel);
 
 OP(SparseSlice) {
   return {
-      .doc = "The entries of a sparse tensor within a box.",
+      .doc =
+          "Returns the entries of a sparse tensor within a box, given by its start and "
+          "size.",
       .inputs = Join(SparseArgs(""), {{"start", "int64"}, {"size", "int64"}}),
       .outputs = SparseArgs("output"),
       .types = {{"T", kAllTypes}},
@@ -186,7 +190,7 @@ OP(SparseSliceGrad) {
       .types = {{"T", kNumber}},
       .shape = SliceGradShape,
       .gradient = [](const GradientScope& g) -> Gradients {
-        // Linear: each gradient goes back to the place of its entry in the slice.
+        // The op is linear: each gradient is taken from the place of its entry in the slice.
         const Output zero = g.Const<int32_t>(0);
         const Output numbers = Cast(
             Range(g.Const<int32_t>(1), SizeOf(g.x(0)) + 1.0, g.Const<int32_t>(1)), DType::kInt64);

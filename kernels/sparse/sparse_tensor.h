@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseTensor: three tensors (indices [n, rank], values [n], dense shape [rank]) as one, checked.
-// What all the sparse ops begin with.
+// SparseTensor: three tensors (indices [n, rank], values [n], dense shape [rank]) as one checked
+// object, the argument of all sparse ops.
 //
-// A view: it shares the tensors' buffers. Row i of the indices is the place of value i. The order
-// of rows and whether they are within the shape are checked apart: ops differ in what they need.
+// A view: it shares the tensors' buffers. Row i of the indices is the place of value i. CheckBounds
+// and CheckOrder are separate, because ops differ in what they need.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ using Place = absl::Span<const int64_t>;
 
 class SparseTensor {
  public:
-  // InvalidArgument names `name`_indices, _values or _shape. `name` may be empty. The shape's
-  // product may be more than a dense tensor can hold, not more than int64 can.
+  // InvalidArgument names `name`_indices, _values or _shape; `name` may be empty. The product of
+  // the dense shape may exceed the size of a dense tensor, but must fit in int64.
   static StatusOr<SparseTensor> Make(Tensor indices, Tensor values, const Tensor& shape,
                                      string_view name = "");
-  // From inputs first, first + 1, first + 2.
+  // Reads the inputs first, first + 1 and first + 2.
   static StatusOr<SparseTensor> FromInputs(const KernelContext& ctx, int first,
                                            string_view name = "");
 
@@ -38,11 +38,13 @@ class SparseTensor {
   const Tensor& values() const { return values_; }
   DType dtype() const { return values_.dtype(); }
 
-  // Every place lies within the shape.
+  // InvalidArgument unless every place lies within the shape.
   Status CheckBounds() const;
-  // ... and places are in row-major order, none twice. InvalidArgument in TensorFlow's words.
+  // Also checks that the places are in row-major order without duplicates. InvalidArgument has
+  // TensorFlow's text.
   Status CheckOrder() const;
-  // The numbers of the values in row-major order of their places; equal places keep their order.
+  // Returns the indices of the values in row-major order of their places; values at equal places
+  // keep their order.
   std::vector<int64_t> Order() const;
 
  private:
@@ -50,23 +52,24 @@ class SparseTensor {
   Dims shape_;
 };
 
-// "[0,3]"
+// Returns a text like "[0,3]".
 std::string ToString(Place place);
-// Row-major: negative, zero or positive as a comes before, at or after b.
+// Compares in row-major order: negative, zero or positive if a comes before, at or after b.
 int Compare(Place a, Place b);
 
-// Outputs indices_at (places, [n, rank]) and values_at: values of `from`, in the order of `picks`,
-// at `places` (row after row).
+// Writes the output indices_at: `places` as [n, rank], row after row; and values_at: the values of
+// `from` with the indices `picks`.
 Status WriteEntries(KernelContext& ctx, int indices_at, int values_at,
                     const std::vector<int64_t>& places, int rank, const Tensor& from,
                     const std::vector<int64_t>& picks);
-// Output i: a vector.
+// Writes a vector to output i.
 Status WriteVector(KernelContext& ctx, int i, absl::Span<const int64_t> values);
 
-// For shape functions: checks the ranks of inputs first .. first + 2 against each other and gives
-// the rank of the sparse tensor (-1: unknown).
+// For shape functions: checks that the ranks of inputs first .. first + 2 fit each other, and
+// returns the rank of the sparse tensor (-1: unknown).
 StatusOr<int64_t> SparseInputRank(const ShapeScope& s, int first);
-// Outputs first .. first + 2 (or + 1, where there is no shape) are a sparse tensor.
+// Sets the shapes of outputs first .. first + 2 (first + 1 without a shape) to those of a sparse
+// tensor.
 void SetSparseOutput(ShapeScope& s, int first, int64_t size, int64_t rank, bool with_shape = true);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sparse tensors. The expected numbers are those of TensorFlow 2.21.
+// Tests sparse tensors. The expected numbers are those of TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors as bytes of TensorFlow's TensorProto, as the elements of serialized sparse tensors hold
-// them.
+// Tensors as bytes of TensorFlow's TensorProto, which are the elements of serialized sparse
+// tensors.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace penstock {
 
 // REQUIRES plain elements or strings.
 std::string TensorBytes(const Tensor& tensor);
-// InvalidArgument where the bytes are no TensorProto, or it does not hold what its shape says.
+// InvalidArgument if the bytes are not a TensorProto, or its shape does not fit its content.
 StatusOr<Tensor> TensorFromBytes(const std::string& bytes, Allocator& allocator);
 
 }  // namespace penstock

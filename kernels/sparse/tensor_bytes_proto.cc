@@ -11,7 +11,7 @@ namespace penstock {
 
 namespace {
 
-// Strings as tensor_content has them: all lengths as varints, then all bytes.
+// Encodes strings like tensor_content: all lengths as varints, then all bytes.
 std::string Packed(const Tensor& strings) {
   std::string content;
   {
@@ -23,7 +23,7 @@ std::string Packed(const Tensor& strings) {
   return content;
 }
 
-// False where `content` is not the lengths and bytes of as many strings.
+// Returns false if `content` is not the lengths and bytes of the number of strings in `*strings`.
 bool Unpack(const std::string& content, Tensor* strings) {
   google::protobuf::io::CodedInputStream coded(reinterpret_cast<const uint8_t*>(content.data()),
                                                static_cast<int>(content.size()));
@@ -64,7 +64,7 @@ StatusOr<Tensor> TensorFromBytes(const std::string& bytes, Allocator& allocator)
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
   const int64_t n = shape.num_elements();
   if (dtype == DType::kString) {
-    // Every string has a length at least.
+    // Every string has a length of at least one byte.
     const bool listed = proto.string_val_size() == n;
     const size_t holds = proto.tensor_content().size();
     if (!listed && static_cast<uint64_t>(n) > holds) {
@@ -80,7 +80,8 @@ StatusOr<Tensor> TensorFromBytes(const std::string& bytes, Allocator& allocator)
                            " holds another number of strings");
   }
   if (!IsPlain(dtype)) return InvalidArgument("a serialized tensor of type ", Name(dtype));
-  // Compared this way round, nothing is allocated for a shape that the bytes do not back.
+  // Divides instead of multiplying, and before allocation: a shape may claim more than the bytes
+  // hold.
   if (proto.tensor_content().size() / SizeOf(dtype) != static_cast<size_t>(n) ||
       proto.tensor_content().size() % SizeOf(dtype) != 0) {
     return InvalidArgument("a serialized ", Name(dtype), " tensor of shape ", shape.ToString(),

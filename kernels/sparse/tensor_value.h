@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorValue: a tensor as the value of a variant, as the parts of serialized sparse tensors are.
+// TensorValue: a tensor as the value of a variant. Serialized sparse tensors consist of such
+// variants.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ class TensorValue final : public VariantValue {
  public:
   static constexpr char kTypeName[] = "tensorflow::Tensor";
 
-  // InvalidArgument for a tensor of variants that is nested too deeply.
+  // InvalidArgument if variants are nested too deeply in `tensor`.
   static StatusOr<Variant> Of(Tensor tensor) {
     auto made = std::make_shared<TensorValue>();
     RETURN_IF_ERROR(made->Admit(tensor));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseToDense: a dense tensor with some places set.
+// SparseToDense: a dense tensor with values at the given places and a default elsewhere.
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/sparse/forms.h"
@@ -31,7 +31,7 @@ class SparseToDenseKernel final : public Kernel {
                              ", should be [] or [", n, "]");
     }
     if (filler.rank() != 0) return InvalidArgument("default_value should be a scalar.");
-    // The values are of no interest here.
+    // For the check only: the values are not used.
     ASSIGN_OR_RETURN(const SparseTensor sparse,
                      SparseTensor::Make(places, Tensor(DType::kBool, Shape{n}), Longs(shape)));
     RETURN_IF_ERROR(validate_ ? sparse.CheckOrder() : sparse.CheckBounds());
@@ -49,7 +49,7 @@ class SparseToDenseKernel final : public Kernel {
   }
 
  private:
-  // The places as an int64 matrix: a vector names places in a vector.
+  // Returns the places as an int64 matrix: a vector of indices becomes a column.
   static StatusOr<Tensor> Matrix(const Tensor& indices) {
     const Shape shape = indices.rank() == 2   ? indices.shape()
                         : indices.rank() == 1 ? Shape{indices.dim(0), 1}
@@ -74,7 +74,7 @@ Status ToDenseShape(ShapeScope& s) {
 
 Gradients ToDenseGradient(const GradientScope& g) {
   const Output dense = g.dy();
-  // A scalar or vector of indices is a column of them.
+  // A scalar or vector of indices becomes a column.
   const Output column = Reshape(
       g.x(0),
       Pack({SizeOf(g.x(0)) / Maximum(SizeOf(g.x(1)), g.Const<int32_t>(1)), SizeOf(g.x(1))}));
@@ -89,8 +89,8 @@ Gradients ToDenseGradient(const GradientScope& g) {
 OP(SparseToDense) {
   return {
       .doc =
-          "A tensor of output_shape that holds sparse_values at sparse_indices and default_value "
-          "elsewhere.",
+          "Returns a tensor of output_shape that has sparse_values at sparse_indices and "
+          "default_value elsewhere.",
       .inputs = {{"sparse_indices", "Tindices"},
                  {"output_shape", "Tindices"},
                  {"sparse_values", "T"},

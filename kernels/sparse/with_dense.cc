@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sparse with dense, entry by entry: SparseDenseCwiseAdd, SparseDenseCwiseMul, SparseDenseCwiseDiv,
-// SparseTensorDenseAdd.
+// Ops that combine a sparse and a dense tensor entry by entry: SparseDenseCwiseAdd,
+// SparseDenseCwiseMul, SparseDenseCwiseDiv, SparseTensorDenseAdd.
 #include "core/tensor/type_lists.h"
 #include "kernels/array/arguments.h"
 #include "kernels/engine/functor.h"
@@ -22,7 +22,8 @@ struct MulEntry {
     }
   }
 };
-// Integers have no zero to divide by here; the least one by -1 wraps around.
+// The kernel has checked that integers are not divided by zero; the least integer divided by -1
+// wraps around.
 struct DivEntry {
   template <class L>
   L operator()(L a, L b) const {
@@ -33,7 +34,7 @@ struct DivEntry {
   }
 };
 
-// Returns the strides that lead from a place to its element in the dense operand, which broadcasts.
+// Returns the strides by which a place leads to its element in the dense operand, which broadcasts.
 StatusOr<Dims> BroadcastStrides(const SparseTensor& sparse, const Shape& dense) {
   const int extra = sparse.rank() - dense.rank();
   Dims strides(sparse.rank(), 0);
@@ -86,7 +87,7 @@ using CwiseMul = CwiseKernel<T, MulEntry>;
 template <class T>
 using CwiseDiv = CwiseKernel<T, DivEntry>;
 
-// An int64 copy of an int32 or int64 tensor, or itself.
+// Returns an int32 or int64 tensor as int64, without a copy if it is int64.
 Tensor AsLongs(const Tensor& ints) {
   if (ints.dtype() == DType::kInt64) return ints;
   Tensor wide(DType::kInt64, ints.shape());
@@ -141,8 +142,8 @@ Status DenseAddShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Shared by the gradients of product and quotient: each entry's element of the dense operand, and
-// the way back to it.
+// Shared by the gradients of product and quotient: gathers each entry's element of the dense
+// operand, and adds gradients up to its shape.
 struct DenseSide {
   Output elements, places, shape;
 
@@ -190,22 +191,22 @@ OpDef CwiseOp(const char* doc, GradientFn gradient) {
 
 OP(SparseDenseCwiseAdd) {
   return CwiseOp(
-      "The entries of a sparse tensor plus the elements of a dense one at "
-      "their places; the dense one broadcasts.",
+      "Adds the elements of a dense tensor to the entries of a sparse one at the same "
+      "indices. The dense one broadcasts.",
       nullptr);
 }
 
 OP(SparseDenseCwiseMul) {
   return CwiseOp(
-      "The entries of a sparse tensor times the elements of a dense one "
-      "at their places; the dense one broadcasts.",
+      "Multiplies the entries of a sparse tensor by the elements of a dense one at the "
+      "same indices. The dense one broadcasts.",
       MulGradient);
 }
 
 OP(SparseDenseCwiseDiv) {
   return CwiseOp(
-      "The entries of a sparse tensor divided by the elements of a dense "
-      "one at their places; the dense one broadcasts.",
+      "Divides the entries of a sparse tensor by the elements of a dense one at the "
+      "same indices. The dense one broadcasts.",
       DivGradient);
 }
 KERNEL(SparseDenseCwiseAdd, CwiseAdd, NUMBER_TYPES);
@@ -214,7 +215,9 @@ KERNEL(SparseDenseCwiseDiv, CwiseDiv, NUMBER_TYPES);
 
 OP(SparseTensorDenseAdd) {
   return {
-      .doc = "The sum of a sparse and a dense tensor of one shape; entries may repeat.",
+      .doc =
+          "Adds a sparse tensor and a dense tensor of the same shape. Indices may occur "
+          "several times.",
       .inputs = {{"a_indices", "Tindices"}, {"a_values", "T"}, {"a_shape", "Tindices"}, {"b", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kNumber}, {"Tindices", kIndex}},
@@ -223,6 +226,7 @@ OP(SparseTensorDenseAdd) {
         return {Gradient(), GatherNd(g.dy(), g.x(0)), Gradient(), g.dy()};
       },
       .examples = {{.inputs = Join(SparseExample(), {{{{2, 3}}}})}},
+      .reuses = Reuse::kAny,
   };
 }
 KERNEL(SparseTensorDenseAdd, SparseTensorDenseAddKernel, NUMBER_TYPES);

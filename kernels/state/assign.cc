@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Assignment to whole variables, and adding to them, in both forms.
+// Ops that assign to a full variable, or add to it, in both forms (ref edges and resource handles).
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/tensor/type_lists.h"
@@ -27,8 +27,8 @@ class AssignKernel : public Kernel {
   bool validate_shape_ = true;
 };
 
-// For resources. Here validate_shape compares with the value that the variable has, not with the
-// shape that it was declared with: the first value may have any.
+// For resource variables. validate_shape compares with the shape of the current value, not with the
+// declared shape: the first value may have any shape.
 class AssignVariableKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -66,7 +66,7 @@ class AssignWithKernel : public Kernel {
       }
       T* const to = variable.mutable_data<T>();
       const T* const from = value.data<T>();
-      // About a nanosecond for what memory bandwidth makes of eight bytes read and written.
+      // Memory bandwidth gives about a nanosecond for eight bytes read and written.
       ctx.threads().ParallelFor(value.num_elements(), sizeof(T) / 8.0,
                                 [&](int64_t begin, int64_t end) {
                                   for (int64_t i = begin; i < end; ++i) Fn::Apply(to[i], from[i]);

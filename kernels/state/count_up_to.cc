@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A counter that ends: the old value of a variable, which then grows by one, up to a limit.
+// CountUpTo, ResourceCountUpTo: return the value of a counter variable and increment it; an error
+// once a limit is reached.
 #include <algorithm>
 #include <limits>
 
@@ -42,7 +43,9 @@ class CountUpToKernel : public Kernel {
 
 OP(CountUpTo) {
   return {
-      .doc = "Counts a variable up to a limit; OutOfRange once it is there.",
+      .doc =
+          "Returns the value of a variable and then increases it by one. OutOfRange if it "
+          "has reached the limit.",
       .inputs = {{"ref", Ref("T")}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kIndex}},
@@ -56,7 +59,9 @@ KERNEL(CountUpTo, CountUpToKernel, int32_t, int64_t);
 
 OP(ResourceCountUpTo) {
   return {
-      .doc = "Counts a variable up to a limit; OutOfRange once it is there.",
+      .doc =
+          "Returns the value of a variable and then increases it by one. OutOfRange if it "
+          "has reached the limit.",
       .inputs = {{"resource", "resource"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kIndex}},

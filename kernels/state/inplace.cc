@@ -2,8 +2,8 @@
 //
 // Empty, InplaceUpdate, InplaceAdd, InplaceSub, DeepCopy: tensors that are filled row by row.
 //
-// "In place" is a matter of cost, not of meaning: the input's buffer is written if nobody else
-// holds it, and copied otherwise, so that other readers of the input never see the update.
+// "In place" affects only the cost: the input's buffer is overwritten if no other tensor shares it,
+// and copied otherwise. So other readers of the input never see the update.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -32,7 +32,8 @@ Status CheckRows(const Tensor& x, const Tensor& i, const Tensor& v) {
                          v.shape().ToString());
 }
 
-// Rows of `v` onto rows i of `x`, one after the other. Indices are taken modulo the number of rows.
+// Applies rows of `v` to the rows i of `x`, one after the other. Indices are taken modulo the
+// number of rows.
 class InplaceKernel : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -40,7 +41,8 @@ class InplaceKernel : public Kernel {
     RETURN_IF_ERROR(CheckRows(ctx.input(0), i, v));
     Tensor x = ctx.TakeInput(0);
     if (v.num_elements() > 0 && x.num_elements() > 0) {
-      if (!x.unique() || x.buffer()->allocator() == nullptr) {  // read by others, or foreign
+      // The buffer is shared, or is another library's memory.
+      if (!x.unique() || x.buffer()->allocator() == nullptr) {
         ASSIGN_OR_RETURN(x, x.TryClone());
       }
       const int64_t rows = x.dim(0), row = x.num_elements() / rows;
@@ -76,7 +78,7 @@ using InplaceAddKernel = InplaceArithmeticKernel<AddTo, T>;
 template <class T>
 using InplaceSubKernel = InplaceArithmeticKernel<SubtractFrom, T>;
 
-// Memory of other steps is not shown: without `init`, too, the elements are zeros.
+// Without `init`, too, the elements are zeros: a step must not see the memory of other steps.
 class EmptyKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -118,19 +120,24 @@ OpDef InplaceOp(const char* doc, const DTypes& types) {
       .types = {{"T", types}},
       .shape = SameShape,
       .examples = {{.inputs = {{{{3, 2}}}, {{{2}, {2, 0}}}, {{{2, 2}}}}}},
+      .reuses = Reuse::kFirst,
   };
 }
 
-OP(InplaceUpdate) { return InplaceOp("x with the rows `i` replaced by those of v.", kAnyType); }
+OP(InplaceUpdate) {
+  return InplaceOp("Returns x with its rows `i` replaced by the rows of v.", kAnyType);
+}
 KERNEL_ANY_TYPE(InplaceUpdate, InplaceUpdateKernel);
-OP(InplaceAdd) { return InplaceOp("x with the rows of v added to rows `i`.", kNumber); }
+OP(InplaceAdd) { return InplaceOp("Returns x with the rows of v added to its rows `i`.", kNumber); }
 KERNEL(InplaceAdd, InplaceAddKernel, NUMBER_TYPES);
-OP(InplaceSub) { return InplaceOp("x with the rows of v subtracted from rows `i`.", kNumber); }
+OP(InplaceSub) {
+  return InplaceOp("Returns x with the rows of v subtracted from its rows `i`.", kNumber);
+}
 KERNEL(InplaceSub, InplaceSubKernel, NUMBER_TYPES);
 
 OP(Empty) {
   return {
-      .doc = "A tensor of zeros (empty strings), with `init` or without.",
+      .doc = "Returns a tensor of zeros (or empty strings), whether `init` is set or not.",
       .inputs = {{"shape", "int32"}},
       .outputs = {{"output", "dtype"}},
       .types = {{"dtype", kAnyType}},
@@ -145,7 +152,7 @@ KERNEL_ANY_TYPE(Empty, EmptyKernel);
 
 OP(DeepCopy) {
   return {
-      .doc = "A copy of x in memory of its own.",
+      .doc = "Returns a copy of x in separate memory.",
       .inputs = {{"x", "T"}},
       .outputs = {{"y", "T"}},
       .types = {{"T", kAnyType}},

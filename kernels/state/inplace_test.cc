@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors filled row by row. What is expected, and the words of errors, are TensorFlow 2.21's.
+// Tests tensors that are filled row by row. Expected values and error texts are TensorFlow 2.21's.
 #include "kernels/array/golden.h"
 
 namespace penstock {

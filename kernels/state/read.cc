@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading variables through handles: whole, their shape, some of their rows.
+// Ops that read variables through resource handles: the full value, the shape, or some rows.
 #include <algorithm>
 #include <limits>
 
@@ -23,8 +23,8 @@ class ReadKernel : public Kernel {
   }
 };
 
-// Readers share a variable's buffer here, and updates copy it while they do: there is no copying on
-// read to be turned off.
+// Does nothing: reads share the variable's buffer and do not copy it. Updates copy it while a
+// reader holds it.
 class DisableCopyOnReadKernel : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override { return VariableInput(ctx, 0).status(); }
@@ -59,7 +59,7 @@ class VariableShapeKernel : public Kernel {
   }
 };
 
-// Rows are copied under the variable's lock, so that it need never be copied whole.
+// Copies the rows under the variable's lock, so that updates need not copy the full variable.
 class GatherKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -125,7 +125,7 @@ Status GatherShape(ShapeScope& s) {
 
 std::vector<Gradient> ReadGradient(const GradientScope& g) { return {g.raw_dy()}; }
 
-// The shape of a row. If it is known, the variable's device is not asked for it in each step.
+// Returns the shape of a row. If it is known, steps need not ask the variable's device for it.
 Output RowShape(const GradientScope& g, Output variable_shape) {
   const PartialShape rows = g.y().shape(), indices = g.x(1).shape();
   if (rows.known_rank() && indices.known_rank()) {
@@ -139,7 +139,7 @@ Output RowShape(const GradientScope& g, Output variable_shape) {
                         g.Const(Tensor::Vector<int32_t>({-1}))});
 }
 
-// Row k of dy adds to row indices[k] of the variable.
+// Adds row k of dy to row indices[k] of the variable's gradient.
 std::vector<Gradient> GatherGradient(const GradientScope& g) {
   if (!g.has_dy()) return {Gradient(), Gradient()};
   const Output handle = g.x(0);
@@ -152,7 +152,7 @@ std::vector<Gradient> GatherGradient(const GradientScope& g) {
 
 OP(ReadVariableOp) {
   return {
-      .doc = "The value of a variable, as a snapshot.",
+      .doc = "Returns a snapshot of the value of a variable.",
       .inputs = {{"resource", "resource"}},
       .outputs = {{"value", "dtype"}},
       .types = {{"dtype", kAnyType}},
@@ -160,13 +160,14 @@ OP(ReadVariableOp) {
       .gradient = ReadGradient,
       .stateful = true,
       .only_reads = true,
+      .reads_variable = true,
   };
 }
 KERNEL_ANY_TYPE(ReadVariableOp, ReadKernel);
 
 OP(DisableCopyOnRead) {
   return {
-      .doc = "Promises that the variable is read but sparsely from now on.",
+      .doc = "Declares that the variable will only be read sparsely from now on.",
       .inputs = {{"resource", "resource"}},
       .shape = NoOutputs,
       .gradient = NoGradient,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Updates of rows of a variable by index, shared out among threads.
+// Updates rows of a variable by index, on several threads.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace penstock {
 // A shape seen as rows along dimension 0.
 struct Rows {
   int64_t count = 0;
-  int64_t length = 1;  // elements of each
+  int64_t length = 1;  // elements of each row
 
-  // InvalidArgument for a scalar, which `what` names.
+  // InvalidArgument for a scalar; the error calls it `what`.
   static StatusOr<Rows> Of(const Shape& shape, string_view what) {
     if (shape.rank() == 0) {
       return InvalidArgument(what, " must be at least 1 dimensional, is a scalar");
@@ -28,7 +28,7 @@ struct Rows {
   }
 };
 
-// Calls fn with the elements of an int32 or int64 tensor. REQUIRES one of the two.
+// Calls fn with the elements of a tensor. REQUIRES dtype int32 or int64.
 template <class Fn>
 void VisitIndices(const Tensor& indices, Fn fn) {
   if (indices.dtype() == DType::kInt32) {
@@ -38,15 +38,14 @@ void VisitIndices(const Tensor& indices, Fn fn) {
   }
 }
 
-// Calls update(k, rows[k]) for every k, and before that prefetch(row). Updates of one row happen in
-// order of k, as if all did: the rows, not the updates, are shared out among the threads, so that
-// repeated indices are safe and the result does not depend on the number of threads. `cost_ns` is
-// that of one update.
+// Calls update(k, rows[k]) for every k, and some time before it prefetch(rows[k]). Each row belongs
+// to one thread, which applies its updates in order of k. So repeated indices are safe and the
+// result does not depend on the number of threads. `cost_ns` is the cost of one update.
 template <class Index, class Update, class Prefetch>
 void ForEachRowUpdate(Scheduler& threads, absl::Span<const Index> rows, double cost_ns,
                       Update update, Prefetch prefetch) {
   const int64_t n = static_cast<int64_t>(rows.size());
-  // Rows to look ahead: the latency of memory, about 100 ns, over the cost of a small update.
+  // Rows to prefetch ahead: the latency of memory, about 100 ns, over the cost of a small update.
   constexpr int64_t kAhead = 8;
   const auto part = [&](int64_t part, int64_t parts) {
     for (int64_t k = 0; k < n; ++k) {
@@ -56,7 +55,7 @@ void ForEachRowUpdate(Scheduler& threads, absl::Span<const Index> rows, double c
       }
     }
   };
-  // Below this one thread is done before a second has woken up.
+  // Below this cost, one thread finishes before a second one has woken up.
   constexpr double kSerialNanosMax = 50'000;
   const int64_t parts = n * cost_ns < kSerialNanosMax ? 1 : threads.num_threads();
   if (parts == 1) return part(0, 1);
@@ -65,7 +64,7 @@ void ForEachRowUpdate(Scheduler& threads, absl::Span<const Index> rows, double c
   });
 }
 
-// Asks for the first bytes of a row; the hardware follows by itself once the row is being read.
+// Prefetches the first cache lines of a row; the hardware prefetches the rest once the row is read.
 inline void PrefetchRow(const void* row, int64_t bytes) {
   constexpr int64_t kLine = 64;
   const char* const begin = static_cast<const char*>(row);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a variable updated by index: variable[indices[k]] op= updates[k], or a scalar for every
-// row. Repeated indices are applied in order.
+// Ops that update rows of a variable by index: variable[indices[k]] op= updates[k], or a scalar for
+// every row. Repeated indices are applied in order.
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -81,7 +81,7 @@ Status ScatterShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Both forms of an op.
+// Defines both forms of an op.
 #define SCATTER_OPS(Verb, locking, text, allowed)                                            \
   OP(Scatter##Verb) {                                                                        \
     return {                                                                                 \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slices of a variable updated, and read, by index tuples: variable[indices[k, 0], indices[k, 1],
-// ...] op= updates[k]. Repeated tuples are applied in order.
+// Ops that update, or read, slices of a variable by index tuples: variable[indices[k, 0],
+// indices[k, 1], ...] op= updates[k]. Repeated tuples are applied in order.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/tensor/type_lists.h"
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Returns the slice that each tuple names. Empty tuples name the whole variable.
+// Returns the index of the slice for each tuple. Empty tuples stand for the full variable.
 std::vector<int64_t> SlicesOf(NdIndex list) {
   if (list.slices.empty() && list.slice_elements > 0) list.slices.assign(list.tuples, 0);
   return std::move(list.slices);
@@ -100,7 +100,7 @@ Status GatherNdShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Each slice of dy adds to the slice of the variable that its tuple names.
+// Adds each slice of dy to the slice of the variable's gradient that its tuple names.
 std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
   if (!g.has_dy()) return {Gradient(), Gradient()};
   const Output indices = g.x(1);
@@ -113,7 +113,7 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
   return {Call("ScatterNd", {indices, g.dy(), shape}), Gradient()};
 }
 
-// Both forms of an op.
+// Defines both forms of an op.
 #define SCATTER_ND_OPS(Verb, locking, text, allowed)                                \
   OP(ScatterNd##Verb) {                                                             \
     return {                                                                        \
@@ -154,7 +154,7 @@ KERNEL_ANY_TYPE(ResourceScatterNdUpdate, ScatterNdUpdateKernel);
 
 OP(ResourceGatherNd) {
   return {
-      .doc = "The slices of a variable that the rows of indices name.",
+      .doc = "Returns the slices of a variable at the rows of `indices`.",
       .inputs = {{"resource", "resource"}, {"indices", "Tindices"}},
       .outputs = {{"output", "dtype"}},
       .types = {{"dtype", kAllTypes}, {"Tindices", kIndex}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// variable[rows[k]] op= updates[k]: what the scatter ops share. Only the loop over the elements of
+// variable[rows[k]] op= updates[k]: shared by the scatter ops. Only the loop over the elements of
 // one row is compiled once per type.
 #pragma once
 
@@ -15,11 +15,12 @@
 
 namespace penstock {
 
-// How one row changes, for elements of one type.
+// The operation on one row, for elements of one type.
 struct RowScatter {
-  // Changes `length` elements at `row` by as many at `update`, or by one for all if `scalar`.
+  // Updates `length` elements at `row` with as many elements at `update`, or, if `scalar`, with the
+  // one element there.
   void (*apply)(DType dtype, void* row, const void* update, bool scalar, int64_t length);
-  // InvalidArgument where an integer would be divided by zero. Null: nothing to check.
+  // InvalidArgument if an integer would be divided by zero. Null: nothing to check.
   Status (*check)(const Tensor& updates) = nullptr;
   DType dtype = DType::kInvalid;  // of the elements; kInvalid: any
 };
@@ -34,7 +35,7 @@ void ScatterRow(DType, void* row, const void* update, bool scalar, int64_t lengt
     for (int64_t i = 0; i < length; ++i) Fn::Apply(to[i], from[i]);
   }
 }
-// Replaces elements of any type.
+// Replaces the elements of a row, of any type.
 inline void ReplaceRow(DType dtype, void* row, const void* update, bool scalar, int64_t length) {
   if (scalar) {
     FillElements(dtype, update, row, length);
@@ -57,7 +58,8 @@ constexpr RowScatter ScatterBy() {
   return scatter;
 }
 
-// `updates` holds a row for each of `rows`, or is a scalar for all. REQUIRES everything checked.
+// Applies the updates: `updates` holds a row for each of `rows`, or is a scalar for all. REQUIRES
+// that indices and updates have been checked.
 template <class Index>
 void ScatterRows(Scheduler& threads, const RowScatter& scatter, absl::Span<const Index> rows,
                  const Tensor& updates, int64_t length, Tensor& variable) {
@@ -71,11 +73,11 @@ void ScatterRows(Scheduler& threads, const RowScatter& scatter, absl::Span<const
     apply(dtype, base + row * row_bytes, scalar ? from : from + k * row_bytes, scalar, length);
   };
   const auto prefetch = [=](int64_t row) { PrefetchRow(base + row * row_bytes, row_bytes); };
-  // 5 ns for what is left of a cache miss, then what memory bandwidth gives.
+  // 5 ns for the remaining cost of a cache miss, plus the transfer from memory.
   ForEachRowUpdate(threads, rows, 5 + row_bytes / 8.0, update, prefetch);
 }
 
-// A kernel that is `Base`, given a RowScatter.
+// Makes a kernel of class `Base` that passes a RowScatter to its constructor.
 template <class Base, class Fn, class T>
 class ScatterKernelBy : public Base {
  public:

@@ -15,7 +15,7 @@ std::vector<float> FloatsOf(const Tensor& tensor) {
   return {tensor.flat<float>().begin(), tensor.flat<float>().end()};
 }
 
-// "INVALID_ARGUMENT: the text ..." has that text.
+// Expects a status with this code whose message contains `text`.
 #define EXPECT_ERROR(expression, status_code, text)                                   \
   do {                                                                                \
     const Status status = (expression);                                               \
@@ -23,7 +23,7 @@ std::vector<float> FloatsOf(const Tensor& tensor) {
     EXPECT_NE(std::string(status.message()).find(text), std::string::npos) << status; \
   } while (false)
 
-// Both fronts of variables: references and resources.
+// Runs with both forms of variables: ref edges and resource handles.
 class StateTest : public testing::TestWithParam<bool> {
  protected:
   bool ref() const { return GetParam(); }
@@ -31,7 +31,8 @@ class StateTest : public testing::TestWithParam<bool> {
     return variables_.Handle(name, dtype, std::move(shape), ref());
   }
   Tensor New(const Tensor& value) { return variables_.New(value, ref()); }
-  // Runs the form of a two-input op, "Assign" + "Add" or "AssignAdd" + "VariableOp".
+  // Runs an op of two inputs in the form of the test: "Assign" + "Add", or "AssignAdd" +
+  // "VariableOp".
   Status Run(const std::string& op, const Tensor& handle, const Tensor& value) {
     return variables_.Op(ref() ? op : op + "VariableOp").In(handle).In(value).Run().status();
   }
@@ -92,7 +93,7 @@ TEST_P(StateTest, ContainersKeepVariablesApart) {
   variables_.store()->ClearContainer("there");
   EXPECT_TRUE(Initialized(make("")));
   EXPECT_FALSE(Initialized(make("there")));
-  EXPECT_FALSE(Initialized(there));  // an old handle does not keep the memory
+  EXPECT_FALSE(Initialized(there));  // an old handle does not keep the value alive
 }
 
 TEST_P(StateTest, UninitializedVariablesAreNamed) {
@@ -150,7 +151,7 @@ TEST_P(StateTest, ScatterOps) {
   };
   for (const auto& c : cases) {
     const Tensor handle = New(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
-    // Row 2 twice, in this order; row 1 once.
+    // Updates row 2 twice, in this order, and row 1 once.
     ASSERT_EQ(
         Scatter(c.op, handle, Ints({2, 1, 2}), Tensor::Of<float>({3, 2}, {10, 24, 3, 4, 20, 24})),
         OkStatus());
@@ -249,7 +250,7 @@ TEST_P(StateTest, CountUpTo) {
   EXPECT_EQ(Value(handle).scalar<int64_t>(), 2);
 }
 
-// Every update arrives, and every snapshot is whole.
+// Checks that no update is lost, and that no reader sees half of an update.
 TEST_P(StateTest, ThreadsUpdateOneVariable) {
   constexpr int kThreads = 4, kUpdates = 250;
   const Tensor handle = New(Tensor::Vector(std::vector<float>(1000, 0)));
@@ -284,14 +285,14 @@ TEST(Assign, ChecksShapesWhereAsked) {
   ASSERT_EQ(outputs.status(), OkStatus());
   EXPECT_EQ(&TestVariables::Get((*outputs)[0]), &TestVariables::Get(handle));
   EXPECT_EQ(TestVariables::Value(handle).shape(), Shape({3}));
-  // The kernel itself, where shape inference knows nothing.
+  // Hides the shape, so that the kernel itself has to check.
   Tensor vague = handle.Clone();
   vague.mutable_data<ResourceHandle>()->elements[0].shape = PartialShape();
   EXPECT_ERROR(variables.Op("Assign").In(vague).In(Floats({1})).Run().status(), kInvalidArgument,
                "Assign requires shapes of both tensors to match");
 }
 
-// Compared with TensorFlow 2.21.
+// Expected values are those of TensorFlow 2.21.
 TEST(Assign, AResourceIsComparedWithTheValueItHas) {
   TestVariables variables;
   const Tensor handle = variables.Handle("w", DType::kFloat, {2}, false);
@@ -427,7 +428,7 @@ TEST(TemporaryVariable, StartsAsZeros) {
                           .Run1();
   ASSERT_EQ(handle.status(), OkStatus());
   EXPECT_EQ(FloatsOf(TestVariables::Value(*handle)), FloatsOf(Floats({0, 0})));
-  EXPECT_EQ(variables.store()->List().size(), 0);  // it lives in the step
+  EXPECT_EQ(variables.store()->List().size(), 0);  // it lives within the step
 }
 
 TEST(Kernels, WantHandles) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variables that live within one step: made, assigned in place, and turned into a value.
+// TemporaryVariable, DestroyTemporaryVariable: variables that live within one step.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/array/elements.h"
@@ -71,8 +71,8 @@ class DestroyTemporaryVariableKernel : public Kernel {
 OP(TemporaryVariable) {
   return {
       .doc =
-          "A variable that lives until DestroyTemporaryVariable or the end "
-          "of the step. It starts as zeros.",
+          "Makes a variable of zeros, which exists until DestroyTemporaryVariable or the "
+          "end of the step.",
       .outputs = {{"ref", Ref("dtype")}},
       .types = {{"dtype", kAllTypes}},
       .attrs = {{"shape", Shapes{}}, {"var_name", ""}},
@@ -86,7 +86,7 @@ KERNEL_ANY_TYPE(TemporaryVariable, TemporaryVariableKernel);
 
 OP(DestroyTemporaryVariable) {
   return {
-      .doc = "The value of a temporary variable, which ends.",
+      .doc = "Returns the value of a temporary variable, and deletes the variable.",
       .inputs = {{"ref", Ref("T")}},
       .outputs = {{"value", "T"}},
       .types = {{"T", kAllTypes}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slices of a tensor updated by index tuples, as kernels/state/scatter_nd.cc updates a variable's:
-// TensorScatterUpdate, -Add, -Sub, -Min, -Max, and ScatterNdNonAliasingAdd.
+// TensorScatterUpdate, -Add, -Sub, -Min, -Max, and ScatterNdNonAliasingAdd: update slices of a
+// tensor by index tuples, like kernels/state/scatter_nd.cc for variables.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/tensor/type_lists.h"
@@ -36,7 +36,7 @@ class TensorScatterKernel : public Kernel {
                    input.num_elements());
     }
     if (updates.num_elements() == 0) return OkStatus();
-    // Empty tuples name the whole tensor.
+    // Empty tuples stand for the full tensor.
     if (list.slices.empty()) list.slices.assign(list.tuples, 0);
     const absl::Span<const int64_t> slices = list.slices;
     ScatterRows(ctx.threads(), scatter_, slices, updates, list.slice_elements, *output);
@@ -71,7 +71,7 @@ Status TensorScatterShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The tuples and what becomes of bad ones, for the ops on the same places.
+// The tuples and the policy for bad ones, for calls of ops on the same places.
 class Places {
  public:
   explicit Places(const GradientScope& g)
@@ -106,7 +106,7 @@ std::vector<Gradient> UpdateGradient(const GradientScope& g) {
   return {places.Replace(g.dy(), ZerosLike(g.x(2))), Gradient(), places.Gather(g.dy())};
 }
 
-// Those that are equal share the gradient of the one that was chosen.
+// Elements that equal the chosen one share its gradient.
 std::vector<Gradient> ExtremumGradient(const GradientScope& g) {
   const Places places(g);
   const auto chosen = [](Output x, Output y) { return Cast(Equal(x, y), x.dtype()); };
@@ -127,12 +127,15 @@ OpDef TensorScatterOp(const char* doc, const DTypes& types, GradientFn gradient)
       .gradient = std::move(gradient),
       .examples = {{.inputs = {{{{3, 2}}}, {{{2, 1}, {2, 0}}}, {{{2, 2}}}}},
                    {.inputs = {{{{3, 2}}}, {{{1, 1, 2}, {1, 1}}}, {{{1, 1}}}}}},
+      .reuses = Reuse::kFirst,
   };
 }
 
 OpDef TensorScatterUpdateOp() {
-  OpDef op = TensorScatterOp("`tensor` with the slices that the rows of indices name replaced.",
-                             kAllTypes, UpdateGradient);
+  OpDef op = TensorScatterOp(
+      "Returns `tensor` with the slices at the rows of `indices` replaced by the "
+      "updates.",
+      kAllTypes, UpdateGradient);
   op.types[1].allowed = {DType::kInt16, DType::kInt32, DType::kInt64, DType::kUint16};
   return op;
 }
@@ -141,9 +144,8 @@ OpDef NonAliasingAddOp() {
   DTypes types = kNumber;
   types.push_back(DType::kBool);
   OpDef op = TensorScatterOp(
-      "`input` with updates added to the slices that the rows of indices "
-      "name.",
-      types, AddGradient);
+      "Returns `input` with the updates added to the slices at the rows of `indices`.", types,
+      AddGradient);
   op.inputs[0].name = "input";
   return op;
 }
@@ -154,30 +156,32 @@ OP(TensorScatterUpdate) { return TensorScatterUpdateOp(); }
 KERNEL_ANY_TYPE(TensorScatterUpdate, TensorScatterUpdateKernel);
 
 OP(TensorScatterAdd) {
-  return TensorScatterOp("`tensor` with updates added to the slices that the rows of indices name.",
-                         kNumber, AddGradient);
+  return TensorScatterOp(
+      "Returns `tensor` with the updates added to the slices at the rows of `indices`.", kNumber,
+      AddGradient);
 }
 KERNEL(TensorScatterAdd, TensorScatterAddKernel, NUMBER_TYPES);
 
 OP(TensorScatterSub) {
   return TensorScatterOp(
-      "`tensor` with updates taken from the slices that the rows of indices name.", kNumber,
-      SubGradient);
+      "Returns `tensor` with the updates subtracted from the slices at the rows of "
+      "`indices`.",
+      kNumber, SubGradient);
 }
 KERNEL(TensorScatterSub, TensorScatterSubKernel, NUMBER_TYPES);
 
 OP(TensorScatterMin) {
   return TensorScatterOp(
-      "`tensor`, where the rows of indices name slices the lesser of these and the "
-      "updates.",
+      "Returns `tensor`, with the slices at the rows of `indices` replaced by the "
+      "smaller of the slice and the update.",
       kReal, ExtremumGradient);
 }
 KERNEL(TensorScatterMin, TensorScatterMinKernel, REAL_TYPES);
 
 OP(TensorScatterMax) {
   return TensorScatterOp(
-      "`tensor`, where the rows of indices name slices the greater of these and the "
-      "updates.",
+      "Returns `tensor`, with the slices at the rows of `indices` replaced by the "
+      "larger of the slice and the update.",
       kReal, ExtremumGradient);
 }
 KERNEL(TensorScatterMax, TensorScatterMaxKernel, REAL_TYPES);

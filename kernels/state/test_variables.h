@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TestVariables: variables to run ops on, in tests.
+// TestVariables: variables for tests of ops.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ namespace penstock {
 
 class TestVariables {
  public:
-  // An op that sees the variables.
+  // Returns a runner of an op that can use the variables.
   OpRunner Op(string_view op) { return OpRunner(op, store_); }
 
-  // The handle of a variable that VarHandleOp or VariableV2 makes.
+  // Creates a variable with VarHandleOp or VariableV2 and returns its handle.
   Tensor Handle(const std::string& name, DType dtype, PartialShape shape, bool ref = false) {
     auto handle = Op(ref ? "VariableV2" : "VarHandleOp")
                       .Attr("dtype", dtype)
@@ -28,7 +28,7 @@ class TestVariables {
     CHECK_OK(handle.status());
     return *std::move(handle);
   }
-  // And with a value of its own.
+  // Creates a variable, assigns `value` and returns the handle.
   Tensor New(const Tensor& value, bool ref = false) {
     const std::string name = StrCat("v", next_++);
     const Tensor handle = Handle(name, value.dtype(), value.shape(), ref);

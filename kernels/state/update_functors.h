@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// a = a op b for every element type. Integers wrap around.
+// Functors that compute a = a op b for every element type. Integers wrap around.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// Calls fn on both, as unsigned 64-bit numbers where T is an integer: sums, differences and
-// products are the same modulo 2^n, and nothing overflows.
+// Returns fn(a, b). Integers are passed as unsigned 64-bit numbers: sums, differences and products
+// are then correct modulo 2^n, and nothing overflows.
 template <class T, class Fn>
 T Wrapping(const T& a, const T& b, Fn fn) {
   if constexpr (std::is_integral_v<T>) {
@@ -45,7 +45,7 @@ struct DivideBy {
   template <class T>
   static void Apply(T& a, const T& b) {
     if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-      // The least number divided by -1 does not fit: it wraps to itself.
+      // The least number divided by -1 does not fit in T: it wraps to itself.
       a = b == T(-1) ? static_cast<T>(uint64_t{0} - static_cast<uint64_t>(a))
                      : static_cast<T>(a / b);
     } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that make variables, tell whether they have a value, and drop them.
+// The ops that create variables, tell whether they have a value, and destroy them.
 
 #include "core/base/mutex.h"
 #include "core/op/gradient.h"
@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Finds or makes the variable and hands out its handle. One kernel for both fronts.
+// Finds or creates the variable and outputs its handle, in either form.
 class VariableKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -20,7 +20,7 @@ class VariableKernel : public Kernel {
     RETURN_IF_ERROR(node.Attr("shared_name", &name_));
     if (container_.empty()) container_ = kDefaultContainer;
     if (name_.empty()) name_ = node.name;
-    // Programs older than VariableV2 say "[]" where they do not know the shape.
+    // Programs older than VariableV2 write "[]" for an unknown shape.
     if (node.op.name == "Variable" && shape_.rank() == 0) shape_ = PartialShape();
     return OkStatus();
   }
@@ -43,7 +43,7 @@ class VariableKernel : public Kernel {
         std::shared_ptr<Resource> resource,
         ctx.resources().LookupOrCreate(container_, name_, "Variable", make, ctx.origin()));
     const auto& variable = static_cast<const Variable&>(*resource);
-    if (variable.dtype() != dtype_) {  // another graph made it
+    if (variable.dtype() != dtype_) {  // made by another graph
       return InvalidArgument("variable '", name_, "' exists already, as ", Name(variable.dtype()),
                              " where this node says ", Name(dtype_));
     }
@@ -62,12 +62,12 @@ class VariableKernel : public Kernel {
   PartialShape shape_;
   std::string container_, name_;
 
-  // The handle of the last step, which the next one gets again: looking the variable up by name and
-  // making a handle costs more than most ops.
-  Mutex mu_;  // locked before the store's
+  // The handle of the last step, which the next one returns again: looking the variable up by name
+  // and making a handle costs more than most ops.
+  Mutex mu_;  // locked before the mutex of the store
   Tensor handle_ ABSL_GUARDED_BY(mu_);
   const ResourceStore* store_ ABSL_GUARDED_BY(mu_) = nullptr;
-  const Variable* variable_ ABSL_GUARDED_BY(mu_) = nullptr;  // what handle_ holds
+  const Variable* variable_ ABSL_GUARDED_BY(mu_) = nullptr;  // the variable of handle_
 };
 
 class IsInitializedKernel : public Kernel {
@@ -120,7 +120,7 @@ Status HandleShape(ShapeScope& s) {
 
 OP(Variable) {
   return {
-      .doc = "A variable, as a reference edge. The shape [] means unknown.",
+      .doc = "Makes a variable and returns a reference to it. The shape [] means unknown.",
       .outputs = {{"ref", Ref("dtype")}},
       .types = {{"dtype", kAnyType}},
       .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
@@ -134,7 +134,7 @@ KERNEL_ANY_TYPE(Variable, VariableKernel);
 
 OP(VariableV2) {
   return {
-      .doc = "A variable, as a reference edge.",
+      .doc = "Makes a variable and returns a reference to it.",
       .outputs = {{"ref", Ref("dtype")}},
       .types = {{"dtype", kAnyType}},
       .attrs = {{"shape", Shapes{}}, {"container", ""}, {"shared_name", ""}},
@@ -148,7 +148,7 @@ KERNEL_ANY_TYPE(VariableV2, VariableKernel);
 
 OP(VarHandleOp) {
   return {
-      .doc = "The handle of a variable.",
+      .doc = "Makes a variable and returns its handle.",
       .outputs = {{"resource", "resource"}},
       .types = {{"dtype", kAnyType}},
       .attrs = {{"shape", Shapes{}},
@@ -166,7 +166,7 @@ KERNEL_ANY_TYPE(VarHandleOp, VariableKernel);
 
 OP(IsVariableInitialized) {
   return {
-      .doc = "Whether a variable has been assigned.",
+      .doc = "Returns whether a variable has been assigned.",
       .inputs = {{"ref", Ref("dtype")}},
       .outputs = {{"is_initialized", "bool"}},
       .types = {{"dtype", kAnyType}},
@@ -180,7 +180,7 @@ KERNEL_ANY_TYPE(IsVariableInitialized, IsInitializedKernel);
 
 OP(VarIsInitializedOp) {
   return {
-      .doc = "Whether a variable exists and has been assigned.",
+      .doc = "Returns whether a variable exists and has been assigned.",
       .inputs = {{"resource", "resource"}},
       .outputs = {{"is_initialized", "bool"}},
       .shape = ScalarShape,
@@ -193,7 +193,7 @@ KERNEL_ANY_TYPE(VarIsInitializedOp, IsInitializedKernel);
 
 OP(DestroyResourceOp) {
   return {
-      .doc = "Drops a resource by its handle.",
+      .doc = "Deletes a resource by its handle.",
       .inputs = {{"resource", "resource"}},
       .attrs = {{"ignore_lookup_error", true}},
       .shape = NoOutputs,

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernels on variables share: the variable behind an input, and its shape at graph
+// Shared by kernels on variables: finding the variable of an input, and its shape at graph
 // construction.
 //
-// A resource input and a reference edge both carry a ResourceHandle, so one kernel serves both
-// forms of an op (ScatterAdd and ResourceScatterAdd); where there is an output, it is the handle
-// again.
+// A resource input and a ref edge both carry a ResourceHandle, so one kernel serves both forms of
+// an op (ScatterAdd and ResourceScatterAdd). If the op has an output, it is the same handle.
 #pragma once
 
 #include <memory>
@@ -17,26 +16,27 @@
 
 namespace penstock {
 
-// InvalidArgument where input i is no handle; NotFound where the variable is gone.
+// Returns the variable of input i. InvalidArgument if the input is not a handle; NotFound if the
+// variable does not exist any more.
 StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int i);
-// And where it holds another type than `dtype`.
+// Like VariableInput above; also InvalidArgument if the variable's type is not `dtype`.
 StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int i, DType dtype);
 
-// Changes the one variable of input 0, of type `dtype`, and passes its handle on to output 0 where
-// there is one (reference ops).
+// Updates the variable of input 0, of type `dtype`. If the op has an output 0 (ref ops), sets it to
+// the variable's handle.
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn);
-// As above, for an update of a few rows: `changed` is called after `fn` if somebody wants to know
-// which slices that may have changed.
+// As above, for an update of a few rows. `changed` is called after `fn` if a ChangeWatch needs to
+// know which slices `fn` may have changed.
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn,
                            absl::FunctionRef<Slices()> changed);
 
-// Whether an op's variables are reference edges or resource handles.
+// Whether an op's variables are ref edges or resource handles.
 enum class VariableForm { kRef, kResource };
-// The shape of the value of variable input i, as far as known.
+// Returns the shape of the value of variable input i, as far as it is known.
 PartialShape VariableShape(const ShapeScope& s, int i, VariableForm form);
-// Output 0, where there is one (reference ops), has the shape of the variable.
+// If the op has an output 0 (ref ops), sets its shape to that of the variable.
 void SetVariableOutput(ShapeScope& s, VariableForm form, const PartialShape& shape);
 
 }  // namespace penstock

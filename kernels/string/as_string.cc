@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AsString: numbers as text, by the rules of printf.
+// AsString: formats numbers as text, by the rules of printf.
 #include <cinttypes>
 #include <complex>
 #include <cstdio>
@@ -52,7 +52,7 @@ class AsStringKernel final : public Kernel {
         (fill.size() == 1 && string_view(" +-0#").find(fill[0]) == string_view::npos)) {
       return InvalidArgument("Fill argument not supported: \"", fill, "\"");
     }
-    // Limits widths that come from outside: a width is memory.
+    // Limits widths, which come from outside and take memory.
     constexpr int64_t kMost = 1 << 20;
     if (width > kMost || precision > kMost) {
       return InvalidArgument("width ", width, " and precision ", precision, " must be at most ",
@@ -126,8 +126,8 @@ class AsStringKernel final : public Kernel {
   }
 
   std::string format_;
-  // The format of strings that are padded, and cut, to a width. Unlike printf's it goes on at zero
-  // bytes.
+  // The format for strings that are padded, or cut, to a width. Unlike in printf, zero bytes do not
+  // end a string.
   std::unique_ptr<absl::ParsedFormat<'s'>> padded_;
 };
 
@@ -138,8 +138,9 @@ DTypes Printable() { return TypesOf<NUMBER_TYPES, bool, std::string>(); }
 OP(AsString) {
   return {
       .doc =
-          "Each element as text. `precision`, `width` and `fill` are printf's; floats "
-          "are printed as %f, with `scientific` as %e, with `shortest` as %g.",
+          "Converts each element to a string. `precision`, `width` and `fill` are as in "
+          "printf; floats are printed as %f, with `scientific` as %e, with `shortest` as "
+          "%g.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "string"}},
       .types = {{"T", Printable()}},

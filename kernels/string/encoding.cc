@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EncodeBase64, DecodeBase64 (in the alphabet for the web), DecodeRaw.
+// EncodeBase64, DecodeBase64 (with the URL-safe alphabet), DecodeRaw.
 #include <algorithm>
 #include <cstring>
 
@@ -36,7 +36,7 @@ class DecodeBase64Kernel final : public Kernel {
  private:
   static bool InAlphabet(char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_'; }
 
-  // Padded or not.
+  // Decodes text with or without padding.
   static Status Decode(const std::string& text, std::string* bytes) {
     string_view digits = text;
     for (int i = 0; i < 2 && text.size() % 4 == 0 && !digits.empty() && digits.back() == '='; ++i) {
@@ -53,7 +53,7 @@ class DecodeBase64Kernel final : public Kernel {
   }
 };
 
-// The bytes of strings of one length as numbers, in a dimension of their own.
+// Reinterprets the bytes of strings of equal length as numbers, in a new last dimension.
 class DecodeRawKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return node.Attr("little_endian", &little_); }
@@ -85,7 +85,7 @@ class DecodeRawKernel final : public Kernel {
       std::memcpy(to + i * size, strings[i].data(), size);
     }
     if (dtype == DType::kBool) {
-      // A bool is 0 or 1, whatever the byte was.
+      // Every byte becomes 0 or 1, the only values of a bool.
       for (int64_t i = 0; i < shape.num_elements(); ++i) to[i] = to[i] != 0;
     }
     if (!little_) {
@@ -110,7 +110,7 @@ Status DecodeRawShape(ShapeScope& s) {
 
 OP(EncodeBase64) {
   return {
-      .doc = "Each string in base64, in the alphabet for the web.",
+      .doc = "Encodes each string in the URL-safe alphabet of base64.",
       .inputs = {{"input", "string"}},
       .outputs = {{"output", "string"}},
       .attrs = {{"pad", AttrValue(false)}},
@@ -122,7 +122,7 @@ KERNEL_ANY_TYPE(EncodeBase64, EncodeBase64Kernel);
 
 OP(DecodeBase64) {
   return {
-      .doc = "What each string says in base64, in the alphabet for the web.",
+      .doc = "Decodes each string from the URL-safe alphabet of base64.",
       .inputs = {{"input", "string"}},
       .outputs = {{"output", "string"}},
       .shape = SameShape,
@@ -134,7 +134,7 @@ KERNEL_ANY_TYPE(DecodeBase64, DecodeBase64Kernel);
 
 OP(DecodeRaw) {
   return {
-      .doc = "The bytes of each string as numbers, in a dimension of their own.",
+      .doc = "Converts the bytes of each string to numbers, in an added last dimension.",
       .inputs = {{"bytes", "string"}},
       .outputs = {{"output", "out_type"}},
       .types = {{"out_type",

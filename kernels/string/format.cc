@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StringFormat: a template with tensors put in, as NumPy would print them.
+// StringFormat: fills tensors, printed as by NumPy, into a template.
 #include <algorithm>
 
 #include "absl/strings/str_replace.h"
@@ -19,7 +19,8 @@ class Printer {
   Printer(const Tensor& tensor, int64_t edge)
       : shape_(tensor.shape()),
         flat_(tensor.Reshaped(Shape{tensor.num_elements()})),
-        // No more than there are elements, so that of rows without any no row is printed.
+        // Not more than the number of elements, so that nothing is printed of rows without
+        // elements.
         edge_(edge < 0 ? flat_.num_elements() : std::min(edge, flat_.num_elements())) {}
 
   std::string Text() {
@@ -30,13 +31,13 @@ class Printer {
 
  private:
   std::string Element(int64_t at) const {
-    if (IsComplex(flat_.dtype())) return "?";  // as TensorFlow has it
+    if (IsComplex(flat_.dtype())) return "?";  // as in TensorFlow
     const std::string text = Summarize(flat_.Slice(at, at + 1).Reshaped(Shape()), 1);
     return flat_.dtype() == DType::kString ? StrCat("\"", text, "\"") : text;
   }
 
-  // Elements of the innermost dimension stand apart by a space, rows by a line break, matrices by
-  // two ...; each line is indented to the bracket that it belongs to.
+  // Elements of the innermost dimension are separated by a space, rows by a line break, matrices by
+  // two, and so on; each line is indented to its bracket.
   std::string Separator(int dim) const {
     const int inner = shape_.rank() - 1 - dim;
     return inner == 0 ? " " : StrCat(std::string(inner, '\n'), std::string(dim + 1, ' '));
@@ -103,8 +104,8 @@ class StringFormatKernel final : public Kernel {
 OP(StringFormat) {
   return {
       .doc =
-          "`template` with each `placeholder` replaced by a tensor; of each "
-          "dimension the first and last `summarize` elements (-1: all).",
+          "Returns `template` with each `placeholder` replaced by the text of a tensor: the "
+          "first and last `summarize` elements of each dimension (-1: all).",
       .inputs = {{"inputs", List("T")}},
       .outputs = {{"output", "string"}},
       .attrs = {{"T", TypeList{.min_length = 0}},

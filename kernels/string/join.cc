@@ -56,7 +56,9 @@ Status JoinShape(ShapeScope& s) {
 
 OP(StringJoin) {
   return {
-      .doc = "Joins the strings of all inputs place by place; a scalar goes to each.",
+      .doc =
+          "Joins the strings of all inputs element by element. A scalar is joined to every "
+          "element.",
       .inputs = {{"inputs", Repeat("N", "string")}},
       .outputs = {{"output", "string"}},
       .attrs = {{"N", Ints{.min = 0}}, {"separator", ""}},

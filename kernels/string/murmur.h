@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MurmurHash64A as TensorFlow uses it, with its seed: for buckets of strings, whose numbers
-// programs keep.
+// MurmurHash64A with the seed that TensorFlow uses for hash buckets of strings. Programs store the
+// bucket numbers, so the hash must never change.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// A. Appleby's MurmurHash64A, public domain.
+// MurmurHash64A by A. Appleby, public domain.
 inline uint64_t Murmur64(string_view text) {
   constexpr uint64_t kSeed = 0xDECAFCAFFE, kMultiplier = 0xc6a4a7935bd1e995;
   constexpr int kShift = 47;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StringNGrams: of each row of strings the runs of several widths, joined, with padding at both
+// StringNGrams: joins runs of adjacent strings of each row, in several widths, with padding at both
 // ends.
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace {
 
 using Words = absl::Span<const std::string>;
 
-// All rows together: what a program may ask for is a few words wide.
+// A limit on the words of all rows together; programs ask for grams of a few words.
 constexpr int64_t kWordsMax = int64_t{1} << 28;
 
 class NGramsKernel final : public Kernel {
@@ -52,14 +52,14 @@ class NGramsKernel final : public Kernel {
   }
 
  private:
-  // Words at either end of a row.
+  // Returns the number of padding words at each end of a row.
   int64_t PadWidth(int64_t width) const {
     return padding_ < 0 ? width - 1 : std::min(padding_, width - 1);
   }
   int64_t Count(int64_t words, int64_t width) const {
     return std::max<int64_t>(0, words + 2 * PadWidth(width) - width + 1);
   }
-  // A row that is too short for any width is one gram, if it is to be kept.
+  // Returns true if a row is too short for any width and is to be kept as one gram.
   bool IsShort(int64_t words) const {
     return keep_short_ && words > 0 &&
            std::all_of(widths_.begin(), widths_.end(),
@@ -80,7 +80,7 @@ class NGramsKernel final : public Kernel {
                            splits.back());
   }
 
-  // Output 1; how many grams there are.
+  // Writes output 1, the splits; returns the number of grams.
   StatusOr<int64_t> WriteSplits(KernelContext& ctx, const Dims& splits) const {
     int64_t total = 0, words_of_all = 0;
     Dims ends;
@@ -107,7 +107,7 @@ class NGramsKernel final : public Kernel {
     return total;
   }
 
-  // Returns the place after the last gram.
+  // Writes the grams of a row; returns the position after the last one.
   std::string* Row(Words words, std::string* to) const {
     const auto size = static_cast<int64_t>(words.size());
     for (const int64_t width : widths_) {
@@ -115,12 +115,12 @@ class NGramsKernel final : public Kernel {
       for (int64_t i = 0; i < count; ++i) *to++ = Gram(words, i - padding, width);
     }
     if (widths_.empty() || !IsShort(size)) return to;
-    // This is reached only if there is less padding than the narrowest width needs.
+    // Reached only if the padding is narrower than the narrowest width needs.
     *to++ = Gram(words, -padding_, size + 2 * padding_);
     return to;
   }
 
-  // `width` words from word `first` on; before and after the row there is padding.
+  // Joins `width` words from word `first` on; positions before and after the row are padding.
   std::string Gram(Words words, int64_t first, int64_t width) const {
     std::string gram;
     for (int64_t i = first; i < first + width; ++i) {
@@ -149,9 +149,9 @@ Status NGramsShape(ShapeScope& s) {
 OP(StringNGrams) {
   return {
       .doc =
-          "The runs of ngram_widths strings within each row of a ragged vector of strings, each "
-          "joined by `separator`, with pad_width (-1: as many as are needed) words of padding "
-          "at both ends.",
+          "Returns the n-grams within each row of a ragged tensor of strings, for each n in "
+          "ngram_widths, joined by `separator`. Each row is padded with pad_width words at "
+          "both ends (-1: as many as needed).",
       .inputs = {{"data", "string"}, {"data_splits", "Tsplits"}},
       .outputs = {{"ngrams", "string"}, {"ngrams_splits", "Tsplits"}},
       .types = {{"Tsplits", kIndex, DType::kInt64}},

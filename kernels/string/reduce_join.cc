@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReduceJoin: the strings of one tensor joined along dimensions.
+// ReduceJoin: joins the strings of a tensor along dimensions.
 #include "absl/strings/str_join.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Along several axes the first one named runs fastest; along none, nothing is joined.
+// With several axes, the first one in the list varies fastest; without axes, nothing is joined.
 class ReduceJoinKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -58,7 +58,8 @@ class ReduceJoinKernel final : public Kernel {
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     int64_t count = 1;
     for (const int axis : order) count *= input.dim(axis);
-    // The offset of element `index` of the dimensions `axes`, the last of them fastest.
+    // Returns the offset of element `index` of the dimensions `axes`, the last of which varies
+    // fastest.
     const auto offset = [&](const std::vector<int>& axes, int64_t index) {
       int64_t at = 0;
       for (size_t i = axes.size(); i-- > 0;) {
@@ -108,8 +109,8 @@ Status ReduceJoinShape(ShapeScope& s) {
 OP(ReduceJoin) {
   return {
       .doc =
-          "The strings of a tensor joined along dimensions, of which the first one named runs "
-          "fastest.",
+          "Joins the strings of a tensor along dimensions. The first dimension in "
+          "reduction_indices varies fastest.",
       .inputs = {{"inputs", "string"}, {"reduction_indices", "int32"}},
       .outputs = {{"output", "string"}},
       .attrs = {{"keep_dims", AttrValue(false)}, {"separator", ""}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Regular expressions, as RE2 reads them. The static forms have theirs as attributes, and compile
-// them once.
+// Ops with regular expressions, in RE2's syntax. The static forms have the expression as an
+// attribute, and compile it once.
 #include <re2/re2.h>
 
 #include <memory>
@@ -24,7 +24,7 @@ StatusOr<std::string> Scalar(const Tensor& tensor, const char* name) {
   return InvalidArgument(name, " must be scalar, but received ", tensor.shape().ToString());
 }
 
-// An attribute where the node has one, else an input.
+// Takes the expression from the attribute if the node has one, else from an input.
 class RegexKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -97,7 +97,7 @@ class ReplaceKernel final : public RegexKernel {
 
 OP(StaticRegexFullMatch) {
   return {
-      .doc = "Which strings the whole pattern matches.",
+      .doc = "Returns which strings the pattern matches completely.",
       .inputs = {{"input", "string"}},
       .outputs = {{"output", "bool"}},
       .attrs = {{"pattern", Strings{}}},
@@ -109,7 +109,7 @@ OP(StaticRegexFullMatch) {
 
 OP(RegexFullMatch) {
   return {
-      .doc = "Which strings the whole pattern matches.",
+      .doc = "Returns which strings the pattern matches completely.",
       .inputs = {{"input", "string"}, {"pattern", "string"}},
       .outputs = {{"output", "bool"}},
       .shape = SameShape,
@@ -121,8 +121,9 @@ OP(RegexFullMatch) {
 OP(StaticRegexReplace) {
   return {
       .doc =
-          "Strings with what the pattern matches replaced; \\1 stands for its first group. As "
-          "they are where the rewrite names a group that the pattern does not have.",
+          "Replaces the matches of a pattern in strings by `rewrite`, in which \\1 stands "
+          "for the first group. Strings stay unchanged if the rewrite names a group that "
+          "the pattern does not have.",
       .inputs = {{"input", "string"}},
       .outputs = {{"output", "string"}},
       .attrs = {{"pattern", Strings{}}, {"rewrite", Strings{}}, {"replace_global", true}},
@@ -134,7 +135,9 @@ OP(StaticRegexReplace) {
 
 OP(RegexReplace) {
   return {
-      .doc = "Strings with what the pattern matches replaced; \\1 stands for its first group.",
+      .doc =
+          "Replaces the matches of a pattern in strings by `rewrite`, in which \\1 stands "
+          "for the first group.",
       .inputs = {{"input", "string"}, {"pattern", "string"}, {"rewrite", "string"}},
       .outputs = {{"output", "string"}},
       .attrs = {{"replace_global", true}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StringSplit and StringSplitV2: the words of each string as a row of a sparse tensor.
+// StringSplit and StringSplitV2: split each string into words, which form a row of a sparse tensor.
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -14,7 +14,8 @@ namespace {
 
 using Words = std::vector<string_view>;
 
-// Outputs 0 to 2: places, words, and the shape [strings, most words].
+// Writes outputs 0 to 2: places, words, and the shape [number of strings, greatest number of
+// words].
 Status WriteWords(KernelContext& ctx, const std::vector<Words>& rows) {
   int64_t n = 0, most = 0;
   for (const Words& row : rows) {
@@ -36,7 +37,8 @@ Status WriteWords(KernelContext& ctx, const std::vector<Words>& rows) {
   return OkStatus();
 }
 
-// At every character of `delimiters`; without any, into characters. An empty string has no words.
+// Splits at every character of `delimiters`; if that is empty, into characters. An empty string has
+// no words.
 Words SplitAtAny(string_view text, const std::string& delimiters, bool skip_empty) {
   Words words;
   if (delimiters.empty()) {
@@ -53,8 +55,8 @@ Words SplitAtAny(string_view text, const std::string& delimiters, bool skip_empt
   }
 }
 
-// As Python's str.split: at `separator`, or at runs of white space; at most `most` times, if not
-// negative.
+// Splits like Python's str.split: at `separator`, or, if that is empty, at runs of white space; at
+// most `most` times if `most` is not negative.
 Words SplitAt(string_view text, const std::string& separator, int64_t most) {
   if (most == 0) return {text};
   Words words;
@@ -65,7 +67,7 @@ Words SplitAt(string_view text, const std::string& separator, int64_t most) {
       words.push_back(text.substr(0, space - text.begin()));
       text = absl::StripLeadingAsciiWhitespace(text.substr(words.back().size()));
       if (--most != 0) continue;
-      // The rest after `most` words is one more word, even if it is empty: TensorFlow's way.
+      // As in TensorFlow, the rest after `most` splits is a word even if it is empty.
       words.push_back(text);
       return words;
     }
@@ -110,7 +112,7 @@ class StringSplitV2Kernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
     RETURN_IF_ERROR(node.Attr("maxsplit", &most_));
-    most_ = std::max<int64_t>(most_, -1);  // all
+    most_ = std::max<int64_t>(most_, -1);  // negative: all
     return OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
@@ -136,8 +138,8 @@ Status SplitShape(ShapeScope& s) {
 OP(StringSplit) {
   return {
       .doc =
-          "The words of each string, as a row of a sparse tensor: it is cut at "
-          "every character of `delimiter`, or into characters.",
+          "Splits each string at every character of `delimiter`, or into characters if it "
+          "is empty. The words of a string are a row of a sparse tensor.",
       .inputs = {{"input", "string"}, {"delimiter", "string"}},
       .outputs = {{"indices", "int64"}, {"values", "string"}, {"shape", "int64"}},
       .attrs = {{"skip_empty", AttrValue(true)}},
@@ -151,8 +153,8 @@ KERNEL_ANY_TYPE(StringSplit, StringSplitKernel);
 OP(StringSplitV2) {
   return {
       .doc =
-          "The words of each string, as a row of a sparse tensor; what a word "
-          "is, is what Python's str.split says.",
+          "Splits each string as Python's str.split does. The words of a string are a row "
+          "of a sparse tensor.",
       .inputs = {{"input", "string"}, {"sep", "string"}},
       .outputs = {{"indices", "int64"}, {"values", "string"}, {"shape", "int64"}},
       .attrs = {{"maxsplit", -1}},

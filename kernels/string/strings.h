@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loop of the ops that turn each string into something of its own.
+// The loop of ops that map each string to one element.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Output 0, of the shape of input 0 and of type T, is fn(string, &element) for each string; the
-// first error ends it.
+// Makes output 0, of the shape of input 0 and of type T: fn(string, &element) sets each element.
+// Returns the first error.
 template <class T, class Fn>
 Status MapStrings(KernelContext& ctx, Fn fn) {
   const Tensor& input = ctx.input(0);
@@ -22,7 +22,7 @@ Status MapStrings(KernelContext& ctx, Fn fn) {
   return OkStatus();
 }
 
-// Input i, a string scalar. InvalidArgument names it.
+// Returns input i, a string scalar. InvalidArgument calls it `name`.
 inline StatusOr<std::string> StringScalar(const KernelContext& ctx, int i, string_view name) {
   if (ctx.input(i).rank() == 0) return ctx.input(i).scalar<std::string>();
   return InvalidArgument(name, " must be a scalar, has shape ", ctx.input(i).shape().ToString());

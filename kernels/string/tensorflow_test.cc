@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// String ops. The expected numbers are those of TensorFlow 2.21.
+// Tests string ops. The expected values are those of TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {
@@ -171,7 +171,7 @@ TEST(String, Format) {
       "must match: 2 vs. 1");
 }
 
-// Attributes beside the widths: padding, and whether short rows are kept.
+// Sets the other attributes, too: padding, and whether short rows are kept.
 OpCall NGrams(std::vector<int64_t> splits, std::vector<int64_t> widths, int64_t padding = -1,
               bool keep_short = false) {
   const auto count = static_cast<int64_t>(splits.size());

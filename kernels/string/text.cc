@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts and properties of strings: StringLength, Substr, StringStrip, StringLower, StringUpper.
+// StringLength, Substr, StringStrip, StringLower, StringUpper: substrings and properties of
+// strings.
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -23,7 +24,7 @@ Status ReadUnit(const KernelInit& node, Unit* unit) {
   return OkStatus();
 }
 
-// Every byte but the continuation bytes 10xxxxxx begins a character.
+// Returns true for every byte except the continuation bytes 10xxxxxx.
 bool BeginsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
 int64_t Length(string_view text, Unit unit) {
@@ -31,7 +32,8 @@ int64_t Length(string_view text, Unit unit) {
   return std::count_if(text.begin(), text.end(), BeginsCharacter);
 }
 
-// The byte where character `n` begins; the end where there are no more.
+// Returns the index of the byte at which character `n` begins, or the end if there are fewer
+// characters.
 size_t ByteOf(string_view text, int64_t n, Unit unit) {
   if (unit == Unit::kByte) return static_cast<size_t>(n);
   for (size_t i = 0; i < text.size(); ++i) {
@@ -91,7 +93,7 @@ class SubstrKernel final : public Kernel {
                              " at index ", i);
     }
     if (position < 0) position += size;
-    // A negative length means the rest.
+    // A negative length means up to the end.
     const int64_t rest = size - position;
     const int64_t count = length < 0 ? rest : std::min(length, rest);
     const size_t begin = ByteOf(text, position, unit_);
@@ -156,7 +158,7 @@ OpDef CaseOp(const char* doc) {
 
 OP(StringLength) {
   return {
-      .doc = "The length of each string, in bytes or characters of UTF-8.",
+      .doc = "Returns the length of each string, in bytes or in UTF-8 characters.",
       .inputs = {{"input", "string"}},
       .outputs = {{"output", "int32"}},
       .attrs = {{"unit", OneOf{{"BYTE", "UTF8_CHAR"}}, "BYTE"}},
@@ -169,8 +171,8 @@ KERNEL_ANY_TYPE(StringLength, StringLengthKernel);
 OP(Substr) {
   return {
       .doc =
-          "A part of each string: `len` bytes, or characters of UTF-8, from `pos` on, "
-          "as many as there are.",
+          "Returns a substring of each string: `len` bytes, or UTF-8 characters, from `pos` "
+          "on; fewer if the string ends earlier.",
       .inputs = {{"input", "string"}, {"pos", "T"}, {"len", "T"}},
       .outputs = {{"output", "string"}},
       .types = {{"T", kIndex}},
@@ -184,7 +186,7 @@ KERNEL_ANY_TYPE(Substr, SubstrKernel);
 
 OP(StringStrip) {
   return {
-      .doc = "Each string without white space at its ends.",
+      .doc = "Removes white space from both ends of each string.",
       .inputs = {{"input", "string"}},
       .outputs = {{"output", "string"}},
       .shape = SameShape,
@@ -193,8 +195,8 @@ OP(StringStrip) {
 }
 KERNEL_ANY_TYPE(StringStrip, StringStripKernel);
 
-OP(StringLower) { return CaseOp("Each string with the letters of ASCII in lower case."); }
-OP(StringUpper) { return CaseOp("Each string with the letters of ASCII in upper case."); }
+OP(StringLower) { return CaseOp("Converts the ASCII letters of each string to lower case."); }
+OP(StringUpper) { return CaseOp("Converts the ASCII letters of each string to upper case."); }
 KERNEL_ANY_TYPE(StringLower, CaseKernel<false>);
 KERNEL_ANY_TYPE(StringUpper, CaseKernel<true>);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StringToNumber.
+// StringToNumber: parses numbers.
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// The whole text, but for white space around it. Floats in every form that C knows, beyond the
-// range as infinities; integers must fit.
+// Parses the whole text except surrounding white space. Floats may have any form that C allows;
+// those beyond the range become infinities. Integers must fit.
 template <class T>
 bool Parse(const std::string& text, T* number) {
   if constexpr (std::is_integral_v<T>) {
@@ -46,7 +46,7 @@ class StringToNumberKernel final : public Kernel {
 
 OP(StringToNumber) {
   return {
-      .doc = "Each string as a number.",
+      .doc = "Converts each string to a number.",
       .inputs = {{"string_tensor", "string"}},
       .outputs = {{"output", "out_type"}},
       .types = {{"out_type",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the summary ops: tags, and answers.
+// Shared by the summary ops: reading tags and writing outputs.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ inline StatusOr<std::string> TagInput(const KernelContext& ctx, const char* name
   return InvalidArgument(name, " must be a scalar, has shape ", tag.shape().ToString());
 }
 
-// The tag of picture or sound `index`, of which a node may make `most`.
+// Returns the tag of image or sound `index` of a node that outputs up to `most` of them.
 inline std::string TagOfPart(const std::string& tag, const char* kind, int64_t index,
                              int64_t most) {
   return most > 1 ? StrCat(tag, "/", kind, "/", index) : StrCat(tag, "/", kind);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AudioSummary (its rate an attribute) and AudioSummaryV2 (an input).
+// AudioSummary (with the sample rate as an attribute) and AudioSummaryV2 (as an input).
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -62,8 +62,8 @@ class AudioSummaryV1Kernel final : public AudioSummaryKernel {
 OpDef AudioOp() {
   return {
       .doc =
-          "A summary with sounds in [-1, 1], [batch, frames] or [batch, frames, channels], as "
-          "WAV.",
+          "Makes a summary of sounds in WAV format. `tensor` has values in [-1, 1] and "
+          "shape [batch, frames] or [batch, frames, channels].",
       .inputs = {{"tag", "string"}, {"tensor", "float"}},
       .outputs = {{"summary", "string"}},
       .attrs = {{"max_outputs", Ints{.min = 1}, 3}},

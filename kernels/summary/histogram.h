@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Histogram: how many numbers fell between limits that grow by a tenth, on both sides of zero, from
-// 1e-12 to 1e20 (TensorFlow's, so that event files can be merged). Single-threaded.
+// Histogram: counts numbers between limits that grow by a tenth each, on both sides of zero, from
+// 1e-12 to 1e20. The limits are TensorFlow's, so that event files can be merged. Single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@ class Histogram {
   Histogram();
   void Add(double value);
 
-  // The largest and the lowest finite number before the first.
+  // Before the first number, min() is the largest and max() the lowest finite number.
   double min() const { return min_; }
   double max() const { return max_; }
   double count() const { return count_; }
   double sum() const { return sum_; }
   double sum_squares() const { return sum_squares_; }
 
-  // Numbers from the limit before up to `limit`. Empty neighbours are one.
+  // The count of numbers from the previous limit up to `limit`. Neighbouring empty buckets are
+  // merged.
   struct Bucket {
     double limit;
     double count;

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// Pixels of numbers as bytes: [0, max] becomes [0, 255]; where there are negative ones, 0 becomes
-// 128 and the largest magnitude 127 away from it. Pixels that are not finite become `bad`.
+// Converts pixels to bytes: [0, max] becomes [0, 255]. If there are negative pixels, 0 becomes 128,
+// and the largest magnitude becomes 127 more or less. Pixels that are not finite become `bad`.
 template <class T>
 void Normalise(absl::Span<const T> values, absl::Span<const uint8_t> bad, uint8_t* bytes) {
   const size_t channels = bad.size();
@@ -37,7 +37,7 @@ void Normalise(absl::Span<const T> values, absl::Span<const uint8_t> bad, uint8_
   for (size_t pixel = 0; pixel < values.size(); pixel += channels) {
     const bool good = finite(pixel);
     for (size_t c = 0; c < channels; ++c) {
-      // Rounded to T after each step, as TensorFlow does.
+      // Rounds to T after each step, as TensorFlow does.
       const T scaled = good ? T(T(values[pixel + c] * scale) + offset) : T(0.0f);
       bytes[pixel + c] = good ? static_cast<uint8_t>(static_cast<float>(scaled)) : bad[c];
     }
@@ -93,7 +93,7 @@ class ImageSummaryKernel final : public Kernel {
     if (shape.rank() != 4 || (shape.dim(3) != 1 && shape.dim(3) != 3 && shape.dim(3) != 4)) {
       return InvalidArgument("Tensor must be 4-D with last dim 1, 3, or 4, not ", shape.ToString());
     }
-    constexpr int64_t kSideMax = 1'000'000;  // libpng's
+    constexpr int64_t kSideMax = 1'000'000;  // libpng's limit
     if (images.num_elements() == 0 || shape.dim(1) > kSideMax || shape.dim(2) > kSideMax) {
       return InvalidArgument("input tensor must have non-zero dims, and sides of at most ",
                              kSideMax, ". Found: ", shape.ToString(), ".");
@@ -119,8 +119,9 @@ Tensor Red() {
 OP(ImageSummary) {
   return {
       .doc =
-          "A summary with pictures, as PNG. Bytes are shown as they are, other numbers scaled "
-          "so that each picture uses the whole range; bad_color marks what is not finite.",
+          "Makes a summary of images in PNG format. Bytes are stored unchanged; other "
+          "numbers are scaled so that each image uses the full range. bad_color marks "
+          "pixels that are not finite.",
       .inputs = {{"tag", "string"}, {"tensor", "T"}},
       .outputs = {{"summary", "string"}},
       .types = {{"T", {DType::kUint8, DType::kFloat, DType::kHalf, DType::kDouble}, DType::kFloat}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sounds as the files that viewers play.
+// Encodes sounds as files that viewers can play.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-// Frames of `channels` samples in [-1, 1], louder ones clipped, as WAV of 16 bits.
-// InvalidArgument where the header cannot hold the numbers.
-StatusOr<std::string> EncodeWav(absl::Span<const float> samples, float sample_rate,
+// Encodes frames of `channels` samples as WAV of 16 bits. Samples are clipped to [-1, 1].
+// InvalidArgument if the sample rate, channels or length do not fit the fields of the WAV header.
+StatusOr<std::string> EncodeWav(absl::Span<const float> samples, double sample_rate,
                                 int64_t channels);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Summaries of numbers: ScalarSummary, HistogramSummary.
+// ScalarSummary, HistogramSummary: summaries of numbers.
 #include <cmath>
 
 #include "core/op/gradient.h"
@@ -55,7 +55,7 @@ class HistogramSummaryKernel final : public Kernel {
 
 OP(ScalarSummary) {
   return {
-      .doc = "A summary with one number per tag.",
+      .doc = "Makes a summary with one number per tag.",
       .inputs = {{"tags", "string"}, {"values", "T"}},
       .outputs = {{"summary", "string"}},
       .types = {{"T", kReal}},
@@ -67,7 +67,7 @@ OP(ScalarSummary) {
 
 OP(HistogramSummary) {
   return {
-      .doc = "A summary that says how values are distributed.",
+      .doc = "Makes a summary with a histogram of the values.",
       .inputs = {{"tag", "string"}, {"values", "T"}},
       .outputs = {{"summary", "string"}},
       .types = {{"T", kReal, DType::kFloat}},

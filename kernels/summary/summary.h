@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SummaryBuilder: values under tags, serialized as the Summary message that event files hold.
-// Single-threaded.
+// SummaryBuilder: collects values with tags and serializes them as a Summary message of an event
+// file. Single-threaded.
 #pragma once
 
 #include <memory>
@@ -35,14 +35,15 @@ class SummaryBuilder {
   void AddHistogram(const std::string& tag, const Histogram& histogram);
   void AddImage(const std::string& tag, Image image);
   void AddAudio(const std::string& tag, Audio audio);
-  // Under the name of the node that made it.
+  // Adds a tensor under the name of the node that made it.
   void AddNodeTensor(const std::string& node, const Tensor& tensor);
-  // `metadata` is a serialized SummaryMetadata; of what is none, as much as can be read is kept.
-  void AddTensor(const std::string& tag, const Tensor& tensor, const std::string& metadata);
-  // Everything in a serialized Summary. InvalidArgument where it is none.
+  // `metadata` is a serialized SummaryMetadata, or null for a value without. If it is malformed,
+  // the fields that can be parsed are kept.
+  void AddTensor(const std::string& tag, const Tensor& tensor, const std::string* metadata);
+  // Adds all values of a serialized Summary. InvalidArgument if it is malformed.
   Status Add(const std::string& serialized);
 
-  // InvalidArgument where two values have one tag.
+  // InvalidArgument if two values have the same tag.
   Status CheckTagsDiffer() const;
   std::string Serialize() const;
 

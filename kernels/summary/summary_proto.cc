@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// Numbers as raw bytes, strings in their field: the bytes are TensorFlow's.
+// Encodes numbers as raw bytes, and strings in string_val, so that the bytes are TensorFlow's.
 void FillTensor(const Tensor& tensor, tensorflow::TensorProto* proto) {
   proto->set_dtype(static_cast<tensorflow::DataType>(Number(tensor.dtype())));
   proto->mutable_tensor_shape();
@@ -74,11 +74,11 @@ void SummaryBuilder::AddNodeTensor(const std::string& node, const Tensor& tensor
 }
 
 void SummaryBuilder::AddTensor(const std::string& tag, const Tensor& tensor,
-                               const std::string& metadata) {
+                               const std::string* metadata) {
   tensorflow::Summary::Value* const v = summary_->add_value();
   v->set_tag(tag);
   FillTensor(tensor, v->mutable_tensor());
-  (void)v->mutable_metadata()->ParseFromString(metadata);
+  if (metadata != nullptr) (void)v->mutable_metadata()->ParseFromString(*metadata);
 }
 
 Status SummaryBuilder::Add(const std::string& serialized) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Serialized bytes against those of TensorFlow 2.21.
+// Compares serialized summaries with the bytes of TensorFlow 2.21.
 #include <gtest/gtest.h>
 #include <png.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Summaries of whole tensors, and summaries joined: TensorSummary, TensorSummaryV2, MergeSummary.
+// TensorSummary, TensorSummaryV2: summaries of tensors; MergeSummary: joins summaries.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -35,7 +35,7 @@ class TensorSummaryV2Kernel final : public Kernel {
                              metadata.shape().ToString());
     }
     SummaryBuilder summary;
-    summary.AddTensor(tag, ctx.input(1), metadata.scalar<std::string>());
+    summary.AddTensor(tag, ctx.input(1), &metadata.scalar<std::string>());
     return Answer(ctx, summary);
   }
 };
@@ -56,7 +56,7 @@ class MergeSummaryKernel final : public Kernel {
 
 OP(TensorSummary) {
   return {
-      .doc = "A summary of a whole tensor, under the name of the node.",
+      .doc = "Makes a summary of a complete tensor, under the name of the node.",
       .inputs = {{"tensor", "T"}},
       .outputs = {{"summary", "string"}},
       .types = {{"T", kAllTypes}},
@@ -71,7 +71,9 @@ OP(TensorSummary) {
 
 OP(TensorSummaryV2) {
   return {
-      .doc = "A summary of a whole tensor under a tag, with a serialized SummaryMetadata.",
+      .doc =
+          "Makes a summary of a complete tensor under a tag, with a serialized "
+          "SummaryMetadata.",
       .inputs = {{"tag", "string"}, {"tensor", "T"}, {"serialized_summary_metadata", "string"}},
       .outputs = {{"summary", "string"}},
       .types = {{"T", kAllTypes}},
@@ -83,7 +85,7 @@ OP(TensorSummaryV2) {
 
 OP(MergeSummary) {
   return {
-      .doc = "All values of several summaries in one. Their tags must differ.",
+      .doc = "Merges several summaries into one. Their tags must differ.",
       .inputs = {{"inputs", Repeat("N", "string")}},
       .outputs = {{"summary", "string"}},
       .attrs = {{"N", Ints{.min = 1}}},

@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "so are the numbers of a WAV file");
 
-// A chunk's name and size, then what it holds.
+// The header of a WAV file: each chunk's name and size, then its content.
 struct Header {
   char riff[4] = {'R', 'I', 'F', 'F'};
   uint32_t bytes_after_this;
@@ -36,11 +36,11 @@ int16_t Sample(float value) {
 
 }  // namespace
 
-StatusOr<std::string> EncodeWav(absl::Span<const float> samples, float sample_rate,
+StatusOr<std::string> EncodeWav(absl::Span<const float> samples, double sample_rate,
                                 int64_t channels) {
   constexpr int64_t kMax = std::numeric_limits<uint32_t>::max();
   const int64_t bytes = static_cast<int64_t>(samples.size()) * 2;
-  const int64_t rate = sample_rate < 4e9f ? std::lrint(sample_rate) : kMax;
+  const int64_t rate = sample_rate < 4e9 ? std::lrint(sample_rate) : kMax;
   if (channels < 1 || channels > std::numeric_limits<uint16_t>::max() / 2) {
     return InvalidArgument("a WAV file cannot have ", channels, " channels");
   }

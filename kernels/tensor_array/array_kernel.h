@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the ops on tensor arrays. A handle to an array comes in three forms: a resource (V3),
-// two strings that name it (V2), and a reference to a variable that holds these strings (V1).
+// Shared by the ops on tensor arrays. A handle to an array has three forms: a resource (V3), two
+// strings that name it (V2), and a reference to a variable that holds these strings (V1).
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 
 namespace penstock {
 
-// The containers of a step's resources.
+// The containers in which a step keeps these resources.
 inline constexpr char kTensorArrays[] = "_tensor_arrays";
 inline constexpr char kStacks[] = "_stacks";
 
-// A handle in the form that `type`, the handle's edge, wants.
+// Returns a handle to `resource` in the form that edges of type `type` need.
 StatusOr<Tensor> MakeHandle(KernelContext& ctx, EdgeType type, const std::string& container,
                             const std::string& name, std::shared_ptr<Resource> resource,
                             ResourceHandle::Element element);
-// Returns the resource that input i, a handle in any form, leads to.
+// Returns the resource to which input i, a handle in any form, refers.
 StatusOr<std::shared_ptr<Resource>> StepResourceInput(KernelContext& ctx, int i);
 template <class R>
 StatusOr<std::shared_ptr<R>> StepResourceInputAs(KernelContext& ctx, int i) {
@@ -33,13 +33,13 @@ StatusOr<std::shared_ptr<R>> StepResourceInputAs(KernelContext& ctx, int i) {
   }
   return typed;
 }
-// A name that nothing else in this process has.
+// Returns a name that is unique in this process.
 std::string UniqueStepName(const std::string& base);
 
-// The type of handles in each of the three generations, by which ops are declared.
+// The three generations of ops, which differ in the form of the handle, and the argument of each.
 enum class Generation { kReference, kStrings, kResource };
 ArgDef HandleArg(Generation generation, const char* name = "handle");
-// For shape functions: the shape of such a handle.
+// For shape functions: returns the shape of a handle.
 PartialShape HandleShape(Generation generation);
 
 }  // namespace penstock

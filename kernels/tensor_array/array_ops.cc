@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensor arrays as wholes: making them and their gradients, their size, their end.
+// Ops on whole tensor arrays: create an array, create its gradient, return its size, close it.
 #include <utility>
 
 #include "core/op/gradient.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kFlow = 0;
 
-// The handle of an array, and its flow where the op has that output.
+// Outputs the handle of an array and, if the op has that output, its flow.
 Status SetArray(KernelContext& ctx, const std::shared_ptr<Resource>& resource,
                 const PartialShape& element_shape) {
   const auto& array = static_cast<const TensorArray&>(*resource);
@@ -108,7 +108,7 @@ std::vector<ArgDef> HandleAndFlow(Generation generation, const char* handle) {
   return args;
 }
 
-// States the shapes of handle and flow.
+// Sets the shapes of handle and flow.
 void SetHandleShape(ShapeScope& s, Generation generation, const ResourceHandle::Element& element) {
   s.set_output(0, HandleShape(generation));
   if (generation != Generation::kResource) return;
@@ -118,8 +118,8 @@ void SetHandleShape(ShapeScope& s, Generation generation, const ResourceHandle::
 
 OpDef TensorArrayOp(Generation generation) {
   OpDef op = {.doc =
-                  "An array of `size` tensors of type dtype, none of them written, for this "
-                  "step. Each may be written once.",
+                  "Makes an array of `size` tensors of type dtype for this step. Each element may "
+                  "be written once.",
               .inputs = {{"size", "int32"}},
               .outputs = HandleAndFlow(generation, "handle"),
               .types = {{"dtype", kAnyType}},
@@ -144,12 +144,13 @@ OpDef TensorArrayOp(Generation generation) {
 }
 
 OpDef TensorArrayGradOp(Generation generation) {
-  // The first generation takes the value of the reference, as the second does.
+  // In the first generation this op takes the two strings, as in the second one, instead of a
+  // reference to them.
   const Generation taken = generation == Generation::kReference ? Generation::kStrings : generation;
   return {.doc =
-              "The array of the gradients of an array's elements, made on first use. `source` "
-              "tells apart several gradients of one array. What is written to one place adds "
-              "up.",
+              "Returns the array that holds the gradients of an array's elements, and makes it "
+              "on first use. `source` distinguishes several gradients of one array. Writes to "
+              "the same element are added up.",
           .inputs = {HandleArg(taken), {"flow_in", "float"}},
           .outputs = HandleAndFlow(generation, "grad_handle"),
           .attrs = {{"source", Strings{}}},
@@ -166,13 +167,13 @@ OpDef TensorArrayGradOp(Generation generation) {
 
 OpDef TensorArrayGradWithShapeOp() {
   OpDef op = TensorArrayGradOp(Generation::kResource);
-  op.doc = "As TensorArrayGradV3, with more dimensions in front of each element.";
+  op.doc = "The same as TensorArrayGradV3, with added leading dimensions of each element.";
   op.inputs.push_back({"shape_to_prepend", "int32"});
   return op;
 }
 
 OpDef TensorArraySizeOp(Generation generation) {
-  return {.doc = "How many tensors an array has room for.",
+  return {.doc = "Returns the number of elements of an array.",
           .inputs = {HandleArg(generation), {"flow_in", "float"}},
           .outputs = {{"size", "int32"}},
           .shape = [](ShapeScope& s) -> Status {
@@ -184,7 +185,7 @@ OpDef TensorArraySizeOp(Generation generation) {
 }
 
 OpDef TensorArrayCloseOp(Generation generation) {
-  return {.doc = "Drops an array and what is in it.",
+  return {.doc = "Deletes an array and its elements.",
           .inputs = {HandleArg(generation)},
           .shape = NoOutputs,
           .gradient = NoGradient,

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// The array behind input 0. `dtype` is what the op moves.
+// Returns the array whose handle is input 0. Its elements must have type `dtype`.
 StatusOr<std::shared_ptr<TensorArray>> ArrayInput(KernelContext& ctx, DType dtype,
                                                   const char* verb) {
   ASSIGN_OR_RETURN(auto array, StepResourceInputAs<TensorArray>(ctx, 0));
@@ -33,7 +33,7 @@ StatusOr<std::vector<int64_t>> Indices(const Tensor& input) {
   return std::vector<int64_t>(indices.begin(), indices.end());
 }
 
-// Merges the shape of an op's attribute with the known shape of the array's elements.
+// Returns the shape of an op's attribute merged with the known shape of the array's elements.
 StatusOr<PartialShape> Declared(const PartialShape& attr, const PartialShape& known,
                                 const char* name) {
   StatusOr<PartialShape> both = attr.Merge(known);

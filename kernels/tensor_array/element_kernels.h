@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels that move tensors into and out of tensor arrays; one each for all generations of an
-// op. element_ops.cc declares the ops.
+// The kernels that move tensors into and out of tensor arrays. One kernel serves all generations of
+// an op. element_ops.cc declares the ops.
 #pragma once
 
 #include "kernels/tensor_array/array_kernel.h"
@@ -20,7 +20,7 @@ class TensorArrayReadKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override;
 };
 
-// Inputs: handle, [indices,] flow_in.   Output: value, with a new dimension in front. Without
+// Inputs: handle, [indices,] flow_in. Output: value, with a new dimension in front. Without
 // indices: all elements.
 class TensorArrayGatherKernel final : public Kernel {
  public:
@@ -37,7 +37,7 @@ class TensorArrayScatterKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override;
 };
 
-// Inputs: handle, flow_in.   Outputs: value, all elements one after the other; lengths.
+// Inputs: handle, flow_in. Outputs: value, the concatenation of all elements; lengths.
 class TensorArrayConcatKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override;

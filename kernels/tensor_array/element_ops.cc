@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that move tensors into and out of tensor arrays. Flows are floats that say what comes
-// before what: gradients follow them backwards.
+// The ops that move tensors into and out of tensor arrays. Flows are float values whose edges order
+// the ops; gradients follow the flows backwards.
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -23,7 +23,7 @@ bool IsGradientScope(string_view part) {
          absl::SimpleAtoi(part.substr(sizeof("gradients_") - 1), &number);
 }
 
-// The name scope that gradients were built in; empty if `name` is in none.
+// Returns the gradient name scope that contains `name`, or "" if none does.
 std::string GradientScopeOf(const std::string& name) {
   size_t end = 0;
   for (const string_view part : absl::StrSplit(name, '/')) {
@@ -34,10 +34,11 @@ std::string GradientScopeOf(const std::string& name) {
   return "";
 }
 
-// Returns the name that all gradients of one call share, and those of another do not.
+// Returns a name that is the same for all gradients of one AddGradients call, and different for
+// other calls.
 std::string SourceOf(const GradientScope& g, Output dy) {
   std::string source = GradientScopeOf(dy.name());
-  if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // dy was given
+  if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // the caller passed dy
   if (source.empty() && g.sink().status().ok()) {
     g.sink().Fail(InvalidArgument("the gradient '", dy.name(), "' of tensor array op '",
                                   g.node_name(), "' is in no scope called gradients"));
@@ -45,7 +46,8 @@ std::string SourceOf(const GradientScope& g, Output dy) {
   return source;
 }
 
-// One op of the same generation as the one whose gradient is asked for.
+// Calls TensorArray ops of the generation (reference, V2 or V3) of the op that is being
+// differentiated.
 class Family {
  public:
   Family(const GradientScope& g, Generation generation)
@@ -54,7 +56,7 @@ class Family {
                 : generation == Generation::kStrings ? "V2"
                                                      : "V3") {}
 
-  // The array of gradients. It is made after what `flow` comes after.
+  // Returns the array of gradients. It is created after the op that outputs `flow`.
   Output GradientArray(Output flow, Output dy) const {
     return CallN(Op("Grad"), {g_.x(0), flow}, {{"source", SourceOf(g_, dy)}})[0];
   }
@@ -67,14 +69,15 @@ class Family {
 
 Attrs DTypeAttr(Output like) { return {{"dtype", like.dtype()}}; }
 
-// Returns the known shape of an element, which is `value` without its first dimension.
+// Returns the known shape of an element: that of `value` without its first dimension.
 PartialShape ElementShape(Output value) {
   const PartialShape shape = value.shape();
   return shape.known_rank() && shape.rank() > 0 ? SubShape(shape, 1, shape.rank()) : PartialShape();
 }
 
-// A reader's gradient is written; it must not be before the last forward write, which the flow that
-// the reader has seen comes after. A writer's gradient is read, after some reader's was written.
+// The gradient of a read is a write. It must come after the last forward write, which precedes the
+// flow of that read. The gradient of a write is a read, which comes after the gradients of the
+// reads have been written.
 std::vector<Gradient> WriteGradient(const GradientScope& g, Generation generation) {
   const Family ops(g, generation);
   const Output array = ops.GradientArray(g.dy(), g.dy());
@@ -137,7 +140,7 @@ PartialShape ElementOf(const ShapeScope& s) {
   return s.element(0) != nullptr ? s.element(0)->shape : PartialShape();
 }
 
-// Output 0: `first` elements that are known by attribute and handle, in one.
+// Sets output 0 to `first` stacked elements, whose shape the attribute and the handle give.
 Status SetStacked(ShapeScope& s, const char* attr, const PartialShape& element, int64_t first) {
   ASSIGN_OR_RETURN(const PartialShape each, s.attr<PartialShape>(attr).Merge(element));
   ASSIGN_OR_RETURN(PartialShape shape, JoinShapes(PartialShape({first}), each));
@@ -200,7 +203,7 @@ Status SplitShape(ShapeScope& s) {
 
 using FamilyGradient = std::vector<Gradient> (*)(const GradientScope&, Generation);
 
-// An op of one generation: its handle, then `inputs`, then the flow.
+// Defines an op of one generation: its handle, then `inputs`, then the flow.
 OpDef ElementOp(Generation generation, std::string doc, std::vector<ArgDef> inputs,
                 std::vector<ArgDef> outputs, ShapeFn shape, FamilyGradient gradient) {
   OpDef op = {.doc = std::move(doc),
@@ -216,7 +219,7 @@ OpDef ElementOp(Generation generation, std::string doc, std::vector<ArgDef> inpu
 }
 
 OpDef WriteOp(Generation generation) {
-  return ElementOp(generation, "Writes one element, for the first time.",
+  return ElementOp(generation, "Writes one element, which must not have been written before.",
                    {{"index", "int32"}, {"value", "T"}}, {{"flow_out", "float"}}, WriteShape,
                    WriteGradient);
 }
@@ -225,18 +228,20 @@ OpDef ReadOp(Generation generation) {
                    ReadShape, ReadGradient);
 }
 OpDef GatherOp(Generation generation) {
-  OpDef op = ElementOp(generation, "Reads elements of one shape, and packs them into one tensor.",
-                       {{"indices", "int32"}}, {{"value", "dtype"}}, GatherShape, GatherGradient);
+  OpDef op =
+      ElementOp(generation, "Reads elements of equal shapes, and stacks them into one tensor.",
+                {{"indices", "int32"}}, {{"value", "dtype"}}, GatherShape, GatherGradient);
   op.attrs = {{"element_shape", PartialShape()}};
   return op;
 }
 OpDef ScatterOp(Generation generation) {
-  return ElementOp(generation, "Writes the slices of a tensor along dimension 0 as elements.",
+  return ElementOp(generation,
+                   "Writes the slices of a tensor along dimension 0 to the given elements.",
                    {{"indices", "int32"}, {"value", "T"}}, {{"flow_out", "float"}}, ScatterShape,
                    ScatterGradient);
 }
 OpDef PackOp(Generation generation) {
-  OpDef op = ElementOp(generation, "Reads all elements, and packs them into one tensor.", {},
+  OpDef op = ElementOp(generation, "Reads all elements, and stacks them into one tensor.", {},
                        {{"value", "dtype"}}, GatherShape, PackGradient);
   op.attrs = {{"element_shape", PartialShape()}};
   return op;
@@ -247,16 +252,16 @@ OpDef UnpackOp(Generation generation) {
 }
 OpDef ConcatOp(Generation generation) {
   OpDef op = ElementOp(generation,
-                       "Reads all elements, and joins them along dimension 0; how long each is "
-                       "there.",
+                       "Reads all elements, concatenates them along dimension 0, and returns their "
+                       "lengths along it.",
                        {}, {{"value", "dtype"}, {"lengths", "int64"}}, ConcatShape, ConcatGradient);
   op.attrs = {{"element_shape_except0", PartialShape()}};
   return op;
 }
 OpDef SplitOp(Generation generation) {
-  return ElementOp(generation, "Writes pieces of a tensor, cut along dimension 0, as elements.",
-                   {{"value", "T"}, {"lengths", "int64"}}, {{"flow_out", "float"}}, SplitShape,
-                   SplitGradient);
+  return ElementOp(
+      generation, "Splits a tensor along dimension 0, and writes the pieces as elements.",
+      {{"value", "T"}, {"lengths", "int64"}}, {{"flow_out", "float"}}, SplitShape, SplitGradient);
 }
 
 #define PENSTOCK_GENERATIONS(Kind)                                      \
@@ -273,7 +278,7 @@ PENSTOCK_GENERATIONS(Gather);
 PENSTOCK_GENERATIONS(Scatter);
 PENSTOCK_GENERATIONS(Concat);
 PENSTOCK_GENERATIONS(Split);
-// The first generation alone has these; Gather and Scatter do the same.
+// Only the first generation has these ops; Gather and Scatter do the same.
 OP(TensorArrayPack) { return PackOp(Generation::kReference); }
 OP(TensorArrayUnpack) { return UnpackOp(Generation::kReference); }
 KERNEL_ANY_TYPE(TensorArrayPack, TensorArrayGatherKernel);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stacks of tensors, which live within one step: how what a loop computes is kept for the loop that
-// computes its gradient, which goes through the iterations backwards.
+// Stacks of tensors, which live within one step. They keep values of a loop for the loop that
+// computes its gradient, which runs the iterations in reverse order.
 //
-// The kernels hand elements on without looking at them. On a CPU these are in the host's memory, so
-// that `swap_memory` has nothing to do. On a device with memory of its own they stay there, but for
-// stacks to which something is pushed with `swap_memory`: what is pushed there is copied to the
-// host, and back where something on the device uses what is popped (core/runtime/placement.h).
+// The kernels do not access the elements. On a CPU the elements are in host memory, so
+// `swap_memory` has no effect. On a device with memory of its own they stay there, unless the push
+// has `swap_memory`: then the element is copied to the host, and back if an op on the device uses
+// the popped value (core/runtime/placement.h).
 #include <limits>
 #include <utility>
 #include <vector>
@@ -22,7 +22,7 @@
 namespace penstock {
 namespace {
 
-// Opaque in a StateLog, where its actions have no values: "push", "pop", "close".
+// Opaque in a StateLog. Its actions carry no values: "push", "pop", "close".
 class Stack final : public Resource {
  public:
   Stack(std::string name, DType dtype, int64_t max_size)
@@ -58,7 +58,7 @@ class Stack final : public Resource {
   }
 
   void Close(const UpdateOrigin& origin) {
-    std::vector<Tensor> dropped;  // ends outside the lock
+    std::vector<Tensor> dropped;  // destroyed outside the lock
     MutexLock lock(mu_);
     dropped.swap(values_);
     if (std::exchange(closed_, true)) return;
@@ -155,7 +155,7 @@ class StackCloseKernel final : public Kernel {
 };
 
 OpDef NewStackOp(Generation generation) {
-  OpDef op = {.doc = "A new, empty stack of tensors of type elem_type.",
+  OpDef op = {.doc = "Makes an empty stack of tensors of type elem_type.",
               .outputs = {HandleArg(generation)},
               .types = {{"elem_type", kAnyType}},
               .attrs = {{"stack_name", ""}},
@@ -175,7 +175,7 @@ OpDef NewStackOp(Generation generation) {
 }
 
 OpDef StackPushOp(Generation generation) {
-  return {.doc = "The element, which has been put on top of a stack.",
+  return {.doc = "Pushes a tensor onto a stack, and returns it.",
           .inputs = {HandleArg(generation), {"elem", "T"}},
           .outputs = {{"output", "T"}},
           .types = {{"T", kAnyType}},
@@ -190,7 +190,7 @@ OpDef StackPushOp(Generation generation) {
 }
 
 OpDef StackPopOp(Generation generation) {
-  return {.doc = "The element from the top of a stack.",
+  return {.doc = "Pops the top element of a stack.",
           .inputs = {HandleArg(generation)},
           .outputs = {{"elem", "elem_type"}},
           .types = {{"elem_type", kAnyType}},
@@ -206,7 +206,7 @@ OpDef StackPopOp(Generation generation) {
 }
 
 OpDef StackCloseOp(Generation generation) {
-  return {.doc = "Drops a stack and what is on it.",
+  return {.doc = "Deletes a stack and its elements.",
           .inputs = {HandleArg(generation)},
           .shape = NoOutputs,
           .gradient = NoGradient,

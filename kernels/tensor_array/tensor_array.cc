@@ -197,11 +197,11 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
       Make(std::move(name), size_,
            {.dtype = options_.dtype,
             .element_shape = with_prefix(options_.element_shape),
-            // Each write to a place where gradients are summed reads the gradient of the sum.
+            // If gradients are summed, every write reads the sum: a read must not clear it.
             .clear_after_read = !options_.sums,
             .identical_element_shapes = options_.identical_element_shapes,
             .sums = true}));
-  // Nobody else has the gradient yet.
+  // No other thread has the gradient yet.
   MutexLock gradient_lock(gradient->mu_);
   gradient->parts_ = parts_;
   for (const auto& [index, place] : places_) {
@@ -212,7 +212,7 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
 }
 
 void TensorArray::Close(const UpdateOrigin& origin) {
-  absl::flat_hash_map<int64_t, Place> dropped;  // ends outside the lock
+  absl::flat_hash_map<int64_t, Place> dropped;  // destroyed outside the lock
   MutexLock lock(mu_);
   dropped.swap(places_);
   if (std::exchange(closed_, true)) return;

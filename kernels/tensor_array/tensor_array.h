@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorArray: tensors by number, which live within one step: what loops read from and write to,
-// iteration by iteration. Its gradient is another one of the same size, in which repeated writes of
-// a place add up.
+// TensorArray: an array of tensors that lives within one step. Loops read and write it, iteration
+// by iteration. Its gradient is another array of the same size, in which repeated writes of a place
+// add up.
 //
-// A place is written once and, if the array clears what was read, read once. One that was never
-// written reads as zeros if its shape is known. Thread-safe. Errors name array and index.
+// A place may be written once and, if clear_after_read, read once. A place that was never written
+// reads as zeros if its shape is known. Thread-safe. Errors name array and index.
 //
-// Opaque in a StateLog, where its actions have no values: "write", "read", "gradient" (from then on
-// it does not grow), "close".
+// Opaque in a StateLog. Its actions carry no values: "write", "read", "gradient" (from then on the
+// array does not grow), "close".
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@
 
 namespace penstock {
 
-// Why the resources of steps cannot be replayed. A step that is cut off runs again as a whole.
+// The reason why resources of steps cannot be replayed. A step that was interrupted runs again as a
+// whole.
 inline constexpr char kLivesWithinOneStep[] = "it lives within one step";
 
 class TensorArray final : public Resource {
@@ -35,12 +36,12 @@ class TensorArray final : public Resource {
   struct Options {
     DType dtype = DType::kInvalid;
     PartialShape element_shape;
-    bool dynamic_size = false;              // writing past the end makes room
+    bool dynamic_size = false;              // writing past the end makes the array longer
     bool clear_after_read = true;           // frees a tensor when it is read
-    bool identical_element_shapes = false;  // the first write says what the others must be
-    bool sums = false;                      // repeated writes add up: a gradient
+    bool identical_element_shapes = false;  // all elements have the shape of the first write
+    bool sums = false;                      // for gradients: repeated writes add up
   };
-  // Places take memory when they are used, but who moves all of an array lists them.
+  // Only places in use take memory, but ops on all elements make lists of this length.
   static constexpr int64_t kSizeMax = int64_t{1} << 24;
   // ResourceExhausted above kSizeMax. REQUIRES size >= 0.
   static StatusOr<std::shared_ptr<TensorArray>> Make(std::string name, int64_t size,
@@ -53,28 +54,28 @@ class TensorArray final : public Resource {
   DType dtype() const { return dtype_; }
 
   StatusOr<int64_t> Size() const;
-  // How many elements there are for ops that take all of them: Size, but for the gradient of an
-  // array that was filled by a split only as many as there were parts. Elements that were written
-  // behind those have gradients of their own.
+  // Returns the number of elements for ops that take all of them. This is Size(), except for the
+  // gradient of an array that was filled by a split: then it is the number of parts of the split.
+  // Elements written after those parts have gradients of their own.
   StatusOr<int64_t> SizeOfWhole() const;
-  // Tells that a split has filled the first `parts` elements. Of a gradient it says nothing.
+  // Records that a split has filled the first `parts` elements. Does nothing for a gradient.
   void MarkSplit(int64_t parts);
-  // The known shape of every element: the declared one and, if all are alike, the one that writes
-  // have shown.
+  // Returns the known shape of every element: the declared shape and, if all elements have the same
+  // shape, what writes have shown of it.
   PartialShape element_shape() const;
   bool dynamic_size() const;
 
-  // values[k] to indices[k]. `ctx` lends memory and threads for sums. Places before a failing one
-  // have been written.
+  // Writes values[k] to place indices[k]. `ctx` provides memory and threads for sums. If a write
+  // fails, the places before it have been written.
   Status Write(KernelContext& ctx, absl::Span<const int64_t> indices, std::vector<Tensor> values);
   StatusOr<std::vector<Tensor>> Read(KernelContext& ctx, absl::Span<const int64_t> indices);
 
-  // An array for gradients: as long as this one, its elements shaped as those here with `prefix` in
-  // front. From now on this one does not grow.
+  // Returns an array for gradients with the size of this array. Its elements have the shape of the
+  // elements here, with `prefix` in front. From now on this array does not grow.
   StatusOr<std::shared_ptr<TensorArray>> MakeGradient(std::string name, const Shape& prefix,
                                                       const UpdateOrigin& origin);
 
-  // Drops the elements; everything after that is an error.
+  // Drops the elements; every later call is an error.
   void Close(const UpdateOrigin& origin);
   void Shutdown() override { Close({}); }
 
@@ -101,14 +102,14 @@ class TensorArray final : public Resource {
 
   const std::string name_;
   const DType dtype_;
-  mutable Mutex mu_;                      // locked before that of its gradient
-  Options options_ ABSL_GUARDED_BY(mu_);  // element_shape and dynamic_size change
+  mutable Mutex mu_;                      // locked before the mutex of its gradient
+  Options options_ ABSL_GUARDED_BY(mu_);  // element_shape and dynamic_size may change
   int64_t size_ ABSL_GUARDED_BY(mu_);
-  // The number of parts of the last split; for a gradient, that of the array it belongs to. -1:
-  // there was none.
+  // The number of parts of the last split; in a gradient, of the last split of the array it belongs
+  // to. -1: there was no split.
   int64_t parts_ ABSL_GUARDED_BY(mu_) = -1;
   absl::flat_hash_map<int64_t, Place> places_
-      ABSL_GUARDED_BY(mu_);  // those that were read or written, by index
+      ABSL_GUARDED_BY(mu_);  // places that were read or written, by index
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 

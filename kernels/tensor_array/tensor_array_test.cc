@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays and stacks behind resource handles, op by op. What is expected, and the words of errors,
-// are TensorFlow's. (The other two forms of handles need a step of several ops: see
+// Tests arrays and stacks with resource handles, op by op. Expected values and error texts are
+// TensorFlow's. (The other two forms of handles need a step of several ops: see
 // client/tensor_array_test.cc.)
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ struct Array {
   }
   Array(Tensor handle, DType dtype) : handle(std::move(handle)), dtype(dtype) {}
 
-  // Leaves to the kernel what the shape function would refuse.
+  // Hides shapes, so that the kernel has to check what the shape function would refuse.
   Status Write(int32_t i, Tensor value) {
     return OpRunner("TensorArrayWriteV3")
         .ShapesKnow(OpRunner::Known::kNothing)
@@ -226,7 +226,7 @@ TEST(TensorArray, GradientsAddUp) {
   ExpectText(a.Gradient("other").Read(0), "float[2] 0 0");
 }
 
-// Compared with TensorFlow 2.21.
+// Expected values are those of TensorFlow 2.21.
 TEST(TensorArray, TheGradientOfASplitIsOfItsPartsAlone) {
   Array a(3, {{"dynamic_size", true}});
   ASSERT_TRUE(a.Split(Floats({1, 2, 3}), {1, 0, 2}).ok());

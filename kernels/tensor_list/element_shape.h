@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shape of a list's elements as ops name it: a vector of sizes of which some may be -1, or the
-// scalar -1 if not even the rank is known.
+// The element shape of a list as an input of ops: a vector of sizes, some of which may be -1, or
+// the scalar -1 if the rank is unknown.
 #pragma once
 
 #include "core/op/shape_scope.h"
@@ -9,18 +9,18 @@
 
 namespace penstock {
 
-// For kernels: the shape that a tensor spells.
+// For kernels: returns the shape that a tensor holds.
 StatusOr<PartialShape> ElementShape(const Tensor& tensor);
 
-// For shape functions. What input i spells, as far as that is known.
+// For shape functions: returns the shape that input i holds, as far as it is known.
 StatusOr<PartialShape> ElementShapeInput(const ShapeScope& s, int i);
-// Returns the known shape of the elements of the list that input i holds.
+// Returns returns the known shape of the elements of the list that input i holds.
 PartialShape ElementsOf(const ShapeScope& s, int i);
-// States that output 0 holds a list.
+// Sets output 0 to a list with this element type and shape.
 void SetListOutput(ShapeScope& s, DType element_dtype, PartialShape element_shape);
-// Output 0 holds a list like input 0 does.
+// Shape function: output 0 is a list with the element type and shape of input 0.
 Status SameList(ShapeScope& s);
-// Element of attribute "element_dtype".
+// Returns the attribute "element_dtype".
 DType ElementType(const ShapeScope& s);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One element of a list at a time: TensorListPushBack, TensorListPushBackBatch, TensorListPopBack,
+// Ops on one element of a list: TensorListPushBack, TensorListPushBackBatch, TensorListPopBack,
 // TensorListGetItem, TensorListSetItem.
 #include <utility>
 
@@ -100,7 +100,8 @@ class TensorListSetItemKernel final : public Kernel {
   bool resize_ = false;
 };
 
-// The list that comes of putting an element of the shape of input `item` into that of input 0.
+// Sets output 0 to the list of input 0 after an element with the shape of input `item` was put into
+// it.
 Status SetPutShape(ShapeScope& s, int item) {
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   const PartialShape elements = ElementsOf(s, 0);
@@ -123,7 +124,7 @@ Status PushBackBatchShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Output `item` is an element: known by the list, and by what input `asked` asks for.
+// Sets the shape of output `item`, an element, from the list and from input `asked`.
 Status SetItemShape(ShapeScope& s, int asked, int item) {
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   ASSIGN_OR_RETURN(const PartialShape wanted, ElementShapeInput(s, asked));
@@ -184,7 +185,7 @@ std::vector<Gradient> SetItemGradient(const GradientScope& g) {
 
 OP(TensorListPushBack) {
   return {
-      .doc = "A list with an element more, its last.",
+      .doc = "Appends an element to a list.",
       .inputs = {{"input_handle", "variant"}, {"tensor", "element_dtype"}},
       .outputs = {{"output_handle", "variant"}},
       .types = {{"element_dtype", kAnyType}},
@@ -196,7 +197,7 @@ OP(TensorListPushBack) {
 
 OP(TensorListPushBackBatch) {
   return {
-      .doc = "Lists, each with an element more: a row of `tensor`.",
+      .doc = "Appends a row of `tensor` to each of a batch of lists.",
       .inputs = {{"input_handles", "variant"}, {"tensor", "element_dtype"}},
       .outputs = {{"output_handles", "variant"}},
       .types = {{"element_dtype", kAnyType}},
@@ -208,7 +209,7 @@ OP(TensorListPushBackBatch) {
 
 OP(TensorListPopBack) {
   return {
-      .doc = "A list without its last element, and that element.",
+      .doc = "Removes the last element of a list; returns the list and the element.",
       .inputs = {{"input_handle", "variant"}, {"element_shape", "int32"}},
       .outputs = {{"output_handle", "variant"}, {"tensor", "element_dtype"}},
       .types = {{"element_dtype", kAnyType}},
@@ -220,7 +221,7 @@ OP(TensorListPopBack) {
 
 OP(TensorListGetItem) {
   return {
-      .doc = "An element of a list; zeros where nobody has set it.",
+      .doc = "Returns an element of a list; zeros if it was never set.",
       .inputs = {{"input_handle", "variant"}, {"index", "int32"}, {"element_shape", "Tshape"}},
       .outputs = {{"item", "element_dtype"}},
       .types = {{"element_dtype", kAnyType}, {"Tshape", kIndex, DType::kInt32}},
@@ -232,7 +233,7 @@ OP(TensorListGetItem) {
 
 OP(TensorListSetItem) {
   return {
-      .doc = "A list with another element at one place.",
+      .doc = "Returns a list in which one element is replaced.",
       .inputs = {{"input_handle", "variant"}, {"index", "int32"}, {"item", "element_dtype"}},
       .outputs = {{"output_handle", "variant"}},
       .types = {{"element_dtype", kAnyType}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists as wholes: EmptyTensorList, TensorListReserve, TensorListLength, TensorListElementShape,
+// Ops on whole lists: EmptyTensorList, TensorListReserve, TensorListLength, TensorListElementShape,
 // TensorListResize, TensorListConcatLists.
 #include <limits>
 #include <utility>
@@ -96,7 +96,7 @@ class TensorListResizeKernel final : public Kernel {
   }
 };
 
-// Each list of a tensor of them with the one at its place in another.
+// Concatenates each list of a tensor of lists with the list at the same place of another.
 class TensorListConcatListsKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return node.Attr("element_dtype", &dtype_); }
@@ -165,8 +165,8 @@ std::vector<TypeAttrDef> NewListTypes() {
 OP(EmptyTensorList) {
   return {
       .doc =
-          "A list without elements, which may get max_num_elements (-1: any "
-          "number) of them.",
+          "Makes an empty list, which can hold up to max_num_elements elements (-1: no "
+          "limit).",
       .inputs = {{"element_shape", "shape_type"}, {"max_num_elements", "int32"}},
       .outputs = {{"handle", "variant"}},
       .types = NewListTypes(),
@@ -178,7 +178,7 @@ OP(EmptyTensorList) {
 
 OP(TensorListReserve) {
   return {
-      .doc = "A list of num_elements places, none of which is set.",
+      .doc = "Makes a list of num_elements elements, none of which is set.",
       .inputs = {{"element_shape", "shape_type"}, {"num_elements", "int32"}},
       .outputs = {{"handle", "variant"}},
       .types = NewListTypes(),
@@ -190,7 +190,7 @@ OP(TensorListReserve) {
 
 OP(TensorListLength) {
   return {
-      .doc = "How many elements a list has.",
+      .doc = "Returns the number of elements of a list.",
       .inputs = {{"input_handle", "variant"}},
       .outputs = {{"length", "int32"}},
       .shape = LengthShape,
@@ -201,8 +201,8 @@ OP(TensorListLength) {
 OP(TensorListElementShape) {
   return {
       .doc =
-          "The shape of a list's elements, with -1 for what is not "
-          "known; a scalar -1 where nothing is.",
+          "Returns the shape of a list's elements, with -1 for unknown dimensions; the "
+          "scalar -1 if the rank is unknown.",
       .inputs = {{"input_handle", "variant"}},
       .outputs = {{"element_shape", "shape_type"}},
       .types = {{"shape_type", kIndex}},
@@ -213,7 +213,7 @@ OP(TensorListElementShape) {
 
 OP(TensorListResize) {
   return {
-      .doc = "A list made longer, by places that are not set, or shorter.",
+      .doc = "Resizes a list; added elements are not set.",
       .inputs = {{"input_handle", "variant"}, {"size", "int32"}},
       .outputs = {{"output_handle", "variant"}},
       .shape = ResizeShape,
@@ -224,7 +224,7 @@ OP(TensorListResize) {
 
 OP(TensorListConcatLists) {
   return {
-      .doc = "Lists, each followed by the elements of another one.",
+      .doc = "Concatenates two batches of lists, pair by pair.",
       .inputs = {{"input_a", "variant"}, {"input_b", "variant"}},
       .outputs = {{"output", "variant"}},
       .types = {{"element_dtype", kAnyType}},

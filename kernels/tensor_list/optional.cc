@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optionals: some tensors, or nothing, as a value: what one side of a conditional hands to its
-// gradient. OptionalFromValue, OptionalNone, OptionalHasValue, OptionalGetValue.
+// OptionalFromValue, OptionalNone, OptionalHasValue, OptionalGetValue: values that hold some
+// tensors, or nothing. A branch of a conditional passes such values to its gradient.
 #include "kernels/tensor_list/optional.h"
 
 #include <algorithm>
@@ -123,7 +123,7 @@ std::vector<Gradient> GetValueGradient(const GradientScope& g) {
 
 OP(OptionalFromValue) {
   return {
-      .doc = "An optional of the given tensors.",
+      .doc = "Makes an optional that has the given tensors.",
       .inputs = {{"components", List("Toutput_types")}},
       .outputs = {{"optional", "variant"}},
       .attrs = {{"Toutput_types", TypeList{.min_length = 1, .allowed = kAnyType}}},
@@ -134,7 +134,7 @@ OP(OptionalFromValue) {
 
 OP(OptionalNone) {
   return {
-      .doc = "An optional without a value.",
+      .doc = "Makes an optional without a value.",
       .outputs = {{"optional", "variant"}},
       .shape = ScalarShape,
       .gradient = NoGradient,
@@ -143,7 +143,7 @@ OP(OptionalNone) {
 
 OP(OptionalHasValue) {
   return {
-      .doc = "Whether an optional has a value.",
+      .doc = "Returns whether an optional has a value.",
       .inputs = {{"optional", "variant"}},
       .outputs = {{"has_value", "bool"}},
       .shape = HasValueShape,
@@ -154,7 +154,7 @@ OP(OptionalHasValue) {
 
 OP(OptionalGetValue) {
   return {
-      .doc = "The tensors of an optional; an error where it has none.",
+      .doc = "Returns the tensors of an optional; InvalidArgument if it has no value.",
       .inputs = {{"optional", "variant"}},
       .outputs = {{"components", List("output_types")}},
       .attrs = {{"output_types", TypeList{.min_length = 1, .allowed = kAnyType}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OptionalValue: some tensors, or nothing, as the value of a variant.
+// OptionalValue: a list of tensors, or nothing, as the value of a variant.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ class OptionalValue final : public ArithmeticVariant {
   std::string ToString() const override {
     return values_ ? StrCat("an optional of ", values_->size(), " tensors") : "an empty optional";
   }
-  // TensorFlow's own coding: one byte says whether there is a value.
+  // TensorFlow's encoding: one byte says whether there is a value.
   Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override {
     *metadata = std::string(1, values_ ? '\1' : '\0');
     if (values_) *tensors = *values_;
@@ -32,7 +32,7 @@ class OptionalValue final : public ArithmeticVariant {
     if (metadata[0] == 0) return None();
     return Of(tensors);
   }
-  // Nothing.
+  // Returns an optional without a value.
   static Variant None() { return {std::make_shared<OptionalValue>()}; }
   static StatusOr<Variant> Of(std::vector<Tensor> values) {
     auto made = std::make_shared<OptionalValue>();

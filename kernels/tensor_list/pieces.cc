@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists from and to tensors, of which they hold pieces of any length along dimension 0:
-// TensorListSplit, TensorListConcat, TensorListConcatV2.
+// TensorListSplit, TensorListConcat, TensorListConcatV2: convert between a tensor and a list of its
+// pieces, which may have different lengths along dimension 0.
 #include <utility>
 
 #include "core/op/gradient.h"
@@ -50,7 +50,7 @@ class TensorListSplitKernel final : public Kernel {
   }
 };
 
-// The shape in which a list is joined: as the list, the op and the elements declare it.
+// The shape of the concatenation, from what the list, the op and the elements declare.
 class Joined {
  public:
   static StatusOr<Joined> Of(const TensorListValue& list, const PartialShape& asked) {
@@ -73,7 +73,7 @@ class Joined {
   }
 
   Shape rest() const { return rest_.ToShape(); }
-  // The length of place i, which nobody has set.
+  // Returns the length of element i, which was not set.
   StatusOr<int64_t> LengthOfUnset(int64_t i, const Dims& leading_dims) const {
     if (first_ >= 0) return first_;
     if (i < static_cast<int64_t>(leading_dims.size()) && leading_dims[i] >= 0) {
@@ -192,7 +192,7 @@ std::vector<Gradient> ConcatGradient(const GradientScope& g) {
 
 OP(TensorListSplit) {
   return {
-      .doc = "A list of the pieces of a tensor, cut along dimension 0, of the given lengths.",
+      .doc = "Splits a tensor along dimension 0 into a list of pieces of the given lengths.",
       .inputs = {{"tensor", "element_dtype"},
                  {"element_shape", "shape_type"},
                  {"lengths", "int64"}},
@@ -206,7 +206,9 @@ OP(TensorListSplit) {
 
 OP(TensorListConcat) {
   return {
-      .doc = "The elements of a list one after the other, along dimension 0; how long each is.",
+      .doc =
+          "Concatenates the elements of a list along dimension 0, and returns their "
+          "lengths.",
       .inputs = {{"input_handle", "variant"}},
       .outputs = {{"tensor", "element_dtype"}, {"lengths", "int64"}},
       .types = {{"element_dtype", kAnyType}},
@@ -220,9 +222,9 @@ OP(TensorListConcat) {
 OP(TensorListConcatV2) {
   return {
       .doc =
-          "The elements of a list one after the other, along dimension 0; how long each is. "
-          "One that nobody has set is zeros, as many rows as element_shape or leading_dims "
-          "say.",
+          "Concatenates the elements of a list along dimension 0, and returns their "
+          "lengths. An element that was never set counts as zeros, with the number of rows "
+          "given by element_shape or leading_dims.",
       .inputs = {{"input_handle", "variant"},
                  {"element_shape", "shape_type"},
                  {"leading_dims", "int64"}},

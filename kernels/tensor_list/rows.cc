@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists from and to tensors, of which they hold the slices along dimension 0: TensorListFromTensor,
-// TensorListStack, TensorListGather, TensorListScatter, TensorListScatterV2,
+// Ops that convert between a tensor and a list of its slices along dimension 0:
+// TensorListFromTensor, TensorListStack, TensorListGather, TensorListScatter, TensorListScatterV2,
 // TensorListScatterIntoExistingList.
 #include "kernels/array/rows.h"
 
@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// Sets the places `indices` of `list`, which has them, to the rows of `tensor`.
+// Sets the elements `indices` of `list`, which must exist, to the rows of `tensor`.
 Status SetRows(KernelContext& ctx, const Tensor& tensor, const Dims& indices,
                TensorListValue* list) {
   Shape each = tensor.shape();
@@ -31,7 +31,7 @@ Status SetRows(KernelContext& ctx, const Tensor& tensor, const Dims& indices,
   return OkStatus();
 }
 
-// The elements at `indices` as one tensor, output 0.
+// Stacks the elements at `indices` into one tensor, output 0.
 Status Stack(KernelContext& ctx, const TensorListValue& list, const Dims& indices,
              const PartialShape& asked) {
   ASSIGN_OR_RETURN(PartialShape common, list.element_shape().Merge(asked));
@@ -125,7 +125,8 @@ class TensorListGatherKernel final : public Kernel {
   }
 };
 
-// `indices` for the rows of `tensor`, checked; how long a list must be to have them.
+// Returns the checked `indices` for the rows of `tensor`, and the least length of a list that has
+// these elements.
 StatusOr<Dims> ScatterIndices(const Tensor& tensor, const Tensor& input, int64_t* length) {
   ASSIGN_OR_RETURN(Dims indices, IntVector(input, "indices"));
   if (tensor.rank() == 0) {
@@ -188,7 +189,7 @@ PartialShape RowOf(const PartialShape& tensor) {
   return tensor.known_rank() ? SubShape(tensor, 1, tensor.rank()) : PartialShape();
 }
 
-// A list of the rows of input 0, whose shape input `element_shape` says.
+// Sets output 0 to a list of the rows of input 0, whose shape input `element_shape` gives.
 Status SetRowsShape(ShapeScope& s, int element_shape) {
   ASSIGN_OR_RETURN(const PartialShape tensor, s.WithRankAtLeast(0, 1));
   ASSIGN_OR_RETURN(PartialShape shape, ElementShapeInput(s, element_shape));
@@ -212,7 +213,7 @@ Status ScatterIntoShape(ShapeScope& s) {
   return SameList(s);
 }
 
-// `first` elements, known by the list and by what input `asked` asks for, as one tensor.
+// Sets output 0 to a tensor of `first` elements, whose shape the list and input `asked` give.
 Status SetStackedShape(ShapeScope& s, int asked, int64_t first) {
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   ASSIGN_OR_RETURN(const PartialShape wanted, ElementShapeInput(s, asked));
@@ -233,7 +234,7 @@ Status GatherShape(ShapeScope& s) {
 }
 
 Attrs Elements(DType dtype) { return {{"element_dtype", dtype}}; }
-// The shape of a tensor's rows, in the graph.
+// Returns the shape of a tensor's rows, as a node of the graph.
 Output RowShape(Output tensor) {
   return Call("Slice", {ShapeOf(tensor), Constant(*tensor.sink, Tensor::Vector<int32_t>({1})),
                         Constant(*tensor.sink, Tensor::Vector<int32_t>({-1}))});
@@ -280,7 +281,7 @@ std::vector<TypeAttrDef> RowTypes() {
 
 OP(TensorListFromTensor) {
   return {
-      .doc = "A list of the slices of a tensor along dimension 0.",
+      .doc = "Makes a list of the slices of a tensor along dimension 0.",
       .inputs = {{"tensor", "element_dtype"}, {"element_shape", "shape_type"}},
       .outputs = {{"output_handle", "variant"}},
       .types = RowTypes(),
@@ -292,7 +293,9 @@ OP(TensorListFromTensor) {
 
 OP(TensorListStack) {
   return {
-      .doc = "The elements of a list as one tensor, zeros for those that nobody has set.",
+      .doc =
+          "Stacks the elements of a list into one tensor, with zeros for those that were "
+          "never set.",
       .inputs = {{"input_handle", "variant"}, {"element_shape", "int32"}},
       .outputs = {{"tensor", "element_dtype"}},
       .types = {{"element_dtype", kAnyType}},
@@ -306,7 +309,9 @@ OP(TensorListStack) {
 
 OP(TensorListGather) {
   return {
-      .doc = "Elements of a list as one tensor, zeros for those that nobody has set.",
+      .doc =
+          "Stacks the elements of a list at `indices` into one tensor, with zeros for those "
+          "that were never set.",
       .inputs = {{"input_handle", "variant"}, {"indices", "int32"}, {"element_shape", "int32"}},
       .outputs = {{"values", "element_dtype"}},
       .types = {{"element_dtype", kAnyType}},
@@ -318,7 +323,7 @@ OP(TensorListGather) {
 
 OP(TensorListScatter) {
   return {
-      .doc = "A list with the slices of a tensor along dimension 0 at the places `indices`.",
+      .doc = "Makes a list that has the slices of a tensor along dimension 0 at `indices`.",
       .inputs = {{"tensor", "element_dtype"},
                  {"indices", "int32"},
                  {"element_shape", "shape_type"}},
@@ -333,8 +338,8 @@ OP(TensorListScatter) {
 OP(TensorListScatterV2) {
   return {
       .doc =
-          "A list of num_elements (-1: as many as needed) with the slices of a tensor along "
-          "dimension 0 at the places `indices`.",
+          "Makes a list of num_elements elements (-1: as many as needed) that has the "
+          "slices of a tensor along dimension 0 at `indices`.",
       .inputs = {{"tensor", "element_dtype"},
                  {"indices", "int32"},
                  {"element_shape", "shape_type"},
@@ -350,8 +355,8 @@ OP(TensorListScatterV2) {
 OP(TensorListScatterIntoExistingList) {
   return {
       .doc =
-          "A list with the slices of a tensor along dimension 0 in the place of what it had at "
-          "`indices`; longer where it must be.",
+          "Replaces the elements of a list at `indices` by the slices of a tensor along "
+          "dimension 0. The list grows if needed.",
       .inputs = {{"input_handle", "variant"}, {"tensor", "element_dtype"}, {"indices", "int32"}},
       .outputs = {{"output_handle", "variant"}},
       .types = {{"element_dtype", kAnyType}},

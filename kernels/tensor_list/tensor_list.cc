@@ -25,8 +25,9 @@ Status CheckType(const TensorListValue& list, DType dtype) {
 
 bool HeldByNobodyElse(const Tensor& handle) {
   if (!handle.unique()) return false;
-  // Reading the count alone would not say that whoever let go of the list has read what it read.
-  // Counting up does: in libstdc++ it is ordered after the counting down that it follows.
+  // Copying the pointer orders this thread after the release by the last other holder: in
+  // libstdc++, incrementing the count is ordered after the decrement that precedes it. Reading the
+  // count would not be.
   const std::shared_ptr<VariantValue> own = handle.scalar<Variant>().value;
   return own.use_count() == 2;
 }

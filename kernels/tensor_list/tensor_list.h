@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorListValue: a list of tensors of one type, as a value: what the loops of TensorFlow 2 keep
-// from iteration to iteration, and for their gradients. An op that changes a list makes another
-// one; if its input was the last to hold the list, that is the same one, changed in place.
+// TensorListValue: a list of tensors of one type, as the value of a variant. Loops of TensorFlow 2
+// keep values from iteration to iteration in such lists, also for their gradients. An op that
+// changes a list outputs a new list; if nothing else holds the input list, the op changes it in
+// place.
 //
 // Thread safety: as any variant.
 #pragma once
@@ -22,10 +23,10 @@ class TensorListValue final : public ArithmeticVariant {
  public:
   static constexpr char kTypeName[] = "tensorflow::TensorList";
   static constexpr int64_t kUnlimited = -1;
-  // Places that nobody has set take memory, too: above this a length is a mistake.
+  // The maximal length. Elements that are not set take memory, too.
   static constexpr int64_t kLengthMax = int64_t{1} << 23;
 
-  // `max_length`: Push makes the list no longer than that.
+  // `max_length`: Push does not make the list longer than this.
   TensorListValue(DType element_dtype, PartialShape element_shape, int64_t max_length = kUnlimited)
       : element_dtype_(element_dtype),
         element_shape_(std::move(element_shape)),
@@ -33,8 +34,9 @@ class TensorListValue final : public ArithmeticVariant {
 
   const char* TypeName() const override { return kTypeName; }
   std::string ToString() const override;
-  // TensorFlow's own coding: varints (how many places are not set, which; the type's number; the
-  // maximal length), then a TensorShapeProto; the tensors are those that are set.
+  // TensorFlow's encoding: varints (the number of elements that are not set, their indices, the
+  // number of the dtype, the maximal length), then a TensorShapeProto. `tensors` are the elements
+  // that are set.
   Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override;
   static StatusOr<Variant> Decode(const std::string& metadata, const std::vector<Tensor>& tensors);
   StatusOr<Variant> ZerosLike(KernelContext& ctx) const override;
@@ -43,21 +45,22 @@ class TensorListValue final : public ArithmeticVariant {
   DType element_dtype() const { return element_dtype_; }
   const PartialShape& element_shape() const { return element_shape_; }
   int64_t size() const { return static_cast<int64_t>(elements_.size()); }
-  // Invalid if nobody has set it.
+  // Elements that are not set are invalid tensors.
   const std::vector<Tensor>& elements() const { return elements_; }
 
-  // InvalidArgument if the element is not of the list's type and shape.
+  // InvalidArgument if the element does not have the list's type and shape.
   Status Push(Tensor element);
   Status Set(int64_t index, Tensor element);  // REQUIRES 0 <= index < size()
-  // REQUIRES a list that is not empty.
+  // Removes and returns the last element. REQUIRES that the list is not empty.
   Tensor Pop();
-  // Further places are not set. ResourceExhausted above kLengthMax, InvalidArgument below 0.
+  // Sets the length; new elements are not set. ResourceExhausted above kLengthMax, InvalidArgument
+  // below 0.
   Status Resize(int64_t size);
-  // Appends what another list holds, which must be of the same type and shape.
+  // Appends the elements of another list of the same type and shape.
   Status Append(const TensorListValue& other);
 
-  // Returns the known shape of every element: by the list, by `asked` and by the elements that are
-  // set. InvalidArgument if these contradict each other.
+  // Returns what is known of the shape of every element, from the list, from `asked` and from the
+  // elements that are set. InvalidArgument if these contradict each other.
   StatusOr<PartialShape> CommonShape(const PartialShape& asked) const;
 
  private:
@@ -69,25 +72,26 @@ class TensorListValue final : public ArithmeticVariant {
   std::vector<Tensor> elements_;
 };
 
-// For kernels. The list that a variant is, of elements of type `dtype`; it lives as long as that.
+// For kernels: returns the list in a variant, with elements of type `dtype`. It lives as long as
+// the variant.
 StatusOr<const TensorListValue*> ListOf(const Variant& variant, DType dtype);
-// The list that input i, a scalar, holds.
+// Returns the list in input i, a scalar.
 StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i);
 StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i, DType dtype);
 
-// A list that a kernel changes and gives on.
+// A list that a kernel may change, and outputs.
 struct OwnList {
   Tensor handle;          // the output
-  TensorListValue* list;  // in `handle`, and in nothing else
+  TensorListValue* list;  // in `handle`, and shared by no other tensor
 };
-// Takes input i: itself if nobody else holds it, else a copy.
+// Takes the list in input i: the list itself if nothing else holds it, else a copy.
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i);
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i, DType dtype);
 OwnList NewList(DType dtype, PartialShape element_shape,
                 int64_t max_length = TensorListValue::kUnlimited);
 
-// `element` of `list`, or zeros if nobody has set it. InvalidArgument if it is not of the
-// shape that was `asked` for, and if the shape of the zeros is not known.
+// Returns `element` of `list`, or zeros if it is not set. InvalidArgument if its shape does not fit
+// `asked`, or if the shape of the zeros is not known.
 StatusOr<Tensor> ElementOrZeros(KernelContext& ctx, const TensorListValue& list, Tensor element,
                                 const PartialShape& asked);
 

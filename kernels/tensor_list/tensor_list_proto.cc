@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a list is written: its metadata.
+// Encodes and decodes the metadata of a list.
 #include <limits>
 #include <utility>
 
@@ -33,10 +33,11 @@ Status Malformed(const char* what) {
   return InvalidArgument("a list whose metadata is malformed: ", what);
 }
 
-// Reads the places of a list that are not set, in order. `set` is the number of the others.
+// Reads the indices of elements that are not set, in order. `set` is the number of those that are
+// set.
 StatusOr<std::vector<uint64_t>> ReadUnset(CodedInputStream* in, uint64_t set) {
   uint64_t count = 0;
-  // Each takes a byte at least.
+  // Each index takes at least a byte.
   if (!in->ReadVarint64(&count) || count > static_cast<uint64_t>(in->BytesUntilLimit())) {
     return Malformed("it does not say which elements are not set");
   }

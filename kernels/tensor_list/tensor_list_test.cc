@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists and optionals, op by op. What is expected, and the words of errors, are TensorFlow's.
+// Tests lists and optionals, op by op. Expected values and error texts are TensorFlow's.
 #include "kernels/tensor_list/tensor_list.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ Tensor Longs(const std::vector<int64_t>& values) { return Tensor::Vector(values)
 Tensor Int(int32_t i) { return Tensor::Scalar(i); }
 const Tensor kUnknown = Int(-1);
 
-// A call whose shape function knows nothing: mistakes are for the kernel to find.
+// Runs a call whose shape function knows nothing, so that the kernel has to find errors.
 StatusOr<std::vector<Tensor>> Call(const char* op, const std::vector<Tensor>& inputs,
                                    const Attrs& attrs = {}) {
   OpRunner run(op);
@@ -66,7 +66,7 @@ TEST(TensorList, IsAStack) {
   const Tensor empty = Empty(kUnknown);
   const Tensor one = Push(empty, Floats({1, 2}));
   const Tensor two = Push(one, Floats({3}));
-  EXPECT_EQ(Length(empty), 0);  // what was made of it left it alone
+  EXPECT_EQ(Length(empty), 0);  // ops on a copy have not changed it
   EXPECT_EQ(Length(two), 2);
   const auto popped = Call("TensorListPopBack", {two, kUnknown}, kFloats);
   ASSERT_TRUE(popped.ok()) << popped.status();
@@ -100,7 +100,7 @@ TEST(TensorList, IsFullAtItsMaximum) {
 TEST(TensorList, HasPlacesThatNobodyHasSet) {
   const Tensor list = Set(Reserve(kUnknown, 3), 1, Floats({1, 2}));
   EXPECT_EQ(Get(list, 1), "float[2] 1 2");
-  EXPECT_EQ(Get(list, 0), "float[2] 0 0");  // as the others are
+  EXPECT_EQ(Get(list, 0), "float[2] 0 0");  // with the shape of the others
   EXPECT_EQ(Stack(list), "float[3,2] 0 0 1 2 0 0");
   EXPECT_EQ(Stack(Reserve(Ints({2}), 2)), "float[2,2] 0 0 0 0");
   EXPECT_EQ(Stack(Reserve(kUnknown, 1), Ints({1, 1})), "float[1,1,1] 0");
@@ -239,7 +239,7 @@ TEST(TensorList, AddsUp) {
   const Tensor zeros = Call1("ZerosLike", {a});
   EXPECT_EQ(Get(zeros, 0), "float[2] 0 0");
   EXPECT_EQ(Get(zeros, 1), "float[1] 0");
-  EXPECT_EQ(Get(zeros, 2, Ints({1})), "float[1] 0");  // not set there, either
+  EXPECT_EQ(Get(zeros, 2, Ints({1})), "float[1] 0");  // not set in the copy, either
   const auto error = [](const std::vector<Tensor>& xs) {
     return std::string(OpRunner("AddN").InList(xs).Run1().status().message());
   };

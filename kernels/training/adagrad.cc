@@ -8,22 +8,6 @@
 
 namespace penstock {
 
-template <class C>
-struct AdagradRule {
-  static RuleSignature Signature() {
-    return {.slots = {"accum"}, .before = {"lr"}, .flag = "update_slots", .flag_default = true};
-  }
-  static constexpr int kSlots = 1;
-  AdagradRule(const C* h, bool update_slots) : lr(h[0]), update_slots(update_slots) {}
-
-  void operator()(C& var, C& accum, C grad) const {
-    if (update_slots) accum += grad * grad;
-    var -= grad * lr / std::sqrt(accum);
-  }
-
-  C lr;
-  bool update_slots;
-};
 UPDATE(Adagrad, AdagradRule, "accum += grad^2; var -= lr * grad / sqrt(accum)", kFloatingOrComplex,
        FLOATING_OR_COMPLEX_TYPES);
 
@@ -68,8 +52,8 @@ struct AdagradDARule {
   C lr, l1, steps, l2;  // l2 over all steps so far
 };
 UPDATE(AdagradDA, AdagradDARule,
-       "Adagrad with dual averaging: var is made anew from the sums of gradients and of their "
-       "squares, with L1 and L2 regularization",
+       "Adagrad with dual averaging: computes var from the sums of the gradients and of "
+       "their squares, with L1 and L2 regularization",
        kFloating, FLOATING_TYPES);
 
 template <class C>

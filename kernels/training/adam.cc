@@ -7,31 +7,6 @@
 
 namespace penstock {
 
-template <class C>
-struct AdamRule {
-  static RuleSignature Signature() {
-    return {.slots = {"m", "v"},
-            .before = {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"},
-            .flag = "use_nesterov"};
-  }
-  static constexpr int kSlots = 2;
-  AdamRule(const C* h, bool use_nesterov)
-      : step(h[2] * std::sqrt(C(1) - h[1]) / (C(1) - h[0])),
-        beta1(h[3]),
-        beta2(h[4]),
-        epsilon(h[5]),
-        nesterov(use_nesterov) {}
-
-  void operator()(C& var, C& m, C& v, C grad) const {
-    m += (grad - m) * (C(1) - beta1);
-    v += (grad * grad - v) * (C(1) - beta2);
-    const C direction = nesterov ? grad * (C(1) - beta1) + beta1 * m : m;
-    var -= direction * step / (std::sqrt(v) + epsilon);
-  }
-
-  C step, beta1, beta2, epsilon;
-  bool nesterov;
-};
 // TensorFlow has no sparse form. Here rows without a gradient keep their moments (lazy Adam).
 UPDATE(Adam, AdamRule,
        "lr_t = lr * sqrt(1 - beta2^t) / (1 - beta1^t); m = beta1 * m + (1 - beta1) * grad; "
@@ -61,8 +36,8 @@ struct AdamWithAmsgradRule {
   C step, beta1, beta2, epsilon;
 };
 PENSTOCK_UPDATE_OP(ResourceApplyAdamWithAmsgrad, AdamWithAmsgradRule,
-                   "Adam with vhat = max(vhat, v) in the place of v", kResourceApply, kFloating,
-                   FLOATING_TYPES);
+                   "The same as Adam, with vhat = max(vhat, v) instead of v", kResourceApply,
+                   kFloating, FLOATING_TYPES);
 
 template <class C>
 struct AdaMaxRule {

@@ -5,16 +5,6 @@
 
 namespace penstock {
 
-template <class C>
-struct GradientDescentRule {
-  static RuleSignature Signature() { return {.before = {"alpha"}, .gradient = "delta"}; }
-  static constexpr int kSlots = 0;
-  GradientDescentRule(const C* h, bool) : alpha(h[0]) {}
-
-  void operator()(C& var, C delta) const { var -= alpha * delta; }
-
-  C alpha;
-};
 DENSE_UPDATE(GradientDescent, GradientDescentRule, "var -= alpha * delta", kFloatingOrComplex,
              FLOATING_OR_COMPLEX_TYPES);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NegTrain: one pass of skip-gram training with negative samples over two tables of embeddings.
-// T. Mikolov et al.: Distributed Representations of Words and Phrases and their Compositionality.
-// NIPS 2013.
+// NegTrain: one step of skip-gram training with negative samples, over two tables of embeddings. T.
+// Mikolov et al.: Distributed Representations of Words and Phrases and their Compositionality. NIPS
+// 2013.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -16,10 +16,11 @@
 namespace penstock {
 namespace {
 
-// Limits the samples of one pair. Tens are usual; a step that draws for years cannot be stopped.
+// Limits the samples per pair, because drawing cannot be cancelled. Programs use some tens of
+// samples.
 constexpr int64_t kSamplesMax = 1 << 20;
 
-// Words by their counts to the power of 3/4, as the paper has it.
+// Draws words with probabilities proportional to their counts to the power of 3/4, as in the paper.
 class WordSampler {
  public:
   Status Init(const std::vector<int64_t>& counts) {
@@ -40,7 +41,7 @@ class WordSampler {
   }
 
  private:
-  std::vector<double> sums_;  // of this word and those before it
+  std::vector<double> sums_;  // prefix sums of the weights of the words
 };
 
 float Dot(const float* a, const float* b, int64_t n) {
@@ -49,7 +50,7 @@ float Dot(const float* a, const float* b, int64_t n) {
   return dot;
 }
 
-// Moves `out` towards `in` by `step`, and notes in `moved` what `in` is to move.
+// Moves `out` towards `in` by `step`, and adds the resulting change of `in` to `moved`.
 void Attract(const float* in, float step, int64_t n, float* out, float* moved) {
   for (int64_t i = 0; i < n; ++i) {
     moved[i] += out[i] * step;
@@ -77,7 +78,7 @@ class NegTrainKernel final : public Kernel {
     ASSIGN_OR_RETURN(const auto out, VariableInput(ctx, 1, DType::kFloat));
     Variable* const variables[] = {in.get(), out.get()};
     int64_t length = 0;
-    std::vector<int64_t> out_rows;  // that changed
+    std::vector<int64_t> out_rows;  // rows that changed
     const auto train = [&](absl::Span<Tensor* const> tables) -> Status {
       RETURN_IF_ERROR(Check(ctx, *tables[0], *tables[1]));
       length = tables[0]->dim(1);
@@ -133,7 +134,7 @@ class NegTrainKernel final : public Kernel {
     for (int64_t k = 0; k < ctx.input(2).num_elements(); ++k) {
       float* const v = in.mutable_data<float>() + examples[k] * n;
       std::fill(moved.begin(), moved.end(), 0.f);
-      // The gradient of log sigmoid(v . label), and of log sigmoid(-v . sample) for each sample.
+      // The gradients of log sigmoid(v . label), and of log sigmoid(-v . sample) for each sample.
       float* const label = out_row(labels[k]);
       Attract(v, rate / (std::exp(Dot(v, label, n)) + 1), n, label, moved.data());
       for (int64_t i = 0; i < samples_; ++i) {
@@ -153,8 +154,8 @@ class NegTrainKernel final : public Kernel {
 OP(NegTrain) {
   return {
       .doc =
-          "Trains embeddings of words by pairs that occur together and by random "
-          "others.",
+          "Trains word embeddings by negative sampling: with pairs of words that occur "
+          "together, and with random pairs.",
       .inputs = {{"w_in", Ref("float")},
                  {"w_out", Ref("float")},
                  {"examples", "int32"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Proximal rules: a step of gradient descent, then shrinkage by L1 and L2 regularization.
+// Proximal update rules: a step of gradient descent, then shrinkage by L1 and L2 regularization.
 #include <cmath>
 
 #include "kernels/training/sign.h"
@@ -19,7 +19,7 @@ struct ProximalGradientDescentBase {
 
   C alpha, l1, l2;
 };
-// The gradient has one name in the dense ops and another in the sparse ones.
+// The gradient has different names in the dense and the sparse ops.
 template <class C>
 struct ProximalGradientDescentRule : ProximalGradientDescentBase<C> {
   using ProximalGradientDescentBase<C>::ProximalGradientDescentBase;

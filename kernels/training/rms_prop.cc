@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RMSProp, plain and centered.
+// The RMSProp update rules, plain and centered.
 #include <cmath>
 
 #include "kernels/training/update_op.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signs and soft thresholds of real numbers.
+// Sign and soft threshold functions of real numbers.
 #pragma once
 
 #include <cmath>
@@ -12,8 +12,8 @@ C Sign(C x) {
   return x > C(0) ? C(1) : x < C(0) ? C(-1) : C(0);
 }
 
-// x moved towards 0 by rate * l1, and 0 where it is nearer than that. An l1 that is not positive
-// leaves x alone.
+// Returns x moved towards 0 by rate * l1, or 0 if x is nearer to 0 than that. Returns x if l1 is
+// not positive.
 template <class C>
 C Shrink(C x, C rate, C l1) {
   const C rest = std::abs(x) - rate * l1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AddSign and PowerSign: larger steps where gradient and its running mean agree in sign.
+// AddSign and PowerSign: take larger steps if the gradient and its running mean have the same sign.
 #include <cmath>
 
 #include "kernels/training/sign.h"
@@ -34,7 +34,7 @@ struct PowerSignRule {
     return {.slots = {"m"}, .before = {"lr", "logbase", "sign_decay", "beta"}};
   }
   static constexpr int kSlots = 1;
-  // Signs multiply to -1, 0 or 1: three powers are all there are.
+  // The product of two signs is -1, 0 or 1, so three powers suffice.
   PowerSignRule(const C* h, bool)
       : lr(h[0]), agree(std::exp(h[1] * h[2])), differ(std::exp(-h[1] * h[2])), beta(h[3]) {}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Updates of large variables: bytes per second of state and gradient, rows per second.
+// Measures updates of large variables: bytes per second of state and gradient, and rows per second.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -51,7 +51,7 @@ void BM_Adam(benchmark::State& state) {
 }
 BENCHMARK(BM_Adam)->Arg(1 << 12)->Arg(1 << 16)->Arg(1 << 23)->UseRealTime();
 
-// 4096 random rows of a table of 256 MB.
+// Returns 4096 random rows of a table of 256 MB.
 Tensor RandomRows(int64_t table, int64_t count) {
   std::mt19937_64 random(1);
   Tensor rows(DType::kInt32, {count});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The update rules: against what TensorFlow computes, for every type and form, at any size.
+// Tests the update rules: compares them with TensorFlow, for every type and form, and for large
+// variables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,10 +18,10 @@ namespace {
 // One run of an op by TensorFlow 2.21 in double precision.
 struct Case {
   std::string op;
-  std::string flag;  // or empty
+  std::string flag;  // a flag that is set, or empty
   bool flag_value = false;
   std::vector<std::vector<double>> inputs;
-  std::vector<std::vector<double>> state;  // afterwards: the variable, then its slots
+  std::vector<std::vector<double>> state;  // afterwards: of the variable and its slots
 };
 
 std::vector<std::vector<double>> ParseNumbers(const std::string& line) {
@@ -72,7 +73,7 @@ std::vector<double> NumbersOf(const Tensor& tensor) {
   return numbers;
 }
 
-// The state after running `c` on its numbers as T, in rows of two.
+// Returns the state after running `c` with its numbers as T, in rows of two.
 template <class T, class Index = int64_t>
 StatusOr<std::vector<std::vector<double>>> RunCase(const Case& c, const std::string& op_name) {
   TestVariables variables;
@@ -97,7 +98,7 @@ StatusOr<std::vector<std::vector<double>>> RunCase(const Case& c, const std::str
     }
   }
   ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, run.Run());
-  if (!outputs.empty()) {  // the reference is passed on
+  if (!outputs.empty()) {  // the op returns the ref edge
     EXPECT_EQ(&TestVariables::Get(outputs[0]), &TestVariables::Get(handles[0]));
   }
   std::vector<std::vector<double>> state;
@@ -133,7 +134,7 @@ TEST(Updates, AreTheSameOnReferences) {
   int found = 0;
   for (const Case& c : Cases()) {
     const std::string name = c.op.substr(strlen("Resource"));
-    if (Registry::Global().FindOp(name) == nullptr) continue;  // Keras's have no such form
+    if (Registry::Global().FindOp(name) == nullptr) continue;  // Keras's rules have no ref form
     ++found;
     const auto state = RunCase<double, int32_t>(c, name);
     ASSERT_EQ(state.status(), OkStatus()) << name;
@@ -142,7 +143,7 @@ TEST(Updates, AreTheSameOnReferences) {
   EXPECT_EQ(found, 70);
 }
 
-// The numbers of a case as T hold them.
+// Returns the numbers of a case rounded to T.
 template <class T>
 Case Rounded(Case c) {
   for (auto& numbers : c.inputs) {
@@ -166,7 +167,7 @@ TYPED_TEST(TypedUpdates, DifferFromDoublesByRounding) {
     const auto state = RunCase<TypeParam>(c, c.op);
     ASSERT_EQ(state.status(), OkStatus()) << c.op;
     ASSERT_EQ(expected.status(), OkStatus());
-    // A row is updated up to three times; differences of roots lose some digits.
+    // A row is updated up to three times, and differences of roots lose some digits.
     ExpectNear(*state, *expected, 16 * epsilon, c.op);
   }
 }
@@ -209,7 +210,7 @@ TEST(Updates, OfLargeVariablesAreThoseOfTheirElements) {
                 .Run()
                 .status(),
             OkStatus());
-  // Every row twice, backwards and forwards.
+  // Every row occurs twice, in descending and in ascending order.
   std::vector<int32_t> rows;
   for (int64_t row = 0; row < kRows; ++row) rows.push_back(static_cast<int32_t>(kRows - 1 - row));
   for (int64_t row = 0; row < kRows; ++row) rows.push_back(static_cast<int32_t>(row));
@@ -246,7 +247,7 @@ TEST(Updates, OfLargeVariablesAreThoseOfTheirElements) {
   }
 }
 
-// Wrong in one thing each; the variable stays as it is.
+// Each call has one error, and must not change the variable.
 TEST(Updates, ValidateBeforeTheyWrite) {
   const struct {
     const char* error;
@@ -267,7 +268,7 @@ TEST(Updates, ValidateBeforeTheyWrite) {
   for (const auto& c : cases) {
     TestVariables variables;
     const Tensor var = variables.New(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
-    // Its shape is said to be unknown, so that the kernel is what finds the mistakes.
+    // The declared shape is unknown, so that the kernel has to find the errors.
     const Tensor handle = variables.Handle("unknown", DType::kFloat, PartialShape());
     ASSERT_EQ(
         variables.Op("AssignVariableOp").In(handle).In(TestVariables::Value(var)).Run().status(),
@@ -341,7 +342,7 @@ TEST(Updates, RatesAreChecked) {
   EXPECT_EQ(run(NAN, 0, -0.5), StatusCode::kInvalidArgument);
 }
 
-// Dense variables take rates below zero as TensorFlow's do.
+// As in TensorFlow, updates of dense variables accept negative rates.
 TEST(Updates, GoOnWithOddRates) {
   TestVariables variables;
   const auto three = [](float a, float b, float c) { return Tensor::Vector<float>({a, b, c}); };
@@ -383,7 +384,7 @@ TEST(Updates, GoOnWithOddRates) {
          c, {-.7756667f, .27742565f, .50350744f});
 }
 
-// Readers see the variable before or after an update, and never half of one; no update is lost.
+// Readers see the variable before or after an update, never in between; no update is lost.
 TEST(Updates, AreAtomicAmongThreads) {
   constexpr int kThreads = 4, kUpdates = 200;
   constexpr int64_t kElements = 10'000;

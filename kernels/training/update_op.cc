@@ -23,7 +23,7 @@ std::vector<ArgDef> InputsOf(const RuleSignature& rule, UpdateForm form) {
   return inputs;
 }
 
-// Three rows of two; a sparse gradient for two of them.
+// Returns an example with three rows of two; a sparse gradient has two of them.
 Example ExampleOf(const std::vector<ArgDef>& inputs, const RuleSignature& rule, UpdateForm form) {
   const bool sparse = form.gradient == GradientForm::kSparse;
   Example example;
@@ -39,7 +39,7 @@ Example ExampleOf(const std::vector<ArgDef>& inputs, const RuleSignature& rule, 
   return example;
 }
 
-// indices is a vector; the gradient has a row for each of them.
+// Checks that indices is a vector and that the gradient has a row for each index.
 Status MergeSparse(ShapeScope& s, const UpdateInputs& inputs, const PartialShape& variable) {
   ASSIGN_OR_RETURN(const PartialShape indices, s.WithRank(inputs.indices, 1));
   if (variable.rank() == 0) {
@@ -133,7 +133,7 @@ Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& 
                            indices.shape().ToString());
   }
   Shape expected = variable;
-  if (expected.num_elements() == 0) {  // a product that may not stay small
+  if (expected.num_elements() == 0) {  // a product of sizes may be large despite a zero
     Dims dims(variable.dims().begin(), variable.dims().end());
     dims[0] = indices.dim(0);
     ASSIGN_OR_RETURN(expected, Shape::Make(dims));

@@ -30,18 +30,9 @@
 #include "core/tensor/type_lists.h"
 #include "kernels/state/row_updates.h"
 #include "kernels/state/variable_kernel.h"
+#include "kernels/training/update_rules.h"
 
 namespace penstock {
-
-// The inputs of a rule's ops: variable, slots, scalars, gradient (indices), more scalars.
-struct RuleSignature {
-  std::vector<const char*> slots = {};   // state beside the variable, of its shape
-  std::vector<const char*> before = {};  // hyperparameters before the gradient
-  const char* gradient = "grad";
-  std::vector<const char*> after = {};  // and after it; "global_step" is an int64
-  const char* flag = nullptr;           // one more boolean attribute
-  bool flag_default = false;
-};
 
 enum class GradientForm { kDense, kSparse };
 struct UpdateForm {
@@ -89,21 +80,6 @@ Status ReadHyperparameter(const KernelContext& ctx, int i, const char* name, C* 
 template <class T>
 using ComputeType =
     std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
-
-// The rule on elements [0, n): state[0] is the variable, then its slots.
-template <class Rule, class C, class T, size_t... kSlot>
-void ApplyRule(const Rule& rule, const std::array<T*, sizeof...(kSlot) + 1>& state, const T* grad,
-               int64_t n, std::index_sequence<kSlot...>) {
-  // Distinct tensors: Variable::Update has given every one a buffer of its own.
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    C var = static_cast<C>(state[0][i]);
-    C slots[sizeof...(kSlot) + 1] = {static_cast<C>(state[kSlot + 1][i])...};
-    rule(var, slots[kSlot]..., static_cast<C>(grad[i]));
-    state[0][i] = static_cast<T>(var);
-    ((state[kSlot + 1][i] = static_cast<T>(slots[kSlot])), ...);
-  }
-}
 
 template <template <class> class RuleOf, class T, GradientForm kForm>
 class UpdateKernel : public Kernel {

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/dynamic_table/dynamic_table.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/base/thread_pool.h"
+#include "core/op/state_replay.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kPushAction[] = "push", kEraseAction[] = "erase", kImportAction[] = "import";
+constexpr int64_t kUpdatesMax = std::numeric_limits<int32_t>::max();
+
+int ShardOf(uint64_t hash) {
+  static_assert(TableSpec::kShards == 16);
+  return static_cast<int>(hash >> 60);
+}
+
+StatusOr<Tensor> Matrix(Allocator& allocator, DType dtype, const Dims& dims) {
+  ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+  return Tensor::Make(allocator, dtype, shape);
+}
+
+// The keys of one shard, as a tensor.
+StatusOr<Tensor> KeysOf(const ShardKeys& keys, Allocator& allocator) {
+  ASSIGN_OR_RETURN(Tensor ids, Matrix(allocator, DType::kInt64, {std::ssize(keys.positions)}));
+  for (int64_t i = 0; i < ids.dim(0); ++i) {
+    ids.mutable_data<int64_t>()[i] = keys.keys[keys.positions[i]];
+  }
+  return ids;
+}
+
+}  // namespace
+
+// The keys of a batch, by shard.
+class DynamicTable::KeysByShard {
+ public:
+  explicit KeysByShard(const Tensor& ids) : keys_(ids.data<int64_t>()) {
+    const int64_t count = ids.num_elements();
+    hashes_.resize(count);
+    positions_.resize(count);
+    for (int64_t i = 0; i < count; ++i) {
+      hashes_[i] = HashKey(keys_[i]);
+      ++starts_[ShardOf(hashes_[i]) + 1];
+    }
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    auto next = starts_;
+    for (int64_t i = 0; i < count; ++i) {
+      positions_[next[ShardOf(hashes_[i])]++] = static_cast<int32_t>(i);
+    }
+  }
+
+  ShardKeys operator[](int64_t shard) const {
+    const int64_t begin = starts_[shard], end = starts_[shard + 1];
+    return {keys_, hashes_.data(),
+            absl::MakeConstSpan(positions_).subspan(begin, static_cast<size_t>(end - begin))};
+  }
+
+ private:
+  const int64_t* const keys_;
+  std::vector<uint64_t> hashes_;
+  std::vector<int32_t> positions_;
+  std::array<int64_t, TableSpec::kShards + 1> starts_ = {};
+};
+
+// Holds the locks of all shards for reading. (The analysis cannot follow locks whose number is not
+// known.)
+class DynamicTable::AllShards {
+ public:
+  explicit AllShards(const DynamicTable& table) ABSL_NO_THREAD_SAFETY_ANALYSIS : table_(table) {
+    for (const auto& shard : table.shards_) shard->mu.ReaderLock();
+  }
+  ~AllShards() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for (const auto& shard : table_.shards_) shard->mu.ReaderUnlock();
+  }
+  AllShards(const AllShards&) = delete;
+  AllShards& operator=(const AllShards&) = delete;
+
+  // Calls fn(rows, row) for each row.
+  template <class Fn>
+  void ForEachRow(Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for (const auto& shard : table_.shards_) {
+      const TableShard& rows = shard->rows;
+      rows.ForEachRow([&](int32_t row) { fn(rows.rows(), row); });
+    }
+  }
+
+ private:
+  const DynamicTable& table_;
+};
+
+StatusOr<std::shared_ptr<DynamicTable>> DynamicTable::Make(std::string name,
+                                                           const TableSpec& spec) {
+  RETURN_IF_ERROR(spec.Check());
+  return std::make_shared<DynamicTable>(std::move(name), spec);
+}
+
+DynamicTable::DynamicTable(std::string name, const TableSpec& spec)
+    : name_(std::move(name)), spec_(spec) {
+  for (int i = 0; i < TableSpec::kShards; ++i) shards_.push_back(std::make_unique<Shard>(spec_));
+}
+
+std::string DynamicTable::DebugString() const {
+  return StrCat(kType, " '", name_, "' float[", spec_.width, "] with ", spec_.slots.size(),
+                " slots, ", size(), " rows, version ", version());
+}
+
+int64_t DynamicTable::size() const {
+  int64_t size = 0;
+  for (const auto& shard : shards_) {
+    ReaderMutexLock lock(shard->mu);
+    size += shard->rows.size();
+  }
+  return size;
+}
+
+Status DynamicTable::CheckIds(const Tensor& ids) const {
+  if (ids.dtype() == DType::kInt64 && ids.rank() == 1 &&
+      ids.num_elements() <= std::numeric_limits<int32_t>::max()) {
+    return OkStatus();
+  }
+  return InvalidArgument("ids of table '", name_, "' must be a vector of at most 2^31 - 1 int64, ",
+                         "are ", Name(ids.dtype()), ids.shape().ToString());
+}
+
+StatusOr<Tensor> DynamicTable::Pull(const Tensor& ids, const Caller& caller) const {
+  RETURN_IF_ERROR(CheckIds(ids));
+  ASSIGN_OR_RETURN(Tensor rows, Matrix(caller.allocator, DType::kFloat, {ids.dim(0), spec_.width}));
+  float* const out = rows.mutable_data<float>();
+  const KeysByShard keys(ids);
+  // A miss of the cache, overlapped with others, and a copy at 8 GB/s.
+  const double row_nanos = 30 + static_cast<double>(spec_.width) * sizeof(float) / 8;
+  const double shard_nanos =
+      row_nanos * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
+  caller.threads.ParallelFor(TableSpec::kShards, shard_nanos, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const ShardKeys own = keys[i];
+      if (own.positions.empty()) continue;
+      ReaderMutexLock lock(shards_[i]->mu);
+      shards_[i]->rows.Pull(own, out);
+    }
+  });
+  return rows;
+}
+
+Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, RowUpdate update,
+                          const Caller& caller) {
+  RETURN_IF_ERROR(CheckIds(ids));
+  const KeysByShard keys(ids);
+  const double shard_nanos =
+      (60 + row_nanos) * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
+  const WatchedLoops unwatched(nullptr);  // half an update would stay
+  std::array<Status, TableSpec::kShards> results;
+  caller.threads.ParallelFor(TableSpec::kShards, shard_nanos, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const ShardKeys own = keys[i];
+      if (own.positions.empty()) continue;
+      results[i] = PushShard(*shards_[i], own, step, update, caller.allocator, caller.origin);
+    }
+  });
+  for (const Status& result : results) RETURN_IF_ERROR(Annotate(result, StrCat("table ", name_)));
+  return OkStatus();
+}
+
+Status DynamicTable::PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,
+                               Allocator& allocator, const UpdateOrigin& origin) {
+  constexpr int64_t kOldRowsMin = 16;
+  const int64_t count = std::ssize(keys.positions), floats = spec_.floats();
+  Tensor ids, state;  // of the record, made before anything changes
+  if (logged()) {
+    ASSIGN_OR_RETURN(ids, KeysOf(keys, allocator));
+    ASSIGN_OR_RETURN(state, Matrix(allocator, DType::kFloat, {count, floats}));
+  }
+  std::vector<int32_t> updated;
+  WriterMutexLock lock(shard.mu);
+  TableShard& rows = shard.rows;
+  RETURN_IF_ERROR(rows.Push(allocator, keys, step, update, logged() ? &updated : nullptr));
+  for (int64_t i = 0; i < std::ssize(updated); ++i) {
+    std::copy_n(rows.rows().values(updated[i]), floats, state.mutable_data<float>() + i * floats);
+  }
+  if (logged()) {
+    Log(origin, kPushAction, {ids, state.Slice(0, std::ssize(updated)), Value(step)});
+  } else {
+    Log(origin, kPushAction, {});
+  }
+  rows.Evict(std::max(kOldRowsMin, count));
+  return OkStatus();
+}
+
+void DynamicTable::Log(const UpdateOrigin& origin, const char* action, std::vector<Tensor> values) {
+  MutexLock lock(log_mu_);
+  Changed(origin, action, [&] { return std::move(values); });
+}
+
+Status DynamicTable::Erase(const Tensor& ids, const Caller& caller) {
+  RETURN_IF_ERROR(CheckIds(ids));
+  const KeysByShard keys(ids);
+  for (int64_t i = 0; i < TableSpec::kShards; ++i) {
+    const ShardKeys own = keys[i];
+    if (own.positions.empty()) continue;
+    RETURN_IF_ERROR(EraseShard(*shards_[i], own, caller.allocator, caller.origin));
+  }
+  return OkStatus();
+}
+
+Status DynamicTable::EraseShard(Shard& shard, const ShardKeys& keys, Allocator& allocator,
+                                const UpdateOrigin& origin) {
+  ASSIGN_OR_RETURN(Tensor ids, KeysOf(keys, allocator));
+  WriterMutexLock lock(shard.mu);
+  shard.rows.Erase(keys);
+  Log(origin, kEraseAction, {std::move(ids)});
+  return OkStatus();
+}
+
+StatusOr<std::vector<TableRows>> DynamicTable::Export(absl::Span<const int64_t> wanted,
+                                                      int64_t buckets, Allocator& allocator) const {
+  std::vector<int> place(buckets, -1);  // of a bucket in the result
+  for (size_t i = 0; i < wanted.size(); ++i) place[wanted[i]] = static_cast<int>(i);
+  const int64_t width = spec_.width, slots = std::ssize(spec_.slots);
+  const AllShards all(*this);
+  std::vector<int64_t> counts(wanted.size());
+  const auto place_of = [&](int64_t key) { return place[BucketOf(key, buckets)]; };
+  all.ForEachRow([&](const RowBlocks& rows, int32_t row) {
+    const int to = place_of(rows.header(row).key);
+    if (to >= 0) ++counts[to];
+  });
+  std::vector<TableRows> exported(wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const int64_t n = counts[i];
+    TableRows& to = exported[i];
+    ASSIGN_OR_RETURN(to.keys, Matrix(allocator, DType::kInt64, {n}));
+    ASSIGN_OR_RETURN(to.values, Matrix(allocator, DType::kFloat, {n, width}));
+    ASSIGN_OR_RETURN(to.slots, Matrix(allocator, DType::kFloat, {n, slots, width}));
+    ASSIGN_OR_RETURN(to.updates, Matrix(allocator, DType::kInt64, {n}));
+    ASSIGN_OR_RETURN(to.steps, Matrix(allocator, DType::kInt64, {n}));
+  }
+  std::vector<int64_t> next(wanted.size());
+  all.ForEachRow([&](const RowBlocks& rows, int32_t row) {
+    const RowHeader& header = rows.header(row);
+    const int bucket = place_of(header.key);
+    if (bucket < 0) return;
+    TableRows& to = exported[bucket];
+    const int64_t i = next[bucket]++;
+    to.keys.mutable_data<int64_t>()[i] = header.key;
+    std::copy_n(rows.values(row), width, to.values.mutable_data<float>() + i * width);
+    std::copy_n(rows.values(row) + width, slots * width,
+                to.slots.mutable_data<float>() + i * slots * width);
+    to.updates.mutable_data<int64_t>()[i] = header.updates;
+    to.steps.mutable_data<int64_t>()[i] = header.step;
+  });
+  return exported;
+}
+
+Status DynamicTable::CheckRows(const TableRows& rows) const {
+  const int64_t n = rows.keys.rank() == 1 ? rows.keys.dim(0) : -1;
+  const auto check = [&](const char* name, const Tensor& tensor, DType dtype,
+                         const Shape& shape) -> Status {
+    if (tensor.dtype() == dtype && tensor.shape() == shape) return OkStatus();
+    return InvalidArgument("rows for table '", name_, "': ", name, " must be ", Name(dtype),
+                           shape.ToString(), ", are ", Name(tensor.dtype()),
+                           tensor.shape().ToString(),
+                           ". A checkpoint restores to a table of the same width and optimizer");
+  };
+  if (n < 0) return CheckIds(rows.keys);
+  RETURN_IF_ERROR(check("keys", rows.keys, DType::kInt64, {n}));
+  RETURN_IF_ERROR(check("values", rows.values, DType::kFloat, {n, spec_.width}));
+  RETURN_IF_ERROR(
+      check("slots", rows.slots, DType::kFloat, {n, std::ssize(spec_.slots), spec_.width}));
+  RETURN_IF_ERROR(check("updates", rows.updates, DType::kInt64, {n}));
+  RETURN_IF_ERROR(check("steps", rows.steps, DType::kInt64, {n}));
+  for (const int64_t updates : rows.updates.flat<int64_t>()) {
+    if (updates < 0 || updates > kUpdatesMax) {
+      return InvalidArgument("rows for table '", name_, "': updates must be from 0 to ",
+                             kUpdatesMax, ", are ", updates);
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<DynamicTable::Incoming> DynamicTable::MakeIncoming(int64_t count,
+                                                            Allocator& allocator) const {
+  Incoming made;
+  ASSIGN_OR_RETURN(made.keys, Matrix(allocator, DType::kInt64, {count}));
+  ASSIGN_OR_RETURN(made.state, Matrix(allocator, DType::kFloat, {count, spec_.floats()}));
+  ASSIGN_OR_RETURN(made.updates, Matrix(allocator, DType::kInt64, {count}));
+  ASSIGN_OR_RETURN(made.steps, Matrix(allocator, DType::kInt64, {count}));
+  return made;
+}
+
+// Copies the rows of one shard beside each other.
+StatusOr<DynamicTable::Incoming> DynamicTable::Collect(absl::Span<const Place> places,
+                                                       Allocator& allocator) const {
+  ASSIGN_OR_RETURN(Incoming to, MakeIncoming(std::ssize(places), allocator));
+  const int64_t width = spec_.width, rest = spec_.floats() - width;
+  for (int64_t k = 0; k < std::ssize(places); ++k) {
+    const auto& [rows, i] = places[k];
+    to.keys.mutable_data<int64_t>()[k] = rows->keys.data<int64_t>()[i];
+    to.updates.mutable_data<int64_t>()[k] = rows->updates.data<int64_t>()[i];
+    to.steps.mutable_data<int64_t>()[k] = rows->steps.data<int64_t>()[i];
+    float* const state = to.state.mutable_data<float>() + k * spec_.floats();
+    std::copy_n(rows->values.data<float>() + i * width, width, state);
+    std::copy_n(rows->slots.data<float>() + i * rest, rest, state + width);
+  }
+  return to;
+}
+
+Status DynamicTable::Import(absl::Span<const TableRows> rows, const Caller& caller) {
+  std::vector<std::vector<Place>> places(TableSpec::kShards);
+  for (const TableRows& each : rows) {
+    RETURN_IF_ERROR(CheckRows(each));
+    for (int64_t i = 0; i < each.keys.dim(0); ++i) {
+      places[ShardOf(HashKey(each.keys.data<int64_t>()[i]))].push_back({&each, i});
+    }
+  }
+  for (int64_t shard = 0; shard < TableSpec::kShards; ++shard) {
+    std::vector<Place>& own = places[shard];
+    if (spec_.ordered()) {
+      std::stable_sort(own.begin(), own.end(),
+                       [](const Place& a, const Place& b) { return a.step() < b.step(); });
+    }
+    const int64_t rows_max = spec_.shard_rows_max(), count = std::ssize(own);
+    const int64_t skipped = rows_max > 0 ? std::max<int64_t>(0, count - rows_max) : 0;
+    ASSIGN_OR_RETURN(const Incoming incoming,
+                     Collect(absl::MakeConstSpan(own).subspan(skipped), caller.allocator));
+    own = {};
+    RETURN_IF_ERROR(ImportShard(shard, incoming, caller.allocator, caller.origin));
+  }
+  return OkStatus();
+}
+
+Status DynamicTable::ImportShard(int64_t number, const Incoming& incoming, Allocator& allocator,
+                                 const UpdateOrigin& origin) {
+  ASSIGN_OR_RETURN(const Incoming none, MakeIncoming(0, allocator));
+  Shard& shard = *shards_[number];
+  WriterMutexLock lock(shard.mu);
+  TableShard& rows = shard.rows;
+  rows.Clear();
+  const Status status = FillShard(rows, incoming, allocator);
+  if (!status.ok()) rows.Clear();
+  const Incoming& now = status.ok() ? incoming : none;
+  Log(origin, kImportAction, {Value(number), now.keys, now.state, now.updates, now.steps});
+  rows.Evict(incoming.keys.dim(0));
+  return status;
+}
+
+Status DynamicTable::FillShard(TableShard& shard, const Incoming& rows,
+                               Allocator& allocator) const {
+  const int64_t count = rows.keys.dim(0), floats = spec_.floats();
+  RETURN_IF_ERROR(shard.Reserve(allocator, count));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t key = rows.keys.data<int64_t>()[i];
+    float* const row =
+        shard.Put(key, rows.updates.data<int64_t>()[i], rows.steps.data<int64_t>()[i]);
+    if (row == nullptr) {
+      return InvalidArgument("rows for table '", name_, "': key ", key, " comes twice");
+    }
+    std::copy_n(rows.state.data<float>() + i * floats, floats, row);
+  }
+  return OkStatus();
+}
+
+Status DynamicTable::ReplayPush(const ReplayValues& values, const UpdateOrigin& origin) {
+  RETURN_IF_ERROR(values.Expect(3));
+  const Tensor &ids = values.Get(0), &state = values.Get(1);
+  RETURN_IF_ERROR(CheckIds(ids));
+  const int64_t floats = spec_.floats();
+  if (state.dtype() != DType::kFloat || state.rank() != 2 || state.dim(1) != floats) {
+    return values.Error(StrCat("rows must be float[?, ", floats, "], are ", Name(state.dtype()),
+                               state.shape().ToString()));
+  }
+  ASSIGN_OR_RETURN(const int64_t step, values.Int(2));
+  const KeysByShard keys(ids);
+  const int shard = ids.dim(0) > 0 ? ShardOf(HashKey(ids.data<int64_t>()[0])) : 0;
+  const ShardKeys own = keys[shard];
+  if (std::ssize(own.positions) != ids.dim(0)) {
+    return values.Error("the keys must be of one shard");
+  }
+  int64_t next = 0;
+  const auto update = [&](int32_t, float* row, int64_t) {
+    if (next < state.dim(0)) std::copy_n(state.data<float>() + next * floats, floats, row);
+    ++next;
+  };
+  RETURN_IF_ERROR(PushShard(*shards_[shard], own, step, update, CpuAllocator(), origin));
+  if (next == state.dim(0)) return OkStatus();
+  return values.Error(StrCat(state.dim(0), " rows, but ", next, " keys have one"));
+}
+
+Status DynamicTable::ReplayImport(const ReplayValues& values, const UpdateOrigin& origin) {
+  RETURN_IF_ERROR(values.Expect(5));
+  ASSIGN_OR_RETURN(const int64_t shard, values.Int(0));
+  const Tensor &keys = values.Get(1), &state = values.Get(2);
+  RETURN_IF_ERROR(CheckIds(keys));
+  const int64_t n = keys.dim(0), floats = spec_.floats();
+  const auto numbers = [n](const Tensor& tensor) {
+    return tensor.dtype() == DType::kInt64 && tensor.shape() == Shape({n});
+  };
+  const bool fits = shard >= 0 && shard < TableSpec::kShards && state.dtype() == DType::kFloat &&
+                    state.shape() == Shape({n, floats}) && numbers(values.Get(3)) &&
+                    numbers(values.Get(4));
+  if (!fits) return values.Error("the values are not the rows of a shard");
+  const Incoming incoming{
+      .keys = keys, .state = state, .updates = values.Get(3), .steps = values.Get(4)};
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t updates = incoming.updates.data<int64_t>()[i];
+    const bool good = ShardOf(HashKey(keys.data<int64_t>()[i])) == shard && updates >= 0 &&
+                      updates <= kUpdatesMax;
+    if (!good) return values.Error("a row is of another shard, or has a wrong number of updates");
+  }
+  return ImportShard(shard, incoming, CpuAllocator(), origin);
+}
+
+Status DynamicTable::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
+  const ReplayValues values(change);
+  if (change.action == kPushAction) return ReplayPush(values, origin);
+  if (change.action == kImportAction) return ReplayImport(values, origin);
+  if (change.action != kEraseAction) return values.UnknownAction();
+  RETURN_IF_ERROR(values.Expect(1));
+  const Tensor& ids = values.Get(0);
+  RETURN_IF_ERROR(CheckIds(ids));
+  for (const int64_t id : ids.flat<int64_t>()) {
+    if (ShardOf(HashKey(id)) != ShardOf(HashKey(ids.data<int64_t>()[0]))) {
+      return values.Error("the keys must be of one shard");
+    }
+  }
+  if (ids.dim(0) == 0) return values.Error("there are no keys");
+  const KeysByShard keys(ids);
+  const int shard = ShardOf(HashKey(ids.data<int64_t>()[0]));
+  return EraseShard(*shards_[shard], keys[shard], CpuAllocator(), origin);
+}
+
+namespace {
+
+StatusOr<std::shared_ptr<Resource>> MakeTable(const std::string& name, const ReplayValues& values) {
+  ASSIGN_OR_RETURN(const TableSpec spec, TableSpec::FromValues(values));
+  return std::shared_ptr<Resource>(std::make_shared<DynamicTable>(name, spec));
+}
+
+const ResourceMakerDeclaration maker(DynamicTable::kType, MakeTable);
+
+}  // namespace
+
+}  // namespace penstock

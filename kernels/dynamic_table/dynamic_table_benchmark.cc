@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pulls and pushes of rows of 64 floats of a table of 1 M rows, on one core: rows per second.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "core/op/testing/op_runner.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kRows = 1 << 20, kWidth = 64, kBatch = 4096;
+
+Tensor Matrix(int64_t rows) {
+  Tensor tensor(DType::kFloat, {rows, kWidth});
+  std::fill_n(tensor.mutable_data<float>(), tensor.num_elements(), 0.01f);
+  return tensor;
+}
+
+// A key for each number, as a hash would be.
+int64_t Key(int64_t number) { return static_cast<int64_t>(number * 0x9E3779B97F4A7C15); }
+
+// Distinct keys of a batch, as a client sends them: uniform, or by Zipf's law (exponent 1).
+std::vector<Tensor> Batches(bool zipf) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> unit(0, 1);
+  std::vector<Tensor> batches;
+  for (int i = 0; i < 64; ++i) {
+    std::vector<int64_t> keys;
+    while (std::ssize(keys) < kBatch) {
+      for (int64_t k = std::ssize(keys); k < kBatch; ++k) {
+        // The density of Zipf's law is 1/x: its integral is a logarithm.
+        const auto number = zipf ? static_cast<int64_t>(std::pow(double{kRows}, unit(random))) - 1
+                                 : static_cast<int64_t>(random() % kRows);
+        keys.push_back(Key(number));
+      }
+      std::sort(keys.begin(), keys.end());
+      keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    }
+    std::shuffle(keys.begin(), keys.end(), random);
+    batches.push_back(Tensor::Vector(keys));
+  }
+  return batches;
+}
+
+// A table with 1 M rows.
+class Table {
+ public:
+  Table(const std::vector<float>& slots, bool limited) {
+    OpRunner make("DynamicTable", store_);
+    make.Attr("width", kWidth).Attr("slots", slots).Attr("shared_name", "t");
+    if (limited) make.Attr("max_rows", 2 * kRows);
+    handle_ = *make.Run1();
+    const Tensor grad = Matrix(kBatch);
+    const std::string method = slots.empty() ? "GradientDescent" : "Adagrad";
+    for (int64_t row = 0; row < kRows; row += kBatch) {
+      Tensor keys(DType::kInt64, {kBatch});
+      for (int64_t i = 0; i < kBatch; ++i) keys.mutable_data<int64_t>()[i] = Key(row + i);
+      CHECK_OK(Push(method, keys, grad));
+    }
+  }
+  Status Push(const std::string& method, const Tensor& keys, const Tensor& grad) {
+    return OpRunner("DynamicTableApply" + method, store_)
+        .In(handle_)
+        .In(keys)
+        .In(grad)
+        .In(Tensor::Scalar<int64_t>(1))
+        .In(Tensor::Scalar(0.01f))
+        .Run()
+        .status();
+  }
+  Status Pull(const Tensor& keys) {
+    return OpRunner("DynamicTablePull", store_).In(handle_).In(keys).Run().status();
+  }
+
+ private:
+  const std::shared_ptr<ResourceStore> store_ = std::make_shared<ResourceStore>();
+  Tensor handle_;
+};
+
+void CountRows(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * kBatch); }
+
+// Argument: whether ids come by Zipf's law.
+void BM_Pull(benchmark::State& state) {
+  Table table({0.1f}, false);
+  const auto batches = Batches(state.range(0) != 0);
+  size_t i = 0;
+  for (auto _ : state) CHECK_OK(table.Pull(batches[i++ % batches.size()]));
+  CountRows(state);
+}
+BENCHMARK(BM_Pull)->ArgName("zipf")->Arg(0)->Arg(1);
+
+void Push(benchmark::State& state, const std::string& method, const std::vector<float>& slots,
+          bool limited) {
+  Table table(slots, limited);
+  const auto batches = Batches(state.range(0) != 0);
+  const Tensor grad = Matrix(kBatch);
+  size_t i = 0;
+  for (auto _ : state) CHECK_OK(table.Push(method, batches[i++ % batches.size()], grad));
+  CountRows(state);
+}
+void BM_PushGradientDescent(benchmark::State& state) { Push(state, "GradientDescent", {}, false); }
+void BM_PushAdagrad(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, false); }
+// With a limit of rows, so that the order of updates is kept.
+void BM_PushAdagradLimited(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, true); }
+BENCHMARK(BM_PushGradientDescent)->ArgName("zipf")->Arg(0)->Arg(1);
+BENCHMARK(BM_PushAdagrad)->ArgName("zipf")->Arg(0)->Arg(1);
+BENCHMARK(BM_PushAdagradLimited)->ArgName("zipf")->Arg(0)->Arg(1);
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops on a DynamicTable that are not updates: DynamicTable (its handle), DynamicTablePull,
+// Size, Erase, Clear, Export, Import; and DynamicTablePart, which says where a key lives.
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "kernels/data/handle_kernel.h"
+#include "kernels/dynamic_table/dynamic_table.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kNotAlone[] = "works on a dynamic table: kernels/dynamic_table has its tests";
+constexpr int64_t kBucketsMax = 1 << 20;
+constexpr const char* kInitializers[] = {"constant", "uniform", "normal"};
+
+DynamicTable::Caller CallerFor(const KernelContext& ctx) {
+  return {ctx.allocator(), ctx.threads(), ctx.origin()};
+}
+
+class TableKernel final : public HandleKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    std::string initializer;
+    RETURN_IF_ERROR(node.Attr("width", &spec_.width));
+    RETURN_IF_ERROR(node.Attr("initializer", &initializer));
+    RETURN_IF_ERROR(node.Attr("a", &spec_.initializer.a));
+    RETURN_IF_ERROR(node.Attr("b", &spec_.initializer.b));
+    RETURN_IF_ERROR(node.Attr("seed", &spec_.initializer.seed));
+    RETURN_IF_ERROR(node.Attr("slots", &spec_.slots));
+    RETURN_IF_ERROR(node.Attr("admit_after", &spec_.admit_after));
+    RETURN_IF_ERROR(node.Attr("default_value", &spec_.default_value));
+    RETURN_IF_ERROR(node.Attr("filter_counters", &spec_.filter_counters));
+    RETURN_IF_ERROR(node.Attr("max_rows", &spec_.max_rows));
+    RETURN_IF_ERROR(node.Attr("max_bytes", &spec_.max_bytes));
+    RETURN_IF_ERROR(node.Attr("max_age", &spec_.max_age));
+    const auto* const kind =
+        std::find(std::begin(kInitializers), std::end(kInitializers), initializer);
+    spec_.initializer.kind = static_cast<RowInitializer::Kind>(kind - kInitializers);
+    RETURN_IF_ERROR(spec_.Check());
+    return HandleKernel::Init(node);
+  }
+
+ protected:
+  const char* Type() const override { return DynamicTable::kType; }
+  StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const override {
+    ASSIGN_OR_RETURN(std::shared_ptr<DynamicTable> table,
+                     DynamicTable::Make(resource_name(), spec_));
+    return std::shared_ptr<Resource>(std::move(table));
+  }
+  Status Check(const Resource& resource) const override {
+    const auto& table = static_cast<const DynamicTable&>(resource);
+    const TableSpec& other = table.spec();
+    if (other == spec_) return OkStatus();
+    if (other.width != spec_.width || other.slots.size() != spec_.slots.size()) {
+      return InvalidArgument("table '", table.name(), "' exists with rows of width ", other.width,
+                             " and ", other.slots.size(), " slots; this node says width ",
+                             spec_.width, " and ", spec_.slots.size(), " slots");
+    }
+    return InvalidArgument("table '", table.name(),
+                           "' exists with another initializer, admission or limit than this node "
+                           "says. All programs that share a table must say the same");
+  }
+
+ private:
+  TableSpec spec_;
+};
+
+class PullKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
+    ASSIGN_OR_RETURN(Tensor rows, table->Pull(ctx.input(1), CallerFor(ctx)));
+    ctx.SetOutput(0, std::move(rows));
+    return OkStatus();
+  }
+};
+
+class EraseKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
+    return table->Erase(ctx.input(1), CallerFor(ctx));
+  }
+};
+
+class ClearKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
+    return table->Import({}, CallerFor(ctx));
+  }
+};
+
+class SizeKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
+    ctx.SetOutput(0, Tensor::Scalar<int64_t>(table->size()));
+    return OkStatus();
+  }
+};
+
+class ExportKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("buckets", &buckets_));
+    RETURN_IF_ERROR(node.Attr("wanted", &wanted_));
+    if (buckets_ > kBucketsMax) {
+      return InvalidArgument("buckets must be at most ", kBucketsMax, ", are ", buckets_);
+    }
+    if (node.output_types.size() != 5 * wanted_.size()) {
+      return InvalidArgument("N must be the length of wanted, which is ", wanted_.size());
+    }
+    std::set<int64_t> seen;
+    for (const int64_t bucket : wanted_) {
+      if (bucket < 0 || bucket >= buckets_) {
+        return InvalidArgument("wanted must be from 0 to ", buckets_ - 1, ", has ", bucket);
+      }
+      if (!seen.insert(bucket).second) {
+        return InvalidArgument("wanted must have each bucket once, has ", bucket, " twice");
+      }
+    }
+    return OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
+    ASSIGN_OR_RETURN(std::vector<TableRows> rows,
+                     table->Export(wanted_, buckets_, ctx.allocator()));
+    const int n = static_cast<int>(rows.size());
+    for (int i = 0; i < n; ++i) {
+      ctx.SetOutput(i, std::move(rows[i].keys));
+      ctx.SetOutput(n + i, std::move(rows[i].values));
+      ctx.SetOutput(2 * n + i, std::move(rows[i].slots));
+      ctx.SetOutput(3 * n + i, std::move(rows[i].updates));
+      ctx.SetOutput(4 * n + i, std::move(rows[i].steps));
+    }
+    return OkStatus();
+  }
+
+ private:
+  int64_t buckets_ = 1;
+  std::vector<int64_t> wanted_;
+};
+
+class ImportKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
+    const int n = (ctx.num_inputs() - 1) / 5;
+    std::vector<TableRows> rows;
+    for (int i = 1; i <= n; ++i) {
+      rows.push_back({ctx.input(i), ctx.input(n + i), ctx.input(2 * n + i), ctx.input(3 * n + i),
+                      ctx.input(4 * n + i)});
+    }
+    return table->Import(rows, CallerFor(ctx));
+  }
+};
+
+class PartKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("buckets", &buckets_));
+    RETURN_IF_ERROR(node.Attr("parts", &parts_));
+    if (parts_ <= buckets_ && buckets_ <= kBucketsMax) return OkStatus();
+    return InvalidArgument("parts must be at most buckets, and these at most ", kBucketsMax,
+                           "; are ", parts_, " and ", buckets_);
+  }
+  Status Compute(KernelContext& ctx) override {
+    Tensor* parts;
+    RETURN_IF_ERROR(ctx.Allocate(0, ctx.input(0).shape(), &parts));
+    const auto ids = ctx.input(0).flat<int64_t>();
+    const auto out = parts->mutable_flat<int32_t>();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      out[i] = static_cast<int32_t>(BucketOf(ids[i], buckets_) % parts_);
+    }
+    return OkStatus();
+  }
+
+ private:
+  int64_t buckets_ = 1, parts_ = 1;
+};
+
+// Output 0 of Pull: a row for each id.
+Status PullShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape ids, s.WithRank(1, 1));
+  PartialShape rows({ids.dim(0), -1});
+  const auto* const element = s.element(0);
+  if (element != nullptr && element->shape.known_rank() && element->shape.rank() == 2) {
+    rows.set_dim(1, element->shape.dim(1));
+  }
+  s.set_output(0, rows);
+  return OkStatus();
+}
+
+std::vector<Gradient> PullGradient(const GradientScope& g) {
+  if (!g.has_dy()) return {Gradient(), Gradient()};
+  // A table has no end: a dense gradient of it cannot be made.
+  const Output dense_shape = g.Const(Tensor::Vector<int64_t>({INT64_MAX, INT64_MAX}));
+  return {Gradient(g.dy(), g.x(1), dense_shape), Gradient()};
+}
+
+Status HandleShape(ShapeScope& s) {
+  RETURN_IF_ERROR(ScalarShape(s));
+  s.set_output_element(0, {DType::kFloat, PartialShape({-1, s.attr<int64_t>("width")})});
+  return OkStatus();
+}
+
+OpDef UseOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs) {
+  inputs.insert(inputs.begin(), ArgDef{"table", "resource"});
+  return {.doc = doc,
+          .inputs = std::move(inputs),
+          .outputs = std::move(outputs),
+          .shape = UnknownShape,
+          .gradient = NoGradient,
+          .stateful = true,
+          .not_alone = kNotAlone};
+}
+
+std::vector<ArgDef> RowArgs() {
+  return {{"keys", Repeat("N", "int64")},
+          {"values", Repeat("N", "float")},
+          {"slots", Repeat("N", "float")},
+          {"updates", Repeat("N", "int64")},
+          {"steps", Repeat("N", "int64")}};
+}
+
+}  // namespace
+
+OP(DynamicTable) {
+  return {
+      .doc =
+          "Makes a table of rows of `width` floats. Any int64 is a key; its row is made "
+          "when it is first updated. `initializer` fills a new row: with the constant a, "
+          "with uniform numbers from a to b, or with normal numbers of mean a and standard "
+          "deviation b, which depend only on seed and key. `slots` has the initial value of "
+          "each optimizer slot. With `admit_after`, a key gets its row with its "
+          "admit_after-th update and reads as default_value before; updates are counted in "
+          "filter_counters bytes. If there are more than max_rows rows, or more than "
+          "max_bytes of memory, the least recently updated rows are dropped; so are rows "
+          "without an update for more than max_age steps. 0 means no limit.",
+      .outputs = {{"table", "resource"}},
+      .attrs = {{"width", Ints{.min = 1}},
+                {"initializer", OneOf{{"constant", "uniform", "normal"}}, "constant"},
+                {"a", 0.0f},
+                {"b", 0.0f},
+                {"seed", int64_t{0}},
+                {"slots", FloatList{}, std::vector<float>{}},
+                {"admit_after", int64_t{1}},
+                {"default_value", 0.0f},
+                {"filter_counters", int64_t{1 << 20}},
+                {"max_rows", int64_t{0}},
+                {"max_bytes", int64_t{0}},
+                {"max_age", int64_t{0}},
+                {"container", ""},
+                {"shared_name", ""}},
+      .shape = HandleShape,
+      .gradient = NoGradient,
+      .examples = {Example{.attrs = {{"width", int64_t{2}}}}},
+      .stateful = true,
+  };
+}
+KERNEL_ANY_TYPE(DynamicTable, TableKernel);
+
+OP(DynamicTablePull) {
+  OpDef op = UseOp(
+      "Returns the rows of ids, which may repeat. An id without a row reads as the row "
+      "that it would get, or as the table's default_value if admit_after is set. Does "
+      "not change the table.",
+      {{"ids", "int64"}}, {{"rows", "float"}});
+  op.shape = PullShape;
+  op.gradient = PullGradient;
+  op.only_reads = true;
+  return op;
+}
+KERNEL_ANY_TYPE(DynamicTablePull, PullKernel);
+
+OP(DynamicTableErase) {
+  OpDef op = UseOp("Deletes the rows of ids; ignores ids without a row.", {{"ids", "int64"}}, {});
+  op.shape = NoOutputs;
+  return op;
+}
+KERNEL_ANY_TYPE(DynamicTableErase, EraseKernel);
+
+OP(DynamicTableClear) {
+  OpDef op = UseOp("Deletes all rows.", {}, {});
+  op.shape = NoOutputs;
+  return op;
+}
+KERNEL_ANY_TYPE(DynamicTableClear, ClearKernel);
+
+OP(DynamicTableSize) {
+  OpDef op = UseOp("Returns the number of rows.", {}, {{"size", "int64"}});
+  op.shape = ScalarShape;
+  op.only_reads = true;
+  return op;
+}
+KERNEL_ANY_TYPE(DynamicTableSize, SizeKernel);
+
+OP(DynamicTableExport) {
+  OpDef op = UseOp(
+      "Returns the rows of each of the buckets `wanted`, where each key belongs to one "
+      "of `buckets` buckets: keys[n], values[n, width], slots[n, slots, width], the "
+      "number of updates [n] of each row, and the step [n] of its last update.",
+      {}, RowArgs());
+  op.attrs = {{"N", Ints{.min = 1}}, {"buckets", Ints{.min = 1}}, {"wanted", IntList{}}};
+  op.only_reads = true;
+  return op;
+}
+KERNEL_ANY_TYPE(DynamicTableExport, ExportKernel);
+
+OP(DynamicTableImport) {
+  OpDef op = UseOp("Replaces all rows by rows that DynamicTableExport returned.", RowArgs(), {});
+  op.attrs = {{"N", Ints{.min = 1}}};
+  op.shape = NoOutputs;
+  return op;
+}
+KERNEL_ANY_TYPE(DynamicTableImport, ImportKernel);
+
+OP(DynamicTablePart) {
+  return {
+      .doc =
+          "Returns the part of a table, from 0 to `parts` - 1, that has each id. All ids of "
+          "one of the `buckets` buckets are in the same part.",
+      .inputs = {{"ids", "int64"}},
+      .outputs = {{"part", "int32"}},
+      .attrs = {{"buckets", Ints{.min = 1}}, {"parts", Ints{.min = 1}}},
+      .shape = SameShape,
+      .gradient = NoGradient,
+      .examples = {Example{.inputs = {{{{3}}}},
+                           .attrs = {{"buckets", int64_t{4}}, {"parts", int64_t{2}}}}},
+  };
+}
+KERNEL_ANY_TYPE(DynamicTablePart, PartKernel);
+
+}  // namespace penstock

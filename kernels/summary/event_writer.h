@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EventWriter: the resource behind the handles of SummaryWriter: an event file that TensorBoard
+// reads. Until Open it has no file, and after Close none again.
+//
+// Thread-safe; calls wait for the disk. Its changes are not in the StateLog: the file is
+// state outside of the task.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/base/env.h"
+#include "core/base/mutex.h"
+#include "core/op/resource.h"
+#include "core/record/record_writer.h"
+
+namespace tensorflow {
+class Event;
+}  // namespace tensorflow
+
+namespace penstock {
+
+class EventWriter final : public Resource {
+ public:
+  // TensorFlow's name of the type.
+  static constexpr char kTypeName[] = "tensorflow::SummaryWriterInterface";
+
+  struct Options {
+    std::string directory;     // made if it is not there
+    std::string suffix;        // of the file's name
+    int64_t events_max = 0;    // that are kept in memory; one more flushes
+    int64_t flush_millis = 0;  // an event that comes later than this after a flush flushes
+  };
+
+  explicit EventWriter(std::string name) : name_(std::move(name)) {}
+  ~EventWriter() override;
+
+  const char* TypeName() const override { return kTypeName; }
+  std::string DebugString() const override;
+  const char* OpaqueReason() const override { return "it writes a file"; }
+
+  // Begins a file "events.out.tfevents.SECONDS.HOST" + suffix. OK if there is one already, as in
+  // TensorFlow. `env` must outlive the writer.
+  Status Open(Env& env, const Options& options) ABSL_LOCKS_EXCLUDED(mu_);
+  // Each adds one event. FailedPrecondition without a file; InvalidArgument where bytes are no
+  // message of their kind.
+  Status AddSummary(int64_t step, const std::string& summary) ABSL_LOCKS_EXCLUDED(mu_);
+  Status AddGraph(int64_t step, const std::string& graph_def) ABSL_LOCKS_EXCLUDED(mu_);
+  Status AddEvent(const std::string& event) ABSL_LOCKS_EXCLUDED(mu_);
+  Status Flush() ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends the file. OK without one.
+  Status Close() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  Status Add(tensorflow::Event* event, int64_t step) ABSL_LOCKS_EXCLUDED(mu_);
+  Status Write(const tensorflow::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status FlushFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::string name_;
+  mutable Mutex mu_;
+  std::unique_ptr<RecordWriter> file_ ABSL_GUARDED_BY(mu_);  // null: not open
+  Env* env_ ABSL_GUARDED_BY(mu_) = nullptr;
+  Options options_ ABSL_GUARDED_BY(mu_);
+  int64_t unflushed_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t flushed_ns_ ABSL_GUARDED_BY(mu_) = 0;  // of Env::NowNanos()
+};
+
+}  // namespace penstock

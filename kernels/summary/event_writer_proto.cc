@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "kernels/summary/event_writer.h"
+#include "proto/tensorflow/event.pb.h"
+#include "proto/tensorflow/graph.pb.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kFileVersion[] = "brain.Event:2";
+constexpr int64_t kMicrosPerSecond = 1'000'000, kNanosPerMilli = 1'000'000;
+
+std::string HostName() {
+  char host[256] = {};
+  return gethostname(host, sizeof(host) - 1) == 0 ? host : "localhost";
+}
+
+double WallTime(Env& env) {
+  return static_cast<double>(env.WallMicros()) / static_cast<double>(kMicrosPerSecond);
+}
+
+}  // namespace
+
+EventWriter::~EventWriter() {
+  const Status closed = Close();  // a step that wanted to know has called CloseSummaryWriter
+  if (!closed.ok()) return;
+}
+
+std::string EventWriter::DebugString() const {
+  MutexLock lock(mu_);
+  return StrCat("SummaryWriter '", name_, "', ",
+                file_ == nullptr ? "closed" : StrCat("writes to ", options_.directory));
+}
+
+Status EventWriter::Open(Env& env, const Options& options) {
+  MutexLock lock(mu_);
+  if (file_ != nullptr) return OkStatus();
+  RETURN_IF_ERROR(env.CreateDirectories(options.directory));
+  const std::string path =
+      absl::StrFormat("%s/events.out.tfevents.%010d.%s%s", options.directory,
+                      env.WallMicros() / kMicrosPerSecond, HostName(), options.suffix);
+  ASSIGN_OR_RETURN(file_, RecordWriter::Create(env, path));
+  env_ = &env;
+  options_ = options;
+  tensorflow::Event version;
+  version.set_wall_time(WallTime(env));
+  version.set_file_version(kFileVersion);
+  RETURN_IF_ERROR(Write(version));
+  return FlushFile();
+}
+
+Status EventWriter::AddSummary(int64_t step, const std::string& summary) {
+  tensorflow::Event event;
+  if (!event.mutable_summary()->ParseFromString(summary)) {
+    return InvalidArgument("tensor must be a serialized Summary, its ", summary.size(),
+                           " bytes are none");
+  }
+  return Add(&event, step);
+}
+
+Status EventWriter::AddGraph(int64_t step, const std::string& graph_def) {
+  if (!tensorflow::GraphDef().ParseFromString(graph_def)) {
+    return InvalidArgument("tensor must be a serialized GraphDef, its ", graph_def.size(),
+                           " bytes are none");
+  }
+  tensorflow::Event event;
+  event.set_graph_def(graph_def);
+  return Add(&event, step);
+}
+
+Status EventWriter::AddEvent(const std::string& bytes) {
+  tensorflow::Event event;
+  if (!event.ParseFromString(bytes)) {
+    return InvalidArgument("event must be a serialized Event, its ", bytes.size(),
+                           " bytes are none");
+  }
+  MutexLock lock(mu_);
+  return Write(event);
+}
+
+Status EventWriter::Add(tensorflow::Event* event, int64_t step) {
+  event->set_step(step);
+  MutexLock lock(mu_);
+  if (env_ != nullptr) event->set_wall_time(WallTime(*env_));
+  return Write(*event);
+}
+
+Status EventWriter::Write(const tensorflow::Event& event) {
+  if (file_ == nullptr) {
+    return FailedPrecondition("SummaryWriter '", name_,
+                              "' has no file; run CreateSummaryFileWriter first");
+  }
+  RETURN_IF_ERROR(file_->Write(event.SerializeAsString()));
+  ++unflushed_;
+  const int64_t age_ns = env_->NowNanos() - flushed_ns_;
+  const bool due = age_ns / kNanosPerMilli > options_.flush_millis;
+  return unflushed_ > options_.events_max || due ? FlushFile() : OkStatus();
+}
+
+Status EventWriter::FlushFile() {
+  unflushed_ = 0;
+  flushed_ns_ = env_->NowNanos();
+  return file_->Flush();
+}
+
+Status EventWriter::Flush() {
+  MutexLock lock(mu_);
+  if (file_ != nullptr) return FlushFile();
+  return FailedPrecondition("SummaryWriter '", name_, "' has no file to flush");
+}
+
+Status EventWriter::Close() {
+  MutexLock lock(mu_);
+  if (file_ == nullptr) return OkStatus();
+  const std::unique_ptr<RecordWriter> file = std::move(file_);
+  return file->Close();
+}
+
+}  // namespace penstock
